@@ -2,8 +2,7 @@
 #include <stdint.h>
 
 /* Follows `next` (its two low bits are the collector's) from one head until it is back there; returns the steps. */
-unsigned long chase(uintptr_t first)
-{
+unsigned long chase(uintptr_t first) {
     unsigned long steps = 0;
     uintptr_t at = first;
     do {

@@ -7,16 +7,14 @@ enum { SLOTS = 256, BATCH = 200 };
 
 static unsigned next_random(unsigned *state) { return (*state = *state * 1103515245u + 12345u) >> 10; }
 
-static long milliseconds(void)
-{
+static long milliseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* Returns the number of allocations made in about `duration` ms. */
-unsigned long churn(long duration, unsigned seed)
-{
+unsigned long churn(long duration, unsigned seed) {
     void *slots[SLOTS] = {0};
     unsigned long made = 0;
     long end = milliseconds() + duration;

@@ -15,14 +15,12 @@ void Py_Finalize(void);
 int PyRun_SimpleString(const char *);
 void *PyEval_SaveThread(void);
 
-static void ready(void)
-{
+static void ready(void) {
     puts("ready");
     fflush(stdout);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "";
     Py_Initialize();
     PyRun_SimpleString("import signal; signal.signal(signal.SIGTERM, signal.SIG_DFL)");

@@ -7,8 +7,4 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "heap_stats", NUL
 
 PyMODINIT_FUNC PyInit_heap_stats(void);
 
-PyMODINIT_FUNC
-PyInit_heap_stats(void)
-{
-    return PyModuleDef_Init(&definition);
-}
+PyMODINIT_FUNC PyInit_heap_stats(void) { return PyModuleDef_Init(&definition); }

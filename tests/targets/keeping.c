@@ -6,8 +6,7 @@ extern void Py_IncRef(void *object);
 static void *volatile kept[2]; /* or the compiler leaves out what nobody reads */
 static unsigned long number;
 
-void keep(void *object)
-{
+void keep(void *object) {
     Py_IncRef(object);
     kept[number++ % 2] = object;
 }

@@ -7,9 +7,7 @@
 static char *at, *end;
 static char lock;
 
-void *
-malloc(size_t size)
-{
+void *malloc(size_t size) {
     size = (size + 31) & ~(size_t)15;
     while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
         ;
@@ -25,27 +23,13 @@ malloc(size_t size)
     return found + 16;
 }
 
-size_t
-malloc_usable_size(void *block)
-{
-    return block ? ((size_t *)block)[-2] : 0;
-}
+size_t malloc_usable_size(void *block) { return block ? ((size_t *)block)[-2] : 0; }
 
-void
-free(void *block)
-{
-    (void)block;
-}
+void free(void *block) { (void)block; }
 
-void *
-calloc(size_t count, size_t size)
-{
-    return malloc(count * size); /* never used before: zero */
-}
+void *calloc(size_t count, size_t size) { return malloc(count * size); /* never used before: zero */ }
 
-void *
-realloc(void *block, size_t size)
-{
+void *realloc(void *block, size_t size) {
     void *found = malloc(size);
     size_t old = malloc_usable_size(block);
     if (block)

@@ -20,23 +20,25 @@ static volatile long left, right; /* equal whenever nobody is in add_to_both */
 static volatile int zero, five = 5;
 static int what, described;
 
-static void pause_for(long nanoseconds)
-{
+static void pause_for(long nanoseconds) {
     struct timespec span = {nanoseconds / 1000000000, nanoseconds % 1000000000};
     raw_call(SYS_nanosleep, (long)&span, 0, 0, 0, 0);
 }
 
-__attribute__((noinline)) static int deeper(long times)
-{
+__attribute__((noinline)) static int deeper(long times) {
     volatile char here[4096];
     here[0] = (char)times;
     return times == 0 ? 0 : deeper(times - 1) + here[0];
 }
 
 /* Which signals the child has handlers for, as a mask; libc's own two are asked for too. */
-static int see_signals(struct result *out)
-{
-    struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } action;
+static int see_signals(struct result *out) {
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } action;
     uint64_t handled = 0, blocked = 0;
     for (int number = 1; number <= 64; number++)
         if (raw_call(SYS_rt_sigaction, number, 0, (long)&action, 8, 0) == 0 && action.handler)
@@ -45,8 +47,7 @@ static int see_signals(struct result *out)
     return result_append(out, &handled, 8) | result_append(out, &blocked, 8);
 }
 
-static int work(void *context, struct result *out)
-{
+static int work(void *context, struct result *out) {
     long argument = *(long *)context;
     switch ((enum work)what) {
     case FINISH:
@@ -85,8 +86,7 @@ static int work(void *context, struct result *out)
     return -1;
 }
 
-int begin(int kind, long argument, long wall_ms, unsigned long bytes)
-{
+int begin(int kind, long argument, long wall_ms, unsigned long bytes) {
     static long given;
     struct snapshot_limits limits = {(uint64_t)wall_ms * 1000000, bytes, 0, described};
     what = kind;
@@ -114,8 +114,7 @@ unsigned long pause_ns(void) { return one.pause_ns; }
 unsigned long cpu_ns(void) { return one.cpu_ns; }
 const char *refusal(int error) { return snapshot_refusal(error); }
 
-const char *reason(void)
-{
+const char *reason(void) {
     static char text[200];
     snapshot_reason(&one, text, sizeof text);
     return text;
@@ -131,8 +130,7 @@ static void count_fork(void) { forks++; }
 int watch_forks(void) { return pthread_atfork(count_fork, NULL, NULL); }
 int forks_seen(void) { return forks; }
 
-static int filter(unsigned call, unsigned answer)
-{
+static int filter(unsigned call, unsigned answer) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
@@ -151,8 +149,7 @@ int forbid(unsigned call) { return filter(call, SECCOMP_RET_KILL_PROCESS); }
 
 /* -- a pair that only the GIL keeps equal: to be called with it held (ctypes.PyDLL) -- */
 
-void add_to_both(int times)
-{
+void add_to_both(int times) {
     for (int i = 0; i < times; i++) {
         left++;
         right++;

@@ -2,8 +2,7 @@
 #include <unistd.h>
 
 /* Returns when a byte, or the end, could be read from `fd` by the child; 0, or -1 when vfork failed. */
-int vfork_until(int fd)
-{
+int vfork_until(int fd) {
     pid_t child = vfork();
     if (child == 0) {
         char byte;

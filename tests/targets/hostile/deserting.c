@@ -19,16 +19,12 @@ static volatile int inside; /* whether the profiler calls pthread_create */
 static volatile int done;
 char room[256 << 20]; /* so that no gap above libc takes the library: the first one found is the one taken */
 
-static void
-execute(void)
-{
+static void execute(void) {
     char *const arguments[] = {"other", "1000", NULL};
     execve(program, arguments, NULL);
 }
 
-static void
-filter_all_threads(void)
-{
+static void filter_all_threads(void) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1), /* so that a pthread_create needs the suspension */
@@ -40,9 +36,7 @@ filter_all_threads(void)
     syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all);
 }
 
-static void *
-act(void *unused)
-{
+static void *act(void *unused) {
     while (!inside)
         ;
     if (!strncmp(way, "another executes", 16))
@@ -55,29 +49,21 @@ act(void *unused)
     return unused;
 }
 
-void
-keep_the_gil(void)
-{
-    pause(); /* to the signal that ends the process */
-}
+void keep_the_gil(void) { pause(); /* to the signal that ends the process */ }
 
-void
-prepare(const char *which, const char *path)
-{
+void prepare(const char *which, const char *path) {
     pthread_t other;
     way = strdup(which);
     program = strdup(path);
     maker = pthread_self();
-    honest = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
-        dlopen("libc.so.6", RTLD_NOW), "pthread_create");
+    honest = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(dlopen("libc.so.6", RTLD_NOW),
+                                                                                            "pthread_create");
     honest(&other, NULL, act, NULL);
     if (strstr(way, ", filtered"))
         filter_all_threads();
 }
 
-int
-pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument)
-{
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument) {
     if (!way)
         return EAGAIN;
     if (!pthread_equal(pthread_self(), maker) || inside)

@@ -33,16 +33,12 @@ static struct {
     unsigned long mask;
 } handling;
 
-static void
-handle(int number)
-{
+static void handle(int number) {
     (void)number;
     dispatched++;
 }
 
-int
-begin(void)
-{
+int begin(void) {
     handling.handler = handle;
     handling.flags = 0x04000000; /* SA_RESTORER */
     handling.restorer = restore_from_dispatch;
@@ -52,9 +48,7 @@ begin(void)
 }
 
 /* Sleep, and then have one call dispatched. */
-void
-rest(void)
-{
+void rest(void) {
     struct timespec pause = {0, 300000000};
     sigset_t before, all;
     sigfillset(&all);

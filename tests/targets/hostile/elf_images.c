@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int map_all(const char *name)
-{
+static int map_all(const char *name) {
     struct dirent *each;
     DIR *folder = opendir(name);
     if (folder == NULL)
@@ -21,16 +20,14 @@ static int map_all(const char *name)
         int file = openat(dirfd(folder), each->d_name, O_RDONLY | O_CLOEXEC);
         if (file < 0 || fstat(file, &about) != 0)
             return 1;
-        if (S_ISREG(about.st_mode)
-            && mmap(NULL, about.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED)
+        if (S_ISREG(about.st_mode) && mmap(NULL, about.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED)
             return 1;
         close(file);
     }
     return closedir(folder);
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     pid_t parent = getpid();
     if (count != 3 || map_all(arguments[1]) != 0) {
         perror("elf_images");

@@ -40,9 +40,7 @@ static struct sigaction_of_kernel {
     unsigned long mask;
 } handling;
 
-static long
-raw(long number, long a, long b, long c, long d, long e)
-{
+static long raw(long number, long a, long b, long c, long d, long e) {
     long answer;
     register long r10 __asm__("r10") = d, r8 __asm__("r8") = e;
     __asm__ volatile("syscall"
@@ -52,15 +50,9 @@ raw(long number, long a, long b, long c, long d, long e)
     return answer;
 }
 
-static void
-forbidden(void)
-{
-    result = raw(SYS_mkdir, (long)wanted, 0755, 0, 0, 0);
-}
+static void forbidden(void) { result = raw(SYS_mkdir, (long)wanted, 0755, 0, 0, 0); }
 
-static void *
-swap(void *unused)
-{
+static void *swap(void *unused) {
     for (;;) /* what is looked at is a thread; what the kernel reads may be a process */
         __atomic_store_n(&swapped.flags, swapped.flags == THREAD_FLAGS ? 0 : THREAD_FLAGS, __ATOMIC_SEQ_CST);
     return unused;
@@ -69,18 +61,14 @@ swap(void *unused)
 __asm__("restore: mov eax, 15\n\tsyscall");
 void restore(void);
 
-static void
-handle(int number)
-{
+static void handle(int number) {
     (void)number;
     if (inside)
         forbidden();
     handled++;
 }
 
-static void *
-flood(void *unused)
-{
+static void *flood(void *unused) {
     struct timespec pause = {0, 1000000};
     flooding = 1;
     for (;;)
@@ -91,9 +79,7 @@ flood(void *unused)
     return unused;
 }
 
-static void *
-stop(void *both)
-{
+static void *stop(void *both) {
     while (!inside)
         ;
     raw(SYS_tgkill, getpid(), maker_tid, SIGSTOP, 0, 0);
@@ -102,9 +88,7 @@ stop(void *both)
     return both;
 }
 
-static void
-flood_with(int number)
-{
+static void flood_with(int number) {
     pthread_t other;
     flooded = number;
     maker_tid = (pid_t)raw(SYS_gettid, 0, 0, 0, 0, 0);
@@ -117,15 +101,13 @@ flood_with(int number)
     raw(SYS_rt_sigaction, number, (long)&handling, 0, 8, 0);
 }
 
-void
-prepare(const char *which, const char *path)
-{
+void prepare(const char *which, const char *path) {
     pthread_t other;
     way = strdup(which);
     wanted = strdup(path);
     maker = pthread_self();
-    honest = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
-        dlopen("libc.so.6", RTLD_NOW), "pthread_create");
+    honest = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(dlopen("libc.so.6", RTLD_NOW),
+                                                                                            "pthread_create");
     if (!honest)
         honest = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
             dlopen("libpthread.so.0", RTLD_NOW), "pthread_create");
@@ -145,9 +127,7 @@ prepare(const char *which, const char *path)
     }
 }
 
-static void
-clone_swapped(void)
-{
+static void clone_swapped(void) {
     for (int i = 0; i < 200 && result != 0; i++) {
         long answer;
         /* A child has nothing to do but to end: what counts is that the kernel made one. */
@@ -165,9 +145,7 @@ clone_swapped(void)
     }
 }
 
-int
-pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument)
-{
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument) {
     if (!way)
         return EAGAIN;
     if (!pthread_equal(pthread_self(), maker))

@@ -8,8 +8,7 @@
 
 enum { SIZE = 256 << 20 };
 
-int main(void)
-{
+int main(void) {
     struct prctl_mm_map map;
     char stat[4096];
     unsigned long value[52] = {0};

@@ -84,8 +84,8 @@ static const char *find_symbols(uint32_t version) {
     symbols.thread_state_is_shared = version < 0x030C0000;
     symbols.tracer_is_told = version >= 0x030E0000;
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
-    if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.frame_type ||
-        !symbols.generator_type || !symbols.coroutine_type || !symbols.asynchronous_type || !symbols.weakref_type)
+    if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.frame_type || !symbols.generator_type ||
+        !symbols.coroutine_type || !symbols.asynchronous_type || !symbols.weakref_type)
         return "a type of the interpreter is missing";
     if (!symbols.set_allocator || !symbols.get_allocator || !symbols.code_line || !symbols.thread_state ||
         (version >= 0x030C0000 && !symbols.type_get_dict))
@@ -115,7 +115,8 @@ const char *layout_find_lists(void) {
     for (int i = 0; i < LISTS; i++) {
         gc_head *found = at(head, i == PERMANENT ? layout.gc_permanent : i * layout.gc_generation);
         /* Read the neighbours only when they can be addresses at all. */
-        if (((uintptr_t)found & 7) || gc_next(found) == NULL || gc_prev(found) == NULL || (found->next & 7) || (found->prev & 7))
+        if (((uintptr_t)found & 7) || gc_next(found) == NULL || gc_prev(found) == NULL || (found->next & 7) ||
+            (found->prev & 7))
             return "a list of the collector does not stand where it should";
         gc_lists[i] = found;
     }

@@ -29,7 +29,7 @@ static inline size_t pages_rounded(size_t size) { return (size + 4095) & ~(size_
 /* Where a limit is set (child_memory.h), what was mapped counts against it: in a snapshot child only, which has one thread. */
 struct pages_account {
     uint64_t limit, used, besides; /* bytes; no limit: nothing is counted. besides: of what is mapped sparse, touched so far */
-    bool refused;                  /* somebody got nothing because of the limit */
+    bool refused; /* somebody got nothing because of the limit */
 };
 extern struct pages_account pages_account;
 __attribute__((weak)) struct pages_account pages_account;

@@ -11,7 +11,7 @@ enum { PROGRESS_STEP = 1 << 14 };
 
 struct progress {
     uint64_t done, total; /* objects, or references; total 0: not known */
-    bool stopped;         /* given up, for good: what was made since may not be whole */
+    bool stopped; /* given up, for good: what was made since may not be whole */
     bool (*look)(struct progress *p, void *context); /* false: give up */
     void *context;
 };

@@ -15,8 +15,7 @@
 #include <time.h>
 
 /* What the kernel returns: a result, or -errno (-4095 ... -1). */
-static inline long raw_call(long number, long a, long b, long c, long d, long e)
-{
+static inline long raw_call(long number, long a, long b, long c, long d, long e) {
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
     long result;
@@ -28,8 +27,7 @@ static inline long raw_call(long number, long a, long b, long c, long d, long e)
 }
 
 /* mmap is the one with six arguments; the offset is always 0 here. */
-static inline long raw_mmap(void *address, unsigned long size, int protection, int flags, int fd)
-{
+static inline long raw_mmap(void *address, unsigned long size, int protection, int flags, int fd) {
     register long r10 __asm__("r10") = flags;
     register long r8 __asm__("r8") = fd;
     register long r9 __asm__("r9") = 0;
@@ -45,16 +43,14 @@ static inline int raw_failed(long result) { return (unsigned long)result >= (uns
 
 /* Whether eight bytes can be read at an address that may be anything: asked of the kernel, by a call that copies them in
  * and then fails. */
-static inline int raw_readable(uint64_t address)
-{
+static inline int raw_readable(uint64_t address) {
     enum { LOWEST = 0x10000, INVALID = -22 /* EINVAL: the first argument */ };
     return address >= LOWEST && address >> 47 == 0 &&
            raw_call(SYS_rt_sigprocmask, -1, (long)address, 0, sizeof(uint64_t), 0) == INVALID;
 }
 
 /* CLOCK_MONOTONIC in nanoseconds. */
-static inline uint64_t raw_clock(void)
-{
+static inline uint64_t raw_clock(void) {
     struct timespec now = {0, 0};
     raw_call(SYS_clock_gettime, 1 /* CLOCK_MONOTONIC, which a strict C11 hides */, (long)&now, 0, 0, 0);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;

@@ -71,8 +71,7 @@ _Static_assert(sizeof(struct result_head) == HEAD_ROOM, "the drawing in clone.h 
 
 /* -- the result ---------------------------------------------------------------------------------------------- */
 
-int result_open(struct result *out, size_t capacity)
-{
+int result_open(struct result *out, size_t capacity) {
     size_t size = (capacity + HEAD_ROOM + 4095) & ~(size_t)4095;
     if (size < capacity)
         return -ENOMEM;
@@ -91,8 +90,7 @@ int result_open(struct result *out, size_t capacity)
     return 0;
 }
 
-int result_append(struct result *out, const void *bytes, size_t size)
-{
+int result_append(struct result *out, const void *bytes, size_t size) {
     struct result_head *head = out->head;
     if (size > out->capacity - head->used) {
         head->overflow = 1;
@@ -103,8 +101,7 @@ int result_append(struct result *out, const void *bytes, size_t size)
     return 0;
 }
 
-void result_close(struct result *out)
-{
+void result_close(struct result *out) {
     if (out->head != NULL)
         raw_call(SYS_munmap, (long)out->head, (long)(out->capacity + HEAD_ROOM), 0, 0, 0);
     memset(out, 0, sizeof *out);
@@ -134,8 +131,7 @@ static struct {
 
 static inline uint64_t signal_bit(int number) { return (uint64_t)1 << (number - 1); }
 
-__attribute__((noreturn)) static void child_exit(enum state state)
-{
+__attribute__((noreturn)) static void child_exit(enum state state) {
     __atomic_store_n(&child.head->state, state, __ATOMIC_RELEASE);
     for (;;)
         raw_call(SYS_exit_group, 0, 0, 0, 0, 0);
@@ -144,8 +140,7 @@ __attribute__((noreturn)) static void child_exit(enum state state)
 /* The end of a handler that returns: rt_sigreturn, as libc has it. */
 __attribute__((naked)) static void child_restore(void) { __asm__("mov $15, %eax\n\tsyscall"); }
 
-static void child_fault(int number, siginfo_t *information, void *context)
-{
+static void child_fault(int number, siginfo_t *information, void *context) {
     (void)context;
     child.head->detail = number;
     child.head->address = (uint64_t)information->si_addr;
@@ -153,14 +148,12 @@ static void child_fault(int number, siginfo_t *information, void *context)
 }
 
 /* An exec leaves the parent its pid, but not its thread. */
-static int child_is_alone(void)
-{
+static int child_is_alone(void) {
     return raw_call(SYS_getppid, 0, 0, 0, 0, 0) != child.parent ||
            raw_call(SYS_tgkill, child.parent, child.parent_thread, 0, 0, 0) == -ESRCH;
 }
 
-static void child_tick(int number, siginfo_t *information, void *context)
-{
+static void child_tick(int number, siginfo_t *information, void *context) {
     (void)number, (void)information, (void)context;
     if (child_is_alone() || __atomic_load_n(&child.head->stop, __ATOMIC_ACQUIRE))
         child_exit(STOPPED);
@@ -168,8 +161,7 @@ static void child_tick(int number, siginfo_t *information, void *context)
         child_exit(TIMED_OUT);
 }
 
-static void child_signals(void)
-{
+static void child_signals(void) {
     struct kernel_action action = {0};
     for (int number = 1; number <= LAST_SIGNAL; number++)
         raw_call(SYS_rt_sigaction, number, (long)&action, 0, sizeof action.mask, 0);
@@ -188,8 +180,7 @@ static void child_signals(void)
 }
 
 /* Dies with the thread that made it, and by its own timer. */
-static void child_watchdog(void)
-{
+static void child_watchdog(void) {
     struct itimerval every = {{0, TICK_US}, {0, TICK_US}};
     raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     raw_call(SYS_setitimer, ITIMER_REAL, (long)&every, 0, 0, 0);
@@ -197,8 +188,7 @@ static void child_watchdog(void)
 }
 
 /* Whether the child got a table of its own, which has nothing in it. */
-static int child_leave_table(void)
-{
+static int child_leave_table(void) {
     if (raw_failed(raw_call(CALL_CLOSE_RANGE, 0, ~0u, UNSHARE_TABLE, 0, 0)))
         return 0;
     child.head->guards |= SNAPSHOT_OWN_TABLE;
@@ -206,8 +196,7 @@ static int child_leave_table(void)
 }
 
 /* To be done before the child becomes undumpable: from then on its /proc belongs to root. */
-static void child_die_first(void)
-{
+static void child_die_first(void) {
     static const char most[] = "1000";
     long fd = raw_call(SYS_open, (long)"/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0, 0, 0);
     if (raw_failed(fd))
@@ -218,16 +207,14 @@ static void child_die_first(void)
 }
 
 /* No core file, also where one is piped to a program, which the limit does not prevent. */
-static void child_leave_no_core(void)
-{
+static void child_leave_no_core(void) {
     struct rlimit none = {0, 0};
     raw_call(SYS_setrlimit, RLIMIT_CORE, (long)&none, 0, 0, 0);
     raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 /* The target first, when both want the processor; and never at a real-time priority. */
-static void child_step_back(int nice)
-{
+static void child_step_back(int nice) {
     long policy = raw_call(SYS_sched_getscheduler, 0, 0, 0, 0, 0);
     struct sched_param ordinary = {0};
     if (policy == SCHED_FIFO || policy == SCHED_RR)
@@ -236,9 +223,8 @@ static void child_step_back(int nice)
     raw_call(SYS_setpriority, PRIO_PROCESS, 0, now + nice > 19 ? 19 : now + nice, 0, 0);
 }
 
-__attribute__((noreturn)) static void child_main(struct snapshot *s, int (*work)(void *, struct result *),
-                                                 void *context, int nice)
-{
+__attribute__((noreturn)) static void child_main(struct snapshot *s, int (*work)(void *, struct result *), void *context,
+                                                 int nice) {
     child.head = s->result.head;
     child.parent = s->owner;
     child.parent_thread = s->owner_thread;
@@ -261,8 +247,7 @@ __attribute__((noreturn)) static void child_main(struct snapshot *s, int (*work)
 static int own_pid(void) { return (int)raw_call(SYS_getpid, 0, 0, 0, 0, 0); }
 static int own_thread(void) { return (int)raw_call(SYS_gettid, 0, 0, 0, 0, 0); }
 
-static int fd_identity(int fd, uint64_t *device, uint64_t *inode)
-{
+static int fd_identity(int fd, uint64_t *device, uint64_t *inode) {
     struct stat status;
     if (raw_failed(raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0)))
         return 0;
@@ -273,15 +258,13 @@ static int fd_identity(int fd, uint64_t *device, uint64_t *inode)
 
 /* A program may close every descriptor it does not know, and open others under the same numbers. From Linux 6.9 on
  * every pidfd has an inode of its own; before, it shares one with all that have no file, and this says less. */
-static int fd_is_ours(const struct snapshot *s)
-{
+static int fd_is_ours(const struct snapshot *s) {
     uint64_t device, inode;
     return s->fd >= 0 && fd_identity(s->fd, &device, &inode) && device == s->fd_device && inode == s->fd_inode;
 }
 
 /* SNAPSHOT_RUNNING means that SIGKILL was not from us. */
-static int status_of_end(const struct snapshot *s, int how, int *detail)
-{
+static int status_of_end(const struct snapshot *s, int how, int *detail) {
     const struct result_head *head = s->result.head;
     switch ((enum state)__atomic_load_n(&head->state, __ATOMIC_ACQUIRE)) {
     case DONE:
@@ -316,8 +299,7 @@ static int status_of_end(const struct snapshot *s, int how, int *detail)
  * The thread that made it looks at its own children only, which no child of the application's can be. Another thread
  * finds here what an agent left that could not see its child's end: that has become a child of one of the others.
  */
-static int reap(struct snapshot *s)
-{
+static int reap(struct snapshot *s) {
     struct rusage usage;
     int how = 0, own = own_thread() == s->owner_thread ? __WNOTHREAD : 0;
     memset(&usage, 0, sizeof usage);
@@ -334,8 +316,7 @@ static int reap(struct snapshot *s)
 }
 
 /* Only right after reap said no: until it is reaped, and this thread alone does that, the pid is the child's. */
-static void kill_child(struct snapshot *s, int verdict)
-{
+static void kill_child(struct snapshot *s, int verdict) {
     if (s->verdict == SNAPSHOT_RUNNING)
         s->verdict = verdict;
     __atomic_store_n(&s->result.head->stop, 1, __ATOMIC_RELEASE);
@@ -343,8 +324,7 @@ static void kill_child(struct snapshot *s, int verdict)
 }
 
 /* Until the child has ended or some milliseconds are over. */
-static void rest(const struct snapshot *s, uint64_t nanoseconds)
-{
+static void rest(const struct snapshot *s, uint64_t nanoseconds) {
     int watched = fd_is_ours(s);
     uint64_t most = (uint64_t)(watched ? LONG_LOOK_MS : LOOK_MS) * MILLISECOND;
     if (nanoseconds > most)
@@ -355,8 +335,7 @@ static void rest(const struct snapshot *s, uint64_t nanoseconds)
 }
 
 /* Waits until `deadline_ns`. Whether the child has ended. */
-static int await_end(struct snapshot *s, uint64_t deadline_ns)
-{
+static int await_end(struct snapshot *s, uint64_t deadline_ns) {
     while (!reap(s)) {
         uint64_t now = raw_clock();
         if (now >= deadline_ns)
@@ -366,15 +345,13 @@ static int await_end(struct snapshot *s, uint64_t deadline_ns)
     return 1;
 }
 
-static int is_running(const struct snapshot *s)
-{
+static int is_running(const struct snapshot *s) {
     return s->status == SNAPSHOT_RUNNING && s->pid != 0 && s->owner == own_pid();
 }
 
 /* Clones. 0 and s->pid, s->fd set, or -errno. It returns in the parent only. */
 static int clone_child(struct snapshot *s, int (*work)(void *, struct result *), void *context,
-                       const struct snapshot_limits *limits)
-{
+                       const struct snapshot_limits *limits) {
     int fd = -1, nice = limits->nice < 0 ? 0 : limits->nice != 0 ? limits->nice : DEFAULT_NICE;
     long flags = CLONE_FILES | CLONE_UNTRACED | (limits->descriptor ? CLONE_PIDFD : 0);
     uint64_t all = ~(uint64_t)0, before = 0;
@@ -391,8 +368,7 @@ static int clone_child(struct snapshot *s, int (*work)(void *, struct result *),
 }
 
 int snapshot_begin(struct snapshot *s, int (*work)(void *context, struct result *out), void *context,
-                   const struct snapshot_limits *limits)
-{
+                   const struct snapshot_limits *limits) {
     uint64_t begin = raw_clock();
     if (is_running(s) && !reap(s))
         return -EBUSY;
@@ -425,15 +401,13 @@ int snapshot_begin(struct snapshot *s, int (*work)(void *context, struct result 
     return 0;
 }
 
-int snapshot_poll(struct snapshot *s)
-{
+int snapshot_poll(struct snapshot *s) {
     if (is_running(s) && !reap(s) && raw_clock() > s->deadline_ns)
         kill_child(s, SNAPSHOT_HUNG);
     return s->status;
 }
 
-int snapshot_end(struct snapshot *s)
-{
+int snapshot_end(struct snapshot *s) {
     if (is_running(s) && !await_end(s, s->deadline_ns)) {
         kill_child(s, SNAPSHOT_HUNG);
         await_end(s, raw_clock() + KILL_PATIENCE_NS);
@@ -441,8 +415,7 @@ int snapshot_end(struct snapshot *s)
     return s->status;
 }
 
-int snapshot_abort(struct snapshot *s)
-{
+int snapshot_abort(struct snapshot *s) {
     if (is_running(s) && !reap(s)) {
         kill_child(s, SNAPSHOT_ABORTED);
         await_end(s, raw_clock() + KILL_PATIENCE_NS);
@@ -450,8 +423,7 @@ int snapshot_abort(struct snapshot *s)
     return s->status;
 }
 
-void snapshot_release(struct snapshot *s)
-{
+void snapshot_release(struct snapshot *s) {
     if (is_running(s))
         return;
     if (s->owner == own_pid()) {
@@ -468,8 +440,7 @@ void snapshot_release(struct snapshot *s)
 
 /* -- in words ---------------------------------------------------------------------------------------------------- */
 
-static const char *fault_name(int number)
-{
+static const char *fault_name(int number) {
     switch (number) {
     case SIGSEGV:
         return "a memory access (SIGSEGV)";
@@ -488,8 +459,7 @@ static const char *fault_name(int number)
     }
 }
 
-void snapshot_reason(const struct snapshot *s, char *text, size_t room)
-{
+void snapshot_reason(const struct snapshot *s, char *text, size_t room) {
     unsigned long address = s->result.head != NULL ? (unsigned long)s->result.head->address : 0;
     switch ((enum snapshot_status)s->status) {
     case SNAPSHOT_NONE:
@@ -524,8 +494,7 @@ void snapshot_reason(const struct snapshot *s, char *text, size_t room)
     }
 }
 
-const char *snapshot_refusal(int error)
-{
+const char *snapshot_refusal(int error) {
     switch (error) {
     case -EAGAIN:
         return "no more processes may be made (RLIMIT_NPROC, or the limit of a pids cgroup)";

@@ -5,7 +5,14 @@
 #include "heap/size.h"
 #include "heap/window.h"
 
-enum { FIRST_EDGES = 1 << 16, FIRST_LARGE = 1 << 8, FIRST_UNEVEN = 1 << 9, ADDED = 1 << 10, FIRST_HELD = 1 << 10, WAITING = 32 };
+enum {
+    FIRST_EDGES = 1 << 16,
+    FIRST_LARGE = 1 << 8,
+    FIRST_UNEVEN = 1 << 9,
+    ADDED = 1 << 10,
+    FIRST_HELD = 1 << 10,
+    WAITING = 32
+};
 
 int graph_open(struct graph *g, bool call_methods) {
     *g = (struct graph){.failed = false};
@@ -56,9 +63,7 @@ static struct sweep sweep_from(const struct marks *marks, uint64_t place) {
     return (struct sweep){marks, marks->regions[plane][number], number, plane, cell - 1};
 }
 
-static struct sweep sweep_begin(const struct marks *marks) {
-    return (struct sweep){marks, NULL, marks->lowest - 1ull, 0, 0};
-}
+static struct sweep sweep_begin(const struct marks *marks) { return (struct sweep){marks, NULL, marks->lowest - 1ull, 0, 0}; }
 
 static bool next_region(struct sweep *s) {
     for (; s->plane < PLANES; s->plane++, s->number = s->marks->lowest - 1ull) {

@@ -32,8 +32,7 @@ struct gathering {
 
 static bool gathering_open(struct gathering *g, struct heap *h) {
     *g = (struct gathering){.heap = h};
-    bool opened = table_open(&g->own, sizeof(uint32_t), FIRST_ITEMS) &&
-                  table_open(&g->more, sizeof(uint32_t), FIRST_ITEMS) &&
+    bool opened = table_open(&g->own, sizeof(uint32_t), FIRST_ITEMS) && table_open(&g->more, sizeof(uint32_t), FIRST_ITEMS) &&
                   table_open(&g->fewer, sizeof(uint32_t), FIRST_ITEMS) &&
                   table_open(&g->maybes, sizeof(struct maybe), FIRST_ITEMS);
     for (int kind = 0; kind < HEAP_NONE; kind++)

@@ -62,13 +62,20 @@ static enum rule rule_of_base(PyTypeObject *type) {
         const char *name;
         enum rule rule;
     } named[] = {
-        {"functools._lru_cache_wrapper", RULE_CACHE}, {"collections.deque", RULE_DEQUE}, {"_thread._local", RULE_LOCAL},
-        {"_asyncio.Task", RULE_TASK},                 {"_asyncio.Future", RULE_FUTURE},
-        {"TaskStepMethWrapper", RULE_WAKEUP},         {"TaskWakeupMethWrapper", RULE_WAKEUP}, /* the same, under its old name */
+        {"functools._lru_cache_wrapper", RULE_CACHE},
+        {"collections.deque", RULE_DEQUE},
+        {"_thread._local", RULE_LOCAL},
+        {"_asyncio.Task", RULE_TASK},
+        {"_asyncio.Future", RULE_FUTURE},
+        {"TaskStepMethWrapper", RULE_WAKEUP},
+        {"TaskWakeupMethWrapper", RULE_WAKEUP}, /* the same, under its old name */
         {"_asyncio.TaskStepMethWrapper", RULE_WAKEUP},
-        {"_contextvars.Context", RULE_CONTEXT},       {"Context", RULE_CONTEXT}, /* the same, under its old name */
-        {"hamt", RULE_CONTEXT},                       {"hamt_array_node", RULE_CONTEXT},
-        {"hamt_bitmap_node", RULE_VARIABLES},         {"hamt_collision_node", RULE_VARIABLES},
+        {"_contextvars.Context", RULE_CONTEXT},
+        {"Context", RULE_CONTEXT}, /* the same, under its old name */
+        {"hamt", RULE_CONTEXT},
+        {"hamt_array_node", RULE_CONTEXT},
+        {"hamt_bitmap_node", RULE_VARIABLES},
+        {"hamt_collision_node", RULE_VARIABLES},
     };
     static const char *const iterators[] = {
         "list_iterator",    "list_reverseiterator", "tuple_iterator",    "set_iterator",
@@ -144,9 +151,7 @@ static struct label collapsed(enum label_role role, PyObject *owner) {
     return (struct label){.kind = LABEL_COLLAPSED, .role = role, .owner = owner, .index = -1};
 }
 
-static struct label attribute(PyObject *name) {
-    return (struct label){.kind = LABEL_ATTRIBUTE, .name = name, .index = -1};
-}
+static struct label attribute(PyObject *name) { return (struct label){.kind = LABEL_ATTRIBUTE, .name = name, .index = -1}; }
 
 static struct label attribute_called(const char *name) {
     return (struct label){.kind = LABEL_ATTRIBUTE, .text = name, .index = -1};
@@ -235,8 +240,7 @@ struct place {
 static const char *find_place(PyObject *o, const struct kind *kind, const struct place *places, size_t count,
                               PyObject *referent) {
     for (size_t i = 0; i < count; i++)
-        if (places[i].offset > 0 && (uint32_t)places[i].offset + 8 <= kind->basic &&
-            object_at(o, places[i].offset) == referent)
+        if (places[i].offset > 0 && (uint32_t)places[i].offset + 8 <= kind->basic && object_at(o, places[i].offset) == referent)
             return places[i].name;
     return NULL;
 }
@@ -523,8 +527,7 @@ static struct label find_in_frame(const void *frame, PyObject *owner, PyObject *
     return label;
 }
 
-static struct label find_in_frame_object(const struct label *before, PyObject *o, const struct kind *kind,
-                                         PyObject *referent) {
+static struct label find_in_frame_object(const struct label *before, PyObject *o, const struct kind *kind, PyObject *referent) {
     const void *frame = frames_are_structures() ? pointer_at(o, layout.frame_object_frame) : o;
     if (Py_TYPE(referent) == symbols.frame_type)
         return attribute_called("f_back");
@@ -552,10 +555,8 @@ static struct label find_in_traceback(PyObject *o, const struct kind *kind, PyOb
 
 static struct label find_in_exception(PyObject *o, const struct kind *kind, PyObject *referent) {
     const struct place places[] = {
-        {layout.exception_arguments, "args"},
-        {layout.exception_traceback, "__traceback__"},
-        {layout.exception_context, "__context__"},
-        {layout.exception_cause, "__cause__"},
+        {layout.exception_arguments, "args"},      {layout.exception_traceback, "__traceback__"},
+        {layout.exception_context, "__context__"}, {layout.exception_cause, "__cause__"},
         {layout.exception_notes, "__notes__"},
     };
     const char *name = find_place(o, kind, places, sizeof places / sizeof *places, referent);
@@ -736,8 +737,12 @@ struct label labels_frame(const struct roots_frame *frame) {
 
 static struct label label_in_frame(const struct root *root) {
     static const char *const texts[] = {
-        [PART_CODE] = "code",       [PART_FUNCTION] = "function", [PART_NAMESPACE] = "namespace",
-        [PART_GLOBALS] = "globals", [PART_BUILTINS] = "builtins", [PART_FRAME] = "frame object",
+        [PART_CODE] = "code",
+        [PART_FUNCTION] = "function",
+        [PART_NAMESPACE] = "namespace",
+        [PART_GLOBALS] = "globals",
+        [PART_BUILTINS] = "builtins",
+        [PART_FRAME] = "frame object",
         [PART_TRACE] = "trace function",
     };
     struct label label = labels_frame(root->frame);
@@ -754,9 +759,8 @@ static struct label label_in_frame(const struct root *root) {
         break;
     default:
         label.text = texts[root->part];
-        label.role = root->part == PART_GLOBALS || root->part == PART_NAMESPACE || root->part == PART_BUILTINS
-                         ? ROLE_ATTRIBUTES
-                         : ROLE_NONE;
+        label.role = root->part == PART_GLOBALS || root->part == PART_NAMESPACE || root->part == PART_BUILTINS ? ROLE_ATTRIBUTES
+                                                                                                               : ROLE_NONE;
     }
     return label;
 }
@@ -793,9 +797,7 @@ uint64_t labels_hash(const struct label *label) {
 
 /* -- writing ------------------------------------------------------------------------------------------------ */
 
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (uint8_t)c >= 0x80;
-}
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (uint8_t)c >= 0x80; }
 
 /* Whether what stands in ``writer_scratch`` can be written behind a dot. What cannot is no name, but data. */
 static bool is_name(void) {
@@ -826,7 +828,8 @@ static PyObject *value_called(PyObject *dict, const char *name) {
         PyObject **entry = keys.entries + i * keys.stride + keys.key;
         PyObject *value = values != NULL ? values[i] : entry[1];
         if (value != NULL && is_str(entry[0]) && int64_at(entry[0], layout.str_length) == (int64_t)size &&
-            names_read_str(entry[0], &writer_scratch) && writer_scratch.size == size && memcmp(writer_scratch.bytes, name, size) == 0)
+            names_read_str(entry[0], &writer_scratch) && writer_scratch.size == size &&
+            memcmp(writer_scratch.bytes, name, size) == 0)
             return value;
     }
     return NULL;
@@ -871,10 +874,10 @@ static void put_frame(struct writer *w, PyObject *owner) {
     PyTypeObject *type = Py_TYPE(owner);
     bool code = type == symbols.code_type;
     int32_t qualname = layout.code_qualname != 0 ? layout.code_qualname : layout.code_name;
-    writer_text(w, code                                ? "frame "
-           : type == symbols.generator_type    ? "generator "
-           : type == symbols.coroutine_type    ? "coroutine "
-                                               : "async generator ");
+    writer_text(w, code                             ? "frame "
+                   : type == symbols.generator_type ? "generator "
+                   : type == symbols.coroutine_type ? "coroutine "
+                                                    : "async generator ");
     writer_str(w, object_at(owner, code ? qualname : layout.generator_qualname));
     writer_text(w, "()");
 }

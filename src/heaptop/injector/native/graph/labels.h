@@ -73,8 +73,7 @@ void labels_reset(void);
 
 /* The label of the step from ``o`` to ``referent``. ``ordinal``: the position of the reference in the order in which
    edges_each visits them, or LABEL_NO_ORDINAL; ``before``: of the step to ``o``, or NULL. */
-struct label labels_find(const struct label *before, PyObject *o, const struct kind *kind, int64_t ordinal,
-                         PyObject *referent);
+struct label labels_find(const struct label *before, PyObject *o, const struct kind *kind, int64_t ordinal, PyObject *referent);
 
 /* The dict of an instance, or NULL. */
 PyObject *labels_dict_of(PyObject *o, const struct kind *kind);

@@ -454,8 +454,7 @@ static const char *frame_of_greenlet(const struct pass *p, const char *greenlet)
     return NULL;
 }
 
-void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObject *greenlet, roots_visit visit,
-                       void *context) {
+void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObject *greenlet, roots_visit visit, void *context) {
     struct pass pass = {r, marks, visit, context, ROOT_FRAME, false, {.counted = true}};
     struct roots_frame told = {0};
     if (!frames_are_structures())

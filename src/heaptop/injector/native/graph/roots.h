@@ -100,8 +100,7 @@ bool roots_each(const struct roots *r, const struct marks *marks, roots_visit vi
    there is none. Where frames are structures, nothing else leads to what its locals hold, for the collector does not look there. It is
    followed up to where C code has called into Python: what stood on the C stack then may be gone. */
 bool roots_is_greenlet(PyTypeObject *type);
-void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObject *greenlet, roots_visit visit,
-                       void *context);
+void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObject *greenlet, roots_visit visit, void *context);
 
 /* The name of a local by its slot, or NULL: an exact str. */
 PyObject *roots_local_name(PyObject *code, uint32_t slot);

@@ -248,10 +248,9 @@ static void visit_member(const void *holder, int32_t offset, visitproc visit, vo
 
 void edges_of_code(PyObject *code, visitproc visit, void *context) {
     const int32_t members[] = {
-        layout.code_code,     layout.code_consts,   layout.code_names,      layout.code_varnames,
-        layout.code_freevars, layout.code_cellvars, layout.code_filename,   layout.code_name,
-        layout.code_qualname, layout.code_lines,    layout.code_exceptions, layout.code_locals_names,
-        layout.code_locals_kinds,
+        layout.code_code,       layout.code_consts,       layout.code_names,        layout.code_varnames, layout.code_freevars,
+        layout.code_cellvars,   layout.code_filename,     layout.code_name,         layout.code_qualname, layout.code_lines,
+        layout.code_exceptions, layout.code_locals_names, layout.code_locals_kinds,
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         visit_member(code, members[i], visit, context);

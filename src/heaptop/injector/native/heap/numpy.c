@@ -10,8 +10,7 @@ bool numpy_is_array(PyTypeObject *type) {
     for (; type != NULL; type = type_base(type)) {
         const char *name = pointer_at(type, layout.type_name);
         if (name != NULL && strcmp(name, "numpy.ndarray") == 0)
-            return !(type_flags(type) & FLAG_HEAP_TYPE) &&
-                   uint64_at(type, layout.type_basicsize) >= sizeof(struct numpy_array);
+            return !(type_flags(type) & FLAG_HEAP_TYPE) && uint64_at(type, layout.type_basicsize) >= sizeof(struct numpy_array);
     }
     return false;
 }

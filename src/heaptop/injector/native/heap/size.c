@@ -21,9 +21,8 @@ static bool is_sizeof(PyObject *key) {
         return true;
     /* not interned: somebody made the namespace by hand */
     uint32_t state = uint32_at(key, layout.str_state);
-    return Py_TYPE(key) == &PyUnicode_Type && state >> layout.str_state_ascii & 1 &&
-           state >> layout.str_state_compact & 1 && int64_at(key, layout.str_length) == 10 &&
-           memcmp(at(key, layout.str_ascii_size), "__sizeof__", 10) == 0;
+    return Py_TYPE(key) == &PyUnicode_Type && state >> layout.str_state_ascii & 1 && state >> layout.str_state_compact & 1 &&
+           int64_at(key, layout.str_length) == 10 && memcmp(at(key, layout.str_ascii_size), "__sizeof__", 10) == 0;
 }
 
 /* The value of "__sizeof__" in a type's own namespace, or NULL. */

@@ -241,8 +241,7 @@ static inline void enter(struct walk *w, struct window *window, PyObject *o, uns
         leave(w, oldest);
 }
 
-static void sweep_cell(struct walk *w, struct window *window, const struct cell *cell, const struct ages *ages,
-                       uint64_t base) {
+static void sweep_cell(struct walk *w, struct window *window, const struct cell *cell, const struct ages *ages, uint64_t base) {
     uint64_t left = cell->tracked & ~cell->reached;
     while (left != 0) {
         unsigned bit = (unsigned)__builtin_ctzll(left);

@@ -239,8 +239,7 @@ static int write_out(struct result *out, struct census_head *head, const struct 
     head->rows_size = pack_size(&p->rows);
     head->kinds = p->kind_count;
     head->typed = p->typed_count;
-    bool whole = result_append(out, head, sizeof *head) == 0 &&
-                 result_append(out, p->keys.base, pack_size(&p->keys)) == 0 &&
+    bool whole = result_append(out, head, sizeof *head) == 0 && result_append(out, p->keys.base, pack_size(&p->keys)) == 0 &&
                  result_append(out, p->types.base, head->types_size) == 0 &&
                  result_append(out, p->rows.base, head->rows_size) == 0 &&
                  result_append(out, p->kinds.base, pack_size(&p->kinds)) == 0 &&

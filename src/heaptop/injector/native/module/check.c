@@ -155,8 +155,7 @@ static bool fill(PyObject *space, PyObject *module, PyObject *gc) {
     bool done = put(space, "size", sys == NULL ? NULL : PyObject_GetAttrString(sys, "getsizeof"));
     return put(space, "__builtins__", builtins) && put(space, "gc", gc) && put(space, "sys", sys) && done &&
            put(space, "__name__", PyUnicode_FromString("heaptop")) && put(space, "CLASSES", PyList_New(0)) &&
-           put(space, "heads", list_addresses()) &&
-           put(space, "facts", PyObject_CallMethod(module, "layout", NULL)) &&
+           put(space, "heads", list_addresses()) && put(space, "facts", PyObject_CallMethod(module, "layout", NULL)) &&
            put(space, "sample_frames", PyObject_GetAttrString(module, "sample_frames")) &&
            put(space, "give_way", PyObject_GetAttrString(module, "give_way")) &&
            put(space, "size_of", PyObject_GetAttrString(module, "size_of")) &&
@@ -200,9 +199,7 @@ static void forget_missing(PyObject *space) {
     }
 }
 
-static PyObject *misfit(const char *fact) {
-    return PyUnicode_FromFormat("the layout does not fit this Python at %s", fact);
-}
+static PyObject *misfit(const char *fact) { return PyUnicode_FromFormat("the layout does not fit this Python at %s", fact); }
 
 static PyObject *check_objects(PyObject *module, PyObject *gc) {
     PyObject *space = PyDict_New(), *sentence = NULL;

@@ -136,8 +136,8 @@ static PyObject *told(const struct row *row) {
     PyObject *blocks = row->blocks < 0 ? Py_BuildValue("") : PyLong_FromLongLong(row->blocks);
     PyObject *sampled = !row->is_sampled ? Py_BuildValue("") : PyLong_FromUnsignedLongLong(row->sampled);
     if (blocks != NULL && sampled != NULL)
-        return Py_BuildValue("[LLLLLNN]", row->begin, row->generation, row->collected, row->uncollectable, row->took,
-                             blocks, sampled);
+        return Py_BuildValue("[LLLLLNN]", row->begin, row->generation, row->collected, row->uncollectable, row->took, blocks,
+                             sampled);
     Py_XDECREF(blocks);
     Py_XDECREF(sampled);
     return NULL;

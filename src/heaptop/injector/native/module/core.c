@@ -230,10 +230,10 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
         return NULL;
     core.middle = head.middle;
     const char *cut = head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "";
-    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
-                         (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects",
-                         head.objects, "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns",
-                         cpu_ns, "pause_ns", pause_ns, "child_bytes", head.bytes, "middle", head.middle, "typed", samples);
+    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows, (Py_ssize_t)head.rows_size,
+                         "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects", head.objects, "sizeof_guessed",
+                         head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns, "pause_ns", pause_ns, "child_bytes",
+                         head.bytes, "middle", head.middle, "typed", samples);
 }
 
 static PyObject *core_stop(PyObject *module, PyObject *args) {
@@ -322,9 +322,8 @@ static PyObject *core_end(PyObject *module, PyObject *args) {
     if (status == SNAPSHOT_RUNNING)
         return refuse("the clone does not end");
     struct snapshot *s = &core.snapshot;
-    PyObject *census = status == SNAPSHOT_OK
-                           ? census_of(&s->result, core.request.first_number, s->cpu_ns, s->pause_ns)
-                           : failed_census();
+    PyObject *census =
+        status == SNAPSHOT_OK ? census_of(&s->result, core.request.first_number, s->cpu_ns, s->pause_ns) : failed_census();
     release();
     return census;
 }
@@ -422,8 +421,8 @@ static PyObject *core_generation_of(PyObject *module, PyObject *args) {
 static bool add_range(PyObject *list, struct pages_range range, const char *name) {
     if (range.at == NULL)
         return true;
-    PyObject *found = Py_BuildValue("KKs", (unsigned long long)(uintptr_t)range.at,
-                                    (unsigned long long)pages_rounded(range.size), name);
+    PyObject *found =
+        Py_BuildValue("KKs", (unsigned long long)(uintptr_t)range.at, (unsigned long long)pages_rounded(range.size), name);
     bool done = found != NULL && PyList_Append(list, found) == 0;
     Py_XDECREF(found);
     return done;

@@ -115,12 +115,11 @@ static void note_root(void *context, enum root_class class, const struct root *r
     PyObject *text = text_of(&label, false);
     if (text == NULL)
         return;
-    append(context, Py_BuildValue("iiOOzIKiiOOIiiN", (int)class, (int)root->part, root->object, or_none(root->name),
-                                  root->what, root->slot, thread == NULL ? 0ull : (unsigned long long)thread->id,
+    append(context, Py_BuildValue("iiOOzIKiiOOIiiN", (int)class, (int)root->part, root->object, or_none(root->name), root->what,
+                                  root->slot, thread == NULL ? 0ull : (unsigned long long)thread->id,
                                   thread == NULL ? UNKNOWN : thread->blocked, thread != NULL && thread->own,
-                                  or_none(frame == NULL ? NULL : frame->code),
-                                  or_none(frame == NULL ? NULL : frame->object), frame == NULL ? 0 : frame->depth,
-                                  root->counted, root->maybe, text));
+                                  or_none(frame == NULL ? NULL : frame->code), or_none(frame == NULL ? NULL : frame->object),
+                                  frame == NULL ? 0 : frame->depth, root->counted, root->maybe, text));
 }
 
 static void note_greenlets(const struct roots *roots, const struct marks *marks, PyObject *list, PyObject *greenlets) {

@@ -255,8 +255,8 @@ static PyObject *retainers_found(uint64_t duration) {
         Py_XDECREF(sets);
         return NULL;
     }
-    return Py_BuildValue("{sNsNsKsKsK}", "sets", sets, "totals", totals, "bytes", retainers_bytes(&face.retainers),
-                         "steps", face.retainers.steps, "ns", duration);
+    return Py_BuildValue("{sNsNsKsKsK}", "sets", sets, "totals", totals, "bytes", retainers_bytes(&face.retainers), "steps",
+                         face.retainers.steps, "ns", duration);
 }
 
 PyObject *graphing_retainers(PyObject *module, PyObject *args) {
@@ -330,9 +330,8 @@ static int reach_addresses(const struct addresses *a) {
 
 static bool retain_all(const struct request *request, struct answer *answer) {
     uint64_t begin = raw_clock();
-    bool found = retain_open(&face.retain, &face.graph.rows) == RETAIN_OK &&
-                 reach_addresses(&request->roots) == RETAIN_OK && reach_held(1) == RETAIN_OK &&
-                 retain_rest(&face.retain, 2) == RETAIN_OK;
+    bool found = retain_open(&face.retain, &face.graph.rows) == RETAIN_OK && reach_addresses(&request->roots) == RETAIN_OK &&
+                 reach_held(1) == RETAIN_OK && retain_rest(&face.retain, 2) == RETAIN_OK;
     uint64_t searched = raw_clock();
     found = found && retain_dominate(&face.retain) == RETAIN_OK;
     answer->reached = face.retain.reached;
@@ -377,11 +376,11 @@ static PyObject *answer_of(const struct snapshot *s, size_t asked) {
             Py_CLEAR(retained);
         Py_XDECREF(number);
     }
-    return retained == NULL ? NULL
-                            : Py_BuildValue("{sKsKsKsKsKsKsKsKsK}N", "objects", a.objects, "edges", a.edges, "reached",
-                                            a.reached, "bytes", a.bytes, "walk_ns", a.walk_ns, "rows_ns", a.rows_ns,
-                                            "search_ns", a.search_ns, "dominate_ns", a.dominate_ns, "pause_ns",
-                                            s->pause_ns, retained);
+    return retained == NULL
+               ? NULL
+               : Py_BuildValue("{sKsKsKsKsKsKsKsKsK}N", "objects", a.objects, "edges", a.edges, "reached", a.reached, "bytes",
+                               a.bytes, "walk_ns", a.walk_ns, "rows_ns", a.rows_ns, "search_ns", a.search_ns, "dominate_ns",
+                               a.dominate_ns, "pause_ns", s->pause_ns, retained);
 }
 
 static PyObject *run_in_clone(struct request *request) {

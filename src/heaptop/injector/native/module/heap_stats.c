@@ -19,9 +19,7 @@ struct mallinfo_narrow {
  *
  * malloc itself cannot be asked: in a program that is not position-independent its address is that of a stub in the
  * program. malloc_usable_size is in every replacement too, and nobody takes its address. */
-static int
-heap_is_glibc(const char **foreign)
-{
+static int heap_is_glibc(const char **foreign) {
     struct lookup_object libc, malloc_s;
     if (!lookup_object(lookup_symbol("gnu_get_libc_version"), &libc) ||
         !lookup_object(lookup_symbol("malloc_usable_size"), &malloc_s))
@@ -32,16 +30,12 @@ heap_is_glibc(const char **foreign)
     return 0;
 }
 
-static const char *
-heap_allocator(void)
-{
+static const char *heap_allocator(void) {
     const char *(*name)(void) = (const char *(*)(void))lookup_symbol("_PyMem_GetCurrentAllocatorName");
     return name ? name() : NULL;
 }
 
-int
-heap_stats_read(struct heap_stats *out)
-{
+int heap_stats_read(struct heap_stats *out) {
     memset(out, 0, sizeof *out);
     out->allocator = heap_allocator();
     if (!heap_is_glibc(&out->foreign))
@@ -69,9 +63,7 @@ heap_stats_read(struct heap_stats *out)
     return 0;
 }
 
-PyObject *
-heap_stats_face(PyObject *module, PyObject *unused)
-{
+PyObject *heap_stats_face(PyObject *module, PyObject *unused) {
     struct heap_stats stats;
     (void)module;
     (void)unused;
@@ -82,7 +74,7 @@ heap_stats_face(PyObject *module, PyObject *unused)
     if (failed)
         return Py_BuildValue("{szszsO}", "allocator", stats.allocator, "foreign", stats.foreign, "malloc", Py_None);
     return Py_BuildValue("{szszs(KKKKKO)}", "allocator", stats.allocator, "foreign", stats.foreign, "malloc",
-                         (unsigned long long)stats.heaps, (unsigned long long)stats.in_use,
-                         (unsigned long long)stats.free, (unsigned long long)stats.mapped,
-                         (unsigned long long)stats.mapped_chunks, stats.wraps ? Py_True : Py_False);
+                         (unsigned long long)stats.heaps, (unsigned long long)stats.in_use, (unsigned long long)stats.free,
+                         (unsigned long long)stats.mapped, (unsigned long long)stats.mapped_chunks,
+                         stats.wraps ? Py_True : Py_False);
 }

@@ -53,9 +53,7 @@ static void want(struct paths *p, struct answering *a) {
 }
 
 /* Whether the step before leads here, and not to what is in between. */
-static bool is_contents(const struct label *label) {
-    return label->kind == LABEL_COLLAPSED && label->role == ROLE_CONTENTS;
-}
+static bool is_contents(const struct label *label) { return label->kind == LABEL_COLLAPSED && label->role == ROLE_CONTENTS; }
 
 static uint64_t type_in(struct heap *h, uint32_t number) {
     return heap_is_frame(h, number) ? 0 : (uint64_t)graph_kind(&h->graph, number)->type;

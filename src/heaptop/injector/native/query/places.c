@@ -26,7 +26,7 @@ static int64_t bytes_of(PyObject *code) {
 static int line_of(PyObject *code, const void *frame) {
     int64_t offset = -1; /* of no instruction: the first line, in every version */
     if (frame != NULL && layout.frame_instruction_unit != 0)
-        offset = (int64_t) * (int32_t *)at(frame, layout.frame_instruction) * layout.frame_instruction_unit;
+        offset = (int64_t)*(int32_t *)at(frame, layout.frame_instruction) * layout.frame_instruction_unit;
     else if (frame != NULL)
         offset = (char *)pointer_at(frame, layout.frame_instruction) - (char *)at(code, layout.code_adaptive);
     bool is_inside = offset >= 0 && offset < bytes_of(code);

@@ -158,7 +158,8 @@ static bool find(struct points *p) {
 static size_t below_bytes(const struct retain *r) { return (r->rows->count + 1ul) * sizeof(uint64_t); }
 static size_t count_bytes(const struct retain *r) { return (r->rows->count + 1ul) * sizeof(uint32_t); }
 
-bool points_open(struct points *p, const struct retain *r, const struct points_selection *selection, struct progress *progress) {
+bool points_open(struct points *p, const struct retain *r, const struct points_selection *selection,
+                 struct progress *progress) {
     *p = (struct points){.retain = r, .selection = selection, .progress = progress};
     p->below = pages_map(below_bytes(r));
     p->count = pages_map(count_bytes(r));

@@ -210,7 +210,8 @@ static const char *narrow_by_stack(struct narrowing *n, const struct numbers *li
         return query_not_sampled;
     }
     for (uint32_t position = 0; sample_next(&position, &found) && progress_on(n->progress);) {
-        uint32_t number = found.stack <= most && wanted[found.stack] ? query_object_of_block(&n->heap->graph, &found) : CSR_NONE;
+        uint32_t number =
+            found.stack <= most && wanted[found.stack] ? query_object_of_block(&n->heap->graph, &found) : CSR_NONE;
         if (number != CSR_NONE)
             set_bit(n->bits, number);
     }

@@ -236,9 +236,7 @@ static bool store(const struct dl_phdr_info *info, void **place, void *value) {
 
 /* -- the slots ---------------------------------------------------------------------------------------------- */
 
-static struct library library_of(const struct dl_phdr_info *info) {
-    return (struct library){info->dlpi_addr, info->dlpi_phdr};
-}
+static struct library library_of(const struct dl_phdr_info *info) { return (struct library){info->dlpi_addr, info->dlpi_phdr}; }
 
 static bool is_same(struct library a, struct library b) { return a.base == b.base && a.headers == b.headers; }
 
@@ -258,8 +256,8 @@ static bool settle(const struct dl_phdr_info *info, void **place, unsigned type,
             slot->seen = true;
         return true;
     }
-    bool is_lazy = type == R_X86_64_JUMP_SLOT && !is_relro(info, (uintptr_t)place) &&
-                   has_address(info, (uintptr_t)found, 1, PF_X);
+    bool is_lazy =
+        type == R_X86_64_JUMP_SLOT && !is_relro(info, (uintptr_t)place) && has_address(info, (uintptr_t)found, 1, PF_X);
     if (found != pair->theirs && !is_lazy)
         return false;
     if (slot == NULL && arrays.count == MAX_SLOTS)
@@ -331,8 +329,8 @@ static bool may_be_numpy(const char *path) {
 }
 
 static bool is_left_out(const struct dl_phdr_info *info) {
-    return !may_be_numpy(info->dlpi_name) ||
-           has_address(info, *(uintptr_t *)&arrays.track, 1, PF_X) || has_address(info, (uintptr_t)address_of_track(), 1, PF_X);
+    return !may_be_numpy(info->dlpi_name) || has_address(info, *(uintptr_t *)&arrays.track, 1, PF_X) ||
+           has_address(info, (uintptr_t)address_of_track(), 1, PF_X);
 }
 
 /* The first call looks at the counters: 1 ends the iteration, when they are what they were. */

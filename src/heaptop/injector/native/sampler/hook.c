@@ -63,28 +63,28 @@ static __attribute__((noinline)) void slow_free(const struct allocator *to, void
 
 /* -- fast paths: the same for each place and domain --------------------------------------------------------- */
 
-#define FUNCTIONS(place, domain)                                                                                       \
-    static void *malloc_##place##domain(void *context, size_t size) {                                                  \
-        if (sample_due(size))                                                                                          \
-            return slow_malloc(&below[place][domain], context, size, domain);                                          \
-        return below[place][domain].malloc(context, size);                                                             \
-    }                                                                                                                  \
-    static void *calloc_##place##domain(void *context, size_t count, size_t size) {                                    \
-        if (sample_due(count * size)) /* the interpreter has seen that it does not overflow */                         \
-            return slow_calloc(&below[place][domain], context, count, size, domain);                                   \
-        return below[place][domain].calloc(context, count, size);                                                      \
-    }                                                                                                                  \
-    static void *realloc_##place##domain(void *context, void *old, size_t size) {                                      \
-        bool due = sample_due(size);                                                                                   \
-        if (due || sample_may_be(old))                                                                                 \
-            return slow_realloc(&below[place][domain], context, old, size, domain, due);                               \
-        return below[place][domain].realloc(context, old, size);                                                       \
-    }                                                                                                                  \
-    static void free_##place##domain(void *context, void *block) {                                                     \
-        if (sample_may_be(block))                                                                                      \
-            slow_free(&below[place][domain], context, block);                                                          \
-        else                                                                                                           \
-            below[place][domain].free(context, block);                                                                 \
+#define FUNCTIONS(place, domain)                                                                                               \
+    static void *malloc_##place##domain(void *context, size_t size) {                                                          \
+        if (sample_due(size))                                                                                                  \
+            return slow_malloc(&below[place][domain], context, size, domain);                                                  \
+        return below[place][domain].malloc(context, size);                                                                     \
+    }                                                                                                                          \
+    static void *calloc_##place##domain(void *context, size_t count, size_t size) {                                            \
+        if (sample_due(count * size)) /* the interpreter has seen that it does not overflow */                                 \
+            return slow_calloc(&below[place][domain], context, count, size, domain);                                           \
+        return below[place][domain].calloc(context, count, size);                                                              \
+    }                                                                                                                          \
+    static void *realloc_##place##domain(void *context, void *old, size_t size) {                                              \
+        bool due = sample_due(size);                                                                                           \
+        if (due || sample_may_be(old))                                                                                         \
+            return slow_realloc(&below[place][domain], context, old, size, domain, due);                                       \
+        return below[place][domain].realloc(context, old, size);                                                               \
+    }                                                                                                                          \
+    static void free_##place##domain(void *context, void *block) {                                                             \
+        if (sample_may_be(block))                                                                                              \
+            slow_free(&below[place][domain], context, block);                                                                  \
+        else                                                                                                                   \
+            below[place][domain].free(context, block);                                                                         \
     }
 #define BOTH(place) FUNCTIONS(place, 0) FUNCTIONS(place, 1)
 /* clang-format off */

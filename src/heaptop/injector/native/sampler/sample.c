@@ -116,9 +116,7 @@ static uint64_t excess(const struct sample_thread *t) {
     return (uint64_t)t->left - (t->is_cut ? 0 : t->interval) - (uint64_t)t->unsaid;
 }
 
-static double scale_of(uint64_t interval) {
-    return interval == sampler.interval ? sampler.scale : gaps_scale(interval);
-}
+static double scale_of(uint64_t interval) { return interval == sampler.interval ? sampler.scale : gaps_scale(interval); }
 
 static ALWAYS_INLINE void draw_gap(struct sample_thread *t) {
     int64_t gap = gaps_draw(&sampler.random, sampler.scale);
@@ -531,8 +529,8 @@ static void write_death(unsigned char *out, uint32_t id, const struct record *r)
     put(out, &r->died, 8);
 }
 
-void sample_drain(uint32_t limit, uint32_t stack_end, unsigned char *births, uint32_t *birth_count,
-                  unsigned char *deaths, uint32_t *death_count) {
+void sample_drain(uint32_t limit, uint32_t stack_end, unsigned char *births, uint32_t *birth_count, unsigned char *deaths,
+                  uint32_t *death_count) {
     *birth_count = *death_count = 0;
     if (!enter())
         return;
@@ -603,8 +601,8 @@ static bool grow_records(void) {
         return true;
     void *larger = NULL;
     if (room <= UINT32_MAX / 4)
-        larger = budget_grow(&sampler.budget, sampler.records, room * sizeof *sampler.records,
-                             2 * room * sizeof *sampler.records);
+        larger =
+            budget_grow(&sampler.budget, sampler.records, room * sizeof *sampler.records, 2 * room * sizeof *sampler.records);
     if (larger == NULL)
         return false;
     sampler.records = larger;

@@ -226,7 +226,7 @@ void sample_let_go(uint32_t nodes, uint32_t codes);
 
 /* Drain up to ``limit`` blocks of the chain, none with a stack of ``stack_end`` or more: records as BIRTH and DEATH of
    protocol/messages.py say, into room for ``limit`` of each. */
-void sample_drain(uint32_t limit, uint32_t stack_end, unsigned char *births, uint32_t *birth_count,
-                  unsigned char *deaths, uint32_t *death_count);
+void sample_drain(uint32_t limit, uint32_t stack_end, unsigned char *births, uint32_t *birth_count, unsigned char *deaths,
+                  uint32_t *death_count);
 
 #endif

@@ -247,11 +247,10 @@ static PyObject *stats_of(bool more) {
         return NULL;
     return Py_BuildValue("{sNsKsKsIsNsKsIsNsIsssNsKsNsNss}", "more", PyBool_FromLong(more || stats.more), "clock", stats.clock,
                          "dropped", stats.dropped, "epoch", stats.epoch, "on", PyBool_FromLong(stats.on), "interval",
-                         stats.interval, "depth", stats.depth, "intervals", intervals, "live", stats.live, "note",
-                         said.note, "covered", PyBool_FromLong(said.covered), "bytes", stats.bytes,
-                         "arrays", PyBool_FromLong(said.arrays && stats.on), "reborn",
-                         PyBool_FromLong(said.reborn && stats.on), "reborn_refusal",
-                         said.reborn_refusal == NULL ? "" : said.reborn_refusal);
+                         stats.interval, "depth", stats.depth, "intervals", intervals, "live", stats.live, "note", said.note,
+                         "covered", PyBool_FromLong(said.covered), "bytes", stats.bytes, "arrays",
+                         PyBool_FromLong(said.arrays && stats.on), "reborn", PyBool_FromLong(said.reborn && stats.on),
+                         "reborn_refusal", said.reborn_refusal == NULL ? "" : said.reborn_refusal);
 }
 
 struct reading {
@@ -297,8 +296,9 @@ static PyObject *read_all(struct reading *r) {
 /* With nothing to say but how it stands. */
 static PyObject *read_nothing(void) {
     PyObject *stats = stats_of(false);
-    return stats == NULL ? NULL : Py_BuildValue("y#Iy#Iy#y#N", "\x90", (Py_ssize_t)1, said.codes, "\x90", (Py_ssize_t)1,
-                                                said.nodes, "", (Py_ssize_t)0, "", (Py_ssize_t)0, stats);
+    return stats == NULL ? NULL
+                         : Py_BuildValue("y#Iy#Iy#y#N", "\x90", (Py_ssize_t)1, said.codes, "\x90", (Py_ssize_t)1, said.nodes,
+                                         "", (Py_ssize_t)0, "", (Py_ssize_t)0, stats);
 }
 
 PyObject *sampling_read(PyObject *module, PyObject *args) {

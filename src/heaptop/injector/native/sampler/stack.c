@@ -163,9 +163,7 @@ static uint64_t print_of(PyObject *code) {
     return mix_bytes(hash, PyBytes_AsString(lines), (size_t)size_field(lines));
 }
 
-static bool has_room_for_node(void) {
-    return tables.node_count < tables.node_room && index_has_room(&tables.node_index);
-}
+static bool has_room_for_node(void) { return tables.node_count < tables.node_room && index_has_room(&tables.node_index); }
 
 /* STACK_FULL when there is no room for it, or for its first node: a code is said with that, and let go of thereafter. */
 static uint32_t code_of_print(uint64_t print) {
@@ -361,9 +359,7 @@ void stack_node(uint32_t node, uint32_t *parent, uint32_t *code, int *line) {
         *line = 0;
 }
 
-static struct pages_range range_of(const struct index *i) {
-    return (struct pages_range){i->slots, i->size * sizeof *i->slots};
-}
+static struct pages_range range_of(const struct index *i) { return (struct pages_range){i->slots, i->size * sizeof *i->slots}; }
 
 void stack_ranges(struct pages_range found[STACK_RANGES]) {
     const struct tables *t = &tables;

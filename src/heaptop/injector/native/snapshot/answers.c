@@ -63,7 +63,7 @@ int64_t answers_length_of(struct answering *a, uint32_t number) {
         return int64_at(o, layout.set_used);
     default:
         return Py_TYPE(o) == &PyTuple_Type || Py_TYPE(o) == &PyBytes_Type || Py_TYPE(o) == &PyByteArray_Type ? size_field(o)
-                                                                                                              : -1;
+                                                                                                             : -1;
     }
 }
 

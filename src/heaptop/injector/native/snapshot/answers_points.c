@@ -105,8 +105,12 @@ const char *answers_points(struct answering *a) {
     if (a->query->number < LEAST_PERCENT || a->query->number > 100)
         return "most of it is a share of 51 to 100 per cent";
     struct points_selection selection = {
-        .bits = a->selection.bits, .objects = a->selection.objects, .type_of = type_of, .context = a,
-        .types = a->types->count, .percent = a->query->number,
+        .bits = a->selection.bits,
+        .objects = a->selection.objects,
+        .type_of = type_of,
+        .context = a,
+        .types = a->types->count,
+        .percent = a->query->number,
     };
     bool done = points_open(&p, &a->heap->retain, &selection, a->progress) && find_largest(&l, a, &p) && pack_points(a, &p, &l);
     largest_close(&l);

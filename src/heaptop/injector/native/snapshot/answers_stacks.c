@@ -71,8 +71,8 @@ const char *answers_stacks(struct answering *a) {
     if (!sample_freeze(true))
         return query_not_sampled;
     uint32_t limit = a->query->limit < MOST_ROWS ? a->query->limit : MOST_ROWS;
-    bool done = grouping_begin(&g, GROUPING_BY_BYTES) && add_objects(a, &g) &&
-                (!a->query->buffers || add_buffers(a, &g)) && grouping_sort(&g, limit, a->progress);
+    bool done = grouping_begin(&g, GROUPING_BY_BYTES) && add_objects(a, &g) && (!a->query->buffers || add_buffers(a, &g)) &&
+                grouping_sort(&g, limit, a->progress);
     sample_thaw(true);
     if (done)
         pack_rows(a, &g);

@@ -34,7 +34,7 @@ struct content {
 
 struct contents {
     struct table table; /* struct content */
-    uint32_t *slots;    /* open addressing, at most half full: position + 1 */
+    uint32_t *slots; /* open addressing, at most half full: position + 1 */
     uint64_t slot_count;
 };
 
@@ -104,9 +104,9 @@ struct wasting {
     struct contents contents;
     struct grouping rows;
     struct table details; /* uint64_t for each row: what its advice needs */
-    uint32_t *claimed;    /* [objects] bytes; UINT32_MAX: all of it */
-    uint64_t *own;        /* bits: a dict of attributes */
-    uint64_t kept[WASTES];/* contents that there is more than one of; of objects that stay */
+    uint32_t *claimed; /* [objects] bytes; UINT32_MAX: all of it */
+    uint64_t *own; /* bits: a dict of attributes */
+    uint64_t kept[WASTES]; /* contents that there is more than one of; of objects that stay */
     enum interned_state interned;
     traverseproc python_traverse; /* of classes written in Python */
 };
@@ -396,7 +396,7 @@ static bool is_plain_class(const struct wasting *w, PyTypeObject *type) {
 }
 
 struct attributes {
-    uint32_t dict;               /* its number, or CSR_NONE */
+    uint32_t dict; /* its number, or CSR_NONE */
     uint32_t count;
     struct siphash_result names; /* of all of them, in any order */
 };
@@ -546,7 +546,8 @@ static bool has_table(PyObject *dict, uint64_t used) {
         return false;
     struct keys_view view = keys_open((void *)keys);
     uint64_t count = (uint64_t)view.count, end = (uint64_t)(view.entries + count * (uint64_t)view.stride) - 8;
-    return count >= used && count <= (keys_size((void *)keys) << 1) / 3 && is_readable((uint64_t)view.entries) && is_readable(end);
+    return count >= used && count <= (keys_size((void *)keys) << 1) / 3 && is_readable((uint64_t)view.entries) &&
+           is_readable(end);
 }
 
 /* Whether an address that may be anything is a dict of many strings, each its own value: the table of interned ones. */

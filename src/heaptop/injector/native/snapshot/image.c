@@ -211,10 +211,10 @@ static void pack_failure(struct child *c, uint64_t id, const char *text) {
 
 static const char *answer_to(struct answering *a) {
     static const char *(*const answers[])(struct answering *) = {
-        [QUERY_GROUPS] = answers_groups, [QUERY_PATHS] = answers_paths, [QUERY_OBJECTS] = answers_objects,
-        [QUERY_OBJECT] = answers_object, [QUERY_MAP] = answers_map,     [QUERY_LOSE] = answers_lose,
+        [QUERY_GROUPS] = answers_groups,       [QUERY_PATHS] = answers_paths,   [QUERY_OBJECTS] = answers_objects,
+        [QUERY_OBJECT] = answers_object,       [QUERY_MAP] = answers_map,       [QUERY_LOSE] = answers_lose,
         [QUERY_RETAINERS] = answers_retainers, [QUERY_STACKS] = answers_stacks, [QUERY_LIVE] = answers_live,
-        [QUERY_KNOWN] = answers_known, [QUERY_AGES] = answers_ages, [QUERY_POINTS] = answers_points,
+        [QUERY_KNOWN] = answers_known,         [QUERY_AGES] = answers_ages,     [QUERY_POINTS] = answers_points,
         [QUERY_WASTE] = answers_waste,
     };
     uint32_t what = a->query->what;
@@ -244,8 +244,14 @@ static void answer(struct child *c) {
         pack_failure(c, 0, "the question is malformed");
     } else {
         struct answering a = {
-            .heap = &c->heap, .types = &c->types, .told = &c->told, .kept = &c->kept,
-            .query = &query, .out = &c->out, .progress = &c->progress, .interpreter = c->request->roots.interpreter,
+            .heap = &c->heap,
+            .types = &c->types,
+            .told = &c->told,
+            .kept = &c->kept,
+            .query = &query,
+            .out = &c->out,
+            .progress = &c->progress,
+            .interpreter = c->request->roots.interpreter,
         };
         size_t begin = pack_size(&c->out);
         const char *refusal = answer_to(&a);

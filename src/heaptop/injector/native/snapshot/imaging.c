@@ -154,10 +154,10 @@ static const char *reason(char *text, size_t room, bool *expected) {
         return "its time was over";
     }
     if (s->status == SNAPSHOT_FAILED)
-        return s->detail == IMAGE_TOO_MUCH      ? "it would take more memory than it may"
-               : s->detail == HEAP_NO_MEMORY    ? "there was no memory for the graph"
-               : s->detail == HEAP_BROKEN_LIST  ? "a list of the collector was not whole"
-                                                : "there are too many references for a graph";
+        return s->detail == IMAGE_TOO_MUCH     ? "it would take more memory than it may"
+               : s->detail == HEAP_NO_MEMORY   ? "there was no memory for the graph"
+               : s->detail == HEAP_BROKEN_LIST ? "a list of the collector was not whole"
+                                               : "there are too many references for a graph";
     snapshot_reason(s, text, room);
     return text;
 }
