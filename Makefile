@@ -51,6 +51,7 @@ waiting: $(DEV)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .
+	find src tests bench -name '*.[ch]' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/mypy
 	$(BIN)/mypy --explicit-package-bases -p tests.support -p tests.conftest
 	$(BIN)/lint-imports
