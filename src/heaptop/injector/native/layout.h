@@ -173,12 +173,13 @@ X(exception_cause,         48,   48,   48,   56,   56,   56,   56,   56)        
 X(type_members,           240,  240,  240,  240,  240,  240,  240,  240)                                   \
 X(type_dict_offset,       288,  288,  288,  288,  288,  288,  288,  288)                                   \
 X(type_subclasses,        360,  360,  360,  360,  360,  360,  360,  360)                                   \
-/*  moduleobject.c; cpython/methodobject.h; cpython/traceback.h; hamt.c and pycore_context.h            */ \
+/*  moduleobject.c; cpython/methodobject.h; cpython/traceback.h, weakrefobject.h; hamt.c, pycore_context.h */ \
 X(module_dict,             16,   16,   16,   16,   16,   16,   16,   16)                                   \
 X(builtin_self,            24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(builtin_module,          32,   32,   32,   32,   32,   32,   32,   32)                                   \
 X(traceback_next,          16,   16,   16,   16,   16,   16,   16,   16)                                   \
 X(traceback_frame,         24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(weakref_referent,        16,   16,   16,   16,   16,   16,   16,   16)                                   \
 X(hamt_items,              32,   32,   32,   32,   32,   32,   32,   32)                                   \
 X(variable_name,           16,   16,   16,   16,   16,   16,   16,   16)                                   \
 /*  _asynciomodule.c: of a future the loop, the first callback and its context, and the others; then what     \
@@ -315,6 +316,9 @@ static inline const char *thread_innermost(const void *thread) {
     void *cframe = pointer_at(thread, layout.thread_cframe);
     return cframe == NULL ? NULL : pointer_at(cframe, layout.cframe_frame);
 }
+
+/* Values of frame_owner; from the last on, no Python frame. enum _frameowner of pycore_frame.h. */
+enum { FRAME_OF_GENERATOR = 1, FRAME_OF_C = 3 };
 
 /* Whether frames are structures that frame objects point to, and not objects themselves. */
 static inline bool frames_are_structures(void) { return layout.frame_object_frame != 0; }

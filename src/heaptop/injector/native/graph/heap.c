@@ -225,16 +225,15 @@ static void take_static_types(struct gathering *g) {
 
 /* The interpreter may have the tables of subclasses of its own types: address -> weak reference to the type. */
 static bool is_table_of_subclasses(PyObject *o) {
-    enum { REFERENT = 16 }; /* cpython/weakrefobject.h */
     if (Py_TYPE(o) != &PyDict_Type || dict_values(o) != NULL)
         return false;
     struct keys_view keys = keys_open(pointer_at(o, layout.dict_keys));
     for (int64_t i = 0; i < keys.count; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key, *reference = entry[1];
+        PyObject **entry = keys_entry(&keys, i), *reference = entry[1];
         if (reference == NULL)
             continue;
         return Py_TYPE(entry[0]) == &PyLong_Type && Py_TYPE(reference) == symbols.weakref_type &&
-               is_type(object_at(reference, REFERENT));
+               is_type(object_at(reference, layout.weakref_referent));
     }
     return false;
 }

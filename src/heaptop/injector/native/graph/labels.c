@@ -193,7 +193,7 @@ static PyObject *name_of_value(PyObject *o, const struct kind *kind, PyObject *r
     struct keys_view keys = keys_open(shared);
     for (int64_t i = 0; i < keys.count && i < room; i++)
         if (values[i] == referent)
-            return keys.entries[i * keys.stride + keys.key];
+            return keys_entry(&keys, i)[0];
     return NULL;
 }
 
@@ -267,13 +267,6 @@ struct entry {
     bool is_key; /* the reference is to the key itself */
 };
 
-static PyObject **entry_at(const struct keys_view *keys, int64_t i) { return keys->entries + i * keys->stride + keys->key; }
-
-/* NULL in an emptied entry. */
-static PyObject *value_at(const struct keys_view *keys, PyObject **values, int64_t i) {
-    return values != NULL ? values[i] : entry_at(keys, i)[1];
-}
-
 /* Where the n-th entry stands, the emptied ones left out; keys->count where there are not so many. */
 static int64_t place_of(PyObject *dict, const struct keys_view *keys, PyObject **values, int64_t n) {
     enum { FEW = 64 }; /* few are counted each time */
@@ -284,7 +277,7 @@ static int64_t place_of(PyObject *dict, const struct keys_view *keys, PyObject *
     if (known->dict == dict && known->before <= n)
         place = known->place, before = known->before;
     for (; place < keys->count; place++)
-        if (value_at(keys, values, place) != NULL && before++ == n)
+        if (keys_value(keys, values, place) != NULL && before++ == n)
             break;
     if (place >= FEW && place < keys->count)
         *known = (struct counted){dict, place, n};
@@ -297,7 +290,7 @@ static struct entry search(const struct keys_view *keys, PyObject **values, int6
     struct entry found = {NULL, false};
     for (int64_t n = 0; n < keys->count; n++) {
         int64_t i = from + n < keys->count ? from + n : from + n - keys->count;
-        PyObject *key = entry_at(keys, i)[0], *value = value_at(keys, values, i);
+        PyObject *key = keys_entry(keys, i)[0], *value = keys_value(keys, values, i);
         if (value == NULL)
             continue;
         if (value == referent)
@@ -315,8 +308,8 @@ static struct entry entry_of(PyObject *dict, int64_t ordinal, PyObject *referent
     int64_t i = ordinal < 0 ? keys.count : place_of(dict, &keys, values, ordinal / 2);
     if (i == keys.count)
         return search(&keys, values, 0, referent);
-    PyObject *key = entry_at(&keys, i)[0];
-    if ((ordinal & 1 ? value_at(&keys, values, i) : key) == referent)
+    PyObject *key = keys_entry(&keys, i)[0];
+    if ((ordinal & 1 ? keys_value(&keys, values, i) : key) == referent)
         return (struct entry){key, !(ordinal & 1)};
     return search(&keys, values, i, referent);
 }
@@ -404,12 +397,10 @@ static PyObject *name_of_argument(PyObject *function, int64_t i, int64_t count) 
     return code == NULL || i < 0 || arguments < count ? NULL : roots_local_name(code, (uint32_t)(arguments - count + i));
 }
 
-static PyObject *value_called(PyObject *dict, const char *name);
-
 /* The name of a named tuple's field, or NULL. */
 static PyObject *name_of_field(const struct kind *kind, int64_t i) {
     PyObject *dict = kind->edges == EDGES_TUPLE ? NULL : kind_dict(kind->type), *name = NULL;
-    PyObject *names = dict == NULL ? NULL : value_called(dict, "_fields");
+    PyObject *names = dict == NULL ? NULL : dict_find(dict, names_is, "_fields");
     if (names != NULL && Py_TYPE(names) == &PyTuple_Type && i < size_field(names))
         name = object_at(names, layout.tuple_items + 8 * (int32_t)i);
     if (dict != NULL)
@@ -474,7 +465,7 @@ static struct label find_in_cache(PyObject *o, const struct kind *kind, PyObject
     PyObject *dict = labels_dict_of(o, kind);
     if (dict == referent)
         return collapsed(ROLE_ATTRIBUTES, o);
-    if (dict != NULL && referent == value_called(dict, "__wrapped__"))
+    if (dict != NULL && referent == dict_find(dict, names_is, "__wrapped__"))
         return attribute_called("__wrapped__");
     if (type_flags(Py_TYPE(referent)) & (unsigned long)FLAG_TYPE_SUBCLASS)
         return plain(LABEL_INSIDE);
@@ -819,22 +810,6 @@ static void put_attribute(struct writer *w, const struct label *label, bool valu
     }
 }
 
-/* The value of a name in a dict whose keys are str, or NULL. */
-static PyObject *value_called(PyObject *dict, const char *name) {
-    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
-    PyObject **values = dict_values(dict);
-    size_t size = strlen(name);
-    for (int64_t i = 0; i < keys.count; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key;
-        PyObject *value = values != NULL ? values[i] : entry[1];
-        if (value != NULL && is_str(entry[0]) && int64_at(entry[0], layout.str_length) == (int64_t)size &&
-            names_read_str(entry[0], &writer_scratch) && writer_scratch.size == size &&
-            memcmp(writer_scratch.bytes, name, size) == 0)
-            return value;
-    }
-    return NULL;
-}
-
 static void put_qualified(struct writer *w, PyObject *module, PyObject *qualname) {
     if (is_str(module)) {
         writer_str(w, module);
@@ -861,12 +836,13 @@ static void put_maker(struct writer *w, PyObject *function) {
 
 static void put_cached(struct writer *w, PyObject *wrapper) {
     struct kind kind = {.type = Py_TYPE(wrapper), .basic = uint32_at(Py_TYPE(wrapper), layout.type_basicsize)};
-    PyObject *dict = labels_dict_of(wrapper, &kind), *qualname = dict == NULL ? NULL : value_called(dict, "__qualname__");
+    PyObject *dict = labels_dict_of(wrapper, &kind),
+             *qualname = dict == NULL ? NULL : dict_find(dict, names_is, "__qualname__");
     writer_text(w, "lru_cache");
     if (!is_str(qualname))
         return;
     writer_text(w, " of ");
-    put_qualified(w, value_called(dict, "__module__"), qualname);
+    put_qualified(w, dict_find(dict, names_is, "__module__"), qualname);
 }
 
 /* "frame f()", "coroutine f()". */

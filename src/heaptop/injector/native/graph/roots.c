@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-enum { OWNED_BY_GENERATOR = 1, OWNED_BY_NO_CODE = 3 }; /* enum _frameowner of pycore_frame.h */
 enum { MOST_SLOTS = 1 << 20, MOST_CALLBACKS = 1 << 16 };
 
 /* -- looking with care: at what may be anything ------------------------------------------------------------- */
@@ -208,8 +207,8 @@ static void visit_modules(struct pass *p, PyObject *modules) {
     struct keys_view keys = keys_open(pointer_at(modules, layout.dict_keys));
     PyObject **values = dict_values(modules);
     for (int64_t i = 0; i < keys.count; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key;
-        PyObject *module = values != NULL ? values[i] : entry[1];
+        PyObject **entry = keys_entry(&keys, i);
+        PyObject *module = keys_value(&keys, values, i);
         if (module == NULL)
             continue;
         p->root.name = Py_TYPE(entry[0]) == &PyUnicode_Type ? entry[0] : NULL;
@@ -321,7 +320,7 @@ static void visit_members(struct pass *p, const void *frame) {
 /* The code of a frame of Python's; else NULL. */
 static PyObject *code_of(const char *frame) {
     uintptr_t code = (uintptr_t)pointer_at(frame, layout.frame_code) & ~(uintptr_t)layout.frame_code_flags;
-    if (frames_are_structures() && uint8_at(frame, layout.frame_owner) >= OWNED_BY_NO_CODE)
+    if (frames_are_structures() && uint8_at(frame, layout.frame_owner) >= FRAME_OF_C)
         return NULL;
     return code != 0 && Py_TYPE((PyObject *)code) == symbols.code_type ? (PyObject *)code : NULL;
 }
@@ -329,7 +328,7 @@ static PyObject *code_of(const char *frame) {
 /* What the walk has as an object in place of the frame, or NULL. */
 static PyObject *object_of(const struct pass *p, const char *frame) {
     if (frames_are_structures())
-        return uint8_at(frame, layout.frame_owner) == OWNED_BY_GENERATOR ? at(frame, -layout.generator_frame) : NULL;
+        return uint8_at(frame, layout.frame_owner) == FRAME_OF_GENERATOR ? at(frame, -layout.generator_frame) : NULL;
     return p->marks != NULL && marks_has(p->marks, frame) ? (PyObject *)frame : NULL;
 }
 
@@ -428,7 +427,7 @@ bool roots_is_greenlet(PyTypeObject *type) {
 /* Whether there is a frame of Python's, at what may be any address: its code is an object of the heap, and it is at an
    instruction of that. */
 static bool is_frame(const struct pass *p, const char *frame) {
-    if (!is_readable(frame, (size_t)layout.frame_items) || uint8_at(frame, layout.frame_owner) >= OWNED_BY_NO_CODE)
+    if (!is_readable(frame, (size_t)layout.frame_items) || uint8_at(frame, layout.frame_owner) >= FRAME_OF_C)
         return false;
     uintptr_t code = (uintptr_t)pointer_at(frame, layout.frame_code) & ~(uintptr_t)layout.frame_code_flags;
     if (code == 0 || !marks_has(p->marks, (void *)code) || Py_TYPE((PyObject *)code) != symbols.code_type)

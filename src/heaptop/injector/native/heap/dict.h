@@ -44,9 +44,32 @@ static inline uint64_t keys_bytes_of(uint64_t size, bool unhashed) {
     return (uint64_t)layout.keys_indices + keys_index_bytes_of(size) + (size << 1) / 3 * (unhashed ? 16 : 24);
 }
 
+/* An entry: its key, and behind it the value where the dict has no others. */
+static inline PyObject **keys_entry(const struct keys_view *keys, int64_t i) {
+    return keys->entries + i * keys->stride + keys->key;
+}
+
+/* Values outside the entries, or NULL. */
 static inline PyObject **dict_values(PyObject *dict) {
     void *values = pointer_at(dict, layout.dict_values);
     return values == NULL ? NULL : at(values, layout.values_items);
+}
+
+/* The value of an entry; NULL in an emptied one. */
+static inline PyObject *keys_value(const struct keys_view *keys, PyObject **values, int64_t i) {
+    return values != NULL ? values[i] : keys_entry(keys, i)[1];
+}
+
+/* The value of the first key that ``is_key`` takes for ``name``, or NULL. */
+static inline PyObject *dict_find(PyObject *dict, bool (*is_key)(PyObject *key, const char *name), const char *name) {
+    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
+    PyObject **values = dict_values(dict);
+    for (int64_t i = 0; i < keys.count; i++) {
+        PyObject *key = keys_entry(&keys, i)[0], *value = keys_value(&keys, values, i);
+        if (key != NULL && value != NULL && is_key(key, name))
+            return value;
+    }
+    return NULL;
 }
 
 #endif

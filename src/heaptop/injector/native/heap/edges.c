@@ -129,10 +129,9 @@ static int count_visit(PyObject *o, void *context) {
 /* The next of them, or NULL; ``at`` is where it is from then on, so that entries that are gone are passed once. */
 static PyObject *next_item(struct items *items) {
     for (; items->at < items->keys.count; items->at++) {
-        PyObject **entry = items->keys.entries + items->at * items->keys.stride + items->keys.key;
-        PyObject *value = items->values != NULL ? items->values[items->at] : entry[1];
+        PyObject *value = keys_value(&items->keys, items->values, items->at);
         if (value != NULL)
-            return items->at_key ? entry[0] : value;
+            return items->at_key ? keys_entry(&items->keys, items->at)[0] : value;
     }
     return NULL;
 }
@@ -279,7 +278,7 @@ void edges_of_type(PyObject *o, const struct kind *kind, visitproc visit, void *
             return;
         struct keys_view keys = keys_open(shared);
         for (int64_t i = 0; i < keys.count; i++)
-            edges_of_span(keys.entries + i * keys.stride + keys.key, 1, visit, context);
+            edges_of_span(keys_entry(&keys, i), 1, visit, context);
         return;
     }
     /* A static type has the collector's flag but not its head: type_traverse would abort the process. */

@@ -52,8 +52,8 @@ EDGES_INLINE void edges_of_dict(PyObject *dict, visitproc visit, void *context) 
     struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
     PyObject **values = dict_values(dict);
     for (int64_t i = 0; i < keys.count; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key;
-        PyObject *value = values != NULL ? values[i] : entry[1];
+        PyObject **entry = keys_entry(&keys, i);
+        PyObject *value = keys_value(&keys, values, i);
         if (value == NULL)
             continue;
         visit(entry[0], context);

@@ -82,6 +82,12 @@ bool names_data(PyObject *o, struct name_data *found) {
     return data != NULL && (width == 1 || width == 2 || width == 4);
 }
 
+bool names_is(PyObject *key, const char *name) {
+    struct name_data d;
+    size_t size = strlen(name);
+    return names_data(key, &d) && d.width == 1 && d.length == (int64_t)size && memcmp(d.data, name, size) == 0;
+}
+
 bool names_read_str(PyObject *o, struct name_text *text) {
     struct name_data d;
     if (!names_data(o, &d))
@@ -96,19 +102,7 @@ bool names_read_str(PyObject *o, struct name_text *text) {
 
 /* The value of "__module__" in a heap type's namespace. */
 static PyObject *module_of(PyTypeObject *type) {
-    PyObject *dict = kind_dict(type), *found = NULL;
-    if (dict == NULL)
-        return NULL;
-    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
-    PyObject **values = dict_values(dict);
-    struct name_text key;
-    for (int64_t i = 0; i < keys.count && found == NULL; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key;
-        PyObject *value = values != NULL ? values[i] : entry[1];
-        if (entry[0] != NULL && value != NULL && int64_at(entry[0], layout.str_length) == 10 &&
-            names_read_str(entry[0], &key) && key.size == 10 && memcmp(key.bytes, "__module__", 10) == 0)
-            found = value;
-    }
+    PyObject *dict = kind_dict(type), *found = dict == NULL ? NULL : dict_find(dict, names_is, "__module__");
     kind_release_dict(type, dict);
     return found;
 }

@@ -42,6 +42,9 @@ struct name_data { /* the characters of a str, where they stand */
 /* False when ``o`` is not of exactly the type str. */
 bool names_data(PyObject *o, struct name_data *found);
 
+/* Whether a key is exactly this str, which is ASCII: for dict_find. */
+bool names_is(PyObject *key, const char *name);
+
 /* A type's module and qualified name, as type.__module__ and type.__qualname__ say, cut after NAME_CHARACTERS; "?" for
    what is not a plain str, or in a static type not UTF-8. Of a heap type without such a module, tp_name may have one. */
 void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname);

@@ -112,7 +112,7 @@ static void visit_array_part(const struct scan *scan, const struct descr *whole,
 static void visit_fields(const struct scan *scan, const struct descr *whole, const char *data, int depth) {
     struct keys_view keys = keys_open(pointer_at(whole->fields, layout.dict_keys));
     for (int64_t i = 0; i < keys.count; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key, *field = entry[1];
+        PyObject **entry = keys_entry(&keys, i), *field = entry[1];
         if (field == NULL || Py_TYPE(field) != &PyTuple_Type || size_field(field) < 2)
             continue;
         PyObject **part = at(field, layout.tuple_items);

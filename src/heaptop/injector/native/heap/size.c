@@ -16,28 +16,18 @@ static PyMethodDef *method_of(PyObject *descriptor) {
     return Py_TYPE(descriptor) == &PyMethodDescr_Type ? pointer_at(descriptor, layout.descr_method) : NULL;
 }
 
-static bool is_sizeof(PyObject *key) {
+static bool is_sizeof(PyObject *key, const char *name) {
     if (key == symbols.sizeof_name)
         return true;
     /* not interned: somebody made the namespace by hand */
     uint32_t state = uint32_at(key, layout.str_state);
     return Py_TYPE(key) == &PyUnicode_Type && state >> layout.str_state_ascii & 1 && state >> layout.str_state_compact & 1 &&
-           int64_at(key, layout.str_length) == 10 && memcmp(at(key, layout.str_ascii_size), "__sizeof__", 10) == 0;
+           int64_at(key, layout.str_length) == 10 && memcmp(at(key, layout.str_ascii_size), name, 10) == 0;
 }
 
 /* The value of "__sizeof__" in a type's own namespace, or NULL. */
 static PyObject *find_in(PyTypeObject *type) {
-    PyObject *dict = kind_dict(type), *found = NULL;
-    if (dict == NULL)
-        return NULL;
-    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
-    PyObject **values = dict_values(dict);
-    for (int64_t i = 0; i < keys.count && found == NULL; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key;
-        PyObject *value = values != NULL ? values[i] : entry[1];
-        if (entry[0] != NULL && value != NULL && is_sizeof(entry[0]))
-            found = value;
-    }
+    PyObject *dict = kind_dict(type), *found = dict == NULL ? NULL : dict_find(dict, is_sizeof, "__sizeof__");
     kind_release_dict(type, dict);
     return found;
 }

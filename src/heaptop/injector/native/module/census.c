@@ -1,7 +1,7 @@
 /* census: from the counters of a walk to the bytes of a result. */
 #include "module/census.h"
 
-#include "pack.h"
+#include "packs.h"
 #include "pages.h"
 #include "clone/child_memory.h"
 #include "heap/edges.h"
@@ -25,10 +25,8 @@ static bool packing_open(struct packing *p, const struct census_request *request
     struct pack *const packs[PACKS] = {&p->types, &p->rows, &p->keys, &p->kinds, &p->typed};
     *p = (struct packing){.request = request};
     for (int i = 0; i < PACKS; i++) {
-        void *room = pages_map(FIRST_ROOM);
-        if (room == NULL)
+        if (!packs_open(packs[i], FIRST_ROOM))
             return false;
-        pack_open(packs[i], room, FIRST_ROOM);
     }
     return true;
 }
@@ -36,18 +34,7 @@ static bool packing_open(struct packing *p, const struct census_request *request
 static void packing_close(struct packing *p) {
     struct pack *const packs[PACKS] = {&p->types, &p->rows, &p->keys, &p->kinds, &p->typed};
     for (int i = 0; i < PACKS; i++)
-        pages_unmap(packs[i]->base, pack_room(packs[i]));
-}
-
-/* Have room for ``wanted`` bytes more. False when there is no memory. */
-static bool make_room(struct pack *p, size_t wanted) {
-    size_t room = pack_room(p), larger = room;
-    while (larger - pack_size(p) < wanted)
-        larger *= 2;
-    void *place = larger == room ? p->base : pages_grow(p->base, room, larger);
-    if (place != NULL)
-        pack_move(p, place, larger);
-    return place != NULL;
+        packs_close(packs[i]);
 }
 
 /* Types that have a number in this session; as in Python mode, those of a full table share the one behind. */
@@ -55,7 +42,7 @@ static uint32_t type_count(const struct packing *p) { return p->request->first_n
 
 static struct name *add(struct packing *p, const struct name_text *module, const struct name_text *qualname) {
     struct name_key key = names_key(module, qualname);
-    if (!make_room(&p->types, 3 * LONGEST_HEAD + module->size + qualname->size) || !make_room(&p->keys, sizeof key))
+    if (!packs_make_room(&p->types, 3 * LONGEST_HEAD + module->size + qualname->size) || !packs_make_room(&p->keys, sizeof key))
         return NULL;
     struct name *name = names_add(p->request->names, key, type_count(p));
     if (name == NULL)
@@ -107,7 +94,7 @@ static bool name_kind(struct packing *p, struct kind *kind) {
 }
 
 static bool pack_rows(struct packing *p, const struct kind *kind) {
-    if (!make_room(&p->rows, ROWS * LONGEST_ROW))
+    if (!packs_make_room(&p->rows, ROWS * LONGEST_ROW))
         return false;
     for (int row = 0; row < ROWS; row++) {
         if (kind->count[row] == 0)
@@ -170,7 +157,7 @@ static bool pack_known(struct packing *p, PyTypeObject *type, uint32_t number) {
         .before = (uint8_t)size_before(type),
         .is_on_heap = type_flags(type) & FLAG_HEAP_TYPE,
     };
-    if (!make_room(&p->kinds, sizeof known))
+    if (!packs_make_room(&p->kinds, sizeof known))
         return false;
     pack_bytes(&p->kinds, &known, sizeof known);
     p->kind_count++;
@@ -213,7 +200,7 @@ static bool pack_typed(const struct walk *w, struct packing *p) {
         struct census_typed typed = {found.id, found.birth, kind == NULL ? 0 : kind->number};
         if (kind == NULL)
             continue;
-        if (!make_room(&p->typed, sizeof typed))
+        if (!packs_make_room(&p->typed, sizeof typed))
             return false;
         pack_bytes(&p->typed, &typed, sizeof typed);
         p->typed_count++;

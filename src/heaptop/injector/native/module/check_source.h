@@ -341,7 +341,11 @@ static const char *const check_source[] = {
     "    items = []\n"
     "    same('module_dict', at(sys, 'module_dict'), id(sys.__dict__))\n"
     "    same('builtin_self', at(items.append, 'builtin_self'), id(items))\n"
-    "    same('builtin_module', at(len, 'builtin_module'), id(len.__module__))\n",
+    "    same('builtin_module', at(len, 'builtin_module'), id(len.__module__))\n"
+    "    module = sys.modules.get('_weakref')\n"
+    "    if module is not None:\n"
+    "        one = Weak()\n"
+    "        same('weakref_referent', at(module.ref(one), 'weakref_referent'), id(one))\n",
     "def check_members():\n"
     "    members = at(Slotted, 'type_members')\n"
     "    same('type_members', text_at(behind('type_members', members, 0)), 'heaptop_a')\n"

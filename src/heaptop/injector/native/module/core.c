@@ -81,9 +81,13 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *core_check(PyObject *module, PyObject *gc) {
-    return core.is_open ? check_run(module, gc) : refuse("the native core is not open");
-}
+/* A function of the module that needs an open core. */
+#define WHEN_OPEN(name, function)                                                                                              \
+    static PyObject *name(PyObject *module, PyObject *args) {                                                                  \
+        return core.is_open ? function(module, args) : refuse("the native core is not open");                                  \
+    }
+
+WHEN_OPEN(core_check, check_run)
 
 /* The agent puts a function of its own here, which gives the GIL back when it is time. */
 static PyObject *core_give_way(PyObject *module, PyObject *args) {
@@ -348,17 +352,9 @@ static PyObject *core_close(PyObject *module, PyObject *args) {
 
 /* -- the sampler -------------------------------------------------------------------------------------------- */
 
-static PyObject *core_sample_start(PyObject *module, PyObject *args) {
-    return core.is_open ? sampling_start(module, args) : refuse("the native core is not open");
-}
-
-static PyObject *core_sample_frames(PyObject *module, PyObject *args) {
-    return core.is_open ? sampling_frames(module, args) : refuse("the native core is not open");
-}
-
-static PyObject *core_image_begin(PyObject *module, PyObject *args) {
-    return core.is_open ? imaging_begin(module, args) : refuse("the native core is not open");
-}
+WHEN_OPEN(core_sample_start, sampling_start)
+WHEN_OPEN(core_sample_frames, sampling_frames)
+WHEN_OPEN(core_image_begin, imaging_begin)
 
 /* -- one object, for tests and the self-check --------------------------------------------------------------- */
 
@@ -448,29 +444,12 @@ static PyObject *core_own_pages(PyObject *module, PyObject *args) {
 
 /* -- the graph ---------------------------------------------------------------------------------------------- */
 
-static PyObject *core_graph_build(PyObject *module, PyObject *args) {
-    return core.is_open ? graphing_build(module, args) : refuse("the native core is not open");
-}
-
-static PyObject *core_roots(PyObject *module, PyObject *args) {
-    return core.is_open ? explain_roots(module, args) : refuse("the native core is not open");
-}
-
-static PyObject *core_roots_in_clone(PyObject *module, PyObject *args) {
-    return core.is_open ? explain_clone(module, args) : refuse("the native core is not open");
-}
-
-static PyObject *core_label_of(PyObject *module, PyObject *args) {
-    return core.is_open ? explain_label(module, args) : refuse("the native core is not open");
-}
-
-static PyObject *core_path_of(PyObject *module, PyObject *args) {
-    return core.is_open ? explain_path(module, args) : refuse("the native core is not open");
-}
-
-static PyObject *core_graph_in_clone(PyObject *module, PyObject *args) {
-    return core.is_open ? graphing_in_clone(module, args) : refuse("the native core is not open");
-}
+WHEN_OPEN(core_graph_build, graphing_build)
+WHEN_OPEN(core_roots, explain_roots)
+WHEN_OPEN(core_roots_in_clone, explain_clone)
+WHEN_OPEN(core_label_of, explain_label)
+WHEN_OPEN(core_path_of, explain_path)
+WHEN_OPEN(core_graph_in_clone, graphing_in_clone)
 
 /* -- the module --------------------------------------------------------------------------------------------- */
 

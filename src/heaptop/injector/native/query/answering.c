@@ -1,20 +1,25 @@
 /* answering: the beginning and the fields of a message. */
 #include "query/answering.h"
 
+void message_begin(struct pack *out, const char *kind, uint64_t id, uint32_t fields) {
+    pack_array(out, 2);
+    pack_words(out, kind);
+    pack_map(out, fields + 1);
+    message_field(out, "id", id);
+}
+
+void message_field(struct pack *out, const char *name, uint64_t value) {
+    pack_words(out, name);
+    pack_uint(out, value);
+}
+
 void answering_begin(struct answering *a, const char *kind, uint32_t fields) {
-    pack_array(a->out, 2);
-    pack_words(a->out, kind);
-    pack_map(a->out, fields + 1);
-    pack_words(a->out, "id");
-    pack_uint(a->out, a->query->id);
+    message_begin(a->out, kind, a->query->id, fields);
 }
 
 void answering_field(struct answering *a, const char *name) { pack_words(a->out, name); }
 
-void answering_field_uint(struct answering *a, const char *name, uint64_t value) {
-    answering_field(a, name);
-    pack_uint(a->out, value);
-}
+void answering_field_uint(struct answering *a, const char *name, uint64_t value) { message_field(a->out, name, value); }
 
 void answering_field_complete(struct answering *a, bool complete) {
     answering_field(a, "complete");

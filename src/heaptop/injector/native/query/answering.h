@@ -26,7 +26,11 @@ struct answering {
 /* Why a question has no answer when something of it was not done: it was given up, or there was no memory. */
 const char *answering_refusal(const struct answering *a);
 
-/* kind and fields of a message: then ``fields`` times a name and a value. */
+/* A message of protocol/images.py: its kind and its id, then ``fields`` times a name and a value. */
+void message_begin(struct pack *out, const char *kind, uint64_t id, uint32_t fields);
+void message_field(struct pack *out, const char *name, uint64_t value);
+
+/* The same of an answer: then ``fields`` times a name and a value. */
 void answering_begin(struct answering *a, const char *kind, uint32_t fields);
 void answering_field(struct answering *a, const char *name);
 

@@ -1,7 +1,7 @@
 /* sampling: arguments in, packed bytes out. */
 #include "sampler/sampling.h"
 
-#include "pack.h"
+#include "packs.h"
 #include "pages.h"
 #include "sampler/arrays.h"
 #include "sampler/hook.h"
@@ -103,22 +103,6 @@ _Static_assert((int)SAMPLE_OWNS == (int)STACK_OWNS, "as many codes of the agent'
 
 enum { FIRST_ROOM = 1 << 14, LONGEST_HEAD = 5, LONGEST_NUMBER = 9, MAX_TEXT = 1000 /* characters */ };
 
-static bool make_room(struct pack *p, size_t wanted) {
-    size_t room = pack_room(p), larger = room;
-    while (larger - pack_size(p) < wanted)
-        larger *= 2;
-    void *place = larger == room ? p->base : pages_grow(p->base, room, larger);
-    if (place != NULL)
-        pack_move(p, place, larger);
-    return place != NULL;
-}
-
-static bool open_pack(struct pack *p) {
-    void *room = pages_map(FIRST_ROOM);
-    pack_open(p, room, room == NULL ? 0 : FIRST_ROOM);
-    return room != NULL;
-}
-
 /* A text of the target's as UTF-8, cut where it is too long: a new bytes object. NULL with an exception set. */
 static PyObject *utf8_of(PyObject *text) {
     if (text == NULL || !PyUnicode_Check(text))
@@ -134,7 +118,7 @@ static bool pack_text(struct pack *p, PyObject *text) {
     if (bytes == NULL)
         return false;
     size_t size = (size_t)PyBytes_Size(bytes);
-    bool done = make_room(p, size + LONGEST_HEAD);
+    bool done = packs_make_room(p, size + LONGEST_HEAD);
     if (done)
         pack_str(p, PyBytes_AsString(bytes), (uint32_t)size);
     Py_DecRef(bytes);
@@ -143,7 +127,7 @@ static bool pack_text(struct pack *p, PyObject *text) {
 
 static bool pack_code(struct pack *p, uint32_t number) {
     PyObject *code = stack_code(number);
-    if (!make_room(p, 3 * LONGEST_HEAD + 2 * LONGEST_NUMBER + sizeof "(another interpreter)"))
+    if (!packs_make_room(p, 3 * LONGEST_HEAD + 2 * LONGEST_NUMBER + sizeof "(another interpreter)"))
         return false;
     pack_array(p, 3);
     if (code == NULL) {
@@ -153,7 +137,7 @@ static bool pack_code(struct pack *p, uint32_t number) {
         return true;
     }
     PyObject *name = object_at(code, layout.code_qualname != 0 ? layout.code_qualname : layout.code_name);
-    if (!pack_text(p, object_at(code, layout.code_filename)) || !pack_text(p, name) || !make_room(p, LONGEST_NUMBER))
+    if (!pack_text(p, object_at(code, layout.code_filename)) || !pack_text(p, name) || !packs_make_room(p, LONGEST_NUMBER))
         return false;
     int line = symbols.code_line(code, -1); /* of no instruction: the first line, in every version */
     pack_uint(p, line < 0 ? 0 : (uint64_t)line);
@@ -166,7 +150,7 @@ static bool pack_nodes(struct pack *p, uint32_t end, uint32_t *code_end) {
         uint32_t parent, code;
         int line;
         stack_node(i, &parent, &code, &line);
-        if (!make_room(p, LONGEST_HEAD + 3 * LONGEST_NUMBER))
+        if (!packs_make_room(p, LONGEST_HEAD + 3 * LONGEST_NUMBER))
             return false;
         pack_array(p, 3);
         pack_uint(p, parent);
@@ -279,7 +263,8 @@ static PyObject *answer(struct reading *r) {
 }
 
 static PyObject *read_all(struct reading *r) {
-    if (!open_pack(&r->nodes) || !open_pack(&r->codes) || r->births == NULL || r->deaths == NULL || !read_tree(r))
+    if (!packs_open(&r->nodes, FIRST_ROOM) || !packs_open(&r->codes, FIRST_ROOM) || r->births == NULL || r->deaths == NULL ||
+        !read_tree(r))
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     sample_drain(r->limit, r->node_end, r->births, &r->birth_count, r->deaths, &r->death_count);
     PyObject *result = answer(r);
@@ -328,8 +313,8 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
         sample_let_go(said.nodes, said.codes);
     pages_unmap(r.births, SAMPLE_BIRTH_BYTES * (size_t)r.limit);
     pages_unmap(r.deaths, SAMPLE_DEATH_BYTES * (size_t)r.limit);
-    pages_unmap(r.nodes.base, pack_room(&r.nodes));
-    pages_unmap(r.codes.base, pack_room(&r.codes));
+    packs_close(&r.nodes);
+    packs_close(&r.codes);
     return result;
 }
 

@@ -51,8 +51,6 @@ static struct stack_frame taken[STACK_MAX_DEPTH]; /* under the lock; too large f
 
 /* -- walking ------------------------------------------------------------------------------------------------ */
 
-enum { BY_GENERATOR = 1, NOT_BY_PYTHON = 3 }; /* enum _frameowner of pycore_frame.h: from here on, no Python frame */
-
 static uint64_t mix(uint64_t x) {
     x *= 0x9E3779B97F4A7C15u;
     return x ^ x >> 32;
@@ -66,7 +64,7 @@ static enum what read_frame(const char *frame, struct stack_frame *found) {
     bool has_owner = layout.frame_instruction_unit == 0;
     uint8_t owner = has_owner ? uint8_at(frame, layout.frame_owner) : 0;
     found->code = (PyObject *)code;
-    if (owner >= NOT_BY_PYTHON)
+    if (owner >= FRAME_OF_C)
         return NOT_PYTHONS;
     if (code == 0 || Py_TYPE(found->code) != symbols.code_type)
         return NOT_BEGUN;
@@ -77,7 +75,7 @@ static enum what read_frame(const char *frame, struct stack_frame *found) {
     intptr_t offset = (char *)pointer_at(frame, layout.frame_instruction) - (char *)at(found->code, layout.code_adaptive);
     found->instruction = (int32_t)offset;
     bool begun = offset >= 2 * (intptr_t)*(int32_t *)at(found->code, layout.code_traceable);
-    return owner == BY_GENERATOR || begun ? SHOWN : NOT_BEGUN;
+    return owner == FRAME_OF_GENERATOR || begun ? SHOWN : NOT_BEGUN;
 }
 
 enum { MOST_PASSED = 4 * STACK_MAX_DEPTH }; /* of which most are Python's */

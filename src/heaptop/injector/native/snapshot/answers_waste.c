@@ -327,7 +327,7 @@ static bool waste_list(struct wasting *w, uint32_t number, PyObject *o) {
 }
 
 static bool waste_set(struct wasting *w, uint32_t number, PyObject *o) {
-    uint64_t used = uint64_at(o, 24) /* behind fill */, room = uint64_at(o, layout.set_mask) + 1;
+    uint64_t used = uint64_at(o, layout.set_used), room = uint64_at(o, layout.set_mask) + 1;
     if (used == 0)
         return claim_one(w, EMPTY, number, answering_bytes_of(w->a, number), 0);
     return SPARE_SHARE * used > room || claim_one(w, SPARE, number, 16 * (room - used), used);
@@ -343,7 +343,7 @@ static uint64_t least_slots(uint64_t entries) {
 
 static bool waste_dict(struct wasting *w, uint32_t number, PyObject *o) {
     const void *keys = pointer_at(o, layout.dict_keys);
-    uint64_t used = uint64_at(o, 16) /* ma_used */, slots = keys_size(keys), entries = uint64_at(keys, layout.keys_entries);
+    uint64_t used = uint64_at(o, layout.dict_used), slots = keys_size(keys), entries = uint64_at(keys, layout.keys_entries);
     bool alone = int64_at(keys, 0) == 1 && pointer_at(o, layout.dict_values) == NULL, unhashed = keys_unhashed(keys);
     if (w->own[number / 64] >> (number % 64) & 1)
         return true;
@@ -438,7 +438,7 @@ static bool read_attributes(struct wasting *w, PyObject *o, const struct kind *k
         return false;
     struct keys_view view = keys_open(keys);
     for (int64_t i = 0; i < view.count && i < room; i++) {
-        PyObject **entry = view.entries + i * view.stride + view.key, *value = values != NULL ? values[i] : entry[1];
+        PyObject **entry = keys_entry(&view, i), *value = keys_value(&view, values, i);
         if (entry[0] != NULL && value != NULL && !add_name(w, found, entry[0]))
             return false;
     }
@@ -557,12 +557,12 @@ static bool is_interned_table(uint64_t address) {
     if (!is_readable(address) || !is_readable(address + 8) || Py_TYPE(dict) != &PyDict_Type ||
         !is_readable(address + (uint64_t)layout.dict_values) || pointer_at(dict, layout.dict_values) != NULL)
         return false;
-    if (uint64_at(dict, 16) < LEAST || !has_table(dict, uint64_at(dict, 16)))
+    if (uint64_at(dict, layout.dict_used) < LEAST || !has_table(dict, uint64_at(dict, layout.dict_used)))
         return false;
     struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
     int64_t met = 0;
     for (int64_t i = 0; i < keys.count && met < LEAST; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key, *key = entry[0];
+        PyObject **entry = keys_entry(&keys, i), *key = entry[0];
         if (key == NULL)
             continue;
         if (key != entry[1] || !is_readable((uint64_t)key + 8) || Py_TYPE(key) != &PyUnicode_Type ||
@@ -601,7 +601,7 @@ static bool waste_interned(struct wasting *w) {
     struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
     struct group *row = NULL;
     for (int64_t i = 0; i < keys.count && progress_on(w->a->progress); i++) {
-        PyObject *o = keys.entries[i * keys.stride + keys.key];
+        PyObject *o = keys_entry(&keys, i)[0];
         if (o == NULL || reference_count(o) != INT64_MAX || graph_number(&h->graph, o) != CSR_NONE)
             continue;
         if (row == NULL)

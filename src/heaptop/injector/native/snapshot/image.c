@@ -105,26 +105,13 @@ static void publish(struct child *c) {
     set_state(c->box, IMAGE_ANSWERED);
 }
 
-static void begin_message(struct child *c, const char *kind, uint64_t id, uint32_t fields) {
-    pack_array(&c->out, 2);
-    pack_words(&c->out, kind);
-    pack_map(&c->out, fields + 1);
-    pack_words(&c->out, "id");
-    pack_uint(&c->out, id);
-}
-
-static void field(struct child *c, const char *name, uint64_t value) {
-    pack_words(&c->out, name);
-    pack_uint(&c->out, value);
-}
-
 static void pack_types(struct child *c) {
     static struct name_text module, qualname;
     for (uint32_t first = 0; first < c->types.count; first += TYPES_IN_FRAME) {
         uint32_t count = c->types.count - first < TYPES_IN_FRAME ? c->types.count - first : TYPES_IN_FRAME;
         size_t frame = frame_open(&c->out);
-        begin_message(c, "image-types", c->request->id, 2);
-        field(c, "first", first);
+        message_begin(&c->out, "image-types", c->request->id, 2);
+        message_field(&c->out, "first", first);
         pack_words(&c->out, "names");
         pack_array(&c->out, count);
         for (uint32_t i = first; i < first + count; i++) {
@@ -174,17 +161,17 @@ static void pack_image(struct child *c) {
     uint64_t now = raw_clock();
     add_kinds(&c->heap, totals);
     size_t frame = frame_open(&c->out);
-    begin_message(c, "image", r->id, 14);
-    field(c, "image", r->image);
-    field(c, "time_ns", r->begin_ns);
-    field(c, "pause_ns", c->box->pause_ns);
-    field(c, "build_ns", now - r->begin_ns);
-    field(c, "keep_ns", c->box->until_ns > now ? c->box->until_ns - now : 0);
-    field(c, "pid", (uint64_t)raw_call(SYS_getpid, 0, 0, 0, 0, 0));
-    field(c, "memory", c->box->memory);
-    field(c, "objects", c->heap.graph.objects);
-    field(c, "edges", c->heap.graph.rows.first[c->heap.graph.rows.count]);
-    field(c, "bytes", c->heap.bytes);
+    message_begin(&c->out, "image", r->id, 14);
+    message_field(&c->out, "image", r->image);
+    message_field(&c->out, "time_ns", r->begin_ns);
+    message_field(&c->out, "pause_ns", c->box->pause_ns);
+    message_field(&c->out, "build_ns", now - r->begin_ns);
+    message_field(&c->out, "keep_ns", c->box->until_ns > now ? c->box->until_ns - now : 0);
+    message_field(&c->out, "pid", (uint64_t)raw_call(SYS_getpid, 0, 0, 0, 0, 0));
+    message_field(&c->out, "memory", c->box->memory);
+    message_field(&c->out, "objects", c->heap.graph.objects);
+    message_field(&c->out, "edges", c->heap.graph.rows.first[c->heap.graph.rows.count]);
+    message_field(&c->out, "bytes", c->heap.bytes);
     pack_words(&c->out, "kinds");
     pack_array(&c->out, HEAP_KINDS);
     for (unsigned kind = 0; kind < HEAP_KINDS; kind++) {
@@ -193,7 +180,7 @@ static void pack_image(struct child *c) {
         pack_uint(&c->out, totals[kind].objects);
         pack_uint(&c->out, totals[kind].bytes);
     }
-    field(c, "cycles", count_cycles(&c->heap));
+    message_field(&c->out, "cycles", count_cycles(&c->heap));
     pack_words(&c->out, "gc_enabled");
     pack_bool(&c->out, r->gc_enabled);
     pack_gaps(c);
@@ -204,7 +191,7 @@ static void pack_failure(struct child *c, uint64_t id, const char *text) {
     pack_array(&c->out, 2);
     pack_words(&c->out, "failure");
     pack_map(&c->out, 2);
-    field(c, "request", id);
+    message_field(&c->out, "request", id);
     pack_words(&c->out, "text");
     pack_words(&c->out, text);
 }

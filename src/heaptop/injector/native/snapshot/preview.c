@@ -37,8 +37,8 @@ static void write_dict(struct writer *w, PyObject *dict) {
     PyObject **values = dict_values(dict);
     write_count(w, int64_at(dict, layout.dict_used), " item");
     for (int64_t i = 0; i < keys.count; i++) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key;
-        PyObject *value = values != NULL ? values[i] : entry[1];
+        PyObject **entry = keys_entry(&keys, i);
+        PyObject *value = keys_value(&keys, values, i);
         if (entry[0] == NULL || value == NULL)
             continue;
         writer_text(w, ", the first: ");
