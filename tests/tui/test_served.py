@@ -17,6 +17,7 @@ from heaptop.recordings.reader import Recording
 from heaptop.tui import app as app_module
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.commands import HeaptopCommands
+from heaptop.tui.screens.saving import SavingControl
 from tests.support.recorded import written
 from tests.tui.support import SMALL
 from tests.tui.test_recording import LAST, TICKS, Watched
@@ -59,7 +60,7 @@ async def test_nothing_is_saved(view: str, tmp_path: Path, here: Path) -> None:
         assert stage.screen.state.prompts.open is None
         for name in ("a.tsv", "a.svg"):
             with pytest.raises(UsageError, match="read-only"):
-                stage.screen.taking.save(name)
+                SavingControl(stage.screen).save(name)
         with pytest.raises(UsageError, match="read-only"):
             stage.app.save_screenshot("a.svg")
         await stage.pilot.press("ctrl+r", "ctrl+z")
