@@ -511,7 +511,7 @@ async def test_an_object_of_a_later_snapshot_is_looked_at() -> None:
 async def test_what_o_and_x_do_is_said_where_no_snapshot_is_seen() -> None:
     async with on_stage(SMALL) as stage:
         await press(stage, "o")
-        assert "freezing the program: views 3 and 5 show it" in stage.text
+        assert "freezing the program: views 3, 5 and 10 show it" in stage.text
         await press(stage, "x")
         assert "the snapshot is closed" in stage.text
         await press(stage, "x")

@@ -358,4 +358,5 @@ async def test_without_rows_nothing_is_copied() -> None:
 async def test_the_text_of_a_screen_is_what_stands_on_the_terminal(keys: tuple[str, ...], tmp_path: Path) -> None:
     async with opened(written(tmp_path / "night.heaptop")) as stage:
         await stage.press(*keys)
-        assert drawn_lines(stage.app.screen) == stage.text.splitlines()
+        await stage.until(stage.text.strip, "it is drawn")
+        await stage.until(lambda: drawn_lines(stage.app.screen) == stage.text.splitlines(), "both are the same")

@@ -193,13 +193,13 @@ class View(OnTime, Vertical):
 
     @property
     def bys(self) -> Mapping[str, str]:
-        """What :meth:`action_cycle_key` goes through now, and how each is called behind the title."""
-        raise NotImplementedError
+        """What :meth:`action_cycle_key` goes through now, and how each is called behind the title; empty for one way."""
+        return {}
 
     @property
     def by(self) -> str:
         """Which of them is shown."""
-        raise NotImplementedError
+        return ""
 
     def show_by(self, key: str) -> None:
         """Show it by one of :attr:`bys`, as if key b had been pressed until there."""
@@ -215,7 +215,7 @@ class View(OnTime, Vertical):
 
     def action_cycle_key(self) -> bool:
         """Cut by the next attribute; False where there is only one."""
-        raise NotImplementedError
+        return False
 
     def action_follow(self) -> str:
         """Keep the cursor on its row when rows move, or no longer."""
