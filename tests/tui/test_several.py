@@ -336,7 +336,8 @@ async def test_a_tab_that_is_not_shown_goes_on_but_takes_no_graph_censuses() -> 
         while not shown(stage).view.words[0].endswith("by retainer"):
             await stage.press("b")
         hidden = shown(stage)
-        await stage.until(lambda: hidden.desk.is_busy or hidden.desk.is_open or hidden.state.graph.facts.kinds, "it looks")
+        graph = hidden.state.graph
+        await stage.until(lambda: hidden.desk.is_busy or hidden.desk.is_open or graph.facts.kinds, "it looks")
         await stage.press("tab")
         await stage.count(*WORKERS, times=3)
         assert len(hidden.session.history.snapshots) == 4

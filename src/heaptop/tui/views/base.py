@@ -193,7 +193,7 @@ class View(OnTime, Vertical):
 
     @property
     def bys(self) -> Mapping[str, str]:
-        """What :meth:`action_cycle_key` goes through now, and how each is called behind the title; empty for one way."""
+        """What :meth:`action_cycle_key` goes through now, and how each is called behind the title; empty for one."""
         return {}
 
     @property
