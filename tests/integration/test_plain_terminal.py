@@ -82,7 +82,7 @@ def test_it_ends_with_its_terminal_all_the_same(tmp_path: Path) -> None:
 def test_what_is_drawn_is_all_there_again_after_a_redraw(way: str, tmp_path: Path) -> None:
     """ctrl+l: somebody else has written to the terminal."""
     with looking(written(tmp_path / "night.heaptop"), way, 100, 30) as terminal:
-        assert terminal.shows("Bands by type", "row 1 of", "1-9 views"), terminal.text
+        assert terminal.shows("Bands by type", "row 1 of", "q quit"), terminal.text
         before = rested(terminal)
         terminal.wipe()
         terminal.press("\x0c")

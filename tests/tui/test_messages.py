@@ -36,9 +36,9 @@ async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> Non
     source.sample(64 << 10, 128)
     async with on_stage(SMALL, source=source) as stage:
         view = stage.live.query_one(VIEWS[name])
-        await stage.press(str(view.NUMBER))
+        await stage.press(str(view.NUMBER % 10))
         await stage.settled()
-        if filtered and WAYS[name][1]:
+        if filtered and name in WAYS and WAYS[name][1]:
             view.set_where(parse_filter(WAYS[name][1]))
         stage.live.state.status.until = 0.0
         stage.live._draw_words()
