@@ -62,7 +62,7 @@ class WasteCommand:
         from heaptop.cli.output.waste import take_waste, waste_lines
         from heaptop.injector.api import attach_source
 
-        # A wrong option is said before anything is touched.
+        # Report a wrong option before anything is touched.
         where = parse_filter(args.where)
         where.allow(KNOWN, "Rows of waste")
         refuse_mode(args, "heaptop waste")

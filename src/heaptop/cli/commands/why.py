@@ -77,7 +77,7 @@ class Why:
         from heaptop.cli.imaging import ImageWatch
         from heaptop.injector.api import attach_source
 
-        # A wrong option is said before anything is touched.
+        # Report a wrong option before anything is touched.
         address = address_of(args.what)
         refuse_mode(args, "heaptop why")
         if address is None and args.values:

@@ -1,4 +1,4 @@
-/* answers: what is said to questions about an image, as messages of protocol/images.py: [kind, {field: value}].
+/* answers: replies to queries of a snapshot, as messages of protocol/images.py: [kind, {field: value}].
 
    Each looks at the objects selected, and adds up. A figure of what several objects retain leaves out those that another
    one of them dominates: it is in that one's figure. */

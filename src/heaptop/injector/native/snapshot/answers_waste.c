@@ -7,7 +7,7 @@
                     └► claimed [objects]  the largest claim so far
 
    Equal contents are found by a keyed hash of 128 bits, the key being of this question alone; of equal objects the one of the
-   lowest address stays, and the others are claimed. No content is told. */
+   lowest address stays, and the others are claimed. No content leaves the clone. */
 #include "graph/labels.h"
 #include "heap/dict.h"
 #include "heap/size.h"
