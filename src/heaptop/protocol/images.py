@@ -676,7 +676,7 @@ class WasteTotal:
 
 @dataclass(frozen=True, slots=True)
 class Waste(Message):
-    """Answer to WASTE, by bytes, descending. Equal contents are found by a keyed hash; none is told. What rows claim of
+    """Answer to WASTE, by bytes, descending. Equal contents are found by a keyed hash and not sent. What rows claim of
     one object counts in each of them, and in ``own`` once, as the largest of these claims."""
 
     KIND: ClassVar[str] = "waste"

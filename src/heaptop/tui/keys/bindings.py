@@ -33,7 +33,7 @@ class Key:
     word: str = ""
     """Its word in the footers of views that offer it by name: :func:`offered`."""
     otherwise: str = ""
-    """What is said where it does nothing: a key that has this comes to nothing on views that do not offer it."""
+    """Shown where the key does nothing: on views that do not offer it."""
 
     @property
     def name(self) -> str:

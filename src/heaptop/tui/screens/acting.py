@@ -13,7 +13,7 @@ class ActingScreen(TableScreen):
     """A key of :attr:`KEYS` that the screen has no ``action_…`` method for acts on the first part that has one."""
 
     LACKS: ClassVar[Mapping[str, str]] = {}
-    """Actions that this screen does not have though their keys exist, and what is said instead."""
+    """Actions that this screen lacks although their keys exist, and the message that is shown instead."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

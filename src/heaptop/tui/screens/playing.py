@@ -37,7 +37,7 @@ LACKING: Final = {
     "tag": "a recording has no single objects",
     "zoom": "a recording has no heap map",
 }
-"""What keys would do that need a process, and what is said instead."""
+"""Actions that need a process, and the message that is shown instead."""
 _WRITING: Final = frozenset({"save", "suspend"})
 """What a page that is served to a browser cannot do."""
 PLAYING: Final = tuple(key for key in LIVE if key.name not in LACKING)
