@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -356,7 +357,16 @@ async def test_the_number_of_pages_is_bounded(recording: Path) -> None:
             assert refused.value.status == 503
             await pages.pop().close()
             assert await asyncio.to_thread(eventually, lambda: len(server.screens) < PAGES)
-            async with session.ws_connect(f"{server.address}ws") as page:
+            async with await in_time(session, f"{server.address}ws") as page:
                 assert await drawn(page)
             for each in pages:
                 await each.close()
+
+
+async def in_time(session: aiohttp.ClientSession, address: str) -> aiohttp.ClientWebSocketResponse:
+    """A page, once the server has seen that another one's process is gone."""
+    for _ in range(200):
+        with contextlib.suppress(aiohttp.WSServerHandshakeError):
+            return await session.ws_connect(address)
+        await asyncio.sleep(0.05)
+    return await session.ws_connect(address)
