@@ -19,13 +19,13 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 # Mostly wait: while programs leak, or are sampled.
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
 
-.PHONY: demo test quick live harm alone screen waiting check stress fuzz zoo art clean
+.PHONY: demo test quick live harm alone units screen waiting check stress fuzz zoo art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=5 waiting live harm alone screen
+	$(MAKE) --no-print-directory --keep-going --jobs=6 waiting live harm alone units screen
 
 quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that start nothing
 	$(BIN)/ruff check -q .
@@ -43,8 +43,11 @@ harm: $(DEV)
 alone: $(DEV)
 	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)
 
+units: $(DEV)
+	$(BIN)/python -m pytest tests/unit --ignore=tests/unit/native $(PYTEST_ARGS)
+
 screen: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/tui --ignore=tests/unit/native $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/tui $(PYTEST_ARGS)
 
 waiting: $(DEV)
 	$(BIN)/python -m pytest $(WAITING) $(PYTEST_ARGS)
