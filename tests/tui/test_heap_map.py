@@ -214,7 +214,10 @@ async def test_enter_looks_at_an_object_and_enter_again_explores_it() -> None:
         assert f"at {address:#x}" in stage.text
         await stage.press("escape")
         assert f"at {address:#x}" not in stage.text
-        await stage.press("enter", "enter")
+        await stage.press("enter")
+        await calm(stage)
+        assert f"at {address:#x}" in stage.text
+        await stage.press("enter")
         await calm(stage)
         assert stage.live.view.NAME == RetainersView.NAME
         assert f"{address:#x}" in stage.text
