@@ -45,15 +45,15 @@ def short(name: str) -> str:
 
 
 def rows(explorer: Explorer, found: Waste) -> dict[tuple[str, str], list[int]]:
-    """By sort and type: objects, bytes, detail."""
+    """By sort and type: objects, bytes, detail. Instances that could have slots: by the number of those as well."""
     told: dict[tuple[str, str], list[int]] = {}
     for row in found.rows:
-        sums = told.setdefault((WASTES[row.sort], short(explorer.types[row.type].full)), [0, 0, 0])
-        detail = 0 if row.sort == WASTES.index("slots") else row.detail
+        sort, name, detail = WASTES[row.sort], short(explorer.types[row.type].full), row.detail
+        if sort == "slots":
+            name, detail = f"{name} of {detail}", 0
+        sums = told.setdefault((sort, name), [0, 0, 0])
         for i, figure in enumerate((row.count, row.bytes, detail)):
             sums[i] += figure
-        if row.sort == WASTES.index("slots"):
-            sums[2] = row.detail
     return told
 
 

@@ -160,8 +160,7 @@ class Reference:
             self.look_at(o)
         for (t, names), them in self.instances.items():
             if len(them) > 1:
-                self.add("slots", t, [(len(them), self.of_instances(them, names), 0)])
-                self.rows["slots", t.__name__][2] = len(names)
+                self.add("slots", f"{t.__name__} of {len(names)}", [(len(them), self.of_instances(them, names), 0)])
         self.own = sum(self.claims.values())
 
     def look_at(self, o):
@@ -192,8 +191,8 @@ class Reference:
         self.claims[id(o)] = max(self.claims.get(id(o), 0), size)
         return size
 
-    def add(self, sort, t, figures):
-        row = self.rows.setdefault((sort, t.__name__), [0, 0, 0])
+    def add(self, sort, name, figures):
+        row = self.rows.setdefault((sort, name), [0, 0, 0])
         for figure in figures:
             for i in range(3):
                 row[i] += figure[i]
@@ -206,12 +205,12 @@ class Reference:
         if first[1] == 2:
             self.kept[sort] = self.kept.get(sort, 0) + 1
         if first[1] > 1:
-            self.add(sort, type(o), [(1, self.claim(o, sys.getsizeof(o)), 0)])
+            self.add(sort, type(o).__name__, [(1, self.claim(o, sys.getsizeof(o)), 0)])
 
     def list(self, o):
         room = (sys.getsizeof(o) - LIST) // 8
         if not o:
-            self.add("empty", list, [(1, self.claim(o, sys.getsizeof(o)), 0)])
+            self.add("empty", "list", [(1, self.claim(o, sys.getsizeof(o)), 0)])
             return
         spare = 8 * (room - len(o))
         for sort, t in (("ints", int), ("floats", float)):
@@ -221,17 +220,17 @@ class Reference:
                 saved = spare + sum(self.claim(each, sys.getsizeof(each)) for each in alone)
                 if saved:
                     self.claim(o, spare)
-                    self.add(sort, list, [(1, saved, len(o))])
+                    self.add(sort, "list", [(1, saved, len(o))])
         if SPARE_SHARE * len(o) <= room:
-            self.add("spare", list, [(1, self.claim(o, spare), len(o))])
+            self.add("spare", "list", [(1, self.claim(o, spare), len(o))])
 
     def set(self, o):
         if not o:
-            self.add("empty", set, [(1, self.claim(o, sys.getsizeof(o)), 0)])
+            self.add("empty", "set", [(1, self.claim(o, sys.getsizeof(o)), 0)])
             return
         room = word_at(id(o) + SET_TABLE) + 1
         if SPARE_SHARE * len(o) <= room:
-            self.add("spare", set, [(1, self.claim(o, 16 * (room - len(o))), len(o))])
+            self.add("spare", "set", [(1, self.claim(o, 16 * (room - len(o))), len(o))])
 
     def dict(self, o):
         table, used = Table(o), len(o)
@@ -240,11 +239,11 @@ class Reference:
             saved = table.saved(used)
             assert not used or saved <= sys.getsizeof(o) - sys.getsizeof(dict(o)), "the advice: make it anew"
             if saved:
-                self.add("sparse", dict, [(1, self.claim(o, saved), deleted)])
+                self.add("sparse", "dict", [(1, self.claim(o, saved), deleted)])
         elif not used:
-            self.add("empty", dict, [(1, self.claim(o, sys.getsizeof(o)), 0)])
+            self.add("empty", "dict", [(1, self.claim(o, sys.getsizeof(o)), 0)])
         elif not table.shared and not deleted and SPARE_SHARE * used <= table.room:
-            self.add("spare", dict, [(1, self.claim(o, (table.room - used) * table.width), used)])
+            self.add("spare", "dict", [(1, self.claim(o, (table.room - used) * table.width), used)])
 
     def of_instances(self, them, names):
         """What they take more than they would with slots, each with its dict."""
