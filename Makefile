@@ -19,7 +19,7 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 # Mostly wait: while programs leak, or are sampled.
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
 
-.PHONY: demo test quick live harm alone units screen waiting check stress fuzz zoo art clean
+.PHONY: demo test quick pythons live harm alone units screen waiting check stress fuzz zoo art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -32,6 +32,9 @@ quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that st
 	$(BIN)/mypy
 	$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" --hypothesis-profile quick tests/unit --ignore=tests/unit/native $(PYTEST_ARGS)
+
+pythons: ## as test, with the long tests on all Pythons instead of a sample of four
+	$(MAKE) --no-print-directory test PYTEST_ARGS="--all-pythons $(PYTEST_ARGS)"
 
 live: $(DEV)
 	$(BIN)/python -m pytest tests/integration \

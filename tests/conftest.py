@@ -19,6 +19,7 @@ from tests.support import core_builds, leftovers
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--stress", action="store_true", help="run the stress tests, and every loop in full length")
+    parser.addoption("--all-pythons", action="store_true", help="run each test on all interpreters that it is for")
 
 
 # Machines are busy: no test is about how long it takes. What is sanitized takes several times as long as what is not,
@@ -38,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     config.addinivalue_line(
         "markers",
-        "pythons(*names, stress=names): the interpreters that the fixture `interpreter` takes, else and under --stress",
+        "pythons(*names, stress=names): the interpreters of the fixture `interpreter`; the latter under --all-pythons",
     )
     config.addinivalue_line("markers", "stress: takes minutes; runs with --stress only")
     config.addinivalue_line("markers", "slow: starts processes, or takes seconds; not in make quick")
@@ -56,7 +57,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "interpreter" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("pythons")
         names = mark.args if mark else interpreters.SUPPORTED
-        if mark and metafunc.config.getoption("--stress"):
+        if mark and (metafunc.config.getoption("--all-pythons") or metafunc.config.getoption("--stress")):
             names = mark.kwargs.get("stress", names)
         metafunc.parametrize("interpreter", names, indirect=True)
 

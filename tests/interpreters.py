@@ -34,6 +34,10 @@ BARE: Final = tuple(f"{major}.{minor}" for major, minor in VERSIONS)
 SUPPORTED: Final = tuple(sorted((*BARE, DISTRIBUTION), key=lambda name: [*map(int, re.findall(r"\d+", name)), name]))
 """And the distribution's own in ``/usr/bin``, a static build."""
 
+SAMPLE: Final = ("3.8", "3.11-debian", "3.13", "3.15")
+"""The oldest, a static build, the newest that is entered by ptrace, and the newest: for tests that take long on each.
+``make pythons`` runs these tests on all."""
+
 UNSUPPORTED: Final = ("2.7", "3.6", "3.7", "pypy")
 """What heaptop refuses, with the reason."""
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from heaptop.protocol.messages import PERMANENT, UNTRACKED, Census, CensusRequest, DetachRequest
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support import native
 from tests.support.agents import Session, session
 from tests.support.processes import with_proc
@@ -159,6 +159,7 @@ def total(rows: Rows, module: str, qualname: str) -> int:
     return sum(count for (m, q, _), (count, _) in rows.items() if (m, q) == (module, qualname))
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_while_four_threads_change_the_heap(interpreter: Interpreter) -> None:
     with session(interpreter, "heap_mixed.py") as target:
         target.ask(b"c")

@@ -23,7 +23,7 @@ from heaptop.protocol.messages import (
     Tick,
     TickRequest,
 )
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support.agents import TOKEN, Session, session
 from tests.support.processes import eventually
 
@@ -96,6 +96,7 @@ def oversized(target: Session) -> None:
     assert any(isinstance(message, Bye) for message in target.drain())
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("end", [close, detach_in_census, close_in_census, oversized])
 def test_every_end_leaves_nothing(interpreter: Interpreter, end: Callable[[Session], None]) -> None:
     with session(interpreter, "heap_mixed.py", ["small"]) as target:

@@ -16,7 +16,7 @@ import pytest
 
 from heaptop.protocol.messages import Core
 from tests import interpreters
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support.attaching import attach_once, attached, resting
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
 
@@ -82,6 +82,7 @@ def check_cycles(interpreter: Interpreter, name: str, cycles: int) -> None:
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("name", ["sleeper", "lock", "asyncio_idle"])
 def test_cycles_leave_a_resting_target_as_it_was(interpreter: Interpreter, name: str, cycles: int) -> None:
     check_cycles(interpreter, name, cycles)
@@ -108,6 +109,7 @@ def tell(target: Target) -> tuple[dict[str, Any], int]:
     return json.loads(text), blocks
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_cycles_leave_the_interpreter_as_it_was(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "telling") as target:
         before, _ = tell(target)

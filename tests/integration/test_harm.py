@@ -20,7 +20,7 @@ from heaptop.injector.entry.hijack import socket_inode
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Core, GcEvents
 from heaptop.protocol.source import Attached
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, resting
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, with_proc
 
@@ -61,6 +61,7 @@ def moves(target: Target) -> bool:
     return called(target) + 1 < called(target)
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_what_a_signal_handler_raises_reaches_the_program(interpreter: Interpreter) -> None:
     """Also where the signal comes in the middle of a collection: no Python code of ours runs there."""
     with running(interpreter, "alarmed", wrapper=with_proc(interpreter)) as target:

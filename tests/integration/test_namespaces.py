@@ -14,7 +14,7 @@ import pytest
 
 from heaptop.injector.entry import helper_client
 from heaptop.injector.inspect import process
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, resting
 from tests.support.outside import answer_of_child, become_nobody, without_capabilities
@@ -96,6 +96,7 @@ def test_root_without_capabilities_on_its_like(interpreter: Interpreter) -> None
         assert target.terminate() == EXIT_CODE
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("when", ["before", "later"])
 def test_a_target_that_gives_up_root(interpreter: Interpreter, when: str) -> None:
     with running(interpreter, "dropping", when) as target:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support import building
 from tests.support.native import Result, result_of
 
@@ -26,10 +26,12 @@ def assert_consistent(result: Result, censuses: int) -> None:
     assert all(result["turns"]), "every thread did something"
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_while_four_threads_change_the_heap(interpreter: Interpreter, censuses: int) -> None:
     assert_consistent(result_of(interpreter, "heap_churn.py", str(censuses)), censuses)
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_while_threads_hold_malloc_s_only_lock(interpreter: Interpreter, censuses: int) -> None:
     library = interpreter.place(building.library("churn.c"))
     environment = {"MALLOC_ARENA_MAX": "1"}

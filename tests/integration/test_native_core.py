@@ -29,7 +29,7 @@ from heaptop.protocol.messages import (
     TickRequest,
 )
 from heaptop.protocol.source import Attached, Ended, Event, Received
-from tests.interpreters import Interpreter, since
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter, since
 from tests.support.agents import Session, session
 from tests.support.attaching import Attachment, attach_once, attached, is_whole, resting
 from tests.support.outside import become_nobody, in_child
@@ -109,6 +109,7 @@ def test_collections_are_noted_by_the_core(interpreter: Interpreter) -> None:
         assert target.ask(b"s")["callbacks"] == 1
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_nothing_of_it_is_seen_by_the_program(interpreter: Interpreter) -> None:
     """No module, descriptor, callback or thread more while it counts and after; and what is freed is freed at once:
     the collector is off in this target."""
@@ -307,6 +308,7 @@ def failed(attachment: Attachment) -> str:
     return message.text if isinstance(message, Failure) else ""
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_clone_that_is_ended_is_a_failed_census_and_the_next_one_counts(
     interpreter: Interpreter, end: signal.Signals

@@ -12,7 +12,7 @@ from typing import Final, TypedDict, TypeVar
 import pytest
 
 from heaptop.protocol.messages import PERMANENT, UNTRACKED
-from tests.interpreters import SUPPORTED, Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support.native import Asked, Counted, Figure, Key, counting, different
 
 T = TypeVar("T")
@@ -89,6 +89,7 @@ def permanent(found: Counted) -> int:
     return sum(count for (_, _, generation), (count, _) in found.rows.items() if generation == PERMANENT)
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_agrees_with_a_plain_count(interpreter: Interpreter) -> None:
     with counting(interpreter, "heap_native.py", "zoo", "mixed", "aged") as ask:
         # 3.12 is born with frozen objects, which gc.get_objects() does not tell of there

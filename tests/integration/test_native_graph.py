@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support import graphs
 from tests.support.graphs import NONE, ROOT, Graph
 from tests.support.native import told
@@ -31,6 +31,7 @@ def exported(interpreter: Interpreter, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_rows_sizes_and_types_are_those_of_each_object_alone(interpreter: Interpreter) -> None:
     """And what is left out is in no row, and each number leads back to its object."""
     assert exported(interpreter)["objects"] > 30_000
@@ -138,6 +139,7 @@ def test_what_is_found_in_it(interpreter: Interpreter, pytestconfig: pytest.Conf
     check_retainers(graph, arrays, found["figures"]["retainers"])
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_in_clones_of_a_process_that_is_at_work(interpreter: Interpreter, cycles: int) -> None:
     """What a cache retains is the same in all of them, and in the process itself, to the byte."""
     answers = told(interpreter, "graph_clones.py", cycles)

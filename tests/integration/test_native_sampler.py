@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.interpreters import Interpreter, since
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter, since
 from tests.support import building, core_builds, native
 from tests.support.building import TARGETS
 
@@ -92,6 +92,7 @@ def hazard(interpreter: Interpreter, name: str, *arguments: object) -> Any:
     return told(interpreter, "hazards", name, *arguments)
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_put_in_and_taken_out_under_load(interpreter: Interpreter) -> None:
     """A hundred times; each time the allocators are what they were, byte for byte."""
     assert hazard(interpreter, "cycles", 100) == {"same": 100, "births": True}
@@ -119,6 +120,7 @@ def test_forks_at_any_moment(interpreter: Interpreter, cycles: int) -> None:
     assert hazard(interpreter, "fork_often", 4 * cycles) == {"statuses": {0}, "stop": ""}
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_threads_that_come_and_go(interpreter: Interpreter) -> None:
     """The gap that each one drew is not what it allocated: with it the clock would run four times as fast."""
     found = hazard(interpreter, "threads", 400)
@@ -183,6 +185,7 @@ def test_code_that_nobody_else_holds_is_let_go_of(interpreter: Interpreter) -> N
     assert (found["nodes"], found["deaths"], found["stop"]) == (True, True, "")
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_code_for_which_there_is_no_room_is_let_go_of(interpreter: Interpreter) -> None:
     found = hazard(interpreter, "fresh_names_when_full", 2000)
     assert found["full"]

@@ -9,7 +9,7 @@ import pytest
 
 from heaptop.protocol.messages import Census
 from heaptop.protocol.source import Attached
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support.attaching import attached, opened
 from tests.support.processes import Target, eventually, running
 
@@ -39,6 +39,7 @@ def counted(target: Target, mode: str) -> list[tuple[Census, int, int]]:
     return found
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("thread", ["main", "thread"])
 def test_a_stop_is_as_long_as_it_is_felt(thread: str, interpreter: Interpreter) -> None:
     with running(interpreter, "spinning_clock", OBJECTS, thread) as target:
@@ -82,6 +83,7 @@ def test_a_pending_call_that_keeps_the_gil_is_part_of_the_pause(interpreter: Int
             assert WAITED_NS <= stopped <= 10**10
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_a_clone_is_part_of_the_pause_that_is_said(interpreter: Interpreter) -> None:
     with running(interpreter, "spinning_clock", OBJECTS) as target:
         for census, gap, _ in counted(target, "clone"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support.attaching import attach_once, resting
 from tests.support.processes import Facts, difference, eventually
 from tests.support.web import serving, under_load
@@ -12,6 +12,7 @@ from tests.support.web import serving, under_load
 pytestmark = pytest.mark.timeout(3600)
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_gunicorn_serves_on(interpreter: Interpreter, cycles: int) -> None:
     with serving(interpreter) as server:
         pids = (server.master.pid, *server.workers)

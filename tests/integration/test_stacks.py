@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from heaptop.injector.inspect.process import SMALL_STACK_SIZE, STACK_SIZE, agent_stack_size
-from tests.interpreters import Interpreter, since
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter, since
 from tests.support.attaching import attach_once, resting
 from tests.support.processes import EXIT_CODE, difference, running
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("kib", ["16", "28"])
 def test_a_program_of_small_stacks_survives(interpreter: Interpreter, kib: str) -> None:
     with running(interpreter, "hostile/small_stacks", kib) as target:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support import building, leftovers
 from tests.support.processes import (
     EXIT_CODE,
@@ -44,6 +44,7 @@ STEADY = (
 )
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_steady_targets_stay_silent_and_end_with_their_exit_code(interpreter: Interpreter) -> None:
     for name in STEADY:
         with running(interpreter, name) as target:
@@ -178,6 +179,7 @@ def test_lookalikes(interpreter: Interpreter, tmp_path: Path) -> None:
             assert target.terminate() == EXIT_CODE
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_gunicorn_serves_under_load(interpreter: Interpreter) -> None:
     with serving(interpreter) as server:
         with under_load(server) as load:

@@ -12,7 +12,7 @@ import pytest
 
 from heaptop.errors import AttachCancelled, InterpreterBusy
 from heaptop.protocol.source import Waiting
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support.attaching import attach_once, is_held, opened, resting
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
 
@@ -58,6 +58,7 @@ def check_undisturbed(target: Target, before: Facts) -> None:
     assert difference(before, resting(target.pid)) == []
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("gil", ["kept", "given back"])
 def test_waiting_is_told_and_cancelling_leaves_nothing(interpreter: Interpreter, gil: str) -> None:
     with running(interpreter, "calling", gil) as target:

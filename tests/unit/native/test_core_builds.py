@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 from elftools.elf.sections import SymbolTableSection
 
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
 from tests.support import core_builds, native
 from tests.support.building import NATIVE, TARGETS
 from tests.support.core_builds import DEBUG, SANITIZED
@@ -64,6 +64,7 @@ def exercise(interpreter: Interpreter, *arguments: str, program: str = "core_exe
     return done.stdout.strip() or f"exit code {done.returncode}: {done.stderr[-2000:]}"
 
 
+@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_marks_agree_with_a_plain_set(interpreter: Interpreter) -> None:
     """A build in which every answer of the marks is compared with a set of addresses; a difference is a crash."""
     assert exercise(interpreter, interpreter.place(core_builds.build("debug", *DEBUG)), "clone") == "done"
