@@ -66,11 +66,11 @@ from heaptop.protocol.messages import (  # noqa: E402
 from heaptop.protocol.registry import REPLIES  # noqa: E402
 from heaptop.protocol.source import Received  # noqa: E402
 from heaptop.tui.app import make_app  # noqa: E402
-from heaptop.tui.charts.look import Look  # noqa: E402
+from heaptop.tui.charts.look import ChartStyle  # noqa: E402
 from heaptop.tui.charts.palette import choose  # noqa: E402
 from heaptop.tui.screens.live import LiveScreen  # noqa: E402
-from heaptop.tui.state.sheet import Column, Piece, Sheet  # noqa: E402
-from heaptop.tui.terminal.shown_cells import Shown  # noqa: E402
+from heaptop.tui.state.sheet import CellText, Column, Sheet  # noqa: E402
+from heaptop.tui.terminal.shown_cells import ShownCells  # noqa: E402
 from heaptop.tui.terminal.terminal import collect_seldom  # noqa: E402
 from heaptop.tui.views import VIEWS  # noqa: E402
 from heaptop.tui.widgets.virtual_table import VirtualTable  # noqa: E402
@@ -222,7 +222,7 @@ class Taking:
 
     def __init__(self, live: LiveScreen, frames: Frames) -> None:
         self._live, self._frames = live, frames
-        self._shown = Shown()
+        self._shown = ShownCells()
         self.censuses: list[Census] = []
         self._parts: list[list[float]] = []
 
@@ -374,8 +374,8 @@ class Long(App[None]):
                 columns=columns,
                 rows=range(ROWS),
                 key=str,
-                draw=lambda row: (Piece(f"shop.models.Kind{row}"), Piece(f"{row:,}"), Piece(f"{row * 64:,}")),
-                look=Look.of(choose("dark", {}), ascii_only=False),
+                draw=lambda row: (CellText(f"shop.models.Kind{row}"), CellText(f"{row:,}"), CellText(f"{row * 64:,}")),
+                look=ChartStyle.of(choose("dark", {}), ascii_only=False),
             )
         )
 
@@ -396,7 +396,7 @@ async def scrolls(runs: int) -> list[Promise]:
     """A page down in 10,000 rows: CPU time to strips, and what is sent."""
     medians = []
     for app in (Long(), LongPeer()):
-        spent, sizes, shown = [], [], Shown()
+        spent, sizes, shown = [], [], ShownCells()
         async with app.run_test(size=SIZE):
             frames = Frames(app)
             for _ in range(runs + 1):

@@ -21,6 +21,7 @@ from heaptop.protocol.images import (
     MOST_MARKS,
     NO_TYPE,
     WASTES,
+    AccumulationPoint,
     Age,
     Ages,
     Blocks,
@@ -37,7 +38,6 @@ from heaptop.protocol.images import (
     Objects,
     PathGroup,
     Paths,
-    Point,
     Points,
     Question,
     Retainers,
@@ -379,12 +379,12 @@ class PlantedImage:
             complete=len(points) == len(shown),
         )
 
-    def _point(self, node: int, found: Accumulation) -> Point:
+    def _point(self, node: int, found: Accumulation) -> AccumulationPoint:
         heads = found.heads(node)
         head_type = _largest((self._type_id(each), found.weight(each)) for each in heads)
         alike = [each for each in heads if self._type_id(each) == head_type]
         one = self.graph.objects.get(node)
-        return Point(
+        return AccumulationPoint(
             address=max(0, node),
             type=self._type_id(node),
             kind=self.graph.kind[node],

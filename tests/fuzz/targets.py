@@ -20,18 +20,18 @@ import msgpack
 
 from heaptop.analysis.bands.report import census_json
 from heaptop.analysis.filters.attributes import BAND_KEYS
-from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.reports.recording_report import report_json
 from heaptop.cli.output.recorded_text import report_lines
 from heaptop.cli.recorded import course_of, play
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import HeaptopError, NotPython, ProtocolError
 from heaptop.injector.inspect import elf, interpreter, process, threads
 from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.rss import memory_map, smaps
 from heaptop.injector.session import conversation
-from heaptop.injector.session.conversation import Conversation, Orders, Sampling
+from heaptop.injector.session.conversation import Conversation, Orders, SamplingSettings
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.framing import MAX_FRAME, FrameReader, frame
 from heaptop.protocol.messages import (
@@ -160,7 +160,7 @@ def session(random: Random) -> None:
     """A conversation, and all that is computed of it, with an agent that says what it likes."""
     agent = MutatingAgent(random, random.choice((0.005, 0.02, 0.1, 0.5)))
     ours, theirs = socket.socketpair()
-    orders, seen = Orders(sampling=Sampling(65536, 32)), Seen()
+    orders, seen = Orders(sampling=SamplingSettings(65536, 32)), Seen()
     vars(conversation)["TICK_INTERVAL"] = 0.01
     talker = threading.Thread(target=agent.converse, args=(theirs,), daemon=True)
     talker.start()
@@ -222,10 +222,10 @@ class Seen:
             for by in BAND_KEYS:
                 with contextlib.suppress(HeaptopError):  # by what only a graph has
                     json.dumps(census_json(recorded.history.snapshots[-1], pid=1, python="3.12", by=by, top=10))
-        _documents(recorded, recorded, Course.of(recorded))
+        _documents(recorded, recorded, CensusTimeline.of(recorded))
 
 
-def _documents(first: Recorded, last: Recorded, course: Course) -> None:
+def _documents(first: Recorded, last: Recorded, course: CensusTimeline) -> None:
     json.dumps(report_json(first, last, course, None))
     "\n".join(report_lines(first, last, course, 10)).encode("utf-8", "replace")
 
@@ -314,11 +314,11 @@ def recording(random: Random) -> None:
         with Recording.open(path) as opened:
             first = play(opened, opened.first_ns, ())
             last = play(opened, None, ())
-            course = course_of(opened, last, (), _NoProgress()) if random.random() < 0.1 else Course.of(last)
+            course = course_of(opened, last, (), _NoProgress()) if random.random() < 0.1 else CensusTimeline.of(last)
             _documents(first, last, course)
 
 
-class _NoProgress(Progress):
+class _NoProgress(ProgressLine):
     def show(self, text: str) -> None:
         pass
 

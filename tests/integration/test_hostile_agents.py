@@ -11,7 +11,7 @@ import pytest
 
 from heaptop.cli.counting import take_census
 from heaptop.cli.imaging import ImageWatch
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UnresponsiveTarget
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.inspect.threads import agent_thread
@@ -47,7 +47,7 @@ def test_a_process_that_is_stopped_after_the_attach_ends_the_census(interpreter:
         before = Facts.of(target.pid)
         source = Stopping(attach_source(target.pid, AttachOptions()))
         with pytest.raises(UnresponsiveTarget, match="did not count the heap within 2 s"):
-            take_census(source, Progress(), timeout=TIMEOUT)  # type: ignore[arg-type]  # the others are the source's
+            take_census(source, ProgressLine(), timeout=TIMEOUT)  # type: ignore[arg-type]  # the others are the source's
         target.signal(signal.SIGCONT)
         assert eventually(lambda: agent_thread(target.pid) is None), "what was put in is taken out once it runs"
         assert difference(before, resting(target.pid)) == []
@@ -58,7 +58,7 @@ def test_a_process_that_is_stopped_after_the_attach_ends_the_census(interpreter:
 def test_a_process_that_is_stopped_while_a_snapshot_is_wanted_ends_the_wait(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target:
         source = attach_source(target.pid, AttachOptions(interval=3600.0))
-        with ImageWatch(source, Progress(), "again", timeout=TIMEOUT) as watch:
+        with ImageWatch(source, ProgressLine(), "again", timeout=TIMEOUT) as watch:
             watch.ready()
             target.stop()
             with pytest.raises(UnresponsiveTarget, match="within 2 s"):

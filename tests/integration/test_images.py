@@ -16,7 +16,7 @@ import pytest
 
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.injector.session import session
-from heaptop.injector.session.forecast import Room
+from heaptop.injector.session.forecast import Headroom
 from heaptop.injector.session.image_cost import private_bytes
 from heaptop.protocol.images import (
     GROUPS,
@@ -385,7 +385,7 @@ def test_it_ends_at_its_limit_of_memory(interpreter: Interpreter) -> None:
 @pytest.mark.pythons(*ONE)
 def test_it_is_ended_before_memory_runs_out(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
     left = [1 << 40]
-    monkeypatch.setattr(session, "room", lambda pid: Room(left[0]))
+    monkeypatch.setattr(session, "room", lambda pid: Headroom(left[0]))
     with imaged(interpreter) as target, exploring(target.pid) as explorer:
         explorer.open()
         explorer.cost()

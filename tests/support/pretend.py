@@ -6,10 +6,10 @@ import struct
 from array import array
 
 from heaptop.injector.inspect.memory import RemoteFault
-from heaptop.injector.rss.residency import BLOCK, EXCLUSIVE, PAGE, PRESENT, Pages, ResidentMemory
+from heaptop.injector.rss.residency import BLOCK, EXCLUSIVE, PAGE, PRESENT, PageTable, ResidentMemory
 
 
-class PretendPages(Pages):
+class PretendPages(PageTable):
     """A page table of the pages that were made."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFacts, Suspect
 from heaptop.protocol.messages import Message, Tick
@@ -83,7 +83,7 @@ def played(
 def material(told: list[Event], of: str = "live", *, more: tuple[Message, ...] = ()) -> Material:
     """What an exporter would be given at the end."""
     last = played(told, more=more)
-    course, ticks = Course.of(last), sum(isinstance(e, Received) and isinstance(e.message, Tick) for e in told)
+    course, ticks = CensusTimeline.of(last), sum(isinstance(e, Received) and isinstance(e.message, Tick) for e in told)
     for until in (*range(1, ticks, 3), ticks):
         course.add_sites(played(told, until).sampling)
     return Material(last, of, played(told, 1), course)

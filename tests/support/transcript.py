@@ -30,14 +30,14 @@ from heaptop.protocol.source import (
     Event,
     Forecast,
     ImageCost,
-    Paced,
+    IntervalChanged,
     Received,
     TargetInfo,
     never_behind,
 )
 
 ANEW: Final = "Make the transcript anew: python -m tests.support.real_session"
-_PLAIN: Final[dict[str, type[Event]]] = {kind.__name__: kind for kind in (Forecast, Paced, ImageCost)}
+_PLAIN: Final[dict[str, type[Event]]] = {kind.__name__: kind for kind in (Forecast, IntervalChanged, ImageCost)}
 _QUESTIONS: Final = FIRST_ID + (1 << 20)
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from heaptop.protocol.messages import Tick
 from heaptop.tui.charts import curves, heat, lanes
 from heaptop.tui.charts.curves import Curve, Scale, count_scale, log_scale, plot, spans
 from heaptop.tui.charts.lanes import Stretch
-from heaptop.tui.charts.raster import INK, Ink, Run
-from heaptop.tui.state.background import REST, Paced
+from heaptop.tui.charts.raster import INK, Ink, StyleRun
+from heaptop.tui.state.background import REST, Throttled
 from heaptop.tui.state.session import Display
 
 UNIT = Scale(0.0, 1.0)
@@ -154,7 +154,7 @@ def test_each_shade_stands_for_what_its_legend_says(columns: list[list[int]], in
 # -- lanes ---------------------------------------------------------------------------------------------------
 
 
-def text_of(rows: list[list[Run]]) -> list[str]:
+def text_of(rows: list[list[StyleRun]]) -> list[str]:
     return ["".join(run.text for run in row) for row in rows]
 
 
@@ -206,7 +206,7 @@ class Costly:
     def __init__(self) -> None:
         self.now = 0.0
         self.made = 0
-        self.paced: Paced[int] = Paced(lambda: self.now)
+        self.paced: Throttled[int] = Throttled(lambda: self.now)
 
     def make(self) -> int:
         self.now += 1.0

@@ -9,7 +9,7 @@ import pytest
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.filters.selection import tally_filter
 from heaptop.analysis.text.units import format_bytes
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.widgets.filter_bar import _FilterInput, _Line
 from tests.tui.sampled import column, on_sampled_stage
@@ -146,7 +146,7 @@ async def test_what_a_view_does_not_know_says_why() -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_what_is_filtered_is_never_cut(width: int) -> None:
-    line, look = _Line(), Look.of(DARK, ascii_only=False)
+    line, look = _Line(), ChartStyle.of(DARK, ascii_only=False)
     line._left, line._right = "Bands by type  ›  type:" + "x" * 90, "row 1 of 2 · " * 9
     line._last = "9 rows, 1 B filtered out"
     text = "".join(segment.text for segment in line._segments(look, width))

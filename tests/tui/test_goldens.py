@@ -6,7 +6,7 @@ import pytest
 
 from heaptop.errors import PtraceDenied, TargetExited
 from heaptop.protocol.messages import Decision
-from heaptop.protocol.source import Forecast, Paced
+from heaptop.protocol.source import Forecast, IntervalChanged
 from tests.fakes.source import FakeSource
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
 
@@ -127,7 +127,7 @@ async def test_a_heap_counted_by_the_native_core(size: tuple[int, int]) -> None:
     source = FakeSource()
     source.agent.mode, source.agent.pause_ns = "clone", 14_200_000
     async with on_stage(size, source=source) as stage:
-        source.announce(Paced(4.0, 1.0))
+        source.announce(IntervalChanged(4.0, 1.0))
         await stage.until(lambda: "stretched" in stage.text, "the interval is shown")
         check_golden(name("native", size), stage.app)
 

@@ -9,12 +9,12 @@ import pytest
 from textual import events
 
 from heaptop.analysis.filters.filters import parse_filter
-from heaptop.analysis.snapshot.heap_map import Window
+from heaptop.analysis.snapshot.heap_map import MapWindow
 from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question, Selection
 from heaptop.tui.charts.heap_map_picture import FREE, GUTTER, paint
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.views.heap_map.heap_map_marks import ALL
 from heaptop.tui.views.heap_map.view import HeapMapView
@@ -51,7 +51,7 @@ def view(stage: Stage) -> HeapMapView:
     return stage.live.query_one(HeapMapView)
 
 
-def window(stage: Stage) -> Window:
+def window(stage: Stage) -> MapWindow:
     found = stage.live.query_one(HeapMap).window
     assert found is not None
     return found
@@ -539,7 +539,7 @@ async def test_without_a_snapshot_it_says_why() -> None:
 
 def test_long_stretches_of_one_colour_have_its_letter() -> None:
     marks = [0] * 4 + [1] * 5 + [FREE] + [2] * 60
-    rows = paint([*marks, *marks], [0], 69, GUTTER + len(marks), 1, Look.of(DARK, ascii_only=False))
+    rows = paint([*marks, *marks], [0], 69, GUTTER + len(marks), 1, ChartStyle.of(DARK, ascii_only=False))
     text = "".join(run.text for run in rows[0])[-len(marks) :]
     assert text[:10] == "██████B██ "
     assert text[10:].count("C") == 3

@@ -13,10 +13,10 @@ from rich.cells import cell_len
 
 from heaptop.choices import MODES
 from heaptop.injector.backends.registry import BACKENDS
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.keys.bindings import PICKER, Key
-from heaptop.tui.keys.explaining import ABOVE, SOURCES, Explained, papers
+from heaptop.tui.keys.explaining import ABOVE, SOURCES, FigureHelp, papers
 from heaptop.tui.screens import live
 from heaptop.tui.screens.picker import EXPLAINS as PICKER_EXPLAINS
 from heaptop.tui.state.control import recording
@@ -31,13 +31,13 @@ from tests.tui.support import GOLDENS, LARGE, SIZES, SMALL, Stage, check_golden,
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
-LOOK = Look.of(DARK, ascii_only=False)
+LOOK = ChartStyle.of(DARK, ascii_only=False)
 TABLES = {name: view.EXPLAINS for name, view in VIEWS.items()} | {"above": ABOVE, "picker": PICKER_EXPLAINS}
 MARKS = "≈±≥≤█░│·▸▾›●?!~"
 """What stands for something, where it is not drawn by a chart."""
 
 
-def explains(one: Explained, heading: str) -> bool:
+def explains(one: FigureHelp, heading: str) -> bool:
     return any(heading == name or (name.endswith("…") and heading.startswith(name[:-1])) for name in one.names)
 
 
@@ -223,8 +223,8 @@ def test_the_figures_come_before_the_keys_and_the_papers_last(name: str) -> None
 
 
 def test_names_that_are_too_long_stand_above_what_they_mean() -> None:
-    one = Explained(("a" * NAMES,), "It is long.", SOURCES[0].at("fig. 1"))
-    short = Explained(("b",), "It is short.")
+    one = FigureHelp(("a" * NAMES,), "It is long.", SOURCES[0].at("fig. 1"))
+    short = FigureHelp(("b",), "It is short.")
     lines = help_text(HelpPage("", keys=(), explains=(one, short)), LOOK).plain.splitlines()
     assert lines[0] == "a" * NAMES
     assert lines[1].strip() == "It is long. [Runciman and Röjemo 1996, fig. 1]"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.tui.charts.icicle import Box, Face, at, clip_label, layout, neighbour, paint, slices_of
-from heaptop.tui.charts.icicle_table import LEAST, Figures, divide, in_order, table, window
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.icicle_table import LEAST, IcicleColumns, divide, in_order, table, window
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.charts.raster import EMPTY, INK, Ink
 
@@ -168,8 +168,8 @@ def test_boxes_and_table_share_the_room(width: int, height: int, wide: bool) -> 
 
 @given(trees(), st.integers(60, 120), st.integers(2, 40), st.sampled_from([True, False]))
 def test_every_row_has_its_figures_and_the_width(tree: Nodes, width: int, height: int, ascii_only: bool) -> None:
-    look = Look.of(DARK, ascii_only=ascii_only)
-    figures = Figures((("Total", 9), ("Own", 6)), lambda node: (f"{tree.totals[node]}", f"n{node}"))
+    look = ChartStyle.of(DARK, ascii_only=ascii_only)
+    figures = IcicleColumns((("Total", 9), ("Own", 6)), lambda node: (f"{tree.totals[node]}", f"n{node}"))
     boxes = tree.boxes(width, look.ink)
     drawn, nodes = table(boxes, face, figures, boxes[-1].node, (width, height), look)
     assert len(drawn) == len(nodes) + 1 == min(height, len(boxes) + 1)
@@ -183,6 +183,6 @@ def test_every_row_has_its_figures_and_the_width(tree: Nodes, width: int, height
 
 
 def test_where_there_is_no_room_there_is_no_table() -> None:
-    figures = Figures((), lambda node: ())
+    figures = IcicleColumns((), lambda node: ())
     assert divide(80, LEAST - 1, wide=False).table[1] == 0
-    assert table([Box(0, 0, 0, 8)], face, figures, 0, (80, 1), Look.of(DARK, ascii_only=False)) == ([], [])
+    assert table([Box(0, 0, 0, 8)], face, figures, 0, (80, 1), ChartStyle.of(DARK, ascii_only=False)) == ([], [])

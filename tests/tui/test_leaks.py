@@ -15,7 +15,7 @@ from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, 
 from heaptop.protocol.images import KNOWN, MAP, MOST_MARKS, OBJECT, Question
 from heaptop.protocol.messages import Collected, Failure
 from heaptop.protocol.source import Event
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.screens import live
 from heaptop.tui.state.desk import Stage as DeskStage
@@ -668,7 +668,7 @@ def test_comparisons() -> None:
 def test_a_site_that_is_known_of_what_is_beside_them_alone_says_so(own: bool, mark: str, at: str) -> None:
     found = findings(1)
     suspect = replace(found.suspects[0], site_is_own=own)
-    facts = hunting_sheets.Facts(LARGE[0], Look.of(DARK, ascii_only=False), "bytes")
+    facts = hunting_sheets.SuspectFacts(LARGE[0], ChartStyle.of(DARK, ascii_only=False), "bytes")
     row = hunting_sheets.suspect_sheet((), facts).draw((1, suspect))
     assert f"{mark}{suspect.site}" in [piece.text for piece in row]
     brief = [line.text for line in hunting_sheets.brief_lines(suspect, 200, is_recorded=False)]

@@ -11,7 +11,7 @@ from heaptop.analysis.lifetimes.lifetime_table import MARKS
 from heaptop.analysis.samples.survival import MortalityPoint, Survival
 from heaptop.errors import UsageError
 from heaptop.tui.charts import heat
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state import background
 from heaptop.tui.views.lifetimes import view as lifetimes
@@ -100,7 +100,7 @@ def test_nearly_nothing_is_said_to_be_that() -> None:
 @pytest.mark.parametrize(("last", "lowest"), [(9, "0.001"), (12, "≤0.0001")])
 def test_a_mortality_that_is_drawn_higher_than_it_is_says_so(last: int, lowest: str) -> None:
     falls = tuple(MortalityPoint(10.0**power, 10.0**-power, 0.0, 1.0) for power in (6, last))
-    rows = draw_curves([(0, Survival("bytes", (), falls, 1, 1))], 1, Look.of(DARK, ascii_only=False), 60, 14)
+    rows = draw_curves([(0, Survival("bytes", (), falls, 1, 1))], 1, ChartStyle.of(DARK, ascii_only=False), 60, 14)
     axis = "".join(run.text for run in rows[-2])
     assert axis.split("╶└")[0] == lowest
 

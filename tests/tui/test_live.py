@@ -13,10 +13,20 @@ from textual.geometry import Size
 from heaptop.analysis.samples.producers import producers
 from heaptop.errors import AgentLost, TargetExited
 from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row, Tick, TickRequest
-from heaptop.protocol.source import Behind, Deliver, Ended, Event, Forecast, Paced, Received, Waiting, never_behind
+from heaptop.protocol.source import (
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Forecast,
+    IntervalChanged,
+    Received,
+    Waiting,
+    never_behind,
+)
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.terminal.shown_cells import Shown
+from heaptop.tui.terminal.shown_cells import ShownCells
 from heaptop.tui.views import LIVE, VIEWS
 from tests.fakes.source import SECOND, FakeAgent, FakeSource
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
@@ -224,9 +234,9 @@ async def test_a_reason_longer_than_the_screen_is_whole_on_the_help_page() -> No
 async def test_a_stretched_interval_is_told() -> None:
     async with on_stage(LARGE, censuses=2) as stage:
         assert "every 1 s" in stage.text
-        stage.source.announce(Paced(14.2, 1.0))
+        stage.source.announce(IntervalChanged(14.2, 1.0))
         await stage.until(lambda: "stretched to 14 s" in stage.text, "it is told")
-        stage.source.announce(Paced(1.0, 1.0))
+        stage.source.announce(IntervalChanged(1.0, 1.0))
         await stage.until(lambda: "every 1 s " in stage.text, "and that it is over")
 
 
@@ -288,7 +298,7 @@ async def test_what_a_stop_was_is_said() -> None:
 
 async def test_a_tick_sends_a_small_part_of_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(LARGE, censuses=40) as stage:
-        size, shown, sent = Size(*LARGE), Shown(), 0
+        size, shown, sent = Size(*LARGE), ShownCells(), 0
         partial = Compositor.render_partial_update
         everything = shown.update(stage.app.screen._compositor.render_full_update(), size, ColorSystem.TRUECOLOR)
 

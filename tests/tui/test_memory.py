@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.analysis.rss.memory import NAMES
-from heaptop.analysis.rss.memory_history import OWNERS, UNSEEN, Course, MemoryFacts, MemoryHistory
+from heaptop.analysis.rss.memory_history import OWNERS, UNSEEN, MemoryFacts, MemoryHistory, UseHistory
 from heaptop.errors import TargetExited
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
 from heaptop.recordings import blocks
@@ -256,7 +256,7 @@ def test_every_row_says_what_it_means_and_what_it_is_made_of(key: str) -> None:
 
 def test_inside_a_row_the_chart_begins_where_it_was_first_asked() -> None:
     """Not so that of live objects: censuses have counted them before."""
-    shown = Course((1_000_000_000, 2_000_000_000), ("live", "files", UNSEEN), ((5, 6), (0, 3), (7, 0)))
+    shown = UseHistory((1_000_000_000, 2_000_000_000), ("live", "files", UNSEEN), ((5, 6), (0, 3), (7, 0)))
     assert (series(shown, "use", "files").times, series(shown, "use", "files").values) == ([2.0], [[3]])
     assert (series(shown, "use", "live").times, series(shown, "use", "live").values) == ([1.0, 2.0], [[5, 6]])
     assert series(shown, "use", "").letters == ["A", "H", "~"]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from textual.widgets import Static
 
 from heaptop.analysis.callers.producer_table import TABLE_KEYS, ProducerTables
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import GROWTH_KEYS
 from heaptop.protocol.messages import Decision
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
-from heaptop.tui.charts.raster import EMPTY, Run
+from heaptop.tui.charts.raster import EMPTY, StyleRun
 from heaptop.tui.screens.table_screen import UNSEEN
 from heaptop.tui.state.sheet import ALWAYS, GAP, WIDE, Column, Sheet, fair_share, kept
 from heaptop.tui.views import LIVE, VIEWS
@@ -95,17 +95,17 @@ def test_what_a_table_shows_at_some_widths(width: int, shown: str) -> None:
     assert [BANDS[i].key for i in kept(BANDS, width, "bytes")] == shown.split()
 
 
-LOOK = Look.of(DARK, ascii_only=False)
+LOOK = ChartStyle.of(DARK, ascii_only=False)
 WIDTHS = range(60, 221, 4)
 TABLES: dict[str, Callable[[int], Sheet[Any]]] = {
     **{
         f"producers by {key}": lambda width, key=key: producer_sheets.table_sheet(
-            (), producer_sheets.Facts(key, width, LOOK, sort="allocated" if key == "chain" else "live")
+            (), producer_sheets.ProducerFacts(key, width, LOOK, sort="allocated" if key == "chain" else "live")
         )
         for key in TABLE_KEYS
     },
     "tree of calls": lambda width: producer_sheets.tree_sheet(
-        (), (), ProducerTables(Samples(), Sampling().sites), "live", width, LOOK, "", around=False
+        (), (), ProducerTables(SampledBlocks(), Sampling().sites), "live", width, LOOK, "", around=False
     ),
     **{
         f"retainers by {key}": lambda width, key=key: retainer_sheets.row_sheet((), key, retained(width))
@@ -116,19 +116,21 @@ TABLES: dict[str, Callable[[int], Sheet[Any]]] = {
     ),
     "objects": lambda width: retainer_sheets.object_sheet((), retained(width), lambda stack: ""),
     "around one object": lambda width: retainer_sheets.line_sheet((), retained(width)),
-    "suspects": lambda width: hunting_sheets.suspect_sheet((), hunting_sheets.Facts(width, LOOK, "bytes")),
+    "suspects": lambda width: hunting_sheets.suspect_sheet((), hunting_sheets.SuspectFacts(width, LOOK, "bytes")),
     **{
         f"growth by {key}": lambda width, key=key: hunting_sheets.grown_sheet(
-            (), key, hunting_sheets.Facts(width, LOOK, "bytes")
+            (), key, hunting_sheets.SuspectFacts(width, LOOK, "bytes")
         )
         for key in GROWTH_KEYS
     },
-    "growth by censuses": lambda width: hunting_sheets.counted_sheet((), hunting_sheets.Facts(width, LOOK, "bytes")),
+    "growth by censuses": lambda width: hunting_sheets.counted_sheet(
+        (), hunting_sheets.SuspectFacts(width, LOOK, "bytes")
+    ),
 }
 
 
-def retained(width: int) -> retainer_sheets.Facts:
-    return retainer_sheets.Facts(width, LOOK, sort="retained", wide=width >= WIDE)
+def retained(width: int) -> retainer_sheets.RetainerFacts:
+    return retainer_sheets.RetainerFacts(width, LOOK, sort="retained", wide=width >= WIDE)
 
 
 def has_fair_share(columns: Sequence[Column], shown: Sequence[int], width: int, sort: str) -> bool:
@@ -334,8 +336,8 @@ async def test_one_can_leave_where_it_is_too_small() -> None:
         assert stage.app.return_value is None
 
 
-@given(st.lists(st.text("ab", max_size=5).map(lambda text: Run(text, 0, EMPTY)), max_size=5), st.integers(0, 12))
-def test_a_row_of_a_picture_is_as_wide_as_the_picture(row: list[Run], width: int) -> None:
+@given(st.lists(st.text("ab", max_size=5).map(lambda text: StyleRun(text, 0, EMPTY)), max_size=5), st.integers(0, 12))
+def test_a_row_of_a_picture_is_as_wide_as_the_picture(row: list[StyleRun], width: int) -> None:
     whole = "".join(run.text for run in row)
     assert "".join(run.text for run in _filled(row, width)) == whole[:width].ljust(width)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heaptop.tui.state.background import Paced
+from heaptop.tui.state.background import Throttled
 from tests.fakes.source import FakeSource
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
@@ -99,7 +99,7 @@ async def test_begun_anew_no_figure_rests(place: str, monkeypatch: pytest.Monkey
     async with on_sampled_stage(SMALL, place[0], ticks=30) as stage:
         view = stage.live.view
         for value in vars(view).values():
-            if isinstance(value, Paced):
+            if isinstance(value, Throttled):
                 value._rest = 10**9
         await stage.press(*place[1:])
         await stage.until(lambda: stage.text.count("row 1 of"), "there are figures")

@@ -17,7 +17,7 @@ from heaptop.protocol.messages import Decision
 from heaptop.tui.app import HeaptopApp
 from heaptop.tui.keys.bindings import QUESTION
 from heaptop.tui.screens.commands import HeaptopCommands, match
-from heaptop.tui.screens.table_screen import Command
+from heaptop.tui.screens.table_screen import PaletteCommand
 from heaptop.tui.state.sampling_words import RATES
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets.help_screen import HelpScreen
@@ -27,7 +27,7 @@ from tests.tui.support import LARGE, SMALL, Stage, on_stage
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
 
-def offered(stage: Stage) -> dict[str, Command]:
+def offered(stage: Stage) -> dict[str, PaletteCommand]:
     """By title."""
     commands = [*HeaptopCommands(stage.app.screen)._commands()]
     assert len({command.title for command in commands}) == len(commands), "something is listed twice"
@@ -239,7 +239,7 @@ async def test_it_is_searched_as_it_is_typed() -> None:
 
 @given(ASCII, ASCII)
 def test_what_is_marked_is_what_was_searched_for(query: str, title: str) -> None:
-    found = match(query, Command(title, "", print))
+    found = match(query, PaletteCommand(title, "", print))
     for begin, end in found.places if found is not None else ():
         assert title[begin:end].lower() in query.lower()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.tui.state.background import Paced
+from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.session import Display
 from tests.tui.sampled import on_sampled_stage
 from tests.tui.support import LARGE, Stage
@@ -63,7 +63,7 @@ async def test_what_is_costly_rests_and_says_of_when_it_is(place: str, monkeypat
 
 def test_rest_is_the_callers_choice() -> None:
     now = [0.0]
-    paced: Paced[float] = Paced(lambda: now[0], rest=20)
+    paced: Throttled[float] = Throttled(lambda: now[0], rest=20)
 
     def make() -> float:
         now[0] += 1.0

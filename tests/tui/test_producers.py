@@ -16,7 +16,7 @@ from heaptop.analysis.text.units import parse_size
 from heaptop.injector.inspect import target_files
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.producers import view as producers
-from heaptop.tui.views.producers.call_rows import PAGE, Kind, Unfolded, call_rows
+from heaptop.tui.views.producers.call_rows import PAGE, ExpandedCalls, Kind, call_rows
 from heaptop.tui.views.producers.producer_sheets import WIDE, by_size, change_of, columns_of, spread
 from heaptop.tui.views.producers.view import ProducersView
 from heaptop.tui.widgets.icicle_chart import IcicleChart
@@ -510,7 +510,7 @@ def test_a_page_of_children_at_a_time() -> None:
         program.allocate(("main", f"f{number}"), 10 + number)
     samples = program.run()
     amounts = (Amounts(CallPaths.of(samples.stacks), list(samples.tallies()), samples.stacks),)
-    unfolded = Unfolded()
+    unfolded = ExpandedCalls()
     (main,) = call_rows(amounts, unfolded, "live", [True])
     assert main.kind is Kind.CLOSED
     for shown, left in ((PAGE, PAGE + 50), (2 * PAGE, 50), (2 * PAGE + 50, 0)):

@@ -18,9 +18,9 @@ from heaptop.tui.charts.raster import (
     EIGHTHS,
     EMPTY,
     INK,
+    ChartBands,
     Ink,
-    Run,
-    Series,
+    StyleRun,
     area,
     byte_axis,
     columns,
@@ -37,12 +37,12 @@ scales = st.floats(2**-50, 2**-3)
 
 
 @st.composite
-def series(draw: st.DrawFn, max_bands: int = 6, max_times: int = 12) -> Series:
+def series(draw: st.DrawFn, max_bands: int = 6, max_times: int = 12) -> ChartBands:
     bands = draw(st.integers(1, max_bands))
     gaps = draw(st.lists(st.floats(0.01, 500), min_size=1, max_size=max_times))
     times = [sum(gaps[: i + 1]) for i in range(len(gaps))]
     values = [draw(st.lists(st.integers(0, 2**40), min_size=len(times), max_size=len(times))) for _ in range(bands)]
-    return Series(times, values, list(range(bands)), "ABCDEFGHIJ"[:bands])
+    return ChartBands(times, values, list(range(bands)), "ABCDEFGHIJ"[:bands])
 
 
 # -- heights -------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_largest_remainders_get_what_rounding_down_left() -> None:
 
 
 @given(series(), st.integers(1, 120))
-def test_every_column_lies_between_the_smallest_and_the_largest_census(data: Series, width: int) -> None:
+def test_every_column_lies_between_the_smallest_and_the_largest_census(data: ChartBands, width: int) -> None:
     window = window_for(data.times[0], data.times[-1], width)
     totals = [sum(sample) for sample in zip(*data.values, strict=True)]
     shown = [sum(column) for column in columns(data, window, width) if column is not None]
@@ -87,14 +87,14 @@ def test_every_column_lies_between_the_smallest_and_the_largest_census(data: Ser
 
 
 @given(series(), st.integers(1, 120))
-def test_data_is_drawn_without_holes(data: Series, width: int) -> None:
+def test_data_is_drawn_without_holes(data: ChartBands, width: int) -> None:
     found = [column is not None for column in columns(data, window_for(0, data.times[-1], width), width)]
     first, last = found.index(True), len(found) - found[::-1].index(True)
     assert all(found[first:last])
 
 
 def test_between_two_censuses_lies_the_line_between_them() -> None:
-    data = Series([0.0, 30.0], [[0, 300], [30, 30]], [0, 1], "AB")
+    data = ChartBands([0.0, 30.0], [[0, 300], [30, 30]], [0, 1], "AB")
     found = columns(data, window_for(0, 30, 30), 30)
     assert found[0] == (0, 30)
     assert found[14] == (145.0, 30.0)
@@ -104,7 +104,7 @@ def test_between_two_censuses_lies_the_line_between_them() -> None:
 # -- cells ---------------------------------------------------------------------------------------------------
 
 
-def _painted(data: Series, width: int, rows: int, ink: Ink) -> tuple[list[list[tuple[str, int, int]]], float]:
+def _painted(data: ChartBands, width: int, rows: int, ink: Ink) -> tuple[list[list[tuple[str, int, int]]], float]:
     window = window_for(data.times[0], data.times[-1], width)
     peak = max(sum(sample) for sample in zip(*data.values, strict=True))
     axis = byte_axis(peak, rows)
@@ -123,7 +123,7 @@ def _slices(column: list[tuple[str, int, int]]) -> int:
 
 
 @given(series(), st.integers(4, 60), st.integers(2, 20))
-def test_the_outline_is_the_total(data: Series, width: int, rows: int) -> None:
+def test_the_outline_is_the_total(data: ChartBands, width: int, rows: int) -> None:
     lines, top = _painted(data, width, rows, Ink.COLOUR)
     found = columns(data, window_for(data.times[0], data.times[-1], width), width)
     for x, values in enumerate(found):
@@ -132,7 +132,7 @@ def test_the_outline_is_the_total(data: Series, width: int, rows: int) -> None:
 
 
 @given(series(), st.integers(4, 60), st.integers(2, 20), st.sampled_from(list(Ink)))
-def test_bands_lie_in_their_order(data: Series, width: int, rows: int, ink: Ink) -> None:
+def test_bands_lie_in_their_order(data: ChartBands, width: int, rows: int, ink: Ink) -> None:
     lines, _ = _painted(data, width, rows, ink)
     for x in range(width):
         slots = []
@@ -143,7 +143,7 @@ def test_bands_lie_in_their_order(data: Series, width: int, rows: int, ink: Ink)
 
 
 @given(series(), st.integers(4, 60), st.integers(2, 20))
-def test_a_letter_stands_in_its_own_band(data: Series, width: int, rows: int) -> None:
+def test_a_letter_stands_in_its_own_band(data: ChartBands, width: int, rows: int) -> None:
     lines, _ = _painted(data, width, rows, Ink.COLOUR)
     for line in lines:
         for glyph, fg, bg in line:
@@ -152,11 +152,13 @@ def test_a_letter_stands_in_its_own_band(data: Series, width: int, rows: int) ->
 
 
 @given(series(), st.integers(4, 60), st.integers(2, 20), st.sampled_from(list(Ink)))
-def test_a_band_has_its_letter_if_it_is_one_cell_high_anywhere(data: Series, width: int, rows: int, ink: Ink) -> None:
+def test_a_band_has_its_letter_if_it_is_one_cell_high_anywhere(
+    data: ChartBands, width: int, rows: int, ink: Ink
+) -> None:
     lines, top = _painted(data, width, rows, ink)
     window = window_for(data.times[0], data.times[-1], width)
     heights = [stack(values, rows * ink.levels / top) for values in columns(data, window, width) if values is not None]
-    runs = [[Run(cell.glyph, cell.fg, cell.bg) for cell in line] for line in lines]
+    runs = [[StyleRun(cell.glyph, cell.fg, cell.bg) for cell in line] for line in lines]
     found = lettered(runs, ink)
     for at, slot in enumerate(data.slots):
         highest = max(column[at] for column in heights)
@@ -165,7 +167,7 @@ def test_a_band_has_its_letter_if_it_is_one_cell_high_anywhere(data: Series, wid
 
 
 def test_two_bands_share_a_cell() -> None:
-    data = Series([0.0, 30.0], [[1024 * 20] * 2, [1024 * 12] * 2], [3, 5], "AB")
+    data = ChartBands([0.0, 30.0], [[1024 * 20] * 2, [1024 * 12] * 2], [3, 5], "AB")
     lines = area(data, window_for(0, 30, 4), byte_axis(1024 * 64, 8), 4, 8, Ink.COLOUR)
     column = [line[1] for line in lines][::-1]
     assert [(cell.fg, cell.bg) for cell in column[:5]] == [(3, 3), (3, 3), (3, 5), (5, 5), (EMPTY, EMPTY)] or any(
@@ -174,7 +176,7 @@ def test_two_bands_share_a_cell() -> None:
 
 
 def test_ascii_is_letters_only() -> None:
-    data = Series([0.0, 30.0], [[2048] * 2, [4096] * 2], [0, 1], "AB")
+    data = ChartBands([0.0, 30.0], [[2048] * 2, [4096] * 2], [0, 1], "AB")
     rows = picture(data, origin=0, width=40, height=10, ink=Ink.ASCII)
     text = "".join(run.text for row in rows for run in row)
     assert text.isascii()
@@ -186,7 +188,9 @@ def test_ascii_is_letters_only() -> None:
 
 
 @given(series(), st.integers(1, 140), st.integers(1, 30), st.sampled_from(list(Ink)))
-def test_the_picture_has_exactly_the_size_that_was_asked_for(data: Series, width: int, height: int, ink: Ink) -> None:
+def test_the_picture_has_exactly_the_size_that_was_asked_for(
+    data: ChartBands, width: int, height: int, ink: Ink
+) -> None:
     rows = picture(data, origin=0, width=width, height=height, ink=ink)
     assert len(rows) == height
     assert [sum(len(run.text) for run in row) for row in rows] == [width] * height
@@ -194,17 +198,17 @@ def test_the_picture_has_exactly_the_size_that_was_asked_for(data: Series, width
 
 @pytest.mark.parametrize("ink", list(Ink))
 def test_no_data_is_an_empty_picture(ink: Ink) -> None:
-    rows = picture(Series([], [], [], []), origin=0, width=40, height=8, ink=ink)
+    rows = picture(ChartBands([], [], [], []), origin=0, width=40, height=8, ink=ink)
     assert [sum(len(run.text) for run in row) for row in rows] == [40] * 8
     assert all(run.bg == EMPTY for row in rows for run in row)
 
 
 @given(series(max_times=30), st.integers(40, 120))
-def test_while_the_window_holds_the_past_is_not_painted_again(data: Series, width: int) -> None:
+def test_while_the_window_holds_the_past_is_not_painted_again(data: ChartBands, width: int) -> None:
     """What makes a tick cheap: a census more changes only columns right of the census before."""
     if len(data.times) < 3:
         return
-    older = Series(data.times[:-1], [band[:-1] for band in data.values], data.slots, data.letters)
+    older = ChartBands(data.times[:-1], [band[:-1] for band in data.values], data.slots, data.letters)
     window = window_for(data.times[0], data.times[-1], width)
     before, after = columns(older, window, width), columns(data, window, width)
     at = int((data.times[-2] - window.start) / (window.span / width))
@@ -263,7 +267,9 @@ rows_of_runs = st.lists(st.tuples(st.sampled_from("ab "), st.integers(-1, 2)), m
 
 @given(rows_of_runs, rows_of_runs)
 def test_the_changed_span_holds_every_difference(old: list[tuple[str, int]], new: list[tuple[str, int]]) -> None:
-    span = changed_span([Run(char, slot, slot) for char, slot in old], [Run(char, slot, slot) for char, slot in new])
+    span = changed_span(
+        [StyleRun(char, slot, slot) for char, slot in old], [StyleRun(char, slot, slot) for char, slot in new]
+    )
     different = [x for x in range(20) if old[x] != new[x]]
     assert span == ((different[0], different[-1] + 1) if different else None)
 
@@ -275,8 +281,8 @@ longer_runs = st.lists(st.tuples(st.text("ab ", min_size=1, max_size=4), st.inte
 def test_the_changed_span_is_the_same_however_rows_are_cut_into_runs(
     begin: list[tuple[str, int]], old: list[tuple[str, int]], new: list[tuple[str, int]], end: list[tuple[str, int]]
 ) -> None:
-    rows = [[Run(text, slot, slot) for text, slot in [*begin, *middle, *end]] for middle in (old, new)]
-    single = [[Run(char, run.fg, run.bg) for run in row for char in run.text] for row in rows]
+    rows = [[StyleRun(text, slot, slot) for text, slot in [*begin, *middle, *end]] for middle in (old, new)]
+    single = [[StyleRun(char, run.fg, run.bg) for run in row for char in run.text] for row in rows]
     if len(single[0]) != len(single[1]):
         assert changed_span(*rows) == (0, max(map(len, single)))
         return
@@ -314,7 +320,7 @@ def test_unchanged_figures_are_not_sent_again() -> None:
 
 @pytest.mark.parametrize("first", [0.0, 26.3, 31.0])
 def test_both_corners_of_the_axis_say_when(first: float) -> None:
-    data = Series([first, first + 29.5], [[2048] * 2], [0], "A")
+    data = ChartBands([first, first + 29.5], [[2048] * 2], [0], "A")
     rows = picture(data, origin=0, width=80, height=10, ink=Ink.COLOUR)
     under = "".join(run.text for run in rows[-1])[len("  1 KiB") :]
     assert re.match(r" ?\d+s", under)

@@ -20,7 +20,7 @@ from heaptop.protocol.messages import CollectRequest
 from heaptop.tui.app import make_app
 from heaptop.tui.charts.palette import PALETTES
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.state.background import Paced
+from heaptop.tui.state.background import Throttled
 from heaptop.tui.views import VIEWS
 from tests.support.real_session import HEARD, MAKE_VARIABLE, check_neutral, heard_live
 from tests.support.transcript import NotHeard, Transcript, TranscriptSource
@@ -67,13 +67,13 @@ def sources(request: pytest.FixtureRequest) -> Iterator[Sources]:
 @pytest.fixture
 def nothing_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are made of what is known now, also those that took long."""
-    get = Paced.get
+    get = Throttled.get
 
-    def anew(paced: Paced[object], *args: object, **options: object) -> object:
+    def anew(paced: Throttled[object], *args: object, **options: object) -> object:
         paced._due = 0.0
         return get(paced, *args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Paced, "get", anew)
+    monkeypatch.setattr(Throttled, "get", anew)
 
 
 class Watched(Stage):

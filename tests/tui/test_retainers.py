@@ -25,13 +25,13 @@ from heaptop.protocol.images import (
     Step,
     Unit,
 )
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.screens import live
 from heaptop.tui.state.desk import Stage as DeskStage
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.messages import SubjectChosen
-from heaptop.tui.views.retainers.retainer_sheets import Facts, unit_sheet
+from heaptop.tui.views.retainers.retainer_sheets import RetainerFacts, unit_sheet
 from heaptop.tui.views.retainers.view import RetainersView
 from tests.fakes.heap import PlantedImage
 from tests.fakes.source import FakeSource
@@ -286,7 +286,7 @@ def test_what_stands_for_several_is_no_one_object() -> None:
     assert RetainersView._named(several) == (several.label, 0)
     assert RetainersView._named(one) == (one.label, 32)
     drop = Drop(3, 30, {16: (1, 10), 32: (2, 20)}, 0, complete=True)
-    sheet = unit_sheet((several, one), drop, Facts(80, Look.of(DARK, ascii_only=False)))
+    sheet = unit_sheet((several, one), drop, RetainerFacts(80, ChartStyle.of(DARK, ascii_only=False)))
     assert [sheet.draw(each)[2].text for each in sheet.rows] == ["", "20 B"]
 
 

@@ -19,15 +19,14 @@ from heaptop.analysis.snapshot.retaining import PathTree, list_rows
 from heaptop.errors import SaveFailed, UsageError
 from heaptop.protocol.images import PathGroup, Paths, Step
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state.saving import Page, cells, ending_of, page, row_text, table_text, write
-from heaptop.tui.state.sheet import Column, Piece, Sheet
+from heaptop.tui.state.sheet import CellText, Column, Sheet
 from heaptop.tui.terminal.drawn import drawn_lines
 from heaptop.tui.views import VIEWS
-from heaptop.tui.views.producers.producer_sheets import Facts, table_sheet
-from heaptop.tui.views.retainers.retainer_sheets import Facts as PathFacts
-from heaptop.tui.views.retainers.retainer_sheets import tree_sheet
+from heaptop.tui.views.producers.producer_sheets import ProducerFacts, table_sheet
+from heaptop.tui.views.retainers.retainer_sheets import RetainerFacts, tree_sheet
 from tests.fakes.source import FakeSource
 from tests.support.recorded import written
 from tests.tui.support import LARGE, SMALL, Stage, on_stage
@@ -43,8 +42,13 @@ def sheet(rows: list[tuple[str, str] | None]) -> Sheet[tuple[str, str] | None]:
         COLUMNS,
         rows,
         lambda row: row[0] if row else "",
-        lambda row: [Piece(" A "), Piece(row[0] if row else "…"), Piece(row[1] if row else ""), Piece("████")],
-        Look.of(DARK, ascii_only=False),
+        lambda row: [
+            CellText(" A "),
+            CellText(row[0] if row else "…"),
+            CellText(row[1] if row else ""),
+            CellText("████"),
+        ],
+        ChartStyle.of(DARK, ascii_only=False),
     )
 
 
@@ -227,8 +231,8 @@ def test_what_was_not_seen_is_no_number() -> None:
     for message in (sampler(1 << 16), *program.messages()):
         sampling.feed(message)
     sites = ProducerTables(sampling.samples, sampling.sites).groups(sampling.samples.tallies(), "site")
-    look = Look.of(DARK, ascii_only=False)
-    by_site = {row["name"]: row for row in as_dicts(table_sheet(sites, Facts("site", 200, look)))}
+    look = ChartStyle.of(DARK, ascii_only=False)
+    by_site = {row["name"]: row for row in as_dicts(table_sheet(sites, ProducerFacts("site", 200, look)))}
     left, gone = (next(row for name, row in by_site.items() if name.endswith(end)) for end in (" keep", " free"))
     assert left["live_bytes"] > 0
     assert [gone[name] for name in ("live_bytes", "live_bytes_low", "live_bytes_high", "live_blocks")] == [""] * 4
@@ -239,8 +243,8 @@ def test_paths_that_were_not_told_are_saved_with_what_is_left_for_them() -> None
     told = PathGroup(1, 0, 3, 30, 90, 7, (Step("module app", 0, 1),))
     tree = PathTree(Paths(1, 10, 100, 300, (told,), other_groups=2), [TypeName("builtins", "dict")])
     rows = list_rows(tree, "bytes")
-    look = Look.of(DARK, ascii_only=False)
-    sheet = tree_sheet(rows, tree, {}, "bytes", PathFacts(80, look), by_retained=True, as_list=True)
+    look = ChartStyle.of(DARK, ascii_only=False)
+    sheet = tree_sheet(rows, tree, {}, "bytes", RetainerFacts(80, look), by_retained=True, as_list=True)
     first, rest = as_dicts(sheet)
     assert (first["path"], first["objects"], first["own_bytes"], first["retained_bytes_at_most"]) == (
         "module app", 3, 30, 90

@@ -12,7 +12,7 @@ from heaptop.tui.keys.bindings import QUESTION, SEVERAL
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.summed_screen import OF_ONE, SUMMED, SummedScreen
 from heaptop.tui.screens.tab_screen import TabScreen
-from heaptop.tui.state.session import Phase
+from heaptop.tui.state.session import AttachPhase
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets.tabs_line import Tab, fitting_tabs
 from tests.tui.several import WORKERS, Fleet, TabsStage, in_tabs
@@ -260,7 +260,7 @@ async def test_a_process_that_ends_disturbs_no_other_and_is_said() -> None:
         assert "1203 left at" in stage.text, "for as long as the sum is there"
         await stage.press("tab", "tab")
         assert "Process 1203 ended at 02:13:00." in stage.text
-        assert shown(stage).session.phase is Phase.EXITED
+        assert shown(stage).session.phase is AttachPhase.EXITED
 
 
 async def test_when_all_have_ended_the_last_sum_stays() -> None:
@@ -289,7 +289,7 @@ async def test_a_new_process_has_a_tab_and_enter_attaches() -> None:
         assert "has come since" in stage.text
         await stage.press("escape")
         assert 1301 not in stage.fleet.sources
-        assert shown(stage).session.phase is Phase.WAITING
+        assert shown(stage).session.phase is AttachPhase.WAITING
         await stage.press("enter")
         (await stage.begun(1301)).attach()
         await stage.count(1301)

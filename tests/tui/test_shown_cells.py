@@ -11,7 +11,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
-from heaptop.tui.terminal.shown_cells import Shown
+from heaptop.tui.terminal.shown_cells import ShownCells
 from tests.support.pty_terminal import Screen
 
 WIDTH, HEIGHT = 12, 3
@@ -55,14 +55,14 @@ def whole(strips: list[Strip]) -> LayoutUpdate:
 def alone(strips: list[Strip]) -> Screen:
     """A terminal to which only this was written."""
     screen = Screen(WIDTH, HEIGHT)
-    screen.feed(Shown().update(whole(strips), SIZE, TRUE).encode())
+    screen.feed(ShownCells().update(whole(strips), SIZE, TRUE).encode())
     return screen
 
 
 @given(st.lists(pictures, min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_after_each_frame_the_terminal_shows_what_was_drawn(frames: list[list[Strip]]) -> None:
-    shown, screen = Shown(), Screen(WIDTH, HEIGHT)
+    shown, screen = ShownCells(), Screen(WIDTH, HEIGHT)
     for frame in frames:
         screen.feed(shown.update(whole(frame), SIZE, TRUE).encode())
         assert screen.text == "\n".join(strip.text.rstrip() for strip in frame)
@@ -94,7 +94,7 @@ def test_a_part_is_drawn_as_far_as_it_goes(
     """Of plain characters: where a wide one is cut, what stands there is not told."""
     narrow = str.maketrans({"日": "1 ", "本": "2 ", "語": "3 "})
     before, after = ([Strip([Segment(strip.text.translate(narrow))]) for strip in each] for each in (before, after))
-    shown, screen = Shown(), Screen(WIDTH, HEIGHT)
+    shown, screen = ShownCells(), Screen(WIDTH, HEIGHT)
     screen.feed(shown.update(whole(before), SIZE, TRUE).encode())
     spans = [(y, min(a, b), max(a, b)) for y, a, b in parts]
     screen.feed(shown.update(ChopsUpdate([{0: s} for s in after], spans, [[WIDTH]] * HEIGHT), SIZE, TRUE).encode())
@@ -105,14 +105,14 @@ def test_a_part_is_drawn_as_far_as_it_goes(
 
 
 def test_only_what_has_changed_is_sent() -> None:
-    shown, style = Shown(), Style(color="#102030", bgcolor="#405060")
+    shown, style = ShownCells(), Style(color="#102030", bgcolor="#405060")
     shown.update(whole([Strip([Segment("heap 12 MiB ", style)])] * HEIGHT), SIZE, TRUE)
     sent = shown.update(whole([Strip([Segment(f"heap {n} MiB ", style)]) for n in (12, 13, 12)]), SIZE, TRUE)
     assert sent == "\x1b[2;7H\x1b[38;2;16;32;48;48;2;64;80;96m3\x1b[0m"
 
 
 def test_what_was_forgotten_or_has_another_size_is_sent_anew() -> None:
-    shown, frame = Shown(), whole([Strip([Segment("x" * WIDTH)])] * HEIGHT)
+    shown, frame = ShownCells(), whole([Strip([Segment("x" * WIDTH)])] * HEIGHT)
     everything = shown.update(frame, SIZE, TRUE)
     shown.forget()
     assert shown.update(frame, SIZE, TRUE) == everything
@@ -121,5 +121,5 @@ def test_what_was_forgotten_or_has_another_size_is_sent_anew() -> None:
 
 def test_more_than_the_terminal_has_room_for_is_cut() -> None:
     screen = Screen(5, 2)
-    screen.feed(Shown().update(whole([Strip([Segment("0123456789ab")])] * HEIGHT), Size(5, 2), TRUE).encode())
+    screen.feed(ShownCells().update(whole([Strip([Segment("0123456789ab")])] * HEIGHT), Size(5, 2), TRUE).encode())
     assert screen.lines == ["01234", "01234"]

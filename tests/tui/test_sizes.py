@@ -8,7 +8,7 @@ import pytest
 
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.errors import TargetExited
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.views.gc import view as gc
 from heaptop.tui.views.sizes import view as sizes
@@ -148,7 +148,7 @@ async def test_paused_nothing_moves() -> None:
     [(0.5, 1.0, "█████░░░░░"), (0.04, 1.0, "▏░░░░░░░░░"), (0.0, 1.0, "░░░░░░░░░░"), (0.001, 0.002, "▏         ")],
 )
 def test_little_that_is_kept_is_drawn_thin(kept: float, allocated: float, bar: str) -> None:
-    assert bar_text(kept, allocated, 10, Look.of(DARK, ascii_only=False)) == bar
+    assert bar_text(kept, allocated, 10, ChartStyle.of(DARK, ascii_only=False)) == bar
 
 
 def test_half_an_interval() -> None:

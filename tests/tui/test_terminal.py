@@ -19,7 +19,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
 
-from heaptop.tui.terminal.terminal import Line, TerminalApp, TerminalDriver
+from heaptop.tui.terminal.terminal import TerminalApp, TerminalDriver, TerminalOutput
 from tests.support.pty_terminal import Screen
 
 WIDTH, HEIGHT = 20, 4
@@ -145,7 +145,12 @@ async def test_a_change_of_the_size_at_the_start_is_said_last(monkeypatch: pytes
     async def post(event: events.Resize) -> None:
         said.append(event)
 
-    driver.fileno, driver.line, driver.input_tty, driver._mouse = terminal, Line(terminal, "utf-8"), False, False
+    driver.fileno, driver.line, driver.input_tty, driver._mouse = (
+        terminal,
+        TerminalOutput(terminal, "utf-8"),
+        False,
+        False,
+    )
     driver._file = driver.line  # type: ignore[assignment]
     driver._in_band_window_resize = driver._must_signal_resume = False
     driver._loop = asyncio.get_running_loop()

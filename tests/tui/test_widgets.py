@@ -18,10 +18,10 @@ from heaptop.protocol.source import Attached, Ended, Received, TargetInfo, Waiti
 from heaptop.tui.charts.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, choose
 from heaptop.tui.state.drill import Level, exact_term, into
 from heaptop.tui.state.inbox import Inbox
-from heaptop.tui.state.session import Display, Session
-from heaptop.tui.state.sheet import Piece
+from heaptop.tui.state.session import AttachSession, Display
+from heaptop.tui.state.sheet import CellText
 from heaptop.tui.text import clip
-from heaptop.tui.views.bands.view import Slots, band_series, change_title
+from heaptop.tui.views.bands.view import BandLetters, band_series, change_title
 from heaptop.tui.widgets.header import SILENT_AFTER, figures, flags
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.top_lines import Field, fitting
@@ -70,7 +70,7 @@ def test_a_clipped_text_fits(text: str, width: int, shift: int, keep_tail: bool)
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=20), max_size=3), st.integers(0, 8), st.integers(0, 40))
 def test_a_piece_fits(text: str, shorter: list[str], indent: int, width: int) -> None:
-    shown = Piece(text, shorter=tuple(shorter), indent=indent).fit(width, keep_tail=False)
+    shown = CellText(text, shorter=tuple(shorter), indent=indent).fit(width, keep_tail=False)
     assert len(shown) <= width
     fitting = [each for each in [text, *shorter] if len(each) <= width]
     assert not fitting or any(shown.startswith(each) for each in fitting)
@@ -78,7 +78,7 @@ def test_a_piece_fits(text: str, shorter: list[str], indent: int, width: int) ->
 
 def test_a_piece_leaves_out_what_is_said_elsewhere_first_and_keeps_its_end() -> None:
     first = "    ▾ closure of app.deliver: envelope"
-    piece = Piece(f"{first} · app.py:4  Envelope", shorter=(f"{first}  Envelope", first), indent=6)
+    piece = CellText(f"{first} · app.py:4  Envelope", shorter=(f"{first}  Envelope", first), indent=6)
     assert piece.fit(60, keep_tail=False) == piece.text
     assert piece.fit(50, keep_tail=False) == f"{first}  Envelope"
     assert piece.fit(47, keep_tail=False) == f"{first}  Envelo…"
@@ -111,7 +111,7 @@ def test_header_fields_fit_and_the_least_important_go_first(width: int) -> None:
 
 @given(st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=5), max_size=12), st.integers(1, 10))
 def test_a_band_keeps_its_letter_while_it_is_drawn(steps: list[set[str]], colours: int) -> None:
-    slots, before = Slots(), dict[str, int]()
+    slots, before = BandLetters(), dict[str, int]()
     for names in steps:
         now = slots.assign(sorted(names), colours)
         assert set(now) == names
@@ -122,7 +122,7 @@ def test_a_band_keeps_its_letter_while_it_is_drawn(steps: list[set[str]], colour
 
 
 def test_a_band_that_comes_back_has_its_letter_again_unless_others_needed_it() -> None:
-    slots = Slots()
+    slots = BandLetters()
     assert slots.assign(["str", "dict"], 4) == {"str": 0, "dict": 1}
     assert slots.assign(["str", "list"], 4) == {"str": 0, "list": 2}
     assert slots.assign(["int", "list"], 4) == {"int": 3, "list": 2}
@@ -147,7 +147,7 @@ def test_the_chart_that_is_drawn_sums_to_the_census() -> None:
         for message in agent.answer(CensusRequest(number)):
             history.feed(message)
     chart = bands(tuple(history.snapshots), "type", EVERYTHING, 6)
-    series = band_series(chart, Slots().assign([band.name for band in chart.bands if not band.is_rest], 10))
+    series = band_series(chart, BandLetters().assign([band.name for band in chart.bands if not band.is_rest], 10))
     for at, snapshot in enumerate(history.snapshots):
         assert sum(values[at] for values in series.values) == snapshot.total.bytes
     assert series.letters[-1] == "~"
@@ -249,7 +249,7 @@ async def test_the_screen_tells_its_source_when_it_is_behind() -> None:
 
 def test_a_silent_target_is_said_to_be_silent() -> None:
     now = [100.0]
-    session = Session(TARGET, clock=lambda: now[0])
+    session = AttachSession(TARGET, clock=lambda: now[0])
     session.feed(Attached(TARGET, FakeAgent().hello(), "ptrace", 0))
     now[0] += SILENT_AFTER - 0.1
     assert flags(session, Display()) == []
@@ -260,7 +260,7 @@ def test_a_silent_target_is_said_to_be_silent() -> None:
 
 
 def test_figures_of_python_mode_are_approximate() -> None:
-    session = Session(TARGET)
+    session = AttachSession(TARGET)
     for message in FakeAgent().answer(CensusRequest(1)):
         session.feed(Received(message))
     (heap,) = (field for field in figures(session, Display.of(session)) if field.label == "heap")

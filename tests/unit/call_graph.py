@@ -12,8 +12,8 @@ of each of its functions are kept beside, and so are the exact paths, in the tre
     main:3 ─ make:7  24 B           main 0/34                      main        direct 0   indirect 34
     main:5 ─ make:7  10 B             └ make 34/34                   └ make    direct 34  indirect 34
 
-A function is code, not a line: its number is a position in ``Samples.codes``, or one of :data:`NO_FRAME_FUNCTION` and
-:data:`FORGOTTEN_FUNCTION`.
+A function is code, not a line: its number is a position in ``SampledBlocks.codes``, or one of
+:data:`NO_FRAME_FUNCTION` and :data:`FORGOTTEN_FUNCTION`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Final
 from heaptop.analysis.callers.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
 from heaptop.analysis.samples.cycles import strongly_connected
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import CLASSES, class_of
 from heaptop.analysis.samples.stacks import FORGOTTEN, StackTree
 
@@ -130,7 +130,7 @@ class CallTree:
         self._tallies: list[tuple[int, Tally]] = []
 
     @classmethod
-    def of(cls, samples: Samples, where: Callable[[Tally], bool] | None = None) -> CallTree:
+    def of(cls, samples: SampledBlocks, where: Callable[[Tally], bool] | None = None) -> CallTree:
         """Of all that was sampled, or what ``where`` lets through: O(stacks and tallies)."""
         tree = cls()
         tallies = [tally for tally in samples.tallies() if where is None or where(tally)]
@@ -259,7 +259,7 @@ class TypeFigures:
     """One type among what a function allocates."""
 
     type: int
-    """A position in ``Samples.types``, or ``UNKNOWN_TYPE``."""
+    """A position in ``SampledBlocks.types``, or ``UNKNOWN_TYPE``."""
     direct: Figures
     indirect: Figures
 

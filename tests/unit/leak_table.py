@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 from heaptop.analysis.callers.producer_table import CALLERS
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.stacks import StackTree
 
 Chain = tuple[tuple[int, int], ...]
-"""Frames, innermost first: each a position in ``Samples.codes``, and its line (0 where lines are not told apart)."""
+"""Frames, innermost first: each a position in ``SampledBlocks.codes``, and its line (0 where lines are not told
+apart)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class _Row:
 
 
 def chains(
-    samples: Samples,
+    samples: SampledBlocks,
     callers: int | None = CALLERS,
     *,
     lines: bool = False,

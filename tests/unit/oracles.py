@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.producers import Frame, Sites
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class StackRow:
     live: Estimate
 
 
-def stacks_of(samples: Samples, sites: Sites, key: str, name: str) -> list[StackRow]:
+def stacks_of(samples: SampledBlocks, sites: Sites, key: str, name: str) -> list[StackRow]:
     """The whole stacks of one site, function or module, the largest first."""
     sums: dict[int, Sums] = {}
     for tally in samples.tallies():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
@@ -11,12 +11,12 @@ from heaptop.protocol.messages import (
     Codes,
     Message,
     Sampler,
+    Samples,
     StackNode,
     Stacks,
     TypeName,
     Types,
 )
-from heaptop.protocol.messages import Samples as SamplesMessage
 
 EVERYTHING = 1
 """One sample a byte: every block is sampled, and figures are exact."""
@@ -37,8 +37,8 @@ def sampler(*intervals: int, epoch: int = 1, on: bool = True) -> Sampler:
 class Program:
     """Every block that it allocates is said to be sampled. ``run`` says all that was not said yet."""
 
-    def __init__(self, *intervals: int, samples: Samples | None = None) -> None:
-        self.samples = Samples() if samples is None else samples
+    def __init__(self, *intervals: int, samples: SampledBlocks | None = None) -> None:
+        self.samples = SampledBlocks() if samples is None else samples
         self.clock = 0
         self.epoch = 1
         self._intervals = intervals or (EVERYTHING,)
@@ -117,7 +117,7 @@ class Program:
         if self._new_stacks:
             said.append(Stacks(len(self._stacks) - len(self._new_stacks) + 1, tuple(self._new_stacks)))
         said.append(
-            SamplesMessage(
+            Samples(
                 time_ns=self.clock,
                 clock=self.clock,
                 births=b"".join(self._births),
@@ -130,13 +130,13 @@ class Program:
         self._births, self._deaths, self._typed = [], [], []
         return said
 
-    def run(self) -> Samples:
+    def run(self) -> SampledBlocks:
         for message in self.messages():
             self.samples.feed(message)
         return self.samples
 
 
-def widgets() -> Samples:
+def widgets() -> SampledBlocks:
     """The example of mprof's paper (Zorn and Hilfinger, 1988, §2): 10,000 widgets of 204 bytes, of which the consumer
     frees all but the red ones, so that 4,981 are freed and 1,023,876 bytes are kept."""
     program = Program()

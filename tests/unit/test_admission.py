@@ -11,7 +11,7 @@ from heaptop.injector.entry.admission import (
     OPEN_PAIR,
     START,
     THREAD_FLAGS,
-    Gate,
+    AllowedCalls,
     Routine,
     gate_of_one,
 )
@@ -32,7 +32,7 @@ MAPS = [
 
 
 def lets(routine: Routine, number: int, *arguments: int, native: bool = True) -> bool:
-    gate = Gate(routine.numbers, lambda: MAPS)
+    gate = AllowedCalls(routine.numbers, lambda: MAPS)
     return gate.lets_through(native, number, [*arguments, *(0,) * (6 - len(arguments))])
 
 
@@ -93,17 +93,17 @@ def test_all_else_is_not(number: int, arguments: tuple[int, ...]) -> None:
 
 
 def test_one_thread_is_started_and_none_after_a_refusal() -> None:
-    gate = Gate(START.numbers, tuple)
+    gate = AllowedCalls(START.numbers, tuple)
     assert gate.lets_through(True, 56, [THREAD_FLAGS, 0, 0, 0, 0, 0])
     assert not gate.lets_through(True, 56, [THREAD_FLAGS, 0, 0, 0, 0, 0])
-    gate = Gate(START.numbers, tuple)
+    gate = AllowedCalls(START.numbers, tuple)
     assert not gate.lets_through(True, 83, [0] * 6)
     assert not gate.lets_through(True, 56, [THREAD_FLAGS, 0, 0, 0, 0, 0])
     assert gate.refused == ["83"]
 
 
 def test_glibc_has_another_way_than_clone3_so_that_cancels_nothing() -> None:
-    gate = Gate(START.numbers, tuple)
+    gate = AllowedCalls(START.numbers, tuple)
     assert not gate.lets_through(True, 435, [0] * 6)
     assert gate.refused == []
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.injector.rss.arenas import ENTRY, POOL, Spaces, Table, distinct, find_tables, measure, read_table
+from heaptop.injector.rss.arenas import ENTRY, POOL, ArenaTable, Spaces, distinct, find_tables, measure, read_table
 from heaptop.injector.rss.residency import PAGE
 from heaptop.protocol.messages import Pymalloc
 from tests.support.pretend import PretendMemory
@@ -112,7 +112,7 @@ def test_an_arena_that_came_since_the_mappings_were_read_hides_no_other() -> Non
     assert [arena.index for arena in table.arenas] == list(range(17))
 
 
-def table_of(memory: PretendMemory) -> tuple[Table, Spaces]:
+def table_of(memory: PretendMemory) -> tuple[ArenaTable, Spaces]:
     address, spaces, _ = build(memory, [Plan(0, ((3, 100), (4, 0), (31, 2)))], 1 << 14, 1 << 20)
     table = read_table(memory, address, spaces)
     assert table is not None

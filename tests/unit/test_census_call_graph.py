@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.callers.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
 from heaptop.analysis.samples.cycles import strongly_connected
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from tests.unit.call_graph import CallGraph, CallTree, Edge, Entry
 from tests.unit.sample_cases import Program, widgets
@@ -19,19 +19,19 @@ from tests.unit.sample_cases import Program, widgets
 KEPT = 1_023_876
 
 
-def graph_of(samples: Samples) -> CallGraph:
+def graph_of(samples: SampledBlocks) -> CallGraph:
     return CallGraph(CallTree.of(samples))
 
 
-def named(samples: Samples, graph: CallGraph) -> dict[str, Entry]:
+def named(samples: SampledBlocks, graph: CallGraph) -> dict[str, Entry]:
     return {"+".join(samples.codes[one].function for one in entry.functions): entry for entry in graph.entries}
 
 
-def number(samples: Samples, function: str) -> int:
+def number(samples: SampledBlocks, function: str) -> int:
     return next(place for place, code in enumerate(samples.codes) if code.function == function)
 
 
-def said(samples: Samples, edges: list[Edge]) -> dict[tuple[str, str], int]:
+def said(samples: SampledBlocks, edges: list[Edge]) -> dict[tuple[str, str], int]:
     return {
         (samples.codes[edge.caller].function, samples.codes[edge.callee].function): edge.figures.allocated.whole_bytes
         for edge in edges
@@ -159,7 +159,7 @@ def test_blocks_without_a_frame_or_a_place_are_functions_of_their_own() -> None:
     program = Program()
     program.allocate((), 8)
     program.allocate(("main",), 9)
-    samples = Samples(stack_limit=1)
+    samples = SampledBlocks(stack_limit=1)
     small = Program(samples=samples)
     small.allocate(("main",), 1)
     small.allocate(("main", "beyond"), 2)
@@ -242,7 +242,7 @@ def check_paths(graph: CallGraph, function: int) -> None:
     assert sum(one.direct.live.bytes for one in types) == graph.functions[function].direct.live.bytes
 
 
-def check_entries(samples: Samples, graph: CallGraph, given_blocks: list[tuple[list[str], int, bool]]) -> None:
+def check_entries(samples: SampledBlocks, graph: CallGraph, given_blocks: list[tuple[list[str], int, bool]]) -> None:
     """Every entry has what passed through any of its functions, and the graph has no cycles."""
     for place, entry in enumerate(graph.entries):
         members = {samples.codes[one].function if one >= 0 else "" for one in entry.functions}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.callers.call_paths import Amounts, CallPaths
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from tests.unit.call_graph import CallGraph, CallTree
 from tests.unit.sample_cases import EVERYTHING, Program
 
@@ -15,7 +15,7 @@ blocks = st.lists(st.tuples(stacks, st.integers(1, 4000), st.booleans()), min_si
 """Stacks, sizes, and whether each is freed."""
 
 
-def run(given_blocks: list[tuple[tuple[str, ...], int, bool]], rate: int = EVERYTHING) -> Samples:
+def run(given_blocks: list[tuple[tuple[str, ...], int, bool]], rate: int = EVERYTHING) -> SampledBlocks:
     program = Program(rate)
     for frames, size, dies in given_blocks:
         number = program.allocate(frames, size)
@@ -24,7 +24,7 @@ def run(given_blocks: list[tuple[tuple[str, ...], int, bool]], rate: int = EVERY
     return program.run()
 
 
-def amounts(samples: Samples, paths: CallPaths) -> Amounts:
+def amounts(samples: SampledBlocks, paths: CallPaths) -> Amounts:
     return Amounts(paths, list(samples.tallies()), samples.stacks)
 
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.samples.bins import bins
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from tests.unit.leak_table import Chain, chains
 from tests.unit.sample_cases import Program, sampler, widgets
 
 
-def names(samples: Samples, chain: Chain) -> str:
+def names(samples: SampledBlocks, chain: Chain) -> str:
     return " < ".join(samples.codes[code].function + (f":{line}" if line else "") for code, line in chain)
 
 
@@ -63,7 +63,7 @@ def test_a_chain_is_as_long_as_is_asked_for() -> None:
 
 
 def test_bins_in_their_order_with_those_not_kept_apart() -> None:
-    samples = Samples(tally_limit=8)
+    samples = SampledBlocks(tally_limit=8)
     program = Program(samples=samples)
     for size in [*range(1, 40), 300, 1_024, 1_500, 2_048, 2_049, 9_999]:
         program.free(program.allocate(("main",), size, "T"))

@@ -14,7 +14,7 @@ from heaptop.analysis.filters.filters import EVERYTHING, Filter, parse_filter
 from heaptop.analysis.filters.predicates import (
     And,
     BoundTerm,
-    Figures,
+    FilterFigures,
     NameTerm,
     Node,
     Not,
@@ -312,8 +312,8 @@ def test_what_names_leave_open_is_asked_of_figures() -> None:
     assert where.of_cell(Cell(TypeName("m", "Session"), 0, 1, 1)) is True
     rest = where.of_cell(Cell(TypeName("m", "Session"), 1, 1, 1))
     assert not isinstance(rest, bool)
-    assert rest(Figures(size=1001, count=1))
-    assert not rest(Figures(size=1000, count=1))
+    assert rest(FilterFigures(size=1001, count=1))
+    assert not rest(FilterFigures(size=1000, count=1))
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_measure_is_of_the_whole_type() -> None:
     """A type over two generations is as large as both together."""
     (snapshot,) = snapshots([{(0, 0): (1, 600), (0, 2): (1, 600), (1, 2): (1, 900)}])
     assert [cell.bytes for cell in parse_filter("size>1kB").select(snapshot)] == [600, 600]
-    assert parse_filter("size>1kB").matches(snapshot.cells[0], Figures(1200, 2))
+    assert parse_filter("size>1kB").matches(snapshot.cells[0], FilterFigures(1200, 2))
 
 
 def test_no_filter_is_everything() -> None:

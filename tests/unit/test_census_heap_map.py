@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.snapshot.heap_map import LEAST_CELL, KnownCells, Layout, Record, Slots, Window, fitting
+from heaptop.analysis.snapshot.heap_map import (
+    LEAST_CELL,
+    CellContents,
+    KnownCells,
+    Layout,
+    MapLetters,
+    MapWindow,
+    fitting,
+)
 from heaptop.protocol.images import CELL, NO_TYPE, Selection
 
 ALL = Selection()
@@ -116,7 +124,7 @@ def test_the_smallest_cells_of_which_all_have_room(extents: list[tuple[int, int]
 # -- windows -------------------------------------------------------------------------------------------------
 
 
-def is_sound(window: Window) -> bool:
+def is_sound(window: MapWindow) -> bool:
     count = window.layout.count
     return (
         0 <= window.top <= max(count - window.room, 0)
@@ -130,20 +138,20 @@ def is_sound(window: Window) -> bool:
 def test_no_key_leads_off_the_map(
     extents: list[tuple[int, int]], size: tuple[int, int], steps: list[tuple[str, int]], other: tuple[int, int]
 ) -> None:
-    window = Window.whole(extents, *size)
+    window = MapWindow.whole(extents, *size)
     assert is_sound(window)
     for name, argument in steps:
         window = getattr(window, name)(argument)
         assert is_sound(window), name
     assert is_sound(window.resized(*other))
-    assert is_sound(Window.whole([(begin, end + (1 << 21)) for begin, end in extents], *size).kept(window))
+    assert is_sound(MapWindow.whole([(begin, end + (1 << 21)) for begin, end in extents], *size).kept(window))
 
 
 @given(extents, sizes, st.integers(1, 12), st.data())
 def test_zooming_in_and_out_comes_back(
     extents: list[tuple[int, int]], size: tuple[int, int], closer: int, data: st.DataObject
 ) -> None:
-    whole = Window.whole(extents, *size)
+    whole = MapWindow.whole(extents, *size)
     window = whole.to(data.draw(st.integers(0, whole.layout.count - 1)))
     near = window.zoomed(closer)
     assert near.layout.cell == max(window.layout.cell >> closer, LEAST_CELL)
@@ -152,26 +160,26 @@ def test_zooming_in_and_out_comes_back(
 
 
 def test_zooming_keeps_the_cursor_where_it_is_on_the_screen() -> None:
-    window = Window.whole([(0, 1 << 20)], 16, 16).to(100)
+    window = MapWindow.whole([(0, 1 << 20)], 16, 16).to(100)
     near = window.zoomed(1)
     assert near.cursor - near.top == window.cursor - window.top == 100
 
 
 def test_it_is_zoomed_out_no_further_than_to_all() -> None:
-    window = Window.whole([(0, 1 << 20)], 16, 16)
+    window = MapWindow.whole([(0, 1 << 20)], 16, 16)
     assert window.zoomed(-1) == window
     assert window.is_whole
     assert not window.zoomed(1).is_whole
 
 
 def test_it_is_zoomed_in_no_further_than_to_one_object() -> None:
-    window = Window.whole([(0, 1 << 20)], 16, 16).zoomed(40)
+    window = MapWindow.whole([(0, 1 << 20)], 16, 16).zoomed(40)
     assert window.layout.cell == LEAST_CELL
     assert window.zoomed(1) == window
 
 
 def test_a_row_beyond_the_screen_pans_by_a_row() -> None:
-    window = Window.whole([(0, 1 << 20)], 16, 16).zoomed(2).to(0)
+    window = MapWindow.whole([(0, 1 << 20)], 16, 16).zoomed(2).to(0)
     assert window.to(255).top == 0
     assert window.to(256).top == 16
     assert window.to(256).moved(-240).top == 16
@@ -179,31 +187,31 @@ def test_a_row_beyond_the_screen_pans_by_a_row() -> None:
 
 
 def test_a_page_is_a_screen() -> None:
-    window = Window.whole([(0, 1 << 20)], 16, 16).zoomed(2).to(5)
+    window = MapWindow.whole([(0, 1 << 20)], 16, 16).zoomed(2).to(5)
     assert (window.paged(1).top, window.paged(1).cursor) == (256, 261)
     assert window.paged(1).paged(-1) == window
     assert window.paged(99).cursor == window.layout.count - 1
 
 
 def test_panning_takes_the_cursor_along_only_where_it_must() -> None:
-    window = Window.whole([(0, 1 << 20)], 16, 16).zoomed(2).to(35)
+    window = MapWindow.whole([(0, 1 << 20)], 16, 16).zoomed(2).to(35)
     assert window.panned(2).cursor == 35
     assert window.panned(3).cursor == 51
     assert window.panned(3).panned(-3).top == window.top
 
 
 def test_what_is_whole_is_whole_on_another_screen() -> None:
-    window = Window.whole([(0, 1 << 20)], 16, 16)
+    window = MapWindow.whole([(0, 1 << 20)], 16, 16)
     assert window.resized(64, 64).layout.cell == window.layout.cell // 16
     near = window.zoomed(3)
     assert near.resized(20, 10).layout.cell == near.layout.cell
 
 
 def test_another_image_is_looked_at_from_where_this_one_was() -> None:
-    window = Window.whole([(0, 1 << 20)], 16, 16).zoomed(3).to(1000)
-    kept = Window.whole([(0, 1 << 21)], 16, 16).kept(window)
+    window = MapWindow.whole([(0, 1 << 20)], 16, 16).zoomed(3).to(1000)
+    kept = MapWindow.whole([(0, 1 << 21)], 16, 16).kept(window)
     assert (kept.layout.cell, kept.focus, kept.top) == (window.layout.cell, window.focus, window.top)
-    gone = Window.whole([(1 << 30, 1 << 31)], 16, 16).kept(window)
+    gone = MapWindow.whole([(1 << 30, 1 << 31)], 16, 16).kept(window)
     assert gone.cursor == 0
 
 
@@ -221,8 +229,8 @@ def test_only_what_was_not_answered_is_missing() -> None:
     assert known.missing(Selection(types=(1,)), layout, 0, 1) == [(0x1000, 0x1200)]
     known.take(ALL, 512, 0x1200, record(0))
     assert known.missing(ALL, layout, 0, 3) == []
-    assert known.get(ALL, 512, 0x1000) == Record(100, 3, 100, 2, 0)
-    assert known.get(ALL, 512, 0x1200) == Record(0, NO_TYPE, 0, 2, 0)
+    assert known.get(ALL, 512, 0x1000) == CellContents(100, 3, 100, 2, 0)
+    assert known.get(ALL, 512, 0x1200) == CellContents(0, NO_TYPE, 0, 2, 0)
 
 
 def test_what_is_near_is_asked_for_at_once() -> None:
@@ -261,21 +269,21 @@ names = st.lists(st.sampled_from([f"type{number}" for number in range(60)]), uni
 
 @given(st.lists(names, min_size=1, max_size=8))
 def test_who_is_shown_has_a_letter_of_its_own_and_keeps_it(rounds: list[list[str]]) -> None:
-    slots, before = Slots(), dict[str, int]()
+    slots, before = MapLetters(), dict[str, int]()
     for each in rounds:
         slots.assign(each)
-        shown = {name: slots.slots[name] for name in each[: Slots.COLOURS]}
+        shown = {name: slots.slots[name] for name in each[: MapLetters.COLOURS]}
         assert len(set(shown.values())) == len(shown)
         assert len(set(slots.slots.values())) == len(slots.slots)
-        assert all(0 <= slot < Slots.LETTERS for slot in shown.values())
+        assert all(0 <= slot < MapLetters.LETTERS for slot in shown.values())
         assert all(shown[name] == before[name] for name in shown if name in before)
         before = dict(slots.slots)
 
 
 def test_colours_are_told_apart_as_long_as_there_are_enough() -> None:
-    slots = Slots()
+    slots = MapLetters()
     slots.assign([f"a{number}" for number in range(10)])
     slots.assign(["a3", *(f"b{number}" for number in range(9))])
     shown = [slots.slots[name] for name in ("a3", *(f"b{number}" for number in range(9)))]
-    assert len({slot % Slots.COLOURS for slot in shown}) == 10
+    assert len({slot % MapLetters.COLOURS for slot in shown}) == 10
     assert slots.slots["a3"] == 3

@@ -11,7 +11,7 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED, KeptSamples, matching, parts_of, retainer_term
 from heaptop.analysis.samples.held import HeldSamples
 from heaptop.analysis.samples.producers import Sites
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN, NO_FRAME
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
@@ -134,7 +134,7 @@ def test_stacks_go_by_our_numbers_whenever_the_sampler_began() -> None:
     assert parts_of(kept, everything, program.samples.stack_of) == {numbers["create"]: 0.25}
 
 
-def samples_path(samples: Samples, stack: int) -> str:
+def samples_path(samples: SampledBlocks, stack: int) -> str:
     """Its innermost function."""
     return samples.codes[samples.stacks.codes[stack]].function
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.errors import ProtocolError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import Codes, Message, Sampler, StackNode, Stacks, Types
-from heaptop.protocol.recorded import INT, LONG, TALLY, KeptNumbers, KeptStacks, Likenesses, Living, Tallied
+from heaptop.protocol.recorded import INT, LONG, TALLY, KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 from heaptop.protocol.registry import RECORDED
 from tests.unit.sample_cases import Program, sampler
 from tests.unit.test_census_any_session import sessions
@@ -24,7 +24,7 @@ def sums(tally: Tally) -> tuple[object, ...]:
     return tally.live.parts, tuple(pytest.approx(part, rel=1e-12) for part in ended)
 
 
-def known(samples: Samples) -> dict[object, object]:
+def known(samples: SampledBlocks) -> dict[object, object]:
     """All that figures are made from, by names instead of numbers."""
     found: dict[object, object] = {}
     for tally in samples.tallies():
@@ -39,14 +39,14 @@ def known(samples: Samples) -> dict[object, object]:
     return found
 
 
-def fed(messages: Iterable[Message], samples: Samples | None = None) -> Samples:
-    samples = samples or Samples()
+def fed(messages: Iterable[Message], samples: SampledBlocks | None = None) -> SampledBlocks:
+    samples = samples or SampledBlocks()
     for message in messages:
         samples.feed(message)
     return samples
 
 
-def begun_with(samples: Samples, said: Iterable[Message]) -> Samples:
+def begun_with(samples: SampledBlocks, said: Iterable[Message]) -> SampledBlocks:
     """Others that were told in one piece what these know, over the wire; ``said`` is what these were told."""
     states = [message for message in said if isinstance(message, Sampler)]
     kept = [Types(0, tuple(samples.types)), *states[:1], *states[-1:], *samples.kept()]
@@ -93,9 +93,9 @@ def like(**fields: object) -> Likenesses:
     return Likenesses(**{**whole, **fields})  # type: ignore[arg-type]
 
 
-def living(**fields: object) -> Living:
+def living(**fields: object) -> LiveBlocks:
     whole = {"first": 0, "likenesses": ONE, "births": BLOCK, "domains": b"\1"}
-    return Living(1, 1, **{**whole, **fields})  # type: ignore[arg-type]
+    return LiveBlocks(1, 1, **{**whole, **fields})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_taken(message: Message) -> Non
         living(births=LONG.pack(0)[:7] + b"\x20"),
         living(domains=b"\x09"),
         living(domains=b""),
-        Living(1, 1 << 62, 0, ONE, BLOCK, b"\1"),
+        LiveBlocks(1, 1 << 62, 0, ONE, BLOCK, b"\1"),
     ],
     ids=repr,
 )
@@ -161,7 +161,7 @@ def test_likenesses_come_before_what_is_alike() -> None:
 BEFORE = Types(0, ()), sampler(65_536), Codes(0, ())
 
 
-def refused(message: Message, samples: Samples) -> None:
+def refused(message: Message, samples: SampledBlocks) -> None:
     before = known(samples)
     with pytest.raises(ProtocolError):
         samples.feed(message)

@@ -14,8 +14,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from heaptop.analysis.samples.estimate import Weight, chance, weight
-from heaptop.analysis.samples.lifetimes import Lives, Living
-from heaptop.analysis.samples.survival import STEPS, Measure, Point, Survival, bin_of, edge
+from heaptop.analysis.samples.lifetimes import LiveBlock, Lives
+from heaptop.analysis.samples.survival import STEPS, Measure, Survival, SurvivalPoint, bin_of, edge
 
 Z = 1.959964
 
@@ -26,14 +26,14 @@ def plain(volume: int = 1) -> Weight:
 
 
 def survival(
-    lives: Lives, living: list[Living] | None = None, group: str | None = None, measure: Measure = "bytes"
+    lives: Lives, living: list[LiveBlock] | None = None, group: str | None = None, measure: Measure = "bytes"
 ) -> Survival:
     found = lives.survival(group, living or [], measure)
     assert found is not None
     return found
 
 
-def at(curve: Survival, age: float) -> Point:
+def at(curve: Survival, age: float) -> SurvivalPoint:
     found = curve.at(age)
     assert found is not None
     return found
@@ -71,7 +71,7 @@ def fed(exits: list[tuple[int, int, bool]]) -> Survival:
         elif number % 2:
             lives.add_lost((), bin_of(age), plain(volume))
         else:
-            living.append(Living(age, plain(volume)))
+            living.append(LiveBlock(age, plain(volume)))
     return survival(lives, living)
 
 
@@ -204,7 +204,7 @@ def test_between_edges_the_mortality_is_constant() -> None:
 
 
 def test_beyond_the_oldest_nothing_is_known() -> None:
-    curve = survival(Lives(), [Living(1000, plain())])
+    curve = survival(Lives(), [LiveBlock(1000, plain())])
     assert at(curve, 900).object_survival == 1
     assert curve.at(1200) is None
     assert curve.age_at(0.5) is None
@@ -212,7 +212,7 @@ def test_beyond_the_oldest_nothing_is_known() -> None:
 
 def test_few_that_live_are_no_certainty() -> None:
     """Three blocks of which none died: at least 44 % live so long, says Wilson, and not 100 %."""
-    curve = survival(Lives(), [Living(1000, plain())] * 3)
+    curve = survival(Lives(), [LiveBlock(1000, plain())] * 3)
     point = at(curve, 800)
     assert (point.object_survival, point.high) == (1, 1)
     assert point.low == pytest.approx(wilson(1, 3)[0])
@@ -220,7 +220,7 @@ def test_few_that_live_are_no_certainty() -> None:
 
 
 def test_those_that_are_younger_say_nothing_of_the_age_that_few_have_reached() -> None:
-    curve = survival(Lives(), [Living(100, plain())] * 100 + [Living(5000, plain())] * 3)
+    curve = survival(Lives(), [LiveBlock(100, plain())] * 100 + [LiveBlock(5000, plain())] * 3)
     assert at(curve, 90).low > 0.96
     assert at(curve, 4500).low == pytest.approx(wilson(1, 3)[0])
 
@@ -228,7 +228,7 @@ def test_those_that_are_younger_say_nothing_of_the_age_that_few_have_reached() -
 def test_a_light_death_among_heavy_blocks_says_little() -> None:
     lives = Lives()
     lives.add_death((), bin_of(100), plain(1))
-    heavy = [Living(2000, plain(10**6))] * 4
+    heavy = [LiveBlock(2000, plain(10**6))] * 4
     point = at(survival(lives, heavy), 1000)
     assert point.object_survival == pytest.approx(1, abs=1e-6)
     assert point.low < 0.6
@@ -260,7 +260,7 @@ def test_a_view_leaves_no_trace() -> None:
     lives.add_death(["a"], bin_of(10), plain())
     lives.add_lost(["a"], bin_of(20), plain())
     before = survival(lives, group="a")
-    assert survival(lives, [Living(20, plain())] * 5, "a") != before
+    assert survival(lives, [LiveBlock(20, plain())] * 5, "a") != before
     assert survival(lives, group="a") == before
 
 
@@ -298,7 +298,7 @@ def test_classes_of_lifetime() -> None:
     for age, volume in ((0, 1), (999, 2), (1000, 4), (99_999, 8), (100_000, 16)):
         lives.add_death(["a"], bin_of(age), plain(volume))
     lives.add_lost(["a"], bin_of(5000), plain(32))
-    living = [Living(1000, plain(64)), Living(10**9, plain(128))]
+    living = [LiveBlock(1000, plain(64)), LiveBlock(10**9, plain(128))]
     for group in (None, "a"):
         found = lives.classes((1000, 100_000), group, living)
         assert [(one.low, one.high) for one in found] == [(0, 1000), (1000, 100_000), (100_000, None)]
@@ -368,7 +368,7 @@ class Run:
         for age, size, died in self.exits:
             if died:
                 lives.add_death((), bin_of(age), weight(size, INTERVAL))
-        living = [Living(age, weight(size, INTERVAL)) for age, size, died in self.exits if not died]
+        living = [LiveBlock(age, weight(size, INTERVAL)) for age, size, died in self.exits if not died]
         return survival(lives, living, measure=measure)
 
 

@@ -11,10 +11,9 @@ from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import chance
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
-from heaptop.protocol.messages import BIRTH, DEATH, Sampler
-from heaptop.protocol.messages import Samples as SamplesMessage
+from heaptop.protocol.messages import BIRTH, DEATH, Sampler, Samples
 from tests.unit.test_census_standing import MB, Session
 
 INTERVAL = 65_536
@@ -25,7 +24,7 @@ class Sampled:
     """A target that keeps ``old`` bytes from before, and beside these blocks of which some are sampled."""
 
     def __init__(self, old: int, *, seed: int = 7) -> None:
-        self.samples = Samples()
+        self.samples = SampledBlocks()
         self.samples.feed(Sampler(1, 1, True, INTERVAL, 9, (INTERVAL,), 1, path=("/srv",)))
         self.moments = Moments(self.samples)
         self._sites = Sites(self.samples, CodePlaces((), ()))
@@ -44,11 +43,11 @@ class Sampled:
             births += BIRTH.pack(self._next, 0, self._clock, BLOCK, 0, 1, 0, 0)
             self._living.append(self._next)
             self._next += 1
-        self.samples.feed(SamplesMessage(self._clock, self._clock, births, b""))
+        self.samples.feed(Samples(self._clock, self._clock, births, b""))
 
     def free_all(self) -> None:
         deaths = b"".join(DEATH.pack(number, 0, self._clock) for number in self._living)
-        self.samples.feed(SamplesMessage(self._clock, self._clock, b"", deaths))
+        self.samples.feed(Samples(self._clock, self._clock, b"", deaths))
         self._living, self.kept = [], 0
 
     def count(self) -> tuple[int, int]:

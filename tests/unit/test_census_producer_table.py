@@ -11,7 +11,7 @@ from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.samples.held import HeldSamples
 from heaptop.analysis.samples.moments import SiteCell, SiteSnapshot, older_cell
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites, producers
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
@@ -28,11 +28,11 @@ blocks = st.lists(
 )
 
 
-def tables(samples: Samples) -> ProducerTables:
+def tables(samples: SampledBlocks) -> ProducerTables:
     return ProducerTables(samples, Sites(samples, CodePlaces(("/srv",), ("/usr",))))
 
 
-def run(given_blocks: list[tuple[tuple[str, ...], int, bool, str]], program: Program | None = None) -> Samples:
+def run(given_blocks: list[tuple[tuple[str, ...], int, bool, str]], program: Program | None = None) -> SampledBlocks:
     program = program or Program(512)
     for stack, size, dies, kind in given_blocks:
         number = program.allocate(stack, size, kind)

@@ -17,11 +17,10 @@ from heaptop.analysis.samples.producers import (
     producers,
     stacks_at,
 )
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import BIRTH, CodeName, Codes, StackNode, Stacks
-from heaptop.protocol.messages import Samples as SamplesMessage
+from heaptop.protocol.messages import BIRTH, CodeName, Codes, Samples, StackNode, Stacks
 from tests.unit.oracles import stacks_of
 from tests.unit.sample_cases import Program
 
@@ -115,7 +114,7 @@ def shop() -> Program:
     return program
 
 
-def table(samples: Samples, key: str) -> list[tuple[str, int, int]]:
+def table(samples: SampledBlocks, key: str) -> list[tuple[str, int, int]]:
     return [(row.name, row.live.bytes, row.live.count) for row in producers(samples, Sites(samples, PLACES), key)]
 
 
@@ -225,7 +224,7 @@ def test_code_without_a_file_goes_by_what_the_sampler_calls_it() -> None:
     program = Program()
     program.samples.feed(Codes(0, (CodeName("", "(another interpreter)", 0),)))
     program.samples.feed(Stacks(1, (StackNode(0, 0, 0),)))
-    program.samples.feed(SamplesMessage(0, 0, BIRTH.pack(0, 1, 0, 64, 0, 1, 0, 0), b""))
+    program.samples.feed(Samples(0, 0, BIRTH.pack(0, 1, 0, 64, 0, 1, 0, 0), b""))
     assert {table(program.samples, key)[0] for key in ("site", "function", "module")} == {
         ("(another interpreter)", 64, 1)
     }

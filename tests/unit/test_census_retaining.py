@@ -14,7 +14,7 @@ from heaptop.analysis.snapshot.retaining import (
     Drop,
     Node,
     PathTree,
-    Row,
+    RetainerRow,
     first_opened,
     garbage_words,
     kept,
@@ -76,7 +76,7 @@ HEAP = groups(
 
 def test_a_row_a_type_sums_up_its_kinds() -> None:
     rows = {row.name: row for row in type_rows(HEAP, TYPES)}
-    assert rows["dict"] == Row("dict", "dict", 5, 700, 9_700, (("frame", 400), ("module", 300)))
+    assert rows["dict"] == RetainerRow("dict", "dict", 5, 700, 9_700, (("frame", 400), ("module", 300)))
     assert rows["app.Session"].kinds == (("module", 1_000),)
     assert list(rows) == ["app.Session", "dict", "app.User"]
 
@@ -113,7 +113,12 @@ def test_garbage(cycles: int, collects: bool, words: str) -> None:
 
 
 def test_rows_are_sorted_ties_by_name_and_the_rest_is_the_last_name() -> None:
-    rows = [Row("b", "b", 1, 5), Row("a", "a", 3, 5), Row("r", "(rest)", 9, 9, rest=True), Row("c", "c", 2, 7)]
+    rows = [
+        RetainerRow("b", "b", 1, 5),
+        RetainerRow("a", "a", 3, 5),
+        RetainerRow("r", "(rest)", 9, 9, rest=True),
+        RetainerRow("c", "c", 2, 7),
+    ]
     assert [row.name for row in sorted_rows(rows, "bytes", descending=True)] == ["(rest)", "c", "a", "b"]
     assert [row.name for row in sorted_rows(rows, "share", descending=False)] == ["a", "b", "c", "(rest)"]
     assert [row.name for row in sorted_rows(rows, "name", descending=True)] == ["c", "b", "a", "(rest)"]
@@ -293,7 +298,7 @@ def test_many_of_one() -> None:
 
 
 def test_what_was_left_out_stands_last() -> None:
-    rows = sorted_rows([*left_out_rows(UNITS[:1]), Row("x", "x", 1, 1)], "name", descending=False)
+    rows = sorted_rows([*left_out_rows(UNITS[:1]), RetainerRow("x", "x", 1, 1)], "name", descending=False)
     assert [row.name for row in rows] == ["x", "left out: module app.cache ._sessions"]
 
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from heaptop.analysis.samples.estimate import Sums, weight, whole
 from heaptop.analysis.samples.living import ID_LIMIT, Likeness, LivingColumns, Sample
-from heaptop.analysis.samples.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Death, Samples
+from heaptop.analysis.samples.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Death, SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.errors import ProtocolError
@@ -28,21 +28,21 @@ from heaptop.protocol.messages import (
     Codes,
     Message,
     SamplerRequest,
+    Samples,
     StackNode,
     Stacks,
     TickRequest,
     TypeName,
     Types,
 )
-from heaptop.protocol.messages import Samples as SamplesMessage
 from tests.fakes.source import FakeAgent
 from tests.unit.sample_cases import Program, sampler
 
 RATE = 65_536
 
 
-def said(births: Iterable[bytes] = (), deaths: Iterable[bytes] = (), typed: Iterable[bytes] = ()) -> SamplesMessage:
-    return SamplesMessage(1, 1_000, b"".join(births), b"".join(deaths), b"".join(typed))
+def said(births: Iterable[bytes] = (), deaths: Iterable[bytes] = (), typed: Iterable[bytes] = ()) -> Samples:
+    return Samples(1, 1_000, b"".join(births), b"".join(deaths), b"".join(typed))
 
 
 def birth(number: int = 0, stack: int = 1, size: int = 64, type: int = 0, domain: int = 1, rate: int = 0) -> bytes:
@@ -59,16 +59,16 @@ KNOWN = (
 """One code, one stack, two types, one interval; block 7 lives."""
 
 
-def known(samples: Samples | None = None) -> Samples:
+def known(samples: SampledBlocks | None = None) -> SampledBlocks:
     """What they are that were told this."""
-    samples = samples or Samples()
+    samples = samples or SampledBlocks()
     for message in KNOWN:
         samples.feed(message)
     return samples
 
 
 def test_tallies_that_are_gone_are_not_kept_for_whoever_asks_what_changed() -> None:
-    samples = known(Samples(tally_limit=8))
+    samples = known(SampledBlocks(tally_limit=8))
     assert grown_by_turns(samples.feed) < 100_000
     assert len(samples.changes()) == 1, "block 7 lives, and nothing else"
 
@@ -146,7 +146,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_taken(message: Message, why: s
     assert samples.living_count == 0
 
 
-def picture(samples: Samples) -> object:
+def picture(samples: SampledBlocks) -> object:
     tallies = [(one.stack, one.type, one.bin, one.live.copy(), one.freed.copy()) for one in samples.tallies()]
     numbers = len(samples.types), len(samples.codes), len(samples.stacks), samples.clock, samples.living_count
     return tallies, list(samples.living()), numbers, samples.state
@@ -154,7 +154,7 @@ def picture(samples: Samples) -> object:
 
 def test_births_before_the_sampler_spoke_are_refused() -> None:
     with pytest.raises(ProtocolError):
-        Samples().feed(said([birth(stack=0)]))
+        SampledBlocks().feed(said([birth(stack=0)]))
 
 
 def test_a_block_that_lives_and_one_that_died_between_two_messages() -> None:
@@ -250,7 +250,7 @@ def test_several_intervals_in_one_session() -> None:
     assert [one.interval for one in program.samples.living()] == [1, RATE]
 
 
-def changes(samples: Samples) -> list[tuple[str, int, int, int]]:
+def changes(samples: SampledBlocks) -> list[tuple[str, int, int, int]]:
     """Type, bin, bytes and blocks."""
     return [
         (samples.type_name(one.type).qualname, one.bin, whole(one.bytes), whole(one.blocks))
@@ -277,7 +277,7 @@ def test_what_has_changed_is_said_once() -> None:
 
 def test_the_account_of_the_fake_agent_adds_up() -> None:
     agent = FakeAgent()
-    samples = Samples()
+    samples = SampledBlocks()
     requests: list[Message] = [CensusRequest(0), SamplerRequest(1, RATE), TickRequest(2), TickRequest(3)]
     requests += [CensusRequest(4), SamplerRequest(5, 0), SamplerRequest(6, 8_192), TickRequest(7), CensusRequest(8)]
     for request in [*requests, *(TickRequest(number) for number in range(9, 40))]:
@@ -290,7 +290,7 @@ def test_the_account_of_the_fake_agent_adds_up() -> None:
 
 
 def test_memory_is_bounded_and_sums_stay_true() -> None:
-    samples = Samples(tally_limit=64, stack_limit=400)
+    samples = SampledBlocks(tally_limit=64, stack_limit=400)
     program = Program(samples=samples)
     living = [program.allocate(("main", f"keeps{number}"), 48) for number in range(20)]
     allocated = 20 * 48

@@ -19,13 +19,12 @@ from heaptop.analysis.samples.lifetimes import Lives
 from heaptop.analysis.samples.living import Likeness, Sample
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.survival import bin_of
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import CensusRequest, Message, SamplerRequest, Tick, TickRequest
-from heaptop.protocol.messages import Samples as SamplesMessage
+from heaptop.protocol.messages import CensusRequest, Message, SamplerRequest, Samples, Tick, TickRequest
 from heaptop.protocol.source import Event, Received
 from tests.fakes.source import ALLOCATIONS, BYTES_PER_TICK, FakeAgent, FakeSource
 from tests.unit.sample_cases import Program
@@ -252,7 +251,7 @@ def test_a_filter_on_sites_is_written_as_it_is_read() -> None:
 
 def test_an_empty_message_of_samples_changes_nothing() -> None:
     sampling = Sampling()
-    sampling.feed(SamplesMessage(5, 0, b"", b""))
+    sampling.feed(Samples(5, 0, b"", b""))
     assert sampling.samples.living_count == 0
 
 
@@ -315,7 +314,7 @@ def prompt_and_late(requests: int) -> tuple[Sampling, Sampling, list[Message]]:
     return prompt, late, said
 
 
-READERS: dict[str, Callable[[Samples], object]] = {
+READERS: dict[str, Callable[[SampledBlocks], object]] = {
     "living": lambda samples: sorted(samples.living()),
     "columns": lambda samples: samples.living_columns().places(lambda birth: birth, 0, samples.living_count),
     "blocks": lambda samples: sorted(map(repr, samples.blocks)),
@@ -334,7 +333,9 @@ READERS: dict[str, Callable[[Samples], object]] = {
     [(41, read) for name, read in READERS.items() if name != "changes"] + [(42, read) for read in READERS.values()],
     ids=[f"tick {name}" for name in READERS if name != "changes"] + [f"census {name}" for name in READERS],
 )
-def test_what_was_told_is_worked_in_before_anybody_reads(requests: int, read: Callable[[Samples], object]) -> None:
+def test_what_was_told_is_worked_in_before_anybody_reads(
+    requests: int, read: Callable[[SampledBlocks], object]
+) -> None:
     """Births and deaths by a tick, types by a census."""
     prompt, late, _ = prompt_and_late(requests)
     assert late.samples._owed  # or this shows nothing

@@ -20,7 +20,7 @@ from heaptop.analysis.samples.estimate import Sums, weight
 from heaptop.analysis.samples.held import HeldSamples
 from heaptop.analysis.samples.long_lived import LongLived
 from heaptop.analysis.samples.producers import live_total
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import bin_of
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC, Sampler
@@ -243,4 +243,4 @@ def sums(blocks: int) -> Sums:
 
 
 def test_of_nothing_nothing_is_old() -> None:
-    assert not [*LongLived(Samples(), Timeline(), LifetimeBound(None, 5)).tallies()]
+    assert not [*LongLived(SampledBlocks(), Timeline(), LifetimeBound(None, 5)).tallies()]

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.bands.summed import PATIENCE, Part, Sum, Summing, change_text, largest, sum_text
+from heaptop.analysis.bands.summed import PATIENCE, ProcessShare, ProcessSum, Summing, change_text, largest, sum_text
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.heap.history import Amount, Cell, History, Snapshot
 from heaptop.protocol.messages import Census, Message, Tick, TypeName
@@ -209,8 +209,8 @@ def test_processor_time_never_falls() -> None:
 
 def test_the_process_that_has_most_of_each_band() -> None:
     parts = [
-        Part(1, counted(1, {(DICT, 2): (1, 10), (SESSION, 0): (1, 90)})),
-        Part(2, counted(1, {(DICT, 2): (1, 20), (DICT, 0): (1, 20)})),
+        ProcessShare(1, counted(1, {(DICT, 2): (1, 10), (SESSION, 0): (1, 90)})),
+        ProcessShare(2, counted(1, {(DICT, 2): (1, 20), (DICT, 0): (1, 20)})),
     ]
     assert largest(parts, "type", EVERYTHING) == {"dict": (2, 40), "shop.models.Session": (1, 90)}
     assert largest(parts, "generation", EVERYTHING) == {"gen 2": (2, 20), "gen 0": (1, 90)}
@@ -218,7 +218,7 @@ def test_the_process_that_has_most_of_each_band() -> None:
 
 
 def test_words_for_few_processes() -> None:
-    assert sum_text(Sum(), 0) == "no process is counted"
-    one = Part(1, counted(1, SMALL))
-    assert sum_text(Sum((one,)), 0) == "of 1 process"
-    assert sum_text(Sum((one, replace(one, pid=2))), 0) == "≈ of 2 moments within 0.0 s"
+    assert sum_text(ProcessSum(), 0) == "no process is counted"
+    one = ProcessShare(1, counted(1, SMALL))
+    assert sum_text(ProcessSum((one,)), 0) == "of 1 process"
+    assert sum_text(ProcessSum((one, replace(one, pid=2))), 0) == "≈ of 2 moments within 0.0 s"

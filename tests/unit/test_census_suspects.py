@@ -32,11 +32,11 @@ from heaptop.protocol.images import (
     KINDS,
     NO_TYPE,
     PATHS,
+    AccumulationPoint,
     Group,
     Groups,
     PathGroup,
     Paths,
-    Point,
     Points,
     Question,
     StackBlocks,
@@ -86,10 +86,10 @@ def paths(*groups: PathGroup) -> Paths:
     return Paths(0, count, size, size, groups)
 
 
-def point(address: int, text: str, heads: int, head: str, *, kind: int = MODULE, size: int = 100) -> Point:
+def point(address: int, text: str, heads: int, head: str, *, kind: int = MODULE, size: int = 100) -> AccumulationPoint:
     steps = path(text)
     weight = heads * size
-    return Point(
+    return AccumulationPoint(
         address,
         steps[-1].type,
         kind,
@@ -108,7 +108,7 @@ def point(address: int, text: str, heads: int, head: str, *, kind: int = MODULE,
     )
 
 
-def points(*found: Point) -> Points:
+def points(*found: AccumulationPoint) -> Points:
     return Points(0, sum(each.count for each in found), sum(each.bytes for each in found), found)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.leaks.verdicts import Course, judge
+from heaptop.analysis.leaks.verdicts import Turnover, judge
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
 
 STRETCHES: Final = 3
@@ -20,7 +20,7 @@ STEPS: Final = 40
 """In one stretch."""
 
 
-def played(step: Callable[[int, deque[int]], object], stretches: int = STRETCHES, before: int = STEPS) -> Course:
+def played(step: Callable[[int, deque[int]], object], stretches: int = STRETCHES, before: int = STEPS) -> Turnover:
     """A program of which each object is the step that it was born in, from ``before`` steps before the first mark."""
     living: deque[int] = deque()
     totals = []
@@ -29,7 +29,7 @@ def played(step: Callable[[int, deque[int]], object], stretches: int = STRETCHES
             totals.append(len(living))
         step(now, living)
     totals.append(len(living))
-    return Course(
+    return Turnover(
         seconds=(10.0,) * stretches,
         born=tuple(sum(each // STEPS == stretch for each in living) for stretch in range(stretches)),
         old=sum(each < 0 for each in living),
@@ -120,11 +120,11 @@ def test_one_stretch_does_not_tell() -> None:
 
 
 def test_few_do_not_tell() -> None:
-    assert judge(Course((10.0, 10.0), (2, 3), 0, (0, 2, 5))).verdict == UNCLEAR
+    assert judge(Turnover((10.0, 10.0), (2, 3), 0, (0, 2, 5))).verdict == UNCLEAR
 
 
 def test_what_is_known_is_told() -> None:
-    evidence = judge(Course((10.0, 10.0, 10.0), (40, 41, 39), 70, (80, -1, 151, 190))).evidence
+    evidence = judge(Turnover((10.0, 10.0, 10.0), (40, 41, 39), 70, (80, -1, 151, 190))).evidence
     survivors = "survivors by the stretch in which they were born, as far as addresses tell: 40, 41 and at least 39"
     assert survivors in evidence
     assert "how many there were: 80, ?, 151 and 190" in evidence
@@ -137,30 +137,30 @@ def evenly(counts: list[int], gaps: tuple[int, ...] = ()) -> tuple[tuple[float, 
 
 
 def test_what_came_to_an_end_between_the_last_marks_is_no_leak() -> None:
-    course = Course((10.0,) * 2, (100, 50), 0, (0, 100, 150))
+    course = Turnover((10.0,) * 2, (100, 50), 0, (0, 100, 150))
     assert judge(course).verdict == LEAK
     ended = evenly([min(10 * second, 150) for second in range(21)])
     assert judge(replace(course, between=ended)).evidence[0] == "it grew and has stopped"
 
 
 def test_where_nothing_was_counted_growth_has_not_ended() -> None:
-    course = Course((10.0,) * 2, (100, 100), 0, (0, 100, 200))
+    course = Turnover((10.0,) * 2, (100, 100), 0, (0, 100, 200))
     counts = [10 * second for second in range(21)]
     assert judge(replace(course, between=evenly(counts))).verdict == LEAK
     assert judge(replace(course, between=evenly(counts, gaps=tuple(range(13, 18))))).verdict == LEAK
 
 
 def test_growth_that_slows_down_is_unclear() -> None:
-    assert judge(Course((10.0,) * 3, (100, 100, 30), 0, (0, 100, 200, 230))).verdict == UNCLEAR
+    assert judge(Turnover((10.0,) * 3, (100, 100, 30), 0, (0, 100, 200, 230))).verdict == UNCLEAR
 
 
 def test_what_is_mostly_replaced_is_no_plain_leak() -> None:
-    assert judge(Course((10.0,) * 2, (100, 100), 20, (160, 190, 220))).verdict == UNCLEAR
+    assert judge(Turnover((10.0,) * 2, (100, 100), 20, (160, 190, 220))).verdict == UNCLEAR
 
 
 def test_without_totals_survivors_tell() -> None:
-    assert judge(Course((10.0,) * 3, (100, 105, 98), 30, (-1,) * 4)).verdict == LEAK
-    assert judge(Course((10.0,) * 3, (0, 5, 98), 30, (-1,) * 4)).verdict == UNCLEAR
+    assert judge(Turnover((10.0,) * 3, (100, 105, 98), 30, (-1,) * 4)).verdict == LEAK
+    assert judge(Turnover((10.0,) * 3, (0, 5, 98), 30, (-1,) * 4)).verdict == UNCLEAR
 
 
 # -- what holds of any course --------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ amounts = st.integers(0, 10_000)
 
 
 @st.composite
-def courses(draw: st.DrawFn) -> Course:
+def courses(draw: st.DrawFn) -> Turnover:
     """As the hunt makes them: all that live were born in a stretch, or are old, and no more than there were."""
     born = draw(st.lists(amounts, min_size=1, max_size=6))
     old = draw(amounts)
@@ -179,28 +179,28 @@ def courses(draw: st.DrawFn) -> Course:
     times = sorted(draw(st.lists(st.floats(0.0, sum(seconds)), max_size=24)))
     between = [(each, draw(amounts)) for each in times]
     totals = (first, *middle, old + sum(born))
-    return Course(tuple(seconds), tuple(born), old, totals, tuple(between))
+    return Turnover(tuple(seconds), tuple(born), old, totals, tuple(between))
 
 
-def same(course: Course, total: int) -> Course:
+def same(course: Turnover, total: int) -> Turnover:
     return replace(
         course, totals=(total,) * len(course.totals), between=tuple((time, total) for time, _ in course.between)
     )
 
 
 @given(courses(), amounts)
-def test_a_total_that_stays_the_same_is_no_leak(course: Course, total: int) -> None:
+def test_a_total_that_stays_the_same_is_no_leak(course: Turnover, total: int) -> None:
     assert judge(same(course, total)).verdict != LEAK
 
 
 @given(courses())
-def test_what_is_less_than_it_was_is_no_leak(course: Course) -> None:
+def test_what_is_less_than_it_was_is_no_leak(course: Turnover) -> None:
     shrunk = replace(course, totals=(course.totals[-1] + 1, *course.totals[1:]))
     assert judge(shrunk).verdict == NO_LEAK
 
 
 @given(courses(), st.sampled_from([2.0**-10, 0.25, 2.0, 4.0, 1024.0]))
-def test_how_fast_time_goes_does_not_matter(course: Course, factor: float) -> None:
+def test_how_fast_time_goes_does_not_matter(course: Turnover, factor: float) -> None:
     between = tuple((time * factor, count) for time, count in course.between)
     scaled = replace(course, seconds=tuple(each * factor for each in course.seconds), between=between)
     assert judge(scaled) == judge(course)
@@ -209,11 +209,11 @@ def test_how_fast_time_goes_does_not_matter(course: Course, factor: float) -> No
 @given(st.integers(2, 8), st.integers(3, 1_000), amounts)
 def test_an_even_growth_is_a_leak(stretches: int, each: int, old: int) -> None:
     totals = tuple(old + each * place for place in range(stretches + 1))
-    assert judge(Course((7.0,) * stretches, (each,) * stretches, old, totals)).verdict == LEAK
+    assert judge(Turnover((7.0,) * stretches, (each,) * stretches, old, totals)).verdict == LEAK
 
 
 @given(courses())
-def test_a_leak_has_survivors_of_each_stretch(course: Course) -> None:
+def test_a_leak_has_survivors_of_each_stretch(course: Turnover) -> None:
     if judge(course).verdict == LEAK:
         assert all(course.born)
         assert len(course.born) > 1

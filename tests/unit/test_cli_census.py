@@ -200,7 +200,7 @@ def test_ctrl_c_takes_the_attach_back(
     def interrupt(self: object, text: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("heaptop.cli.terminal.Progress.show", interrupt)
+    monkeypatch.setattr("heaptop.cli.terminal.ProgressLine.show", interrupt)
     doors.source = ScriptedSource((Waiting("waiting for the interpreter", 1.2), *SEEN))
     assert main(["census", "4711"]) == 130
     assert doors.source.asked == ["open", "cancel", "close"]

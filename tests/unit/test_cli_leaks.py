@@ -255,7 +255,7 @@ def test_progress_says_how_far_it_is_and_what_has_grown(
     doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(terminal.Progress, "show", lambda self, text: shown.append(text))
+    monkeypatch.setattr(terminal.ProgressLine, "show", lambda self, text: shown.append(text))
     document(capsys, "--for", "2", "--marks", "3")
     waiting = [text for text in shown if " left" in text]
     assert waiting[0].startswith("mark 1 of 3, 2 s left: RSS ")
@@ -318,7 +318,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
             left.pop(0)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(terminal.Progress, "show", show)
+    monkeypatch.setattr(terminal.ProgressLine, "show", show)
     return left
 
 

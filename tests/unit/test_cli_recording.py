@@ -9,7 +9,7 @@ import pytest
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.cli.hunting import HuntWatch
 from heaptop.cli.recording import ended_by_signals, missing
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.source import Taping
 from tests.fakes.source import FakeSource
 
@@ -17,7 +17,7 @@ from tests.fakes.source import FakeSource
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
 def test_what_was_said_is_taken_whole_before_it_ends(number: signal.Signals) -> None:
     """Sums that a message was half added to would be told in the last look."""
-    watch = HuntWatch(FakeSource(), Progress(), "again", Sampling())
+    watch = HuntWatch(FakeSource(), ProgressLine(), "again", Sampling())
     before = signal.getsignal(number)
     with ended_by_signals(), watch.patience():
         signal.raise_signal(number)
@@ -36,7 +36,7 @@ def test_a_recording_that_is_still_being_written_is_not_whole() -> None:
 
 
 def test_where_ctrl_c_is_ignored_it_stays_so() -> None:
-    watch = HuntWatch(FakeSource(), Progress(), "again", Sampling())
+    watch = HuntWatch(FakeSource(), ProgressLine(), "again", Sampling())
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with ended_by_signals(), watch.patience():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.cli.terminal import Progress
-from heaptop.cli.watching import Watch
+from heaptop.cli.terminal import ProgressLine
+from heaptop.cli.watching import SourceWatch
 from heaptop.protocol.messages import Message
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from tests.fakes.source import FakeSource
@@ -40,7 +40,7 @@ class Talkative(FakeSource):
         self.asked = self.said
 
 
-class Busy(Watch):
+class Busy(SourceWatch):
     """``after`` what was said was taken in, which took its time, there is something else."""
 
     after: Callable[[], None]
@@ -51,7 +51,7 @@ class Busy(Watch):
 
 
 def watched(source: Talkative, after: Callable[[], None]) -> Busy:
-    watch = Busy(source, Progress(), Sampling())
+    watch = Busy(source, ProgressLine(), Sampling())
     watch.after = after
     return watch
 

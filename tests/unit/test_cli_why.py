@@ -445,7 +445,7 @@ def test_control_c_detaches(doors: FrozenDoors, capsys: Said, monkeypatch: pytes
         if len(shown) > 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(terminal.Progress, "show", show)
+    monkeypatch.setattr(terminal.ProgressLine, "show", show)
     assert main(WHY) == 130
     assert source.closed
     assert capsys.readouterr().out == ""

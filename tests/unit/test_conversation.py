@@ -19,8 +19,8 @@ from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopErr
 from heaptop.injector.agent import place
 from heaptop.injector.native import Library
 from heaptop.injector.session import conversation
-from heaptop.injector.session.conversation import Conversation, Orders, Pace, Sampling
-from heaptop.injector.session.forecast import CLONE_LEAST, Room, pause_ns
+from heaptop.injector.session.conversation import Conversation, Orders, Pace, SamplingSettings
+from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, pause_ns
 from heaptop.injector.session.manner import Manner
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
@@ -46,7 +46,7 @@ from heaptop.protocol.messages import (
     Traced,
     Types,
 )
-from heaptop.protocol.source import Event, Forecast, Paced, Received
+from heaptop.protocol.source import Event, Forecast, IntervalChanged, Received
 from tests.fakes.source import OUTSIDE, TOKEN, FakeAgent, Misbehaviour
 
 PATIENCE = 20.0
@@ -338,8 +338,8 @@ def test_a_failed_census_is_told_and_asked_for_again() -> None:
         agent.misbehave = Misbehaviour.FAILURE
 
         def deliver(event: Event) -> None:
-            assert isinstance(event, (Received, Paced))
-            if isinstance(event, Paced):
+            assert isinstance(event, (Received, IntervalChanged))
+            if isinstance(event, IntervalChanged):
                 return
             talk.heard.append(event.message)
             if isinstance(event.message, Failure):
@@ -484,7 +484,7 @@ def test_nothing_is_asked_or_foretold_of_a_clone_that_cannot_be() -> None:
 def test_without_room_nothing_is_foretold_of_a_clone() -> None:
     agent = FakeAgent()
     agent.mode = "clone"
-    with talking(agent, manner=Manner(budget_ns=0), forecast=large, room=lambda: Room(0)) as talk:
+    with talking(agent, manner=Manner(budget_ns=0), forecast=large, room=lambda: Headroom(0)) as talk:
         hold(talk)
     assert not [event for event in talk.events if isinstance(event, Forecast)]
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"stop"}
@@ -510,10 +510,10 @@ def test_what_the_agent_asks_is_passed_on_and_its_answer_sent() -> None:
 
 def test_a_stretched_interval_is_told_once() -> None:
     pace = Pace(interval=0.5, max_share=0.05)
-    assert Paced(pace.interval, pace.interval).stretched is False
+    assert IntervalChanged(pace.interval, pace.interval).stretched is False
     with talking(FakeAgent(), interval=0.001) as talk:
         hold(talk)
-    told = [event for event in talk.events if isinstance(event, Paced)]
+    told = [event for event in talk.events if isinstance(event, IntervalChanged)]
     assert told
     assert all(event.stretched and event.asked == 0.001 for event in told)
 
@@ -560,7 +560,7 @@ def test_tracemalloc_is_asked_for_only_where_a_person_agreed(tracer: bool) -> No
     agent = FakeAgent()
     agent.sampler_text, agent.offer = "there is no native core", True
     with talking(agent) as talk:
-        talk.orders.sampling = Sampling(65_536, 4, tracer)
+        talk.orders.sampling = SamplingSettings(65_536, 4, tracer)
         talk.conversation.greet(PATIENCE, silent)
         talk.conversation.prepare(PATIENCE)
         talk.conversation.hold()
@@ -607,10 +607,13 @@ def test_no_garbage_is_collected_where_a_snapshots_copies_have_no_room(stage: st
     anonymous, collect = 1 << 30, CollectRequest(FIRST_ID + 1)
     manner = Manner()
     manner.foresee(Forecast(anonymous, anonymous, 0, 0))
-    rooms = [Room(4 << 30), Room(anonymous + CLONE_LEAST - missing)]  # less than when the snapshot was asked for
+    rooms = [
+        Headroom(4 << 30),
+        Headroom(anonymous + CLONE_LEAST - missing),
+    ]  # less than when the snapshot was asked for
     to_post: list[Message] = [collect]
 
-    def room() -> Room:
+    def room() -> Headroom:
         return rooms.pop(0) if rooms[1:] else rooms[0]
 
     def opened(_: int) -> int:

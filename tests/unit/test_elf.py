@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.injector.inspect import elf, preflight
-from heaptop.injector.inspect.elf import Image, gnu_hash, images, sysv_hash
+from heaptop.injector.inspect.elf import ElfImage, gnu_hash, images, sysv_hash
 from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, read_mappings
 from tests import interpreters
 from tests.interpreters import Interpreter
@@ -71,7 +71,7 @@ def bias(pid: int, path: str, file: Path) -> int:
         return start - (first["p_vaddr"] & ~0xFFF)
 
 
-def check(pid: int, image: Image, file: Path) -> int:
+def check(pid: int, image: ElfImage, file: Path) -> int:
     """Compare a sample; how many symbols it was."""
     defined, undefined = on_disk(file)
     names = random.Random(0).sample(sorted(defined), min(SAMPLE, len(defined)))
@@ -144,7 +144,7 @@ def test_garbage_is_no_image_and_no_crash(data: bytes, at: int) -> None:
     buffer = ctypes.create_string_buffer(bytes(raw), 4096)
     with RemoteMemory(os.getpid()) as memory:
         try:
-            image = Image.at(memory, ctypes.addressof(buffer), "made up")
+            image = ElfImage.at(memory, ctypes.addressof(buffer), "made up")
             if image is not None:
                 image.lookup("PyRun_SimpleString")
         except (RemoteFault, struct.error):
@@ -168,7 +168,7 @@ def test_a_chain_without_an_end_is_left(tag: int) -> None:
             return struct.pack("<I", 0x7FFFFFFE) * (size // 4)
 
     with Endless(os.getpid()) as memory:
-        image = Image(memory, 0x1000, "made up", 2, elf.EM_X86_64)
+        image = ElfImage(memory, 0x1000, "made up", 2, elf.EM_X86_64)
         image.dynamic.update({elf.DT_SYMTAB: 0x2000, elf.DT_STRTAB: 0x3000, tag: 0x4000})
         assert image.lookup("PyRun_SimpleString") is None
     if tag == elf.DT_HASH:

@@ -16,7 +16,7 @@ from heaptop.tui.views.bands.view import TITLES, BandsView
 from heaptop.tui.views.gc import view as gc
 from heaptop.tui.views.lifetimes import view as lifetimes
 from heaptop.tui.views.retainers.retainer_levels import INNER, TOP
-from heaptop.tui.views.retainers.retainer_levels import Level as RetainerLevel
+from heaptop.tui.views.retainers.retainer_levels import RetainersLevel as RetainerLevel
 
 Check = Callable[[Filter], object]
 

@@ -14,13 +14,13 @@ import pytest
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.samples import stacks
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.stacks import SaidStacks
-from heaptop.cli.terminal import Progress
-from heaptop.cli.watching import Watch
+from heaptop.cli.terminal import ProgressLine
+from heaptop.cli.watching import SourceWatch
 from heaptop.errors import ProtocolError, UnresponsiveTarget
 from heaptop.protocol import bounds
-from heaptop.protocol.bounds import NAME, OTHER_TYPES, Gate
+from heaptop.protocol.bounds import NAME, OTHER_TYPES, MessageBounds
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.event_queue import EventQueue, weight
 from heaptop.protocol.images import ImageTypes
@@ -35,12 +35,12 @@ from heaptop.protocol.messages import (
     OwnPages,
     Row,
     Sampler,
+    Samples,
     StackNode,
     Stacks,
     TypeName,
     Types,
 )
-from heaptop.protocol.messages import Samples as SamplesMessage
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Behind, Deliver, Received, never_behind
 from tests.fakes.source import FakeSource
@@ -66,7 +66,7 @@ def fed(taken: list[Message | None], *takers: Callable[[Message], None]) -> None
 
 
 def test_types_beyond_the_limit_are_one_other_type_and_the_census_says_so() -> None:
-    gate, history, samples = Gate(types=FEW), History(), Samples()
+    gate, history, samples = MessageBounds(types=FEW), History(), SampledBlocks()
     said: list[Message] = [named(first, 7) for first in range(0, 7000, 7)]
     rows = tuple(Row(kind, kind % 3, 1, 100) for kind in range(7000))
     fed([gate.take(message) for message in [*said, census(1, rows)]], history.feed, samples.feed)
@@ -82,34 +82,34 @@ def test_types_beyond_the_limit_are_one_other_type_and_the_census_says_so() -> N
 
 
 def test_a_census_within_the_limit_is_let_through_as_it_is() -> None:
-    gate = Gate(types=FEW)
+    gate = MessageBounds(types=FEW)
     assert gate.take(named(0, FEW)) == named(0, FEW)
     whole = census(1, tuple(Row(kind, 0, 1, 100) for kind in range(FEW)))
     assert gate.take(whole) is whole
 
 
 def test_the_names_of_types_take_no_more_than_their_limit() -> None:
-    gate = Gate(type_bytes=100)
+    gate = MessageBounds(type_bytes=100)
     kept = [gate.take(Types(place, (TypeName("", "x" * 30),))) for place in range(50)]
     names = [name for each in kept if isinstance(each, Types) for name in each.names]
     assert names == [TypeName("", "x" * 30)] * 3 + [OTHER_TYPES]
 
 
 def test_samples_of_types_beyond_the_limit_are_of_the_other_type() -> None:
-    gate, samples = Gate(types=FEW), Samples()
+    gate, samples = MessageBounds(types=FEW), SampledBlocks()
     sampler = Sampler(1, 1, True, 1024, 128, (1024,), 1)
     births = b"".join(BIRTH.pack(number, 0, 1, 64, kind + 1, 1, 0, 0) for number, kind in enumerate((3, 50, 99)))
-    batch = SamplesMessage(1, 1, births, b"", TYPED.pack(0, 98))
+    batch = Samples(1, 1, births, b"", TYPED.pack(0, 98))
     fed([gate.take(message) for message in (named(0, 100), sampler, batch)], samples.feed)
     assert [samples.type_name(sample.type) for sample in samples.living()] == [OTHER_TYPES] * 3
 
 
 def test_an_open_snapshot_cannot_name_types_without_end() -> None:
-    gate = Gate(types=FEW)
+    gate = MessageBounds(types=FEW)
     gate.take(ImageTypes(1, 0, named(0, FEW).names))
     with pytest.raises(ProtocolError):
         gate.take(ImageTypes(1, FEW, named(0, 1).names))
-    gate = Gate(type_bytes=100)
+    gate = MessageBounds(type_bytes=100)
     for _ in range(5):
         gate.take(ImageTypes(1, 0, named(0, 2).names))
     with pytest.raises(ProtocolError):
@@ -118,7 +118,7 @@ def test_an_open_snapshot_cannot_name_types_without_end() -> None:
 
 def test_ranges_of_own_pages_are_bounded() -> None:
     with pytest.raises(ProtocolError):
-        Gate().take(Memory(1, 1, 0, own_pages=(OwnPages(1, 1, ""),) * (bounds.OWN_PAGES + 1)))
+        MessageBounds().take(Memory(1, 1, 0, own_pages=(OwnPages(1, 1, ""),) * (bounds.OWN_PAGES + 1)))
 
 
 def test_code_beyond_the_limit_is_no_longer_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_a_sampler_cannot_number_stacks_without_end(monkeypatch: pytest.MonkeyPa
 
 def test_a_recording_names_no_more_types_than_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "TYPES", FEW)
-    for feed in (History().feed, Samples().feed):
+    for feed in (History().feed, SampledBlocks().feed):
         with pytest.raises(ProtocolError):
             feed(named(0, FEW + 2))
 
@@ -235,13 +235,13 @@ class Still(FakeSource):
 def test_the_time_for_answers_ends_also_while_others_come(kind: type[FakeSource]) -> None:
     with (
         pytest.raises(UnresponsiveTarget, match=r"did not count the heap within 0\.2 s"),
-        Watch(kind(), Progress(), timeout=0.2) as watch,
+        SourceWatch(kind(), ProgressLine(), timeout=0.2) as watch,
     ):
         watch.census()
 
 
 def test_what_a_command_was_asked_to_let_pass_is_not_counted_as_time_for_answers() -> None:
-    with Watch(Flooding(), Progress(), timeout=0.3) as watch:
+    with SourceWatch(Flooding(), ProgressLine(), timeout=0.3) as watch:
         began = time.monotonic()
         watch.wait(0.5, lambda left: "")
         assert time.monotonic() - began >= 0.5

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from heaptop.injector.session.forecast import CLONE_LEAST, Room
-from heaptop.injector.session.image_cost import SHARE, Watch, excess, private_bytes
+from heaptop.injector.session.forecast import CLONE_LEAST, Headroom
+from heaptop.injector.session.image_cost import SHARE, SnapshotCost, excess, private_bytes
 from heaptop.protocol.images import FIRST_ID, Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure
 from heaptop.protocol.source import ImageCost
@@ -32,8 +32,8 @@ class Outside:
         self.now += self.takes
         return next(self.private)
 
-    def watch(self) -> Watch:
-        return Watch(self.look, lambda: self.now)
+    def watch(self) -> SnapshotCost:
+        return SnapshotCost(self.look, lambda: self.now)
 
 
 def test_of_none_nothing_is_said() -> None:
@@ -104,15 +104,15 @@ def test_what_is_gone_costs_nothing() -> None:
 
 def test_it_may_hold_half_of_what_there_would_be_without_it() -> None:
     cost = ImageCost(3, 40 * MIB, 60 * MIB, 10.0)
-    assert excess(cost, Room()) == ""
-    assert excess(cost, Room(100 * MIB)) == ""
-    assert "it held 100 MiB of memory, and only 99 MiB were left" in excess(cost, Room(100 * MIB - 1))
+    assert excess(cost, Headroom()) == ""
+    assert excess(cost, Headroom(100 * MIB)) == ""
+    assert "it held 100 MiB of memory, and only 99 MiB were left" in excess(cost, Headroom(100 * MIB - 1))
 
 
 def test_where_its_copies_are_not_known_there_must_be_room_for_some() -> None:
     cost = ImageCost(3, 0, None, 10.0)
-    assert excess(cost, Room(CLONE_LEAST)) == ""
-    assert excess(cost, Room(CLONE_LEAST - 1)) != ""
+    assert excess(cost, Headroom(CLONE_LEAST)) == ""
+    assert excess(cost, Headroom(CLONE_LEAST - 1)) != ""
 
 
 @pytest.fixture

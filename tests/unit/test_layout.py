@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,16 @@ def test_a_room_has_some_twenty_modules() -> None:
 def test_every_room_says_what_it_is_for() -> None:
     rooms = {path.parent for path in (ROOT / "src" / "heaptop").rglob("*.py")}
     assert [room for room in rooms if not (room / "__init__.py").read_text().startswith('"""')] == []
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    modules = defaultdict(list)
+    for path in (ROOT / "src" / "heaptop").rglob("*.py"):
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules[node.name].append(str(path.relative_to(ROOT)))
+    assert len(modules) > 500
+    assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
 
 
 def test_the_tests_run_this_tree() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.injector.session import forecast
-from heaptop.injector.session.forecast import PauseModel, Room, pause_ns, rollup
+from heaptop.injector.session.forecast import Headroom, PauseModel, pause_ns, rollup
 from heaptop.injector.session.manner import NOTHING_KNOWN, TABLES, Manner
 from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
 from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure, Pauses, Row
@@ -56,14 +56,16 @@ def test_a_stop_that_was_allowed_allows_no_longer_clone() -> None:
     manner.pending = Decision(5, "stop", "no clone could be made", 2_000_000_000, 100_000_000)
     manner.decide(True)
     assert isinstance(manner.request(6, None), Decision)
-    assert manner.request(7, None, Room(0)).budget_ns == 4_000_000_000
+    assert manner.request(7, None, Headroom(0)).budget_ns == 4_000_000_000
 
 
 def test_without_the_core_nothing_is_asked() -> None:
     manner = Manner(budget_ns=0)
     manner.foresee(seen())
     manner.core(Core(1, "0123456789abcdef", loaded=False, reused=False, text="it does not fit"))
-    assert manner.request(5, None, Room(0)) == CensusRequest(5, mode="python", reason="it does not fit", budget_ns=0)
+    assert manner.request(5, None, Headroom(0)) == CensusRequest(
+        5, mode="python", reason="it does not fit", budget_ns=0
+    )
 
 
 def test_a_declined_pause_means_slices_from_then_on() -> None:
@@ -137,29 +139,29 @@ def test_a_slow_first_snapshot_does_not_forbid_the_next() -> None:
 def test_without_room_for_a_clone_the_target_is_stopped() -> None:
     manner = Manner()
     manner.foresee(seen(2 * GIB))
-    request = manner.request(5, None, Room(10 << 20))
+    request = manner.request(5, None, Headroom(10 << 20))
     assert isinstance(request, CensusRequest)
     assert request.mode == "stop"
     assert request.reason.startswith("only 10 MiB of memory are free")
-    later = manner.request(6, None, Room(GIB))
+    later = manner.request(6, None, Headroom(GIB))
     assert isinstance(later, CensusRequest)
     assert (later.mode, later.reason) == ("clone", ""), "there is room again"
-    grown = manner.request(7, 40 * GIB, Room(GIB))
+    grown = manner.request(7, 40 * GIB, Headroom(GIB))
     assert isinstance(grown, CensusRequest)
     assert grown.mode == "stop"
 
 
 def test_where_all_would_be_ended_together_a_clone_needs_room_for_every_page() -> None:
-    assert not Room(5 * GIB, together=True).shortage(4 * GIB)
-    assert "memory.oom.group" in Room(4 * GIB, together=True).shortage(4 * GIB)
-    assert not Room(4 * GIB).shortage(4 * GIB)
+    assert not Headroom(5 * GIB, together=True).shortage(4 * GIB)
+    assert "memory.oom.group" in Headroom(4 * GIB, together=True).shortage(4 * GIB)
+    assert not Headroom(4 * GIB).shortage(4 * GIB)
 
 
 def test_a_mode_that_a_person_chose_has_no_reason_and_no_forecast() -> None:
     for mode in ("stop", "python"):
         manner = Manner(mode)
         manner.foresee(seen(64 * GIB))
-        assert manner.request(5, None, Room(0)) == CensusRequest(5, mode=mode, reason="")
+        assert manner.request(5, None, Headroom(0)) == CensusRequest(5, mode=mode, reason="")
 
 
 @given(st.integers(0, 1 << 44), st.integers(0, 1 << 44), st.none() | st.integers(0, 1 << 44))
@@ -167,7 +169,7 @@ def test_more_memory_never_makes_a_pause_shorter(anonymous: int, more: int, head
     assert pause_ns(anonymous + more, 0) >= pause_ns(anonymous, 0) > 0
     assert pause_ns(anonymous, anonymous) <= pause_ns(anonymous, 0)
     for together in (False, True):
-        room = Room(headroom, together)
+        room = Headroom(headroom, together)
         if headroom is None:
             assert not room.shortage(anonymous)
         elif room.shortage(anonymous):
@@ -224,7 +226,7 @@ def test_room_is_the_least_that_any_control_group_has_left(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert forecast.room(7) == Room(left, together=group == "1")
+    assert forecast.room(7) == Headroom(left, together=group == "1")
 
 
 def test_only_a_rollup_is_read_as_one() -> None:
@@ -245,12 +247,12 @@ def test_an_open_snapshot_is_asked_for_within_the_budget_and_with_a_limit() -> N
     manner = Manner()
     manner.foresee(seen())
     assert manner.image(FREEZE, None) == FREEZE, "of the room nothing is known"
-    assert manner.image(FREEZE, None, Room(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
-    assert manner.image(replace(FREEZE, memory=7), None, Room(4 * GIB)) == replace(FREEZE, memory=7)
-    assert manner.image(replace(FREEZE, memory=3 * GIB), None, Room(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
+    assert manner.image(FREEZE, None, Headroom(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
+    assert manner.image(replace(FREEZE, memory=7), None, Headroom(4 * GIB)) == replace(FREEZE, memory=7)
+    assert manner.image(replace(FREEZE, memory=3 * GIB), None, Headroom(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
 
 
-def refusal(manner: Manner, room: Room = NOTHING_KNOWN) -> str:
+def refusal(manner: Manner, room: Headroom = NOTHING_KNOWN) -> str:
     made = manner.image(FREEZE, None, room)
     assert isinstance(made, Failure)
     assert made.request == FIRST_ID
@@ -260,7 +262,7 @@ def refusal(manner: Manner, room: Room = NOTHING_KNOWN) -> str:
 def test_there_is_none_where_its_tables_have_no_room() -> None:
     manner = Manner()
     manner.foresee(seen(64 << 20))
-    enough = Room(forecast.CLONE_LEAST + (4 << 20) + TABLES * 1_000_000)
+    enough = Headroom(forecast.CLONE_LEAST + (4 << 20) + TABLES * 1_000_000)
     manner.counted(MILLION, None)
     assert isinstance(manner.image(FREEZE, None, enough), ImageRequest)
     text = refusal(manner, replace(enough, left=enough.left - 1 if enough.left else 0))
@@ -272,8 +274,8 @@ def test_before_the_first_census_there_are_as_many_objects_as_there_may_be() -> 
     manner = Manner()
     manner.foresee(seen(64 << 20))
     least = forecast.CLONE_LEAST + (4 << 20) + TABLES * (1 << 20)
-    assert isinstance(manner.image(FREEZE, None, Room(least)), ImageRequest)
-    assert "memory" in refusal(manner, Room(least - 1))
+    assert isinstance(manner.image(FREEZE, None, Headroom(least)), ImageRequest)
+    assert "memory" in refusal(manner, Headroom(least - 1))
 
 
 def test_there_is_none_above_the_budget_until_a_person_has_agreed() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from heaptop.injector.inspect.layout import VERSIONS
 from heaptop.injector.inspect.memory import RemoteFault, read_mappings
 from heaptop.injector.rss import arenas, memory_map, stacks, zeros
-from heaptop.injector.rss.memory_map import Piece, Pieces, find_chunks, look
+from heaptop.injector.rss.memory_map import MappingPart, Pieces, find_chunks, look
 from heaptop.injector.rss.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.rss.smaps import Vma, classified
 from tests.support.pretend import PretendMemory
@@ -40,7 +40,7 @@ def vma(start: int, pages: int, resident: int | None = None) -> Vma:
 
 pieces = st.lists(
     st.tuples(st.integers(0, 60), st.integers(1, 20), st.sampled_from(["arena", "chunk", "stack"])).map(
-        lambda t: Piece(START + t[0] * PAGE, START + (t[0] + t[1]) * PAGE, t[2], "")
+        lambda t: MappingPart(START + t[0] * PAGE, START + (t[0] + t[1]) * PAGE, t[2], "")
     ),
     max_size=8,
 )
@@ -48,7 +48,7 @@ pieces = st.lists(
 
 @given(pieces, st.integers(1, 30), st.integers(1, 30), st.sets(st.integers(0, 63)), st.integers(0, 40))
 def test_regions_sum_to_what_is_resident(
-    found: list[Piece], first: int, second: int, present: set[int], said: int
+    found: list[MappingPart], first: int, second: int, present: set[int], said: int
 ) -> None:
     """Whatever pieces were seen, in whatever order of moments: they need not agree with smaps."""
     memory = PretendMemory()
@@ -75,7 +75,7 @@ def test_what_is_told_is_so_of_memory_that_is_not_searched(resident: int) -> Non
     memory.make(START, START + resident * PAGE)
     sparse = vma(START, 1 << 20, resident)
     assert not sparse.searchable
-    tables = Pieces([Piece(START + at * PAGE, START + (at + 3) * PAGE, "own", "tables") for at in (0, 3)])
+    tables = Pieces([MappingPart(START + at * PAGE, START + (at + 3) * PAGE, "own", "tables") for at in (0, 3)])
     measured = memory_map._measure(memory, [sparse], tables, PRESENT)
     regions = {each.kind: each for each in memory_map._regions([(sparse, "anonymous", "")], measured)}
     assert (regions["own"].size, regions["own"].rss) == (6 * PAGE, resident * PAGE)
@@ -103,7 +103,7 @@ def test_zeros_of_a_file_are_told_from_what_is_joined_to_them() -> None:
     assert [kind for _, kind, _ in sorts] == ["file", "file", "file"]
     assert zeros.ends(memory, sorts) == {joined.start: START + 4 * PAGE}
     split, pieces = memory_map._apart(sorts, zeros.ends(memory, sorts))
-    assert pieces == [Piece(START + 3 * PAGE, START + 4 * PAGE, "file", name)]
+    assert pieces == [MappingPart(START + 3 * PAGE, START + 4 * PAGE, "file", name)]
     assert split[2] == (joined, "anonymous", "")
 
     sorts = [*classified([code, data, joined])]
@@ -148,7 +148,7 @@ def test_a_chunk_that_advice_has_parted_is_one_chunk() -> None:
     memory.make(START + PAGE, START + size)
     sorts = [(vma(START, 1), "anonymous", ""), (vma(START + PAGE, 39), "anonymous", "")]
     chunks, looked = memory_map._chunks(memory, sorts, Pieces([]))
-    assert chunks == [Piece(START, START + size, "chunk", "")]
+    assert chunks == [MappingPart(START, START + size, "chunk", "")]
     assert looked == 1
     measured = memory_map._measure(memory, [each for each, _, _ in sorts], Pieces(chunks), PRESENT)
     found = {region.kind: region.rss for region in memory_map._regions(sorts, measured)}
@@ -163,7 +163,7 @@ def test_a_chunk_ends_where_the_memory_or_another_piece_does() -> None:
     apart = [(vma(START, 1), "anonymous", ""), (vma(START + 2 * PAGE, 38), "anonymous", "")]
     file = [(vma(START, 1), "anonymous", ""), (vma(START + PAGE, 39), "file", "/lib")]
     whole = [(vma(START, 1), "anonymous", ""), (vma(START + PAGE, 39), "anonymous", "")]
-    arena = Piece(START + 20 * PAGE, START + 30 * PAGE, "arena", "")
+    arena = MappingPart(START + 20 * PAGE, START + 30 * PAGE, "arena", "")
     for sorts, others in ((apart, []), (file, []), (whole, [arena])):
         assert memory_map._chunks(memory, sorts, Pieces(others))[0] == []
 
@@ -187,7 +187,9 @@ def named(*names: str) -> list[tuple[Vma, str, str]]:
 def test_states_are_searched_for_where_an_interpreter_has_a_table_of_its_own(names: list[str], searched: bool) -> None:
     used = {facts.state_size // PAGE for facts in VERSIONS.values() if facts.state_size}
     sizes = sorted({33, 63, 64, 128, 129, 512} | used)
-    chunks = [Piece(START + i * MIB, START + i * MIB + pages * PAGE, "chunk", "") for i, pages in enumerate(sizes)]
+    chunks = [
+        MappingPart(START + i * MIB, START + i * MIB + pages * PAGE, "chunk", "") for i, pages in enumerate(sizes)
+    ]
     found = memory_map._states(chunks, named("/lib/libc.so.6", *names))
     assert [(end - start) // PAGE for start, end in found] == (sorted({128} | used) if searched else [])
 

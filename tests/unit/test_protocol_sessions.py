@@ -42,7 +42,7 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Attached, Received
-from heaptop.tui.state.session import Display, Phase, Session
+from heaptop.tui.state.session import AttachPhase, AttachSession, Display
 from tests.fakes.source import SECOND, FakeAgent, FakeSource
 
 WHAT = {what: Question(what, limit=4) for what in (GROUPS, PATHS, OBJECTS, RETAINERS, STACKS)}
@@ -141,10 +141,10 @@ def streams(draw: st.DrawFn) -> bytes:
     return b"".join(frame(payload) for payload in payloads)
 
 
-def listen(stream: bytes) -> Session:
+def listen(stream: bytes) -> AttachSession:
     """What the front end knows after it; a ProtocolError of the codec ends it, as it does in a session."""
     source = FakeSource()
-    session = Session(source.target)
+    session = AttachSession(source.target)
     session.feed(Attached(source.target, source.agent.hello(), "ptrace", 0))
     try:
         for payload in FrameReader().feed(stream):
@@ -158,7 +158,7 @@ def listen(stream: bytes) -> Session:
 
 def test_the_fake_agents_own_session_is_right() -> None:
     session = listen(b"".join(frame(encode(message)) for message in TOLD))
-    assert session.phase is Phase.LIVE
+    assert session.phase is AttachPhase.LIVE
     assert session.sampling.samples.living_count
 
 
@@ -166,7 +166,7 @@ def test_the_fake_agents_own_session_is_right() -> None:
 @given(streams())
 def test_a_session_that_is_wrong_somewhere_goes_on_or_ends_with_a_protocol_error(stream: bytes) -> None:
     session = listen(stream)
-    assert session.phase is Phase.LIVE or isinstance(session.error, ProtocolError)
+    assert session.phase is AttachPhase.LIVE or isinstance(session.error, ProtocolError)
     assert Display.of(session).hold().samples is not None
     assert session.remarks is not None
 

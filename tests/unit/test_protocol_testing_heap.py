@@ -13,6 +13,7 @@ from heaptop.protocol.images import (
     CELL,
     KINDS,
     NO_TYPE,
+    AccumulationPoint,
     Age,
     Ages,
     Blocks,
@@ -28,7 +29,6 @@ from heaptop.protocol.images import (
     ObjectRow,
     Objects,
     Paths,
-    Point,
     Points,
     Question,
     Retainers,
@@ -312,7 +312,7 @@ def test_a_point(six: PlantedImage) -> None:
         count=3,
         bytes=37,
         points=(
-            Point(
+            AccumulationPoint(
                 address=KEPT,
                 type=2,
                 kind=BY_MODULE,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.moments_diff import moment_json
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.analysis.text.recorded_times import Span, utc
+from heaptop.analysis.text.recorded_times import RecordedSpan, utc
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import Census, Tick
 from heaptop.protocol.source import Rewound
@@ -22,7 +22,7 @@ SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
 FIRST = 7 * HOUR
 NIGHT = 1_750_024_800.0  # 2025-06-15 22:00 UTC
-SPAN = Span(FIRST, FIRST + 12 * HOUR, NIGHT)
+SPAN = RecordedSpan(FIRST, FIRST + 12 * HOUR, NIGHT)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_time_outside_says_from_when_to_when_it_goes(typed: str) -> None:
 
 
 def test_the_second_that_the_end_is_in_belongs_to_it() -> None:
-    span = Span(0, 90_600_000_000, NIGHT + 0.7)
+    span = RecordedSpan(0, 90_600_000_000, NIGHT + 0.7)
     assert span.moment("22:01:31") == 90_600_000_000
     assert span.moment("22:00") == 0
 
@@ -87,9 +87,9 @@ def test_what_a_program_reads_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_recording_says_it_of_itself() -> None:
     shown = Rewound(FIRST + HOUR, FIRST, FIRST + 12 * HOUR, FIRST, NIGHT + 3600)
-    assert Span.of(shown) == SPAN
+    assert RecordedSpan.of(shown) == SPAN
     assert (SPAN.words, SPAN.short) == ("from 22:00:00 to 10:00:00", "22:00–10:00")
-    assert Span(0, 60_000_000_000, NIGHT).short == "22:00:00–22:01:00"
+    assert RecordedSpan(0, 60_000_000_000, NIGHT).short == "22:00:00–22:01:00"
 
 
 def test_report_and_diff_say_the_same_rss_of_one_moment() -> None:
@@ -99,11 +99,11 @@ def test_report_and_diff_say_the_same_rss_of_one_moment() -> None:
         told.take(tick(second, rss))
         if second in (1, 2):
             told.take(census(second))
-    points = Course.of(told).points
+    points = CensusTimeline.of(told).points
     assert [(point.time_ns, point.rss) for point in points] == [(SECOND, 100), (2 * SECOND, 300)]
     assert moment_json(told)["rss"] == points[-1].rss == told.rss
     told.history.feed(tick(6, 600))
-    assert moment_json(told)["rss"] == Course.of(told).points[-1].rss == 600
+    assert moment_json(told)["rss"] == CensusTimeline.of(told).points[-1].rss == 600
 
 
 def tick(second: int, rss: int | None) -> Tick:

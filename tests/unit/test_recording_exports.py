@@ -14,10 +14,10 @@ import pytest
 
 from heaptop.analysis.bands.bands import bands
 from heaptop.analysis.filters.filters import EVERYTHING
-from heaptop.analysis.reports.moments_diff import Changed, Held
+from heaptop.analysis.reports.moments_diff import Changed, MomentSizes
 from heaptop.analysis.reports.stack_sums import ALLOCATED, LIVE, OF, stack_sums
 from heaptop.analysis.samples.producers import live_total
-from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.protocol.messages import CodeName, Codes
 from heaptop.protocol.source import Received
 from heaptop.recordings.exports import EXPORTERS
@@ -303,14 +303,14 @@ def test_times_of_the_picture_have_seconds_where_it_is_short(night: Material, mi
     chart = bands(night.course.snapshots, "type", EVERYTHING, 3)
     begin, last = chart.times_ns[0], len(chart.times_ns) - 1
     steps = [begin + minutes * 60_000_000_000 * step // last for step in range(last + 1)]
-    whole = Span(begin, begin + 8 * 3_600_000_000_000, 1_750_000_000.0)
+    whole = RecordedSpan(begin, begin + 8 * 3_600_000_000_000, 1_750_000_000.0)
     picture = band_picture(replace(chart, times_ns=tuple(steps)), whole, "types")
     said = [text.text for text in ElementTree.fromstring(picture).findall("text")]
     assert words in said
 
 
 def test_a_table_says_how_many_more_there_are() -> None:
-    rows = [Changed(f"t{number}", Held(), Held(1, 100 - number)) for number in range(60)]
+    rows = [Changed(f"t{number}", MomentSizes(), MomentSizes(1, 100 - number)) for number in range(60)]
     assert '<p class="quiet">10 more.</p>' in [*_table("Types", "Objects", rows)]
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from heaptop.injector.entry import assemble, stub, stub_code
-from heaptop.injector.entry.hijack import Pages
+from heaptop.injector.entry.hijack import RemoteMappings
 
 
 @pytest.mark.skipif(shutil.which("as") is None, reason="no assembler here; CI has one")
@@ -46,7 +46,7 @@ def test_block_and_code_fit_their_pages() -> None:
 def test_a_count_that_the_target_has_changed_is_written_all_the_same() -> None:
     written: list[bytes] = []
     memory = SimpleNamespace(write=lambda address, data: written.append(data))
-    Pages(0).write_field(memory, "queued", -4)  # type: ignore[arg-type]
+    RemoteMappings(0).write_field(memory, "queued", -4)  # type: ignore[arg-type]
     assert written == [b"\xfc\xff\xff\xff"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.text import clip, elide
 
@@ -84,7 +84,7 @@ def test_it_fits_and_keeps_name_and_line(folders: list[str], file: str, line: in
     elif folders and width >= len(name):
         assert name in shown
         assert width < 2 or "…" in shown or shown in text
-    in_ascii = Look.of(DARK, ascii_only=True).text(shown)
+    in_ascii = ChartStyle.of(DARK, ascii_only=True).text(shown)
     assert in_ascii.isascii()
     assert len(in_ascii) == len(shown)
 

@@ -16,14 +16,14 @@ from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import Progress, table
-from heaptop.cli.watching import Taken, Watch
+from heaptop.cli.terminal import ProgressLine, table
+from heaptop.cli.watching import SourceWatch, Taken
 from heaptop.protocol.source import Source
 
 
 def take_census(
     source: Source,
-    progress: Progress,
+    progress: ProgressLine,
     *,
     memory: bool = False,
     sampling: Sampling | None = None,
@@ -34,11 +34,11 @@ def take_census(
 
     With ``sampling`` allocations are sampled into it for so many ``seconds``, and the census is made after that.
 
-    ``timeout`` is in seconds, as :class:`~heaptop.cli.watching.Watch` has it.
+    ``timeout`` is in seconds, as :class:`~heaptop.cli.watching.SourceWatch` has it.
 
-    Errors: as :class:`~heaptop.cli.watching.Watch`; SamplerRefused.
+    Errors: as :class:`~heaptop.cli.watching.SourceWatch`; SamplerRefused.
     """
-    with Watch(source, progress, sampling, timeout=timeout) as watch:
+    with SourceWatch(source, progress, sampling, timeout=timeout) as watch:
         taken = watch.census()
         if sampling is not None:
             watch.sample(seconds)

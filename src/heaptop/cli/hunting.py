@@ -20,7 +20,7 @@ from heaptop.analysis.snapshot.asking import NotAnswered
 from heaptop.analysis.text.units import format_change, format_duration_ns
 from heaptop.cli.imaging import ImageWatch
 from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler
@@ -58,7 +58,7 @@ class HuntWatch(ImageWatch):
     """A source that is watched from mark to mark. Where allocations cannot be sampled, it goes on without."""
 
     def __init__(
-        self, source: Source, progress: Progress, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
+        self, source: Source, progress: ProgressLine, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
     ) -> None:
         super().__init__(source, progress, again, sampling, timeout=timeout)
         self.sampling = sampling
@@ -98,7 +98,7 @@ class HuntWatch(ImageWatch):
         return self.history.latest.total.bytes if self.history.latest else None
 
     def collect(self) -> None:
-        """Have garbage collected, and wait for it. Errors: AgentLost, and as :class:`Watch`."""
+        """Have garbage collected, and wait for it. Errors: AgentLost, and as :class:`SourceWatch`."""
         self._collected = None
         self._id = self._collection = self._source.request(CollectRequest)
         since = time.monotonic()
@@ -143,7 +143,7 @@ class HuntWatch(ImageWatch):
 class Hunter:
     """One hunt, as planned. :attr:`found` is what is known so far, also when it ends by an error."""
 
-    def __init__(self, watch: HuntWatch, plan: Plan, progress: Progress) -> None:
+    def __init__(self, watch: HuntWatch, plan: Plan, progress: ProgressLine) -> None:
         self.found: Findings | None = None
         self._watch = watch
         self._plan = plan

@@ -12,8 +12,8 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered, drive
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import Progress
-from heaptop.cli.watching import Watch, enough_ms, pause_too_long
+from heaptop.cli.terminal import ProgressLine
+from heaptop.cli.watching import SourceWatch, enough_ms, pause_too_long
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol import images
 from heaptop.protocol.images import Image, ImageGone, ImageTypes, Question
@@ -27,14 +27,14 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 
-class ImageWatch(Watch):
+class ImageWatch(SourceWatch):
     """A source of which open snapshots are wanted, one at a time. The first census says whether a clone can be made, at
     which pause, and is waited for: nobody is stopped for longer than was allowed. Later ones may fail."""
 
     def __init__(
         self,
         source: Source,
-        progress: Progress,
+        progress: ProgressLine,
         again: str,
         sampling: Sampling | None = None,
         *,
@@ -64,7 +64,7 @@ class ImageWatch(Watch):
                 self._not_frozen(census.mode_reason or f"its heap was counted in mode {census.mode}")
 
     def freeze(self) -> Image:
-        """Have the snapshot made. Errors: ImageRefused, and as :class:`Watch`."""
+        """Have the snapshot made. Errors: ImageRefused, and as :class:`SourceWatch`."""
         self.ready()
         self.types = []
         self._since = time.monotonic()
@@ -73,7 +73,7 @@ class ImageWatch(Watch):
         return self._image
 
     def ask(self, question: Question, kind: type[M]) -> M:
-        """The answer, which is of that ``kind``. Errors: ImageLost, and as :class:`Watch`."""
+        """The answer, which is of that ``kind``. Errors: ImageLost, and as :class:`SourceWatch`."""
         assert self._image is not None
         self._since = time.monotonic()
         self._id, self._doing = self._source.ask(self._image.image, question), "asking the snapshot"
@@ -81,7 +81,7 @@ class ImageWatch(Watch):
 
     def run(self, asking: Asking[T]) -> T:
         """What comes out of a conversation with the snapshot. A question that it cannot answer is no error here: the
-        conversation goes on without. Errors: ImageLost, and as :class:`Watch`."""
+        conversation goes on without. Errors: ImageLost, and as :class:`SourceWatch`."""
 
         def put(question: Question) -> Message:
             return self.ask(question, Message)

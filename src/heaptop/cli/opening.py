@@ -29,11 +29,11 @@ def attach_live(pid: int, args: argparse.Namespace, connect: Connect | None = No
     from heaptop.injector.inspect.preflight import look
 
     seen = look(pid)
-    known = Known(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
+    known = OpeningFacts(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
     show_opened(known, connect or partial(_connected, pid, args), args, fate)
 
 
-class Known(NamedTuple):
+class OpeningFacts(NamedTuple):
     """What the first frame says."""
 
     pid: int
@@ -43,7 +43,7 @@ class Known(NamedTuple):
     note: str = ""
 
 
-def show_opened(known: Known, connects: Connect, args: argparse.Namespace, fate: str = "") -> None:
+def show_opened(known: OpeningFacts, connects: Connect, args: argparse.Namespace, fate: str = "") -> None:
     """Run the front end on what ``connects`` makes, behind the first frame; what is recorded is made before it, so
     that an error is said in the terminal. Errors: as :func:`heaptop.cli.live.check` has it, and those of ``connects``.
     """

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from heaptop.analysis.reports.course import Course, spread
+from heaptop.analysis.reports.census_timeline import CensusTimeline, spread
 from heaptop.analysis.reports.recorded import Recorded, gaps
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_duration_ns
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.source import Received
 from heaptop.protocol.text import printable
 from heaptop.recordings.reader import Recording, told_of_a_file
@@ -25,9 +25,9 @@ GAPS: Final = 5
 """Gaps that are told one by one."""
 
 
-def span_of(recording: Recording) -> Span:
+def span_of(recording: Recording) -> RecordedSpan:
     """From when to when it goes."""
-    return Span(recording.first_ns, recording.last_ns, recording.wall(recording.first_ns))
+    return RecordedSpan(recording.first_ns, recording.last_ns, recording.wall(recording.first_ns))
 
 
 def moment_of(recording: Recording, text: str | None) -> int | None:
@@ -48,9 +48,11 @@ def play(recording: Recording, until: int | None, user_code: Sequence[str]) -> R
     return recorded
 
 
-def course_of(recording: Recording, recorded: Recorded, user_code: Sequence[str], progress: Progress) -> Course:
+def course_of(
+    recording: Recording, recorded: Recorded, user_code: Sequence[str], progress: ProgressLine
+) -> CensusTimeline:
     """How it went up to the moment that it was played to, with who had allocated what lived."""
-    course = Course.of(recorded)
+    course = CensusTimeline.of(recorded)
     times = spread([time for time in recording.moments if time <= recorded.time_ns], SITES)
     for done, time in enumerate(times, 1):
         progress.show(f"reading the recording: moment {done} of {len(times)}")

@@ -19,7 +19,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.cli.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
 from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import Progress, say
+from heaptop.cli.terminal import ProgressLine, say
 from heaptop.cli.watching import enough_ms, pause_too_long
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
 from heaptop.protocol.messages import Core, Decision, Failure, Message
@@ -65,7 +65,7 @@ class RecordWatch(HuntWatch):
     """A process that is recorded. Where it cannot be frozen, or not sampled, it is recorded without."""
 
     def __init__(
-        self, source: TapedSource, progress: Progress, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
+        self, source: TapedSource, progress: ProgressLine, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
     ) -> None:
         super().__init__(source, progress, again, sampling, timeout=timeout)
         self.taping = Taping("", 0, True)
@@ -110,7 +110,7 @@ class RecordWatch(HuntWatch):
 class Recorder:
     """One recording, from the first census to its end."""
 
-    def __init__(self, watch: RecordWatch, source: TapedSource, progress: Progress, plan: Plan | None) -> None:
+    def __init__(self, watch: RecordWatch, source: TapedSource, progress: ProgressLine, plan: Plan | None) -> None:
         """Without a ``plan`` no leak is hunted for. Its ``seconds`` may be infinite."""
         self._watch = watch
         self._source = source

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from heaptop.tui.screens.several import Member, News, Several
 
 
-class Group:
+class ProcessGroup:
     """Several processes on one screen, and what became of them."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Group:
         return attach_source(pid, attach_options(self._args, max_share=self._args.share / self._share))
 
 
-def show_several(group: Group, args: argparse.Namespace) -> None:
+def show_several(group: ProcessGroup, args: argparse.Namespace) -> None:
     """Run the front end until the person quits, and leave every process as it was."""
     from heaptop.tui.app import make_app
 

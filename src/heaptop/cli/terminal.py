@@ -143,7 +143,7 @@ def stdout_columns() -> int | None:
     return _columns(sys.stdout)
 
 
-class Progress:
+class ProgressLine:
     """One line on stderr that is written over; nothing at all when stderr is not a terminal."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.cli.leaving import say_what_stays
 from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused, UnresponsiveTarget
 from heaptop.protocol.event_queue import EventQueue
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
@@ -27,7 +27,7 @@ from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, 
 TURN: Final = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
 
-W = TypeVar("W", bound="Watch")
+W = TypeVar("W", bound="SourceWatch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Taken:
     """What memory is used for, where that was asked for too."""
 
 
-class Watch:
+class SourceWatch:
     """A source from its opening to its end: attaches when entered, detaches when left, however that happens.
 
     Its methods raise what the command cannot go on with: whatever the source ended with, a failure of the agent, a
@@ -49,7 +49,7 @@ class Watch:
     """
 
     def __init__(
-        self, source: Source, progress: Progress, sampling: Sampling | None = None, *, timeout: float = TIMEOUT
+        self, source: Source, progress: ProgressLine, sampling: Sampling | None = None, *, timeout: float = TIMEOUT
     ) -> None:
         """With ``sampling``, what is sampled goes there. ``timeout``: seconds for all answers together, from the attach
         on; the attach itself has limits of its own."""

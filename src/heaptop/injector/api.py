@@ -13,7 +13,7 @@ from heaptop.injector.inspect.preflight import apart, look
 from heaptop.injector.inspect.process import user_name
 from heaptop.injector.requests import AttachOptions, Launch
 from heaptop.injector.rss import own
-from heaptop.injector.session.session import Session
+from heaptop.injector.session.session import LiveSource
 from heaptop.protocol.source import Source, TargetInfo
 
 __all__ = ["AttachOptions", "Check", "Diagnosis", "attach_source", "diagnose", "launch_source", "remove_agent"]
@@ -25,7 +25,7 @@ def attach_source(pid: int, options: AttachOptions) -> Source:
     # In this order: to look at it brings in pages of its files.
     before, seen = apart(pid, lambda: (own.before(pid), look(pid)))
     target = TargetInfo(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
-    return Session(target, options, look=seen, before=before)
+    return LiveSource(target, options, look=seen, before=before)
 
 
 def launch_source(
@@ -37,4 +37,4 @@ def launch_source(
     launch = Launch(tuple(argv), python or sys.executable, output, force)
     command = " ".join([launch.python, *argv])
     target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")
-    return Session(target, options, launch=launch, before=own.NOTHING)
+    return LiveSource(target, options, launch=launch, before=own.NOTHING)

@@ -16,7 +16,7 @@ from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.entry.hijack import take_descriptor
 from heaptop.injector.inspect import preflight, process, remembered
 from heaptop.injector.inspect.layout import PythonVersion
-from heaptop.injector.inspect.preflight import Look
+from heaptop.injector.inspect.preflight import CheckedProcess
 from heaptop.injector.inspect.process import ProcessFacts
 from heaptop.injector.inspect.threads import agent_error, blocked_threads, thread_ids
 from heaptop.injector.native import NoCore, library
@@ -154,7 +154,7 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
     return [*checks, _line("agent", named, "none runs there", pid)], error or named
 
 
-def _looked(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError | None, Look | None]:
+def _looked(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError | None, CheckedProcess | None]:
     """What an attach looks at too."""
     checks: list[Check] = []
     try:
@@ -169,7 +169,7 @@ def _looked(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
     except HeaptopError as caught:
         return [*checks, _line("interpreter" if checks else "process", caught, "", pid)], caught, None
     checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
-    seen = Look(facts, interpreter)
+    seen = CheckedProcess(facts, interpreter)
     door_checks, error = _doors(seen, options)
     return [*checks, *door_checks], error, seen
 
@@ -216,7 +216,7 @@ def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOption
     return Check("counting", None if asked else True, detail + filtered)
 
 
-def _doors(seen: Look, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
+def _doors(seen: CheckedProcess, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
     """Every backend's word; the error is None when one of them is open."""
     request = Request(options, "doctor", lambda phase, seconds: None, look=seen)
     checks: list[Check] = []

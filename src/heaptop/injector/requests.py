@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from heaptop.injector.inspect.preflight import Look
+from heaptop.injector.inspect.preflight import CheckedProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Request:
     token: str
     progress: Callable[[str, float], None]
     """Called with a phase and the seconds since the attach began."""
-    look: Look | None = None
+    look: CheckedProcess | None = None
     launch: Launch | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 

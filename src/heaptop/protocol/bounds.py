@@ -61,7 +61,7 @@ def check_types(end: int) -> None:
         raise ProtocolError(f"Types were named up to number {end - 1:,}; {TYPES:,} is the last.")
 
 
-class Gate:
+class MessageBounds:
     """Lets an agent's messages through, in order, within the limits."""
 
     def __init__(self, types: int = TYPES, type_bytes: int = TYPE_BYTES) -> None:

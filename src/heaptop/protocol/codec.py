@@ -64,7 +64,7 @@ MAX_KNOWN: Final = 1 << 14
 
 MAX_INT: Final = (1 << 63) - 1
 
-_OF_A_KIND: Final = ("KindTotal", "Group", "PathGroup", "ObjectRow", "Unit", "Point")
+_OF_A_KIND: Final = ("KindTotal", "Group", "PathGroup", "ObjectRow", "Unit", "AccumulationPoint")
 
 BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("Row", "generation"): (UNTRACKED, PERMANENT),
@@ -79,7 +79,7 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("ObjectRow", "length"): (-1, MAX_INT),
     **{(name, field): (-MAX_INT, MAX_INT) for name in ("GrownRow", "Findings") for field in ("count", "bytes")},
     ("Suspect", "series"): (-1, MAX_INT),
-    ("Point", "length"): (-1, MAX_INT),
+    ("AccumulationPoint", "length"): (-1, MAX_INT),
     **{(name, "kind"): (0, len(KINDS) - 1) for name in _OF_A_KIND},
     **{(name, "sort"): (0, len(WASTES) - 1) for name in ("WasteRow", "WasteTotal")},
 }
@@ -104,9 +104,9 @@ RECORDS: Final[dict[tuple[str, str], tuple[Struct, dict[int, tuple[str, int, int
     **{("Tallied", field): (TALLY, {2: ("bin", LEAST_BIN, MOST_BIN)}) for field in ("freed", "lost")},
     **{("Likenesses", field): (INT, {}) for field in ("stacks", "types")},
     **{("Likenesses", field): (LONG, {}) for field in ("sizes", "intervals")},
-    ("Living", "likenesses"): (INT, {}),
-    ("Living", "births"): (LONG, {}),
-    ("Living", "domains"): (BYTE, {}),
+    ("LiveBlocks", "likenesses"): (INT, {}),
+    ("LiveBlocks", "births"): (LONG, {}),
+    ("LiveBlocks", "domains"): (BYTE, {}),
 }
 """Fields of packed records: whole ones, in which the numbers at these places have these names and bounds."""
 

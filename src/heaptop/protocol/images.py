@@ -561,7 +561,7 @@ class Ages(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class AccumulationPoint:
     """An object, or a frame, below which much of the selection lies, and none of the objects that it dominates directly
     has most of that, nor have a few together: where a leak collects (Eclipse MAT's accumulation point). Weights are
     bytes of objects selected."""
@@ -611,7 +611,7 @@ class Points(Message):
     count: int
     """Of the whole selection."""
     bytes: int
-    points: tuple[Point, ...]
+    points: tuple[AccumulationPoint, ...]
     loose_count: int = 0
     """Below none of the points told: several roots hold it, it is a root itself, or a point, or on the way to one, or
     it is little."""

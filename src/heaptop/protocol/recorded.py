@@ -100,7 +100,7 @@ class Likenesses(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Living(Message):
+class LiveBlocks(Message):
     """Sampled blocks that live, by rising id, a column each: ids that nobody has are rows too."""
 
     KIND: ClassVar[str] = "living"
@@ -117,4 +117,4 @@ class Living(Message):
     domains: bytes
 
 
-KEPT: Final[tuple[type[Message], ...]] = (About, KeptStacks, KeptNumbers, Tallied, Likenesses, Living)
+KEPT: Final[tuple[type[Message], ...]] = (About, KeptStacks, KeptNumbers, Tallied, Likenesses, LiveBlocks)

@@ -92,7 +92,7 @@ class Forecast(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Paced(Event):
+class IntervalChanged(Event):
     """The interval between censuses changed, because they cost what they cost."""
 
     interval: float

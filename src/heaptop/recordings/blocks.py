@@ -24,7 +24,7 @@ MOST_SEGMENT: Final = 16
 """A segment is no larger than this part of the largest size, so that thinning has something to leave out."""
 
 
-class Blocks:
+class RecordingBlocks:
     """One recording's, from the first to the last."""
 
     def __init__(

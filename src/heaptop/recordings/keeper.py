@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.protocol.findings import NOTED
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import (
@@ -24,13 +24,13 @@ from heaptop.protocol.messages import (
     Phase,
     Phases,
     Sampler,
+    Samples,
     Stacks,
     Tick,
     Traced,
     TypeName,
     Types,
 )
-from heaptop.protocol.messages import Samples as SamplesMessage
 
 TOLD: Final[tuple[type[Message], ...]] = (
     Types,
@@ -40,7 +40,7 @@ TOLD: Final[tuple[type[Message], ...]] = (
     Sampler,
     Codes,
     Stacks,
-    SamplesMessage,
+    Samples,
     Traced,
     Phases,
     GcEvents,
@@ -69,7 +69,7 @@ class Keeper:
         self.counted = False
         """Whether there was a census."""
         self._types: list[TypeName] = []
-        self._samples = Samples()
+        self._samples = SampledBlocks()
         self._samplers: list[Sampler] = []
         self._switched: tuple[Sampler, ...] = ()
         self._latest: dict[type[Message], Message] = {}

@@ -32,7 +32,7 @@ from heaptop.protocol.source import (
     never_behind,
 )
 from heaptop.protocol.through import Through
-from heaptop.recordings.blocks import Blocks
+from heaptop.recordings.blocks import RecordingBlocks
 from heaptop.recordings.keeper import Keeper, is_recorded
 from heaptop.recordings.tape import MAX_SIZE, PATIENCE, Tape, create, reason
 
@@ -66,7 +66,7 @@ class TapedSource(Through):
         self._next: NewFile | None = None
         """Made before the agent answered."""
         self._tape: Tape | None = None
-        self._blocks: Blocks | None = None
+        self._blocks: RecordingBlocks | None = None
         self._ending: list[tuple[Tape, str, float]] = []
         """Ended, and not told yet: what waited is still being written. Why they ended, and when to wait no longer."""
         self._untold = 0
@@ -176,7 +176,7 @@ class TapedSource(Through):
         self._untold += 1
         about = _about(attached, self._wall())
         self._tape = Tape(file, about, self._max_size)
-        self._blocks = Blocks(about, attached.hello, self._keeper, self._max_size, self._wall)
+        self._blocks = RecordingBlocks(about, attached.hello, self._keeper, self._max_size, self._wall)
         self._write(self._blocks.flush() if self._keeper.counted else ())
 
     def _say(self, message: Message) -> None:

@@ -20,7 +20,7 @@ from textual.screen import Screen
 
 from heaptop.choices import TIMES
 from heaptop.errors import HeaptopError, UsageError
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import PALETTES, Palette, choose
 from heaptop.tui.keys.bindings import HEAPTOP, bindings
 from heaptop.tui.keys.remapping import Wanted, keymap, shown_as
@@ -82,7 +82,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         self,
         source: Source | None,
         picker: Picker | None,
-        look: Look,
+        look: ChartStyle,
         user_code: Sequence[str] = (),
         several: Several | None = None,
         hinted: Callable[[], None] | None = None,
@@ -211,7 +211,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     def use_palette(self, palette: Palette) -> None:
         """Change the colours. Screens draw themselves again once Textual has worked the theme into its styles."""
-        self.look = Look.of(palette, ascii_only=self.look.ascii_only, keys=self.look.keys, times=self.look.times)
+        self.look = ChartStyle.of(palette, ascii_only=self.look.ascii_only, keys=self.look.keys, times=self.look.times)
         self.theme = palette.theme.name
 
     def action_command_palette(self) -> None:
@@ -305,7 +305,7 @@ def make_app(
     """
     if source is None and opening is None and picker is None and several is None:
         raise ValueError("an app needs a source or a picker")
-    look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}), times=times)
+    look = ChartStyle.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}), times=times)
     app = HeaptopApp(source, picker, look, user_code, several, hinted, opening, read_only, files)
     if keys:
         from heaptop.tui.views import SCREENS

@@ -79,7 +79,7 @@ def main(what: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     for name in ("CODES", "CODE_BYTES", "NUMBERS"):
         setattr(heaptop.analysis.samples.stacks, name, getattr(bounds, name) // 100)
-    small = bounds.Gate(bounds.TYPES // 100, bounds.TYPE_BYTES // 100)
+    small = bounds.MessageBounds(bounds.TYPES // 100, bounds.TYPE_BYTES // 100)
     history, sampling, keeper = History(cell_limit=400_000), Sampling(), Keeper()
 
     def deliver(event: Event) -> None:

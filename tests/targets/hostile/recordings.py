@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgpack
 
 from heaptop.protocol.messages import BIRTH, CodeName, Codes, Hello, Message, Sampler, Samples, Tick, TypeName, Types
-from heaptop.protocol.recorded import About, KeptStacks, Likenesses, Living
+from heaptop.protocol.recorded import About, KeptStacks, Likenesses, LiveBlocks
 from heaptop.recordings.format import COUNT, DICTIONARY, KEY, NOTE, TICK, Head, Segment, frames, pack_alone, pack_header
 
 SECOND: Final = 10**9
@@ -82,7 +82,7 @@ def _likenesses(number: int) -> bytes:
         said.append(Likenesses(ids[0] + 1, bytes(4 * n), b"\xff" * 4 * n, sizes, intervals))
     for ids in pieces:
         n = len(ids)
-        said.append(Living(SECOND, 10, ids[0], _column("i", (each + 1 for each in ids)), bytes(8 * n), bytes(n)))
+        said.append(LiveBlocks(SECOND, 10, ids[0], _column("i", (each + 1 for each in ids)), bytes(8 * n), bytes(n)))
     return _said(*said)
 
 
@@ -90,7 +90,7 @@ def _living(number: int) -> bytes:
     """As many pieces of living blocks, all alike."""
     one = Likenesses(1, bytes(4), b"\xff" * 4, _column("Q", [64]), _column("Q", [1000]))
     row = _column("i", [1]) * 65536
-    living = [Living(SECOND, 10, each << 16, row, bytes(8 << 16), bytes(1 << 16)) for each in range(number)]
+    living = [LiveBlocks(SECOND, 10, each << 16, row, bytes(8 << 16), bytes(1 << 16)) for each in range(number)]
     return _said(_SAMPLER, one, *living)
 
 
@@ -104,7 +104,7 @@ def stacks(number: int, depth: int, name: str = "g") -> bytes:
         1, _column("i", range(depth + 1, depth + number + 1)), b"\xff" * 4 * number, _column("Q", [64]) * number,
         _column("Q", [1000]) * number,
     )  # fmt: skip
-    living = Living(SECOND, 10, 0, _column("i", range(1, number + 1)), bytes(8 * number), bytes(number))
+    living = LiveBlocks(SECOND, 10, 0, _column("i", range(1, number + 1)), bytes(8 * number), bytes(number))
     return _said(_SAMPLER, Codes(0, (CodeName("f", name, 1),)), chain, leaves, likenesses, living)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from heaptop.protocol.images import NO_TYPE, POINTS, Point, Points, Question, Selection
+from heaptop.protocol.images import NO_TYPE, POINTS, AccumulationPoint, Points, Question, Selection
 from tests.interpreters import Interpreter
 from tests.unit.native.test_core_image import Exercise, exercising
 
@@ -49,7 +49,7 @@ class Told:
     count: int
 
     @classmethod
-    def of(cls, point: Point, planted: Exercise) -> Told:
+    def of(cls, point: AccumulationPoint, planted: Exercise) -> Told:
         names = {number: name for name, number in planted.types.items()}
         path = " ".join(step.label for step in point.path).removeprefix(PROGRAM + " ")
         return cls(path, names[point.type], names[point.head_type], point.head_count)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 
-from heaptop.analysis.bands.series import Line, Memo, Series
+from heaptop.analysis.bands.series import BandLine, Memo, Series
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Amount, Moment
 
@@ -87,7 +87,7 @@ def bands(
     )
 
 
-def _choose(series: Series, limit: int, before: frozenset[str]) -> list[Line]:
+def _choose(series: Series, limit: int, before: frozenset[str]) -> list[BandLine]:
     """The lines of the largest area; those named before are weighed up."""
     if limit <= 0:
         return []
@@ -101,7 +101,7 @@ def _choose(series: Series, limit: int, before: frozenset[str]) -> list[Line]:
     return [lines[name] for _, name in nsmallest(limit, weighed)]
 
 
-def _order(series: Series, chosen: list[Line], before: tuple[str, ...]) -> list[Line]:
+def _order(series: Series, chosen: list[BandLine], before: tuple[str, ...]) -> list[BandLine]:
     """Smooth to rough; lines of ``before`` stay in their order unless it is wrong by :data:`SWAP_ROUGHNESS`."""
     rough = {line.name: line.roughness(series.length) for line in chosen}
     by_name = {line.name: line for line in chosen}
@@ -113,7 +113,7 @@ def _order(series: Series, chosen: list[Line], before: tuple[str, ...]) -> list[
     return order
 
 
-def _settle(order: list[Line], rough: list[int]) -> None:
+def _settle(order: list[BandLine], rough: list[int]) -> None:
     """Swap neighbours until none is wrong by the ratio. Each swap undoes an inversion, so it ends."""
     for end in range(1, len(order)):
         place = end
@@ -123,7 +123,7 @@ def _settle(order: list[Line], rough: list[int]) -> None:
             place -= 1
 
 
-def _band(line: Line, length: int) -> Band:
+def _band(line: BandLine, length: int) -> Band:
     return Band(line.name, tuple(line.expand(line.bytes, length)), tuple(line.expand(line.counts, length)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.analysis.bands.series import Line, Memo
+from heaptop.analysis.bands.series import BandLine, Memo
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Moment
 
@@ -63,7 +63,7 @@ def growth_since(snapshots: Sequence[Moment], time_ns: int, key: str, where: Fil
     return CensusGrowth(tuple(sorted(grown, key=lambda row: (-row.bytes, row.name))), seconds)
 
 
-def _row(line: Line, length: int, first: int, seconds: float) -> CountedGrowth:
+def _row(line: BandLine, length: int, first: int, seconds: float) -> CountedGrowth:
     counts = line.expand(line.counts, length, first)
     place = bisect_right(line.at, first)
     before = line.bytes[place - 1] if place else 0

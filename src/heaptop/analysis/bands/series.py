@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from heaptop.analysis.filters.attributes import band_key
 from heaptop.analysis.filters.filters import Filter
-from heaptop.analysis.filters.predicates import Figures, Rest
+from heaptop.analysis.filters.predicates import FilterFigures, Rest
 from heaptop.analysis.heap.history import AnyCell, Moment
 from heaptop.protocol.messages import TypeName
 
@@ -33,7 +33,7 @@ MEMO_LIMIT = 4
 """Series kept by a :class:`Memo`: enough to go back and forth between band keys under one filter."""
 
 
-class Line:
+class BandLine:
     """One band over time, as its change points."""
 
     __slots__ = ("_base", "_last", "_squares", "at", "bytes", "counts", "name")
@@ -78,18 +78,18 @@ class Line:
         out += [value] * (length - begin)
         return out
 
-    def until(self, length: int) -> Line:
+    def until(self, length: int) -> BandLine:
         """As it was when there were so many snapshots: this one, where nothing has changed since."""
         if self.at[-1] < length:
             return self
-        line = Line(self.name)
+        line = BandLine(self.name)
         for place in range(bisect_left(self.at, length)):
             line.change(self.at[place], self.counts[place], self.bytes[place])
         return line
 
-    def thinned(self, kept: Sequence[int]) -> Line:
+    def thinned(self, kept: Sequence[int]) -> BandLine:
         """The same band over the snapshots of these numbers only, which rise and end with the last one."""
-        line = Line(self.name)
+        line = BandLine(self.name)
         places = [bisect_left(kept, index) for index in self.at]
         for position, place in enumerate(places):
             if position + 1 < len(places) and places[position + 1] == place:
@@ -100,7 +100,7 @@ class Line:
         return line
 
 
-class Sum:
+class BandSum:
     """What a band holds now. ``cells`` tells a band of nothing from one that has gone."""
 
     __slots__ = ("bytes", "cells", "count", "guessed", "hidden", "uncounted")
@@ -123,20 +123,20 @@ class Sum:
         self.uncounted += sign * (not cell.counted)
 
 
-class Held(NamedTuple):
+class BandSizes(NamedTuple):
     """What the bands of a snapshot hold, a column each, in the order of their names."""
 
-    lines: list[Line]
+    lines: list[BandLine]
     bytes: list[int]
     uncounted: list[int]
     """Cells whose count is not known."""
     hidden: list[int]
     guessed: list[int]
 
-    def copy(self) -> Held:
-        return Held(*[column[:] for column in self])  # type: ignore[arg-type]  # each keeps its type
+    def copy(self) -> BandSizes:
+        return BandSizes(*[column[:] for column in self])  # type: ignore[arg-type]  # each keeps its type
 
-    def put(self, place: int, line: Line, sums: Sum) -> None:
+    def put(self, place: int, line: BandLine, sums: BandSum) -> None:
         """A band holds this much now."""
         self.lines[place] = line
         self.bytes[place] = sums.bytes
@@ -165,13 +165,13 @@ class Series:
         self._cells: Sequence[AnyCell] = ()  # of the last snapshot
         self._kinds: dict[TypeName, _Kind] = {}
         self._verdicts: dict[Hashable, bool | Rest] = {}  # of the filter, whatever figures are
-        self._sums: dict[str, Sum] = {}
-        self._held: Held | None = None
+        self._sums: dict[str, BandSum] = {}
+        self._held: BandSizes | None = None
         self._places: dict[str, int] = {}  # of the bands in it
-        self._total = Sum()  # its bytes and count
-        self.lines: dict[str, Line] = {}
+        self._total = BandSum()  # its bytes and count
+        self.lines: dict[str, BandLine] = {}
         """Every band that was ever there, by name."""
-        self.total = Line("")
+        self.total = BandLine("")
         """All of them together."""
 
     @property
@@ -179,13 +179,13 @@ class Series:
         """Snapshots so far."""
         return len(self._seen)
 
-    def held(self) -> Held:
+    def held(self) -> BandSizes:
         """What the last snapshot has. To be copied by who keeps it beyond the next."""
         if self._held is None:
             names = sorted(self._sums)
             sums = [self._sums[name] for name in names]
             self._places = {name: place for place, name in enumerate(names)}
-            self._held = Held(
+            self._held = BandSizes(
                 lines=[self.lines[name] for name in names],
                 bytes=[each.bytes for each in sums],
                 uncounted=[each.uncounted for each in sums],
@@ -195,7 +195,7 @@ class Series:
         return self._held
 
     def areas(self) -> list[int]:
-        """Of each of :attr:`lines`: see :meth:`Line.area`."""
+        """Of each of :attr:`lines`: see :meth:`BandLine.area`."""
         length = self.length
         return [line._base + line._last * length for line in self.lines.values()]
 
@@ -267,7 +267,7 @@ class Series:
 
     def _passing(self, cells: dict[int, AnyCell]) -> list[AnyCell]:
         """Those of one type's cells that the filter lets through."""
-        total = Figures(sum(c.bytes for c in cells.values()), sum(c.count for c in cells.values()))
+        total = FilterFigures(sum(c.bytes for c in cells.values()), sum(c.count for c in cells.values()))
         verdicts = ((cell, self._verdict(cell)) for cell in cells.values())
         return [cell for cell, found in verdicts if (found if isinstance(found, bool) else found(total))]
 
@@ -287,7 +287,7 @@ class Series:
             name = label(cell)
             sums = known.get(name)
             if sums is None:
-                sums = known[name] = Sum()
+                sums = known[name] = BandSum()
                 self._held = None
             sums.add(cell, sign)
             total.count += sign * cell.count
@@ -302,7 +302,7 @@ class Series:
             self._held = None
         line = self.lines.get(name)
         if line is None:
-            line = self.lines[name] = Line(name)
+            line = self.lines[name] = BandLine(name)
         _change_if_new(line, index, sums)
         if self._held is not None:
             self._held.put(self._places[name], line, sums)
@@ -319,7 +319,7 @@ def _others(before: Sequence[AnyCell], now: Sequence[AnyCell]) -> tuple[Sequence
     return [cell for cell in gone if id(cell) not in moved], [cell for cell in new if id(cell) not in moved]
 
 
-def _change_if_new(line: Line, index: int, sums: Sum) -> None:
+def _change_if_new(line: BandLine, index: int, sums: BandSum) -> None:
     if not line.at or line.bytes[-1] != sums.bytes or line.counts[-1] != sums.count:
         line.change(index, sums.count, sums.bytes)
 

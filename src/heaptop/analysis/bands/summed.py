@@ -26,7 +26,7 @@ PATIENCE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProcessShare:
     """One process's share of a sum."""
 
     pid: int
@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ProcessChange:
     """A process that came into the sum, or has left it: by as much the sum rose, or fell."""
 
     time_ns: int
@@ -48,13 +48,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class ProcessSum:
     """What the last sum is made of."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ProcessShare, ...] = ()
     missing: tuple[int, ...] = ()
     """Processes that are attached to, or will be, and were not counted yet."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ProcessChange, ...] = ()
     """Since the first sum."""
 
     @property
@@ -69,7 +69,7 @@ class Summing:
 
     def __init__(self) -> None:
         self._expected: list[int] = []
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, ProcessShare] = {}
         self._fresh: dict[int, int] = {}
         """How often each was counted since the last sum."""
         self._ticks: dict[int, Tick] = {}
@@ -77,10 +77,10 @@ class Summing:
         self._cpu_before = 0
         """Of processes that have left."""
         self._names: dict[TypeName, int] = {}
-        self._changes: list[Change] = []
+        self._changes: list[ProcessChange] = []
         self._censuses = self._tick_count = 0
         self._time_ns = self._tick_ns = 0
-        self.last = Sum()
+        self.last = ProcessSum()
 
     def expect(self, pid: int) -> None:
         """It will be counted."""
@@ -90,7 +90,7 @@ class Summing:
     def count(self, pid: int, snapshot: Snapshot) -> list[Types | Census]:
         """It was counted. What there is to say of the sum now, if anything."""
         self.expect(pid)
-        self._parts[pid] = Part(pid, snapshot)
+        self._parts[pid] = ProcessShare(pid, snapshot)
         again = self._fresh.get(pid, 0)
         self._fresh[pid] = again + 1
         if len(self._fresh) == len(self._expected) or again >= (1 if self._censuses else PATIENCE):
@@ -126,7 +126,7 @@ class Summing:
         self._time_ns = max(*(part.snapshot.time_ns for part in parts), self._time_ns + 1)
         if self._censuses:
             self._changes += self._came_or_left(self.last.parts, parts)
-        self.last = Sum(parts, missing, tuple(self._changes))
+        self.last = ProcessSum(parts, missing, tuple(self._changes))
         self._fresh = {}
         first = len(self._names)
         rows = self._rows(parts)
@@ -134,16 +134,16 @@ class Summing:
         census = self._census(rows)
         return [Types(first, new), census] if new else [census]
 
-    def _came_or_left(self, before: Sequence[Part], now: Sequence[Part]) -> Iterator[Change]:
+    def _came_or_left(self, before: Sequence[ProcessShare], now: Sequence[ProcessShare]) -> Iterator[ProcessChange]:
         was, here = {part.pid for part in before}, {part.pid for part in now}
         for part in now:
             if part.pid not in was:
-                yield Change(self._time_ns, part.pid, True, part.bytes)
+                yield ProcessChange(self._time_ns, part.pid, True, part.bytes)
         for part in before:
             if part.pid not in here:
-                yield Change(self._time_ns, part.pid, False, part.bytes)
+                yield ProcessChange(self._time_ns, part.pid, False, part.bytes)
 
-    def _rows(self, parts: Sequence[Part]) -> tuple[Row, ...]:
+    def _rows(self, parts: Sequence[ProcessShare]) -> tuple[Row, ...]:
         sums: dict[tuple[TypeName, int], list[int]] = {}
         for part in parts:
             for cell in part.snapshot.cells:
@@ -201,7 +201,7 @@ class Summing:
         )
 
 
-def largest(parts: Sequence[Part], key: str, where: Filter) -> dict[str, tuple[int, int]]:
+def largest(parts: Sequence[ProcessShare], key: str, where: Filter) -> dict[str, tuple[int, int]]:
     """Of each band by ``key`` the process that has most of it, and how many bytes of it."""
     found: dict[str, tuple[int, int]] = {}
     for part in parts:
@@ -211,7 +211,7 @@ def largest(parts: Sequence[Part], key: str, where: Filter) -> dict[str, tuple[i
     return found
 
 
-def sum_text(last: Sum, origin_ns: int) -> str:
+def sum_text(last: ProcessSum, origin_ns: int) -> str:
     """What must be known of a sum, on one line: of how many moments it is, and who came or went last."""
     count = len(last.parts)
     if not count:
@@ -235,7 +235,7 @@ def _longest(each: Sequence[Pauses]) -> Pauses | None:
     return Pauses(*map(max, zip(*map(astuple, each), strict=True))) if each else None
 
 
-def change_text(change: Change, origin_ns: int) -> str:
+def change_text(change: ProcessChange, origin_ns: int) -> str:
     """``1203 left at 90 s, with 212 MiB``."""
     seconds = max(change.time_ns - origin_ns, 0) / 1e9
     return f"{change.pid} {'came' if change.joined else 'left'} at {seconds:.0f} s, with {format_bytes(change.bytes)}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, overload
 
-from heaptop.analysis.bands.series import Held, Line, Memo
+from heaptop.analysis.bands.series import BandLine, BandSizes, Memo
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Moment
 
@@ -140,7 +140,7 @@ def rows(
     return Rows(len(places), lambda at: _row(held, places[at], length, total), total, largest, hides)
 
 
-def _sorted(held: Held, sort: str, descending: bool, length: int) -> Sequence[int]:
+def _sorted(held: BandSizes, sort: str, descending: bool, length: int) -> Sequence[int]:
     """Places of the bands by a name of :data:`SORTS`, ties by name; they stand by name."""
     places = range(len(held.bytes))
     if sort == "name":
@@ -154,7 +154,7 @@ def _sorted(held: Held, sort: str, descending: bool, length: int) -> Sequence[in
     return sorted(places, key=values.__getitem__, reverse=descending)
 
 
-def _growth(line: Line, length: int) -> int:
+def _growth(line: BandLine, length: int) -> int:
     """As :attr:`TableRow.growth`."""
     start = max(length - SPARK, 0)
     if line.at[-1] <= start:
@@ -163,14 +163,14 @@ def _growth(line: Line, length: int) -> int:
     return line.bytes[-1] - (line.bytes[position - 1] if position else 0)
 
 
-_ORDERS: Final[dict[str, Callable[[Line, int], int]]] = {
+_ORDERS: Final[dict[str, Callable[[BandLine, int], int]]] = {
     "change": lambda line, length: _or_all(_changes(line, length)[1], line.bytes[-1]),
     "growth": _growth,
 }
 """What :data:`SORTS` say of the row, before it is made."""
 
 
-def _changes(line: Line, length: int) -> tuple[int | None, int | None]:
+def _changes(line: BandLine, length: int) -> tuple[int | None, int | None]:
     """Blocks and bytes since the snapshot before."""
     if line.at[-1] != length - 1 or length <= 1:
         return 0, 0
@@ -179,7 +179,7 @@ def _changes(line: Line, length: int) -> tuple[int | None, int | None]:
     return line.counts[-1] - line.counts[-2], line.bytes[-1] - line.bytes[-2]
 
 
-def _row(held: Held, place: int, length: int, total: int) -> TableRow:
+def _row(held: BandSizes, place: int, length: int, total: int) -> TableRow:
     line = held.lines[place].until(length)
     count_change, bytes_change = _changes(line, length)
     size = line.bytes[-1]
@@ -196,7 +196,7 @@ def _row(held: Held, place: int, length: int, total: int) -> TableRow:
     )
 
 
-def _spark(line: Line, length: int) -> tuple[int, ...]:
+def _spark(line: BandLine, length: int) -> tuple[int, ...]:
     start = max(length - SPARK, 0)
     if line.at[-1] <= start:
         return (line.bytes[-1],) * (length - start)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import CLASS_RANGES, CLASSES, class_of
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FunctionPart:
     """One size class or type."""
 
     by: Literal["size", "type"]
@@ -30,7 +30,7 @@ class Part:
         return self.live.bytes if measure == "live" else self.allocated
 
 
-def parts_of(tallies: Iterable[Tally], samples: Samples, measure: str) -> list[Part]:
+def parts_of(tallies: Iterable[Tally], samples: SampledBlocks, measure: str) -> list[FunctionPart]:
     """Size classes and then types, the largest first by ``measure``, ``live`` or ``allocated``; none is empty."""
     found = [*tallies]
     sizes = _parts(
@@ -45,11 +45,11 @@ def parts_of(tallies: Iterable[Tally], samples: Samples, measure: str) -> list[P
 
 def _parts(
     tallies: list[Tally], by: Literal["size", "type"], of: Callable[[Tally], int], name: Callable[[int], str]
-) -> list[Part]:
+) -> list[FunctionPart]:
     live: dict[int, Sums] = {}
     allocated: dict[int, int] = {}
     for tally in tallies:
         key = of(tally)
         live.setdefault(key, Sums()).merge(tally.live)
         allocated[key] = allocated.get(key, 0) + tally.live.bytes + tally.freed.bytes + tally.lost.bytes
-    return [Part(by, name(key), live[key], size) for key, size in allocated.items() if size]
+    return [FunctionPart(by, name(key), live[key], size) for key, size in allocated.items() if size]

@@ -18,7 +18,7 @@ from heaptop.analysis.filters.selection import tally_filter
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.moments import SiteSnapshot
 from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import CLASSES, class_of
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.protocol.messages import CodeName
@@ -42,7 +42,7 @@ _SLICE: Final = 3000
 """Tallies that are gone through in one step."""
 
 
-class Row(Protocol):
+class ProducerRow(Protocol):
     """One row. Its figures may be asked for until the samples are fed again."""
 
     @property
@@ -74,7 +74,7 @@ class Row(Protocol):
         (a variance). -1 where it is not known."""
 
 
-class Group:
+class ProducerGroup:
     """What the stacks of one site, module or chain have allocated."""
 
     __slots__ = ("_live", "key", "name", "stack", "tallies", "weight")  # thousands are made for each display
@@ -178,7 +178,7 @@ def alive(tallies: Sequence[Tally]) -> Estimate:
     return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate()
 
 
-def older_at(samples: Samples, moments: Sequence[SiteSnapshot]) -> Older | None:
+def older_at(samples: SampledBlocks, moments: Sequence[SiteSnapshot]) -> Older | None:
     """What the last census before the last of these moments counted beyond what was sampled. None where nothing was
     counted, or nothing is sampled."""
     sampled = samples.state is not None and samples.state.on
@@ -220,7 +220,7 @@ def _summed(moment: SiteSnapshot, key: str, where: Filter) -> dict[str, int]:
 class ProducerTables:
     """Makes tables of one session's samples; remembers names, verdicts of filters, and the structure of paths."""
 
-    def __init__(self, samples: Samples, sites: Sites) -> None:
+    def __init__(self, samples: SampledBlocks, sites: Sites) -> None:
         self.sites = sites
         self._samples = samples
         self._names: dict[str, dict[int, tuple[str, str]]] = {key: {} for key in TABLE_KEYS}
@@ -232,7 +232,7 @@ class ProducerTables:
 
     # -- what is counted -------------------------------------------------------------------------------------
 
-    def tallies(self, samples: Samples, where: Filter) -> list[Tally]:
+    def tallies(self, samples: SampledBlocks, where: Filter) -> list[Tally]:
         """What the filter lets through.
 
         Args:
@@ -248,21 +248,21 @@ class ProducerTables:
 
     # -- tables ----------------------------------------------------------------------------------------------
 
-    def groups(self, tallies: Sequence[Tally], key: str) -> list[Group]:
+    def groups(self, tallies: Sequence[Tally], key: str) -> list[ProducerGroup]:
         """By site, module or chain: all that ever allocated, whether or not any of it lives."""
-        found: dict[str, Group] = {}
+        found: dict[str, ProducerGroup] = {}
         self._find_groups(tallies, key, found)
         return [*found.values()]
 
-    def find_groups(self, tallies: Sequence[Tally], key: str, found: list[Row]) -> Iterator[None]:
+    def find_groups(self, tallies: Sequence[Tally], key: str, found: list[ProducerRow]) -> Iterator[None]:
         """The same into ``found``, in steps of a few milliseconds."""
-        groups: dict[str, Group] = {}
+        groups: dict[str, ProducerGroup] = {}
         for first in range(0, len(tallies), _SLICE):
             self._find_groups(tallies[first : first + _SLICE], key, groups)
             yield
         found += groups.values()
 
-    def _find_groups(self, tallies: Sequence[Tally], key: str, found: dict[str, Group]) -> None:
+    def _find_groups(self, tallies: Sequence[Tally], key: str, found: dict[str, ProducerGroup]) -> None:
         names = self._names[key]
         for tally in tallies:
             if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
@@ -272,20 +272,20 @@ class ProducerTables:
                 name = names[tally.stack] = self._name(tally.stack, key)
             group = found.get(name[0])
             if group is None:
-                group = found[name[0]] = Group(*name, tally.stack)
+                group = found[name[0]] = ProducerGroup(*name, tally.stack)
             group.tallies.append(tally)
             group.weight += tally.live.bytes
 
-    def stacks(self, group: Group) -> list[Group]:
+    def stacks(self, group: ProducerGroup) -> list[ProducerGroup]:
         """The whole stacks of a group, the one that keeps most first, then the one that allocated most."""
-        found: dict[int, Group] = {}
+        found: dict[int, ProducerGroup] = {}
         for tally in group.tallies:
-            one = found.setdefault(tally.stack, Group(str(tally.stack), group.name, tally.stack))
+            one = found.setdefault(tally.stack, ProducerGroup(str(tally.stack), group.name, tally.stack))
             one.tallies.append(tally)
             one.weight += tally.live.bytes
         return sorted(found.values(), key=lambda one: (-one.weight, -one.figure("allocated"), one.stack))
 
-    def approximate(self, samples: Samples) -> frozenset[int]:
+    def approximate(self, samples: SampledBlocks) -> frozenset[int]:
         """The types that free lists hand on, as the sampler says."""
         names = samples.state.approximate if samples.state is not None else ()
         return frozenset(number for number, kind in enumerate(samples.types) if kind.full in names)
@@ -325,13 +325,13 @@ class ProducerTables:
         """A function's name; where tracemalloc says it, the file and line that stand for one."""
         return code.function or f"{self.sites.places.short(code.file)}:{code.line}"
 
-    def place(self, row: Row, key: str) -> tuple[str, int, str]:
+    def place(self, row: ProducerRow, key: str) -> tuple[str, int, str]:
         """File, line and function of a row by ``key``, in full: of a site, of a function where it begins, of a call
         chain its innermost. What is not known is empty, or 0."""
         if isinstance(row, Callee) and row.function >= 0:
             code = self._samples.codes[row.function]
             return code.file, code.line, code.function
-        if not isinstance(row, Group) or key == "module":
+        if not isinstance(row, ProducerGroup) or key == "module":
             return "", 0, ""
         frame = self.sites.frame(row.stack) if key == "chain" else self.sites.site(row.stack)
         return frame.file, frame.line, frame.function

@@ -48,7 +48,7 @@ from heaptop.analysis.filters.attributes import (
     site_of,
 )
 from heaptop.analysis.filters.predicates import (
-    Figures,
+    FilterFigures,
     LifetimeTerm,
     Names,
     NameTerm,
@@ -232,10 +232,10 @@ class Filter:
         """Likewise of a cell: it holds for every moment."""
         return True if self.node is None else self.node.given(partial(_names, cell))
 
-    def matches(self, cell: AnyCell, total: Figures | None = None) -> bool:
+    def matches(self, cell: AnyCell, total: FilterFigures | None = None) -> bool:
         """Whether the cell passes, when its type amounts to ``total``: to the cell alone, when not given."""
         found = self.of_cell(cell)
-        return found if isinstance(found, bool) else found(total or Figures(cell.bytes, cell.count))
+        return found if isinstance(found, bool) else found(total or FilterFigures(cell.bytes, cell.count))
 
     def select(self, snapshot: Moment) -> Iterator[AnyCell]:
         """The snapshot's cells that pass, with the totals of their types taken from the same snapshot."""
@@ -248,13 +248,13 @@ def _of(nodes: Iterable[Node]) -> Filter:
     return EVERYTHING if node is None else Filter(node)
 
 
-def _type_totals(snapshot: Moment) -> dict[TypeName, Figures]:
+def _type_totals(snapshot: Moment) -> dict[TypeName, FilterFigures]:
     sums: dict[TypeName, list[int]] = {}
     for cell in snapshot.cells:
         entry = sums.setdefault(cell.type, [0, 0])
         entry[0] += cell.bytes
         entry[1] += cell.count
-    return {name: Figures(size, count) for name, (size, count) in sums.items()}
+    return {name: FilterFigures(size, count) for name, (size, count) in sums.items()}
 
 
 EVERYTHING: Final = Filter()

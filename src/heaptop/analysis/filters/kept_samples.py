@@ -17,7 +17,7 @@ from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.heap.graph_history import unit_label
 from heaptop.analysis.samples.estimate import Sums
 from heaptop.analysis.samples.held import StillSamples
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.errors import UsageError
 from heaptop.protocol.images import Blocks, Unit
@@ -73,7 +73,7 @@ def matching(term: NameTerm, units: Sequence[Unit]) -> tuple[int, ...]:
 
 
 def parts_of(kept: Blocks, everything: Blocks, stack_of: Callable[[int], int]) -> dict[int, float]:
-    """The part of each stack; ``stack_of`` as :meth:`Samples.stack_of`."""
+    """The part of each stack; ``stack_of`` as :meth:`SampledBlocks.stack_of`."""
     some, whole = _by_stack(kept, stack_of), _by_stack(everything, stack_of)
     return {stack: min(size / whole[stack], 1.0) for stack, size in some.items() if size and whole[stack]}
 
@@ -89,7 +89,7 @@ def _by_stack(blocks: Blocks, stack_of: Callable[[int], int]) -> Counter[int]:
 class KeptSamples(StillSamples):
     """Samples of which a part is kept, at the moment this is made."""
 
-    def __init__(self, samples: Samples, parts: Mapping[int, float]) -> None:
+    def __init__(self, samples: SampledBlocks, parts: Mapping[int, float]) -> None:
         """``parts`` as :attr:`KeptBlocks.parts`."""
         super().__init__(samples)
         self._made = [

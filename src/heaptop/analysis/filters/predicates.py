@@ -23,7 +23,7 @@ Names: TypeAlias = Callable[[str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class FilterFigures:
     """What can be bounded, of a type or of a row."""
 
     size: int
@@ -31,7 +31,7 @@ class Figures:
     retained: int = 0
 
 
-Rest: TypeAlias = Callable[[Figures], bool]
+Rest: TypeAlias = Callable[[FilterFigures], bool]
 """What a tree asks of figures, once names are known."""
 
 # -- patterns ------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ SIGNS: Final[dict[str, Sign]] = {">=": ">=", "<=": "<=", ">": ">", "<": "<", "="
 
 @dataclass(frozen=True, slots=True)
 class BoundTerm:
-    """A bound on what the cell's type, or the row, amounts to: a field of :class:`Figures`."""
+    """A bound on what the cell's type, or the row, amounts to: a field of :class:`FilterFigures`."""
 
     measure: str
     sign: Sign
@@ -139,7 +139,7 @@ class BoundTerm:
     written: str
     """The bound as it was typed."""
 
-    def holds(self, figures: Figures) -> bool:
+    def holds(self, figures: FilterFigures) -> bool:
         value: int = getattr(figures, self.measure)
         if self.sign == ">":
             return value > self.bound

@@ -11,21 +11,21 @@ from typing import Final
 
 from heaptop.analysis.filters.attributes import band_key
 from heaptop.analysis.filters.filters import Filter, origin_of
-from heaptop.analysis.filters.predicates import Figures, Rest
+from heaptop.analysis.filters.predicates import FilterFigures, Rest
 from heaptop.analysis.samples.estimate import whole
 from heaptop.analysis.samples.long_lived import LongLived
 from heaptop.analysis.samples.moments import named_cell
 from heaptop.analysis.samples.producers import Sites
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import UsageError
 
-NOTHING: Final = Figures(0, 0)
+NOTHING: Final = FilterFigures(0, 0)
 
 TallyFilter = Callable[[Tally], bool]
 
 
-def selected(sampling: Sampling, where: Filter, samples: Samples | None = None) -> Samples:
+def selected(sampling: Sampling, where: Filter, samples: SampledBlocks | None = None) -> SampledBlocks:
     """The samples that figures under this filter are summed from: under ``lifetime>…`` those alone that live longer.
 
     Args:
@@ -43,7 +43,7 @@ def selected(sampling: Sampling, where: Filter, samples: Samples | None = None) 
 
 
 def tally_filter(
-    samples: Samples, sites: Sites, where: Filter, verdicts: dict[Hashable, bool | Rest] | None = None
+    samples: SampledBlocks, sites: Sites, where: Filter, verdicts: dict[Hashable, bool | Rest] | None = None
 ) -> TallyFilter | None:
     """The filter for sampled blocks; None for one that lets everything through.
 
@@ -74,10 +74,10 @@ def tally_filter(
     return fits
 
 
-def _living(samples: Samples) -> dict[int, Figures]:
+def _living(samples: SampledBlocks) -> dict[int, FilterFigures]:
     """What lives of a block's type, by its number."""
     counts, sizes = Counter[int](), Counter[int]()
     for tally in samples.tallies():
         counts[tally.type] += tally.live.count
         sizes[tally.type] += tally.live.bytes
-    return {kind: Figures(whole(sizes[kind]), whole(counts[kind])) for kind in counts}
+    return {kind: FilterFigures(whole(sizes[kind]), whole(counts[kind])) for kind in counts}

@@ -18,7 +18,7 @@ from heaptop.analysis.heap.image_words import type_of
 from heaptop.analysis.leaks.marks import NOTHING, Around, Mark, Trends, retainer_words, sums_by
 from heaptop.analysis.samples.estimate import Sums, weight
 from heaptop.analysis.samples.producers import Flow
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import GrownRow, Growth
 from heaptop.protocol.images import Ages, Paths
@@ -173,7 +173,7 @@ def _by_site(flows: Mapping[tuple[str, str], Flow]) -> dict[str, Flow]:
 
 def _survivors(clocks: Sequence[int], sampling: Sampling) -> dict[str, dict[int, Sums]]:
     """By site, the living sampled blocks by stretch: -1 for those born before the first mark."""
-    samples: Samples = sampling.samples
+    samples: SampledBlocks = sampling.samples
     columns = samples.living_columns()
     found: dict[str, dict[int, Sums]] = {}
     alike = columns.places(lambda birth: bisect_left(clocks, birth) - 1, 0, columns.rows)

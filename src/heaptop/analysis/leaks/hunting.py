@@ -58,7 +58,7 @@ from heaptop.analysis.leaks.suspects import (
     type_to_name,
 )
 from heaptop.analysis.leaks.swelling import LEAST_GROWTH, Swollen, swollen, swollen_sentence
-from heaptop.analysis.leaks.verdicts import ENDED, STEADY_GROWTH, Course, Judgement, judge
+from heaptop.analysis.leaks.verdicts import ENDED, STEADY_GROWTH, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.analysis.snapshot.why import path_json
@@ -455,19 +455,19 @@ class _Hunt:
 
     # -- how it went
 
-    def _course(self, candidate: Candidate, named: TypeSum, aged: Aged) -> Course:
+    def _course(self, candidate: Candidate, named: TypeSum, aged: Aged) -> Turnover:
         """Of all objects of the type, where most of the new ones are here; else by what was seen here at the marks."""
         if self._is_most(named):
             return self._everywhere(named.type)
         totals = self._lengths(candidate, aged) or self._kept(candidate, named, aged)
-        return Course(self._at.seconds, tuple(aged.born), aged.old, totals)
+        return Turnover(self._at.seconds, tuple(aged.born), aged.old, totals)
 
-    def _everywhere(self, type: TypeName) -> Course:
+    def _everywhere(self, type: TypeName) -> Turnover:
         at, aged = self._at, self._aged.get(type, Aged([0] * self._at.epochs.stretches))
         then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
-        return Course(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
+        return Turnover(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
 
-    def _as_all_do(self, judged: Judgement, course: Course, type: TypeName) -> Judgement:
+    def _as_all_do(self, judged: Judgement, course: Turnover, type: TypeName) -> Judgement:
         """Of what goes again at once, survivors by address alone look as those of a leak do: where hardly anything else
         says that there are more here, all of the type have to grow."""
         if judged.verdict != LEAK or sum(total >= 0 for total in course.totals) >= _KNOWN:
@@ -583,7 +583,7 @@ def _is_as_sure(now: Suspect | None, proven: Suspect) -> bool:
     return now is not None and now.verdict == LEAK and bool(now.point or not proven.point)
 
 
-def _rate(course: Course) -> float:
+def _rate(course: Turnover) -> float:
     """Objects a second in the last stretch: by which the number rose, or at least as many as were born and live."""
     net = course.net_rates[-1]
     return max(0.0, net) if net is not None else course.rates[-1]

@@ -24,10 +24,21 @@ from heaptop.analysis.leaks.marks import retainer_steps
 from heaptop.analysis.samples.estimate import whole
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
-from heaptop.analysis.snapshot.kept_sites import Rates
+from heaptop.analysis.snapshot.kept_sites import SamplingIntervals
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
 from heaptop.protocol.findings import LEAK, Suspect
-from heaptop.protocol.images import KINDS, Group, Groups, PathGroup, Paths, Point, Points, Selection, StackBlocks, Step
+from heaptop.protocol.images import (
+    KINDS,
+    AccumulationPoint,
+    Group,
+    Groups,
+    PathGroup,
+    Paths,
+    Points,
+    Selection,
+    StackBlocks,
+    Step,
+)
 from heaptop.protocol.messages import TypeName
 
 MOST_CANDIDATES: Final = 12
@@ -74,7 +85,7 @@ class Candidate:
     steps: tuple[Step, ...]
     """To the first of the points, or to what holds the groups."""
     kind: int
-    points: tuple[Point, ...]
+    points: tuple[AccumulationPoint, ...]
     groups: tuple[PathGroup, ...]
     """Paths to what is new here, where it has no point, or the point is no object."""
     bytes: int
@@ -86,7 +97,7 @@ class Candidate:
     """How many such places this stands for."""
 
     @property
-    def holder(self) -> Point | None:
+    def holder(self) -> AccumulationPoint | None:
         """The one object where they collect."""
         return self.points[0] if len(self.points) == 1 and self.points[0].address else None
 
@@ -118,7 +129,7 @@ def candidates(points: Points, paths: Paths, types: Sequence[TypeName]) -> list[
 
 
 def _at_points(points: Points, paths: Paths, types: Sequence[TypeName]) -> Iterator[Candidate]:
-    alike: dict[tuple[str, ...], list[Point]] = {}
+    alike: dict[tuple[str, ...], list[AccumulationPoint]] = {}
     for point in points.points:
         key = (_numberless(point.path), type_name(types, point.type), type_name(types, point.head_type))
         alike.setdefault(key, []).append(point)
@@ -139,7 +150,7 @@ def _at_points(points: Points, paths: Paths, types: Sequence[TypeName]) -> Itera
         )
 
 
-def _is_below(group: PathGroup, points: Iterable[Point]) -> bool:
+def _is_below(group: PathGroup, points: Iterable[AccumulationPoint]) -> bool:
     """Whether the path begins with one to such a point. A dict of attributes is no step of a path that leads on."""
     words = path_words(group.steps)
     for point in points:
@@ -350,7 +361,7 @@ def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, is_own: bool = 
     told = [(stack, row) for stack, row in told if stack != FORGOTTEN]
     if not told:
         return None
-    rates, found = Rates(samples), dict[str, _AtSite]()
+    rates, found = SamplingIntervals(samples), dict[str, _AtSite]()
     for stack, row in told:
         stands_for = whole(row.count * rates.weight(row, stack).bytes)
         found.setdefault(sites.name(stack, "site"), _AtSite()).add(row.count, stands_for, stack)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from heaptop.analysis.leaks.marks import Holder, Mark, Trends
-from heaptop.analysis.leaks.verdicts import Course
+from heaptop.analysis.leaks.verdicts import Turnover
 from heaptop.analysis.text.units import format_bytes, format_count, format_rate
 from heaptop.protocol.findings import LEAK
 
@@ -48,14 +48,14 @@ class Swollen:
     def _size(self, size: int) -> str:
         return format_bytes(size) if self.in_bytes else format_count(size)
 
-    def course(self, seconds: tuple[float, ...]) -> Course:
+    def course(self, seconds: tuple[float, ...]) -> Turnover:
         """As if each item more were an object born then. What is not known is taken to be as it was a mark later."""
         known = list(self.sizes)
         for place in range(len(known) - 2, -1, -1):
             if known[place] < 0:
                 known[place] = known[place + 1]
         born = tuple(max(0, after - before) for before, after in pairwise(known))
-        return Course(seconds, born, known[0], self.sizes)
+        return Turnover(seconds, born, known[0], self.sizes)
 
 
 def swollen(marks: Sequence[Mark], now: Trends, explained: Collection[int]) -> list[Swollen]:

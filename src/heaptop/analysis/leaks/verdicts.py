@@ -50,7 +50,7 @@ _FINE: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class Turnover:
     """How objects came and went."""
 
     seconds: tuple[float, ...]
@@ -97,7 +97,7 @@ class Judgement:
     evidence: tuple[str, ...]
 
 
-def judge(course: Course) -> Judgement:
+def judge(course: Turnover) -> Judgement:
     """The first rule that applies says the verdict; what all of them saw is told in any case."""
     told = [*_facts(course)]
     for rule in (_replaced, _fallen, _too_little, _short_lived, _ended, _gaps, _mixed):
@@ -110,7 +110,7 @@ def judge(course: Course) -> Judgement:
 # -- rules ---------------------------------------------------------------------------------------------------
 
 
-def _replaced(course: Course) -> Judgement | None:
+def _replaced(course: Turnover) -> Judgement | None:
     """As many have gone as have come."""
     first, last = course.totals[0], course.totals[-1]
     gone, new = course.gone, course.new
@@ -124,7 +124,7 @@ def _replaced(course: Course) -> Judgement | None:
     return None
 
 
-def _fallen(course: Course) -> Judgement | None:
+def _fallen(course: Turnover) -> Judgement | None:
     """It goes up and down."""
     seen = [count for _, count in course.between] or [total for total in course.totals if total >= 0]
     if len(seen) < 3:
@@ -141,7 +141,7 @@ def _fallen(course: Course) -> Judgement | None:
     return Judgement(UNCLEAR, (f"{why}; but some of each stretch have stayed",)) if steady else _no(why)
 
 
-def _too_little(course: Course) -> Judgement | None:
+def _too_little(course: Turnover) -> Judgement | None:
     if course.new < FEW:
         return Judgement(UNCLEAR, (f"{_number(course.new)} new ones are too few to judge by",))
     if len(course.born) < 2:
@@ -149,7 +149,7 @@ def _too_little(course: Course) -> Judgement | None:
     return None
 
 
-def _short_lived(course: Course) -> Judgement | None:
+def _short_lived(course: Turnover) -> Judgement | None:
     """Hardly any of the earlier stretches live."""
     if not _is_short_lived(course):
         return None
@@ -159,12 +159,12 @@ def _short_lived(course: Course) -> Judgement | None:
     return Judgement(UNCLEAR, (f"{why}: it has just begun, or they are short-lived",))
 
 
-def _is_short_lived(course: Course) -> bool:
+def _is_short_lived(course: Turnover) -> bool:
     *earlier, last = course.rates
     return bool(earlier) and _mean(earlier) < FLEETING * last
 
 
-def _gaps(course: Course) -> Judgement | None:
+def _gaps(course: Turnover) -> Judgement | None:
     """A stretch of which none live, or in which there were no more at the end than at the beginning."""
     *earlier, last = course.rates
     if last and not all(earlier):
@@ -174,7 +174,7 @@ def _gaps(course: Course) -> Judgement | None:
     return None
 
 
-def _ended(course: Course) -> Judgement | None:
+def _ended(course: Turnover) -> Judgement | None:
     """It grew, and has stopped, or grows more slowly."""
     slow = min(_slowing(course.rates), _slowing([rate for rate in course.net_rates if rate is not None]), _tail(course))
     if slow < STOPPED:
@@ -191,7 +191,7 @@ def _slowing(rates: Sequence[float]) -> float:
     return max(last, 0.0) / mean if mean > 0 else 1.0
 
 
-def _tail(course: Course) -> float:
+def _tail(course: Turnover) -> float:
     """How fast it rose in the last quarter of the time, as a part of the mean; 1 where that is not known, or little."""
     seen = course.between
     if len(seen) < _FINE or seen[-1][1] - seen[0][1] < 4 * FEW:
@@ -205,7 +205,7 @@ def _tail(course: Course) -> float:
     return max(0.0, (last - then) * 4 / (last - first))
 
 
-def _mixed(course: Course) -> Judgement | None:
+def _mixed(course: Turnover) -> Judgement | None:
     gone = course.gone
     if gone is None or gone <= MIXED * course.new:
         return None
@@ -219,7 +219,7 @@ def _no(why: str) -> Judgement:
 # -- what is told in any case --------------------------------------------------------------------------------
 
 
-def _facts(course: Course) -> Iterator[str]:
+def _facts(course: Turnover) -> Iterator[str]:
     if len(course.born) > 1:
         yield f"survivors by the stretch in which they were born, {ADDRESSES}: {_list(course.born, 'at least ')}"
     if sum(total >= 0 for total in course.totals) > 1:

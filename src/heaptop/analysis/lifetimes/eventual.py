@@ -18,7 +18,7 @@ from heaptop.analysis.bands.table import SORTS, SPARK, TableRow
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.clock import LifetimeBound, size_label
-from heaptop.analysis.samples.generations import DECADES, Alive, Line
+from heaptop.analysis.samples.generations import DECADES, Alive, RunningTotal
 from heaptop.analysis.samples.moments import SiteCell, named_cell
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import UsageError
@@ -115,7 +115,7 @@ class Eventual:
         if self._longer is None:
             self._chart = self._classes()
         else:
-            lines: list[tuple[int, str, Line]] = []
+            lines: list[tuple[int, str, RunningTotal]] = []
             yield from self._find_lines(self._longer.bytes, lines)
             self._chart = self._largest(lines)
 
@@ -136,7 +136,7 @@ class Eventual:
         ]
         return _chart(chart.times_ns, bands)
 
-    def _find_lines(self, bound: int, lines: list[tuple[int, str, Line]]) -> Iterator[None]:
+    def _find_lines(self, bound: int, lines: list[tuple[int, str, RunningTotal]]) -> Iterator[None]:
         """The groups that pass and have anything: (less their area, name, line)."""
         groups, size = {*self._kept.groups(), *self._alive}, self._kept.moments
         for done, group in enumerate(groups, 1):
@@ -151,13 +151,13 @@ class Eventual:
     def _passes(self, name: str) -> bool:
         return self._where.of_cell(_cell(self._attribute, name)) is True
 
-    def _largest(self, lines: list[tuple[int, str, Line]]) -> BandChart:
+    def _largest(self, lines: list[tuple[int, str, RunningTotal]]) -> BandChart:
         size, limit = self._kept.moments, max(self._limit, 0)
         lines.sort(key=lambda one: one[:2])
         named, others = lines[:limit], lines[limit:]
         bands = [Band(name, *line.totals(size)) for _, name, line in named]
         if others:
-            rest = Line.sum_of(line.steps for _, _, line in others)
+            rest = RunningTotal.sum_of(line.steps for _, _, line in others)
             bands.append(Band(f"(rest: {len(others)} more)", *rest.totals(size), is_rest=True))
         return _chart(self._kept.times_ns, bands)
 

@@ -1,7 +1,7 @@
 """Lifetimes of every group at one moment: what a table of them shows, and the curves beside it.
 
 This module never follows a block: deaths come from :class:`~heaptop.analysis.samples.lifetimes.Lives`, which is
-copied, and the living from :class:`~heaptop.analysis.samples.samples.Samples`, so that all figures of a
+copied, and the living from :class:`~heaptop.analysis.samples.samples.SampledBlocks`, so that all figures of a
 :class:`LifetimeTable` are of its moment, however long it is looked at.
 """
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.analysis.samples.estimate import weight
-from heaptop.analysis.samples.lifetimes import Ages
+from heaptop.analysis.samples.lifetimes import LiveBlockAges
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.analysis.samples.sizes import CLASS_RANGES, class_of
 from heaptop.analysis.samples.sizes import bin_of as size_bin_of
-from heaptop.analysis.samples.survival import Point, Survival, bin_of
+from heaptop.analysis.samples.survival import Survival, SurvivalPoint, bin_of
 
 MARKS: Final = (10**6, 10**7, 10**8)
 """Ages that the table says survival at, in allocated bytes."""
@@ -36,7 +36,7 @@ SHAPE: Final = tuple(10.0 ** (3 + number * 6 / 15) for number in range(16))
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class LifetimeGroup:
     """What is known of one group without any estimate of lifetimes."""
 
     key: Hashable
@@ -58,14 +58,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class LifetimeFigures:
     """What the curve of one group says, in numbers."""
 
     median: float | None
     """The age that half of what was allocated reaches; None where more than half has lived through all ages seen."""
     oldest: float
     """The greatest age seen."""
-    marks: tuple[Point | None, ...]
+    marks: tuple[SurvivalPoint | None, ...]
     """The curve at each of :data:`MARKS`; None beyond the greatest age seen, but where all have died by then."""
     shape: tuple[float, ...]
     """Its height at the ages of :data:`SHAPE` that were seen."""
@@ -109,8 +109,8 @@ class LifetimeTable:
         }
         self._places: Counter[tuple[int, int, int, int, int]] | None = None
         self._living: dict[str, dict[Hashable, _Living]] = {}
-        self._groups: dict[str, tuple[Group, ...]] = {}
-        self._figures: dict[Hashable, Figures | None] = {}
+        self._groups: dict[str, tuple[LifetimeGroup, ...]] = {}
+        self._figures: dict[Hashable, LifetimeFigures | None] = {}
         self._survivals: dict[tuple[Hashable, bool], Survival | None] = {}
         self.clock = sampling.timeline.latest
         """Bytes allocated while it was sampled."""
@@ -144,7 +144,7 @@ class LifetimeTable:
         self.groups(attribute)
         yield
 
-    def groups(self, attribute: str) -> tuple[Group, ...]:
+    def groups(self, attribute: str) -> tuple[LifetimeGroup, ...]:
         """Every group of one of :data:`~heaptop.analysis.samples.sampling.GROUPS`, those with most samples first."""
         if attribute not in self._groups:
             keys = {key for key in self._lives.groups() if _attribute(key) == attribute} | self._alive(attribute).keys()
@@ -153,14 +153,14 @@ class LifetimeTable:
             self._groups[attribute] = tuple(found)
         return self._groups[attribute]
 
-    def group(self, key: Hashable = None) -> Group:
+    def group(self, key: Hashable = None) -> LifetimeGroup:
         """One group, or the whole."""
         living = self._alive(_attribute(key)).get(key) or _Living()
         deaths, died_bytes = self._lives.ended(key)
         name = str(key[1]) if isinstance(key, tuple) else "the whole"
-        return Group(key, name, deaths, living.samples, died_bytes, living.bytes // _UNIT)
+        return LifetimeGroup(key, name, deaths, living.samples, died_bytes, living.bytes // _UNIT)
 
-    def figures(self, key: Hashable = None) -> Figures | None:
+    def figures(self, key: Hashable = None) -> LifetimeFigures | None:
         """What the group's curve says; None where nothing is known, or from too few samples."""
         if key not in self._figures:
             self._figures[key] = self._measure(key)
@@ -178,12 +178,12 @@ class LifetimeTable:
         """How long so many bytes take to allocate, at the average rate so far; None where that cannot be said."""
         return round(age * 1e9 / self.bytes_per_second) if self.bytes_per_second else None
 
-    def _measure(self, key: Hashable) -> Figures | None:
+    def _measure(self, key: Hashable) -> LifetimeFigures | None:
         curve = self.survival(key)
         if curve is None:
             return None
         shape = (curve.at(age) for age in SHAPE)
-        return Figures(
+        return LifetimeFigures(
             curve.age_at(0.5),
             curve.points[-1].age,
             tuple(_at(curve, mark) for mark in MARKS),
@@ -193,8 +193,8 @@ class LifetimeTable:
     def _age_bin(self, birth: int) -> int:
         return bin_of(self._clock - birth) if birth >= self._told_from else _UNTOLD
 
-    def _ages(self, key: Hashable) -> Ages:
-        ages = Ages()
+    def _ages(self, key: Hashable) -> LiveBlockAges:
+        ages = LiveBlockAges()
         living = self._alive(_attribute(key)).get(key)
         for (index, size, interval), number in living.places.items() if living is not None else ():
             ages.add(index, weight(size, interval), number)
@@ -224,7 +224,7 @@ class LifetimeTable:
         self._living[attribute] = known
 
 
-def _at(curve: Survival, age: float) -> Point | None:
+def _at(curve: Survival, age: float) -> SurvivalPoint | None:
     last = curve.points[-1]
     return last if age > last.age and not last.object_survival else curve.at(age)
 

@@ -19,7 +19,7 @@ from heaptop.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class MomentSizes:
     """What one row holds at one moment."""
 
     count: int = 0
@@ -33,8 +33,8 @@ class Changed:
     """One row at both moments."""
 
     name: str
-    before: Held
-    after: Held
+    before: MomentSizes
+    after: MomentSizes
 
     @property
     def count(self) -> int:
@@ -51,30 +51,30 @@ class Changed:
         return math.ceil(math.hypot(self.before.error, self.after.error))
 
 
-def _counted(key: str) -> Callable[[Recorded], dict[str, Held]]:
+def _counted(key: str) -> Callable[[Recorded], dict[str, MomentSizes]]:
     label = band_key(key).label
 
-    def rows(recorded: Recorded) -> dict[str, Held]:
+    def rows(recorded: Recorded) -> dict[str, MomentSizes]:
         latest = recorded.history.latest
-        found: dict[str, Held] = {}
+        found: dict[str, MomentSizes] = {}
         for cell in latest.cells if latest is not None else ():
-            had = found.get(label(cell), Held())
-            found[label(cell)] = Held(had.count + cell.count, had.bytes + cell.bytes)
+            had = found.get(label(cell), MomentSizes())
+            found[label(cell)] = MomentSizes(had.count + cell.count, had.bytes + cell.bytes)
         return found
 
     return rows
 
 
-def _by_producer(recorded: Recorded) -> dict[str, Held]:
+def _by_producer(recorded: Recorded) -> dict[str, MomentSizes]:
     sampling = recorded.sampling
     return {row.name: _held(row.live) for row in producers(sampling.samples, sampling.sites, "site")}
 
 
-def _held(live: Estimate) -> Held:
-    return Held(live.count, live.bytes, (live.high - live.low) / 2)
+def _held(live: Estimate) -> MomentSizes:
+    return MomentSizes(live.count, live.bytes, (live.high - live.low) / 2)
 
 
-DIFFS: Final[dict[str, Callable[[Recorded], dict[str, Held]]]] = {
+DIFFS: Final[dict[str, Callable[[Recorded], dict[str, MomentSizes]]]] = {
     "type": _counted("type"),
     "module": _counted("module"),
     "producer": _by_producer,
@@ -91,7 +91,7 @@ def changed_rows(before: Recorded, after: Recorded, by: str) -> list[Changed]:
     if by not in DIFFS:
         raise UsageError(f"Moments are not compared by {by!r}.", fix=f"Choose one of: {', '.join(DIFFS)}.")
     old, new = DIFFS[by](before), DIFFS[by](after)
-    rows = [Changed(name, old.get(name, Held()), new.get(name, Held())) for name in {**old, **new}]
+    rows = [Changed(name, old.get(name, MomentSizes()), new.get(name, MomentSizes())) for name in {**old, **new}]
     return sorted(rows, key=lambda row: (-row.bytes, -row.count, row.name))
 
 
@@ -101,10 +101,10 @@ def total(rows: Iterable[Changed]) -> Changed:
     return Changed("total", _sum(row.before for row in listed), _sum(row.after for row in listed))
 
 
-def _sum(parts: Iterable[Held]) -> Held:
+def _sum(parts: Iterable[MomentSizes]) -> MomentSizes:
     listed = list(parts)
     error = math.hypot(*(part.error for part in listed))
-    return Held(sum(part.count for part in listed), sum(part.bytes for part in listed), error)
+    return MomentSizes(sum(part.count for part in listed), sum(part.bytes for part in listed), error)
 
 
 def changed_json(row: Changed) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from heaptop.analysis.leaks.findings_report import findings_json
-from heaptop.analysis.reports.course import Course, Point
+from heaptop.analysis.reports.census_timeline import CensusMoment, CensusTimeline
 from heaptop.analysis.reports.moments_diff import Changed, changed_json, changed_rows
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.analysis.text.recorded_times import Span, utc
+from heaptop.analysis.text.recorded_times import RecordedSpan, utc
 
 
 def grown(before: Recorded, after: Recorded, by: str, top: int | None) -> list[Changed]:
@@ -21,7 +21,7 @@ def grown(before: Recorded, after: Recorded, by: str, top: int | None) -> list[C
     return [row for row in rows if row.bytes > row.error][:top]
 
 
-def report_json(before: Recorded, after: Recorded, course: Course, top: int | None) -> dict[str, Any]:
+def report_json(before: Recorded, after: Recorded, course: CensusTimeline, top: int | None) -> dict[str, Any]:
     """The document, of a recording from its first moment to the one it was played to (``at``).
 
     ``top``: rows of a table, at most; all for None."""
@@ -36,7 +36,7 @@ def report_json(before: Recorded, after: Recorded, course: Course, top: int | No
     }
     shown = after.shown
     if shown is not None:
-        span = Span.of(shown)
+        span = RecordedSpan.of(shown)
         document["begin"] = utc(span.wall)
         document["end"] = utc(span.wall + span.seconds)
         document["seconds"] = span.seconds
@@ -49,7 +49,7 @@ def report_json(before: Recorded, after: Recorded, course: Course, top: int | No
     return document
 
 
-def point_json(point: Point, span: Span) -> dict[str, Any]:
+def point_json(point: CensusMoment, span: RecordedSpan) -> dict[str, Any]:
     """One moment of the course."""
     return {
         "seconds": (point.time_ns - span.first_ns) / 1e9,

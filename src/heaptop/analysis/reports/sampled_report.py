@@ -18,7 +18,7 @@ from heaptop.analysis.samples.bins import bins
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.samples.generations import DECADES, class_label
 from heaptop.analysis.samples.producers import live_total, older_than_sampling, producers
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
 from heaptop.protocol.messages import NATIVE
 
@@ -39,12 +39,12 @@ class _Asked:
 
     sampling: Sampling
     snapshot: Snapshot
-    samples: Samples
+    samples: SampledBlocks
     where: TallyFilter | None
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AttributeReport:
     """How one attribute is reported."""
 
     title: str
@@ -147,11 +147,11 @@ def _by_lifetime(asked: _Asked) -> list[ReportRow]:
     return [*died, *alive]
 
 
-REPORTS: Final[dict[str, Report]] = {
-    "producer": Report("Allocated by", _by_producer("site")),
-    "producer-module": Report("Allocated by", _by_producer("module")),
-    "size": Report("Block size", _by_size, allocated=True),
-    "lifetime": Report("Lifetime", _by_lifetime, alive=False),
+REPORTS: Final[dict[str, AttributeReport]] = {
+    "producer": AttributeReport("Allocated by", _by_producer("site")),
+    "producer-module": AttributeReport("Allocated by", _by_producer("module")),
+    "size": AttributeReport("Block size", _by_size, allocated=True),
+    "lifetime": AttributeReport("Lifetime", _by_lifetime, alive=False),
 }
 
 

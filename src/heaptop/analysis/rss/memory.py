@@ -82,7 +82,7 @@ class MemoryRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class MemoryByUse:
     """Resident memory by use."""
 
     rss: int
@@ -92,7 +92,7 @@ class Explained:
     """Sentences on what is not known, and on figures that do not fit each other."""
 
 
-def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> Explained | None:
+def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> MemoryByUse | None:
     """``live`` is what a census of nearly the same moment counted, in bytes; None when there was none.
 
     ``hidden_known`` says whether what ``sys.getsizeof`` does not tell is in ``live``. None when the kernel did not
@@ -135,7 +135,7 @@ def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> E
     notes = [*_notes(memory, outside, live, in_use)]
     if live is not None and not hidden_known:
         notes.append(HIDDEN_UNKNOWN)
-    return Explained(rss, tuple(rows), tuple(notes))
+    return MemoryByUse(rss, tuple(rows), tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def grown_since_attach(memory: Memory) -> int | None:
     return sum(region.rss for region in outside.regions) - outside.rss_before
 
 
-def explain_counted(memory: Memory, snapshot: Snapshot) -> Explained | None:
+def explain_counted(memory: Memory, snapshot: Snapshot) -> MemoryByUse | None:
     """As :func:`explain`, by a census of nearly the same moment."""
     return explain(memory, live_bytes(snapshot), hidden_known=known_hidden(snapshot.census, 0) is not None)
 

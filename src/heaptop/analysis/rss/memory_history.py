@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from heaptop.analysis.heap.history import Snapshot, thin
-from heaptop.analysis.rss.memory import NAMES, Explained, MemoryRow, explain, explain_counted, live_bytes
+from heaptop.analysis.rss.memory import NAMES, MemoryByUse, MemoryRow, explain, explain_counted, live_bytes
 from heaptop.protocol.messages import Memory, Region, Tick
 
 LIMIT: Final = 600
@@ -93,7 +93,7 @@ class Reading:
     """One answer, in full."""
 
     memory: Memory
-    explained: Explained
+    explained: MemoryByUse
     counted_ns: int | None
     """When the census was that live objects are of; None where there was none."""
 
@@ -112,7 +112,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MemorySample:
     """What is kept of every answer."""
 
     time_ns: int
@@ -126,7 +126,7 @@ class Look:
 class MemoryFacts:
     """What is known at one moment; it never changes."""
 
-    looks: tuple[Look, ...] = ()
+    looks: tuple[MemorySample, ...] = ()
     first: Reading | None = None
     """What changes are counted from: the first of those that know of the same uses as the last."""
     latest: Reading | None = None
@@ -159,7 +159,7 @@ class MemoryHistory:
         if before is not None and last is not None:
             late = max(_late_ns(before.memory), _late_ns(memory))
             run = last.run + (memory.time_ns - last.time_ns > late)
-        looks.append(Look(memory.time_ns, run, reading.uses, owners(memory)))
+        looks.append(MemorySample(memory.time_ns, run, reading.uses, owners(memory)))
         thin(looks, LIMIT)
         self.facts = MemoryFacts(tuple(looks), _first(self.facts.first, reading), reading)
 
@@ -175,7 +175,7 @@ class MemoryHistory:
         if reading is None:
             return
         last = facts.looks[-1]
-        looks = (*facts.looks[:-1], Look(last.time_ns, last.run, reading.uses, last.owners))
+        looks = (*facts.looks[:-1], MemorySample(last.time_ns, last.run, reading.uses, last.owners))
         first = None if facts.first is facts.latest else facts.first
         self.facts = MemoryFacts(looks, _first(first, reading), reading, facts.unsaid)
 
@@ -201,7 +201,7 @@ UNSEEN: Final = "unseen"
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class UseHistory:
     """Bytes of each use over time: at every time they sum to RSS."""
 
     times_ns: tuple[int, ...]
@@ -226,7 +226,7 @@ class LiveBytes:
 
 def course(
     facts: MemoryFacts, ticks: Sequence[Tick], live: Sequence[tuple[int, int]], *, by_owner: bool = False
-) -> Course:
+) -> UseHistory:
     """From ticks, where nobody looked: RSS with what was ``live`` then, the rest of it being :data:`UNSEEN`."""
     points: list[tuple[int, Mapping[str, int]]] = []
     points += ((look.time_ns, look.owners if by_owner else look.uses) for look in facts.looks)
@@ -243,7 +243,7 @@ def course(
     names = (*(OWNERS if by_owner else NAMES), UNSEEN)
     keys = tuple(key for key in names if any(point.get(key) for _, point in points))
     values = tuple(tuple(point.get(key, 0) for _, point in points) for key in keys)
-    return Course(tuple(time for time, _ in points), keys, values)
+    return UseHistory(tuple(time for time, _ in points), keys, values)
 
 
 def _spans(facts: MemoryFacts, ticks: Sequence[Tick]) -> list[tuple[int, int]]:
@@ -287,7 +287,7 @@ class _Stepper:
 # -- in one sentence ---------------------------------------------------------------------------------------------
 
 
-def largest(explained: Explained) -> MemoryRow | None:
+def largest(explained: MemoryByUse) -> MemoryRow | None:
     """The largest use that is not live objects."""
     return max((row for row in explained.rows if row.key != "live"), key=lambda row: row.bytes, default=None)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_label, class_of
 from heaptop.protocol.messages import TypeName
 
@@ -88,7 +88,7 @@ class TypeOfSize:
         return self._sums.kept.estimate()
 
 
-def bins(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Bins:
+def bins(samples: SampledBlocks, where: Callable[[Tally], bool] | None = None) -> Bins:
     """The table, of what ``where`` lets through."""
     by_size: dict[int, _Group] = {}
     for tally in samples.tallies():
@@ -113,7 +113,7 @@ def _by_size(numbers: Iterable[int]) -> list[int]:
     return sorted(numbers, key=lambda number: (class_of(number), number < 0, number))
 
 
-def _bin(number: int, label: str, group: _Group, total: _Group, samples: Samples) -> Bin:
+def _bin(number: int, label: str, group: _Group, total: _Group, samples: SampledBlocks) -> Bin:
     kinds = sorted(group.types.items(), key=lambda item: (-item[1].allocated_bytes, item[0]))
     return Bin(
         number=number,

@@ -104,7 +104,7 @@ class GcTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PhaseSpan:
     """A labelled phase, and what the collector did meanwhile."""
 
     name: str
@@ -210,7 +210,7 @@ class GcProfile:
             _series("allocated", "bytes", allocated),
         )
 
-    def spans(self, timeline: Timeline | None = None) -> tuple[Span, ...]:
+    def spans(self, timeline: Timeline | None = None) -> tuple[PhaseSpan, ...]:
         """The phases by their beginning. Those that were forgotten are counted in :attr:`phases_lost`."""
         times = [row.time_ns for row in self._rows]
         free: list[int] = []  # when each lane's last span ends
@@ -221,7 +221,7 @@ class GcProfile:
             free[lane : lane + 1] = [end if phase.end_ns is not None else 1 << 63]
             before, after = self._so_far(times, phase.begin_ns - 1), self._so_far(times, end)
             spans.append(
-                Span(
+                PhaseSpan(
                     phase.name,
                     phase.begin_ns,
                     end,

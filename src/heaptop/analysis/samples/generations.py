@@ -164,7 +164,7 @@ class Alive(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RunningTotal:
     """A running total over the censuses, as its increments: what any number of blocks come to."""
 
     steps: dict[int, tuple[int, int]]
@@ -184,7 +184,7 @@ class Line:
         return tuple(map(whole, bytes_)), tuple(map(whole, counts))
 
     @classmethod
-    def sum_of(cls, lines: Iterable[Mapping[int, tuple[int, int]]]) -> Line:
+    def sum_of(cls, lines: Iterable[Mapping[int, tuple[int, int]]]) -> RunningTotal:
         """The increments of several together."""
         steps: dict[int, tuple[int, int]] = {}
         for line in lines:
@@ -304,7 +304,7 @@ class LifetimeBands:
         bands += self._living(living)
         return LifetimeChart(self.times_ns, tuple(self._clocks), tuple(bands))
 
-    def longer(self, bound: int, group: Hashable = None, living: Iterable[Alive] = ()) -> Line | None:
+    def longer(self, bound: int, group: Hashable = None, living: Iterable[Alive] = ()) -> RunningTotal | None:
         """What of a group is known to live longer than ``bound``, one of the classes': what died so old, and what lives
         and is so old already. None where it is not kept. Costs a step an increment.
 
@@ -317,7 +317,7 @@ class LifetimeBands:
             return None
         first, end = self._bounds.index(bound) + 1, len(self._bounds) + 1
         ended = self._groups.get(group) or self._rows()
-        return Line.sum_of((*ended.lines(first, end), *self._living_rows(living).lines(first, end)))
+        return RunningTotal.sum_of((*ended.lines(first, end), *self._living_rows(living).lines(first, end)))
 
     @property
     def cuts(self) -> list[int]:
@@ -384,7 +384,7 @@ class LifetimeBands:
 
     def _totals(self, rows: _Rows, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         (steps,) = rows.lines(row, row + 1)
-        return Line(steps).totals(len(self._clocks))
+        return RunningTotal(steps).totals(len(self._clocks))
 
 
 class _Rows:

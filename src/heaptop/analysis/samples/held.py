@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 
 
-class StillSamples(Samples):
+class StillSamples(SampledBlocks):
     """Shares the names of what others take messages for. It takes none itself."""
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: SampledBlocks) -> None:
         super().__init__()
         self.state, self.time_ns, self.clock, self.dropped, self.origin = (
             samples.state,
@@ -28,9 +28,9 @@ class StillSamples(Samples):
 
 
 class HeldSamples(StillSamples):
-    """What :meth:`Samples.tallies` and :meth:`Samples.living_columns` say now."""
+    """What :meth:`SampledBlocks.tallies` and :meth:`SampledBlocks.living_columns` say now."""
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: SampledBlocks) -> None:
         super().__init__(samples)
         self._held = [_copy(tally) for tally in samples.tallies()]
         self._blocks = samples.blocks.copy()

@@ -10,7 +10,7 @@ from copy import copy, deepcopy
 from typing import TypeVar
 
 from heaptop.analysis.samples.held import HeldSamples
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import Message
 
@@ -26,7 +26,7 @@ class HeldSampling(Sampling):
         self.__dict__.update(vars(sampling))
         self._void = None
         self._pending = []
-        self.samples: Samples = HeldSamples(sampling.samples)
+        self.samples: SampledBlocks = HeldSamples(sampling.samples)
         self._lives = sampling.lives.copy()
         self._lifetime_bands = sampling.lifetime_bands.copy()
         self._cohorts = deepcopy(sampling.cohorts)

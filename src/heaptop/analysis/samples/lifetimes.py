@@ -27,7 +27,7 @@ FRESH_WHOLE: Final = 1024
 """… and of the whole."""
 
 
-class Living(NamedTuple):
+class LiveBlock(NamedTuple):
     """A sampled block that lives."""
 
     age: int
@@ -48,8 +48,8 @@ class LifetimeClass:
     """Was of that age when it was followed no longer."""
 
 
-class Ages:
-    """Sampled blocks that live, summed up by the bin of their age: what any number of :class:`Living` say."""
+class LiveBlockAges:
+    """Sampled blocks that live, summed up by the bin of their age: what any number of :class:`LiveBlock` say."""
 
     __slots__ = ("cells",)
 
@@ -120,7 +120,7 @@ class Lives:
     def survival(
         self,
         group: Hashable = None,
-        living: Iterable[Living] | Ages = (),
+        living: Iterable[LiveBlock] | LiveBlockAges = (),
         measure: Measure = "bytes",
         *,
         mortality: bool = True,
@@ -145,7 +145,7 @@ class Lives:
         return survival_of(bins, measure, deaths, censored, mortality=mortality)
 
     def classes(
-        self, bounds: Sequence[int], group: Hashable = None, living: Iterable[Living] = ()
+        self, bounds: Sequence[int], group: Hashable = None, living: Iterable[LiveBlock] = ()
     ) -> tuple[LifetimeClass, ...]:
         """What was allocated by classes of lifetime, which rising ``bounds`` cut; empty where the group is not kept.
 
@@ -179,13 +179,13 @@ class Lives:
             found.append(exits)
         return found
 
-    def _with(self, group: Hashable, living: Iterable[Living] | Ages) -> _Exits:
+    def _with(self, group: Hashable, living: Iterable[LiveBlock] | LiveBlockAges) -> _Exits:
         """What is known of a group, the living censored at their ages."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         exits = _Exits()
         exits.summed = kept.dead
         exits.lost = {index: cell[:] for index, cell in kept.lost.items()}
-        if isinstance(living, Ages):
+        if isinstance(living, LiveBlockAges):
             for index, cell in living.cells.items():
                 _add(exits.lost, index, cell)
             return exits

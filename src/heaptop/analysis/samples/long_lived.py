@@ -14,7 +14,7 @@ from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.held import StillSamples
 from heaptop.analysis.samples.living import Likeness
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import bin_of
 
 SLICE: Final = 4000
@@ -25,7 +25,7 @@ class LongLived(StillSamples):
     """What lives and is older than ``bound``, at the moment this is made. Making it copies what lives; the rest is done
     by :meth:`work`, or by whoever asks first."""
 
-    def __init__(self, samples: Samples, timeline: Timeline, bound: LifetimeBound) -> None:
+    def __init__(self, samples: SampledBlocks, timeline: Timeline, bound: LifetimeBound) -> None:
         super().__init__(samples)
         self.lifetime = bound
         born_by = bound.born_by(timeline, samples.origin + samples.clock, samples.time_ns)

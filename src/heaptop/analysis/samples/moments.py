@@ -27,7 +27,7 @@ from typing import ClassVar, Final
 from heaptop.analysis.heap.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.analysis.samples.estimate import poisson_interval, whole
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
-from heaptop.analysis.samples.samples import Samples, Tally, Unnamed
+from heaptop.analysis.samples.samples import SampledBlocks, Tally, Unnamed
 from heaptop.analysis.samples.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
 
@@ -108,7 +108,7 @@ _Key = tuple[TypeName, str, str, int]
 class Moments:
     """Snapshots of the living sampled blocks, at most ``limit``: the past gets coarser and never disappears."""
 
-    def __init__(self, samples: Samples, limit: int = 2000, cell_limit: int = CELL_LIMIT) -> None:
+    def __init__(self, samples: SampledBlocks, limit: int = 2000, cell_limit: int = CELL_LIMIT) -> None:
         self._samples = samples
         self._limit = limit
         self._cell_limit = cell_limit

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
@@ -105,7 +105,7 @@ class Flow:
 class Sites:
     """The sites of stacks: worked out once a stack, as stacks come."""
 
-    def __init__(self, samples: Samples, places: CodePlaces) -> None:
+    def __init__(self, samples: SampledBlocks, places: CodePlaces) -> None:
         self._samples = samples
         self.places = places
         self._site = array("i", [0])  # by stack: the node of its innermost user frame, 0 for none
@@ -192,7 +192,7 @@ def _name(frame: Frame, key: str) -> str:
 
 
 def producers(
-    samples: Samples,
+    samples: SampledBlocks,
     sites: Sites,
     key: str,
     where: Callable[[Tally], bool] | None = None,
@@ -231,12 +231,12 @@ def producers(
     return sorted(rows, key=lambda row: (-row.live.bytes, row.name))
 
 
-def stacks_at(samples: Samples, sites: Sites, site: str) -> set[int]:
+def stacks_at(samples: SampledBlocks, sites: Sites, site: str) -> set[int]:
     """Stacks of what lives whose site has this name."""
     return {tally.stack for tally in samples.tallies() if sites.name(tally.stack, "site") == site}
 
 
-def live_total(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Estimate:
+def live_total(samples: SampledBlocks, where: Callable[[Tally], bool] | None = None) -> Estimate:
     """All that was allocated since sampling began and lives."""
     total = Sums()
     for tally in samples.tallies():

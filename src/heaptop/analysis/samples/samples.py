@@ -2,11 +2,12 @@
 
 This module never estimates an interval, names a place, or cuts a chart; it says what there is to do so with:
 
-- :meth:`Samples.tallies`: for every (stack, type, size bin) what was allocated since sampling began, and how much of it
-  lives, was freed, or was lost from sight: what every table of producers, chains, functions and bins is summed from;
-- :meth:`Samples.living`: the living sampled blocks; :meth:`Samples.observe`: each death as it is said;
-- :meth:`Samples.changes`: what of this has changed, from which :mod:`heaptop.analysis.samples.moments` makes bands
-  over time.
+- :meth:`SampledBlocks.tallies`: for every (stack, type, size bin) what was allocated since sampling began, and how much
+  of it lives, was freed, or was lost from sight: what every table of producers, chains, functions and bins is summed
+  from;
+- :meth:`SampledBlocks.living`: the living sampled blocks; :meth:`SampledBlocks.observe`: each death as it is said;
+- :meth:`SampledBlocks.changes`: what of this has changed, from which :mod:`heaptop.analysis.samples.moments` makes
+  bands over time.
 
 **Bounds.** A living sample takes 13 to 20 bytes (:mod:`heaptop.analysis.samples.living`), and what alike ones have in
 common some 0.3 KiB once. Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each
@@ -43,13 +44,13 @@ from heaptop.protocol.messages import (
     Codes,
     Message,
     Sampler,
+    Samples,
     Stacks,
     Traced,
     TypeName,
     Types,
 )
-from heaptop.protocol.messages import Samples as SamplesMessage
-from heaptop.protocol.recorded import PIECE, TALLY, KeptNumbers, KeptStacks, Likenesses, Living, Tallied
+from heaptop.protocol.recorded import PIECE, TALLY, KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 
 UNKNOWN_TYPE: Final = -1
 """The type of a block that no census has met, and whose death did not tell."""
@@ -63,7 +64,7 @@ _MAX_TRACED: Final = 1 << 47
 _LIKENESS: Final = "iiQQ"
 """Codes of arrays for the columns of likenesses."""
 _NOT_BEFORE: Final = (
-    *(SamplesMessage, Sampler, Traced, Tallied, Likenesses, Living),
+    *(Samples, Sampler, Traced, Tallied, Likenesses, LiveBlocks),
     *(Codes, Stacks, KeptStacks, KeptNumbers),
 )
 """What is owed is worked in first: these tell more of blocks, or numbers of stacks may mean others after them."""
@@ -116,7 +117,7 @@ class Tally:
         self.lost: Sums = _NOTHING
         """Alive when samples became void: nobody knows what became of them."""
         self.told = (0, 0)
-        """Bytes and blocks alive as :meth:`Samples.changes` last said."""
+        """Bytes and blocks alive as :meth:`SampledBlocks.changes` last said."""
         self.group: Any = None
         """What the one reader of changes adds it to, for itself to remember."""
 
@@ -137,7 +138,7 @@ _Tied = tuple[Tally, Weight]
 """What blocks that are alike are counted in, and what each of them stands for."""
 
 
-class Change(NamedTuple):
+class SampleChange(NamedTuple):
     """What lives of one stack, type and size bin more than before, in the unit of ``Sums.bytes``; less, below 0."""
 
     stack: int
@@ -147,7 +148,7 @@ class Change(NamedTuple):
     blocks: int
 
 
-class Samples:
+class SampledBlocks:
     """Takes the agent's messages in order and keeps what they say of sampled blocks."""
 
     def __init__(self, tally_limit: int = TALLY_LIMIT, stack_limit: int = STACK_LIMIT) -> None:
@@ -241,9 +242,9 @@ class Samples:
         self.work_in()
         return len(self._tallies)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[SampleChange]:
         """What has changed of the living since this was last asked, which one reader may do."""
-        return [Change(tally.stack, tally.type, tally.bin, *more) for tally, *more in self.moved()]
+        return [SampleChange(tally.stack, tally.type, tally.bin, *more) for tally, *more in self.moved()]
 
     def moved(self) -> list[tuple[Tally, int, int]]:
         """The same as tallies, each with the bytes and blocks that live more than before."""
@@ -278,7 +279,7 @@ class Samples:
         """
         if isinstance(message, _NOT_BEFORE):
             self.work_in()
-        if isinstance(message, SamplesMessage):
+        if isinstance(message, Samples):
             self._feed_samples(message)
         elif isinstance(message, Types):
             self._feed_types(message)
@@ -298,7 +299,7 @@ class Samples:
             self._feed_tallied(message)
         elif isinstance(message, Likenesses):
             self._feed_likenesses(message)
-        elif isinstance(message, Living):
+        elif isinstance(message, LiveBlocks):
             self._feed_living(message)
 
     def work_in(self) -> None:
@@ -348,7 +349,7 @@ class Samples:
         self.state = message
         self._intervals = message.intervals
 
-    def _feed_samples(self, message: SamplesMessage) -> None:
+    def _feed_samples(self, message: Samples) -> None:
         births = _records(BIRTH.iter_unpack, message.births, "births")
         deaths = _records(DEATH.iter_unpack, message.deaths, "deaths")
         typed = _records(TYPED.iter_unpack, message.typed, "types")
@@ -493,9 +494,9 @@ class Samples:
             packed = [array(code, column).tobytes() for code, column in zip(_LIKENESS, columns, strict=True)]
             yield Likenesses(first, *packed)
         for first, (numbers, births, domains) in self._blocks.pieces(PIECE):
-            yield Living(self.time_ns, self.clock, first, numbers, _by_place(births), domains)
+            yield LiveBlocks(self.time_ns, self.clock, first, numbers, _by_place(births), domains)
         if not self.living_count:
-            yield Living(self.time_ns, self.clock, 0, b"", b"", b"")
+            yield LiveBlocks(self.time_ns, self.clock, 0, b"", b"", b"")
 
     def _feed_tallied(self, message: Tallied) -> None:
         freed, lost = (_records(TALLY.iter_unpack, packed, "sums") for packed in (message.freed, message.lost))
@@ -542,7 +543,7 @@ class Samples:
         if not (0 < size <= MAX_SIZE and 0 < interval <= MAX_INTERVAL):
             raise ProtocolError(f"A living block of {size} bytes has a size or interval that cannot be.")
 
-    def _feed_living(self, message: Living) -> None:
+    def _feed_living(self, message: LiveBlocks) -> None:
         numbers, births = _column("i", message.likenesses), _column("Q", _by_number(message.births))
         alike = Counter(numbers)
         del alike[FREE]
@@ -562,7 +563,9 @@ class Samples:
             self._live_bytes += times * one.bytes
             self._changed[tally] = None
 
-    def _check_living(self, message: Living, numbers: array[int], births: array[int], alike: Collection[int]) -> None:
+    def _check_living(
+        self, message: LiveBlocks, numbers: array[int], births: array[int], alike: Collection[int]
+    ) -> None:
         if not len(numbers) == len(births) == len(message.domains):
             raise ProtocolError("Columns of living blocks are not whole.")
         if message.first != self._blocks.rows or self._blocks.rows + len(numbers) > ID_LIMIT:

@@ -17,18 +17,17 @@ from heaptop.analysis.samples.clock import Timeline
 from heaptop.analysis.samples.estimate import Weight, weight
 from heaptop.analysis.samples.gc_profile import GcProfile
 from heaptop.analysis.samples.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
-from heaptop.analysis.samples.lifetimes import Lives, Living
+from heaptop.analysis.samples.lifetimes import LiveBlock, Lives
 from heaptop.analysis.samples.living import Likeness, LivingColumns, Sample
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
-from heaptop.analysis.samples.samples import Death, Samples
+from heaptop.analysis.samples.samples import Death, SampledBlocks
 from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_of, class_of
 from heaptop.analysis.samples.standing import Standing
 from heaptop.analysis.samples.survival import bin_of as age_bin
 from heaptop.analysis.text.code_places import CodePlaces
-from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Row, Sampler, Stacks, Tick, Types
-from heaptop.protocol.messages import Samples as SamplesMessage
-from heaptop.protocol.recorded import Living as LivingMessage
+from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Row, Sampler, Samples, Stacks, Tick, Types
+from heaptop.protocol.recorded import LiveBlocks
 
 NEVER_SAMPLED: Final = "memory that C code takes from malloc or PyMem_RawMalloc (contexts of zlib, say)"
 """To be stated beside figures made of samples: the sampler follows the domains MEM and OBJ, and NumPy's buffers."""
@@ -58,7 +57,7 @@ class Sampling:
     def __init__(self, user_paths: Sequence[str] = ()) -> None:
         """``user_paths``: directories and files that are the user's own code wherever they lie (``--user-code``)."""
         self._user_paths = tuple(user_paths)
-        self.samples = Samples()
+        self.samples = SampledBlocks()
         self.timeline = Timeline()
         self._lives = Lives()
         self._lifetime_bands = LifetimeBands()
@@ -140,10 +139,10 @@ class Sampling:
             return
         self.samples.feed(message)
         self.gc.feed(message)
-        if isinstance(message, (SamplesMessage, LivingMessage)):
+        if isinstance(message, (Samples, LiveBlocks)):
             self.timeline.add(message.clock, message.time_ns)
             self._pending.append(self._add_all)
-        if isinstance(message, LivingMessage):
+        if isinstance(message, LiveBlocks):
             self.told_from = self.timeline.clock(message.clock)
         elif isinstance(message, Tick):
             self._tick(message)
@@ -199,11 +198,11 @@ class Sampling:
         """Its groups, one an attribute of :data:`GROUPS`."""
         return self._groups_of(sample.stack, sample.type, sample.size)
 
-    def living(self, group: Hashable = None) -> list[Living]:
+    def living(self, group: Hashable = None) -> list[LiveBlock]:
         """The living samples of a group, None for all, by their ages: those that :attr:`told_from` lets through."""
         clock, first = self.samples.clock, self.told_from - self.samples.origin
         return [
-            Living(max(clock - sample.birth, 0), weight(sample.size, sample.interval))
+            LiveBlock(max(clock - sample.birth, 0), weight(sample.size, sample.interval))
             for sample in self.samples.living()
             if sample.birth >= first and (group is None or group in self.groups(sample))
         ]

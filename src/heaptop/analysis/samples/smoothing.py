@@ -31,7 +31,7 @@ _FAR: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class EventRates:
     """The rate in each bin: events by exposure."""
 
     rates: tuple[float, ...]
@@ -42,7 +42,7 @@ class Rates:
     """Effective degrees of freedom: 2 is a straight line."""
 
 
-def smooth_rates(events: Sequence[float], exposure: Sequence[float]) -> Rates | None:
+def smooth_rates(events: Sequence[float], exposure: Sequence[float]) -> EventRates | None:
     """The rates behind these events.
 
     Args:
@@ -65,7 +65,7 @@ def smooth_rates(events: Sequence[float], exposure: Sequence[float]) -> Rates | 
     if not fits:
         return None
     best = min(fits, key=lambda fit: fit.aic)
-    return Rates(tuple(map(exp, best.logs)), tuple(best.errors), best.strength, best.freedom)
+    return EventRates(tuple(map(exp, best.logs)), tuple(best.errors), best.strength, best.freedom)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ Measure = Literal["bytes", "blocks"]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SurvivalPoint:
     """The curve at one age."""
 
     age: float
@@ -86,7 +86,7 @@ class Survival:
     """How long the blocks of one group live, as far as can be seen."""
 
     measure: Measure
-    points: tuple[Point, ...]
+    points: tuple[SurvivalPoint, ...]
     """By age, from 0 to the greatest age seen (its bin's end): nothing is known beyond."""
     mortality: tuple[MortalityPoint, ...]
     """From the first bin with a death to the last; empty where there are too few to tell, or it was not asked for."""
@@ -95,7 +95,7 @@ class Survival:
     censored: int
     """Samples that live, or were followed no longer."""
 
-    def at(self, age: float) -> Point | None:
+    def at(self, age: float) -> SurvivalPoint | None:
         """The curve at this age; None beyond the greatest age seen. ``at_risk`` is that of the point before."""
         place = bisect_right(self.points, age, key=lambda point: point.age)
         if place == len(self.points):
@@ -107,7 +107,7 @@ class Survival:
             _mean(left.object_survival, survival) if right.object_survival else (left.object_survival + survival) / 2
         )
         nursery = (left.nursery_survival * left.age + (age - left.age) * height) / age if age else 1.0
-        return Point(
+        return SurvivalPoint(
             age,
             survival,
             _between(left.low, right.low, share) if left.age else right.low,  # at 0, and only there, 1 is certain
@@ -164,7 +164,7 @@ def survival_of(bins: Sequence[AgeBin], measure: Measure, deaths: int, censored:
     return Survival(measure, tuple(_points(bins)), tuple(_mortality(bins)) if mortality else (), deaths, censored)
 
 
-def _points(bins: Sequence[AgeBin]) -> Iterable[Point]:
+def _points(bins: Sequence[AgeBin]) -> Iterable[SurvivalPoint]:
     """Kaplan and Meier, with the infinitesimal jackknife's variance of ln sₒ.
 
     With N = at risk less half of the censored, and h = died / N in a bin, ln sₒ = Σ ln (1 − h). A sample of weight w
@@ -178,10 +178,10 @@ def _points(bins: Sequence[AgeBin]) -> Iterable[Point]:
     worth = at_risk * at_risk / squared
     """No interval is narrower than that of all samples would be without censoring."""
     survival, influence, gone, area = 1.0, 0.0, 0.0, 0.0
-    yield Point(0.0, 1.0, 1.0, 1.0, 1.0, 0.0, worth)
+    yield SurvivalPoint(0.0, 1.0, 1.0, 1.0, 1.0, 0.0, worth)
     if bins[0].begin:
         area = bins[0].begin
-        yield Point(area, 1.0, *_interval(1.0, 0.0, worth), 1.0, 0.0, worth)
+        yield SurvivalPoint(area, 1.0, *_interval(1.0, 0.0, worth), 1.0, 0.0, worth)
     for cell in bins:
         before = survival
         exposed = at_risk - cell.censored / 2
@@ -199,7 +199,9 @@ def _points(bins: Sequence[AgeBin]) -> Iterable[Point]:
         area += (cell.end - cell.begin) * _mean(before, survival)
         nursery = area / cell.end
         low, high = _interval(survival, variance, worth if survival < 1 or not left else left)
-        yield Point(cell.end, survival, low, high, nursery, _nursery_mortality(cell.end, survival, nursery), left)
+        yield SurvivalPoint(
+            cell.end, survival, low, high, nursery, _nursery_mortality(cell.end, survival, nursery), left
+        )
 
 
 def _interval(survival: float, variance: float, worth: float) -> tuple[float, float]:

@@ -28,7 +28,7 @@ _SPARE: Final = 1024
 """Cells that are asked for although they are known, or in a gap, where they are between two that are not."""
 
 
-class Run(NamedTuple):
+class CellRun(NamedTuple):
     """Cells without a gap between them."""
 
     place: int
@@ -55,10 +55,10 @@ class Layout:
         """``extents``: (low, high) of addresses in use, in any order."""
         self.extents: Final = _joined(extents)
         self.cell: Final = cell
-        runs: list[Run] = []
+        runs: list[CellRun] = []
         place = 0
         for low, high in _joined((low // cell * cell, -(-high // cell) * cell) for low, high in self.extents):
-            runs.append(Run(place, low, high))
+            runs.append(CellRun(place, low, high))
             place += (high - low) // cell + 1
         self.runs: Final = tuple(runs)
         self.count: Final = max(place - 1, 0)
@@ -117,7 +117,7 @@ def fitting(extents: Iterable[tuple[int, int]], room: int) -> Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MapWindow:
     """What of a map is on the screen: ``rows`` of ``width`` places from ``top`` on, and a cursor in it."""
 
     layout: Layout
@@ -128,7 +128,7 @@ class Window:
     """The address that the cursor is on. Zooming out and in again comes back to it."""
 
     @classmethod
-    def whole(cls, extents: Iterable[tuple[int, int]], width: int, rows: int) -> Window:
+    def whole(cls, extents: Iterable[tuple[int, int]], width: int, rows: int) -> MapWindow:
         """The whole map, which is not empty, with the cursor at its beginning."""
         layout = fitting(extents, width * rows)
         return cls(layout, width, rows, 0, layout.first(0))
@@ -157,11 +157,11 @@ class Window:
         """The first address that is shown, and the one after the last."""
         return self.layout.bounds(self.top)[0], self.layout.bounds(self.end - 1)[1]
 
-    def _at(self, top: int) -> Window:
+    def _at(self, top: int) -> MapWindow:
         """With another place at the top: no further than where the last one is at the end of the screen."""
         return replace(self, top=min(max(top, 0), max(self.layout.count - self.room, 0)))
 
-    def _reaching(self) -> Window:
+    def _reaching(self) -> MapWindow:
         """Panned by as few rows as bring the cursor onto the screen."""
         cursor = self.cursor
         if cursor < self.top:
@@ -170,20 +170,20 @@ class Window:
             return self._at(self.top + ((cursor - self.top - self.room) // self.width + 1) * self.width)
         return self
 
-    def to(self, place: int) -> Window:
+    def to(self, place: int) -> MapWindow:
         """With the cursor at a place, or at the end that the place is beyond."""
         place = min(max(place, 0), self.layout.count - 1)
         return replace(self, focus=self.layout.first(place))._reaching()
 
-    def moved(self, places: int) -> Window:
+    def moved(self, places: int) -> MapWindow:
         return self.to(self.cursor + places)
 
-    def paged(self, pages: int) -> Window:
+    def paged(self, pages: int) -> MapWindow:
         """So many screens on, the cursor with it."""
         places = pages * self.room
         return self._at(self.top + places).to(self.cursor + places)
 
-    def panned(self, rows: int) -> Window:
+    def panned(self, rows: int) -> MapWindow:
         """Other rows on the screen; the cursor stays on it."""
         panned = self._at(self.top + rows * self.width)
         if panned.top <= panned.cursor < panned.end:
@@ -192,7 +192,7 @@ class Window:
         row = 0 if panned.cursor < panned.top else self.rows - 1
         return panned.to(min(panned.top + row * self.width + column, panned.end - 1))
 
-    def zoomed(self, steps: int) -> Window:
+    def zoomed(self, steps: int) -> MapWindow:
         """Cells of half the size ``steps`` times, or of twice; where the cursor is on the screen stays."""
         most = max(fitting(self.layout.extents, self.room).cell, LEAST_CELL)
         cell = self.layout.cell >> steps if steps > 0 else self.layout.cell << -steps
@@ -200,15 +200,15 @@ class Window:
         offset = self.cursor - self.top
         return replace(self, layout=layout)._at(layout.place(self.focus) - offset)._reaching()
 
-    def resized(self, width: int, rows: int) -> Window:
+    def resized(self, width: int, rows: int) -> MapWindow:
         """On another screen. What was whole is whole there."""
         if (width, rows) == (self.width, self.rows):
             return self
         if self.is_whole:
-            return replace(Window.whole(self.layout.extents, width, rows), focus=self.focus)
+            return replace(MapWindow.whole(self.layout.extents, width, rows), focus=self.focus)
         return replace(self, width=width, rows=rows).zoomed(0)
 
-    def kept(self, before: Window) -> Window:
+    def kept(self, before: MapWindow) -> MapWindow:
         """This map as another one was looked at: as close, and at the same address."""
         if before.is_whole:
             return replace(self, focus=before.focus).to(self.layout.place(before.focus))
@@ -220,7 +220,7 @@ class Window:
         return self.layout.cell == fitting(self.layout.extents, self.room).cell
 
 
-class Record(NamedTuple):
+class CellContents(NamedTuple):
     """What is in a cell, as :data:`heaptop.protocol.images.CELL` has it."""
 
     bytes: int
@@ -237,7 +237,7 @@ class KnownCells:
     """What was answered about cells of one image, by selection and size of cell."""
 
     def __init__(self) -> None:
-        self._layers: dict[_Layer, dict[int, Record]] = {}
+        self._layers: dict[_Layer, dict[int, CellContents]] = {}
 
     def take(self, selection: Selection, cell: int, low: int, data: bytes) -> None:
         """The answer for cells from address ``low`` on."""
@@ -245,13 +245,13 @@ class KnownCells:
             self._layers.clear()
         layer = self._layers.setdefault((selection, cell), {})
         for number, record in enumerate(CELL.iter_unpack(data)):
-            layer[low + number * cell] = Record(*record)
+            layer[low + number * cell] = CellContents(*record)
 
-    def get(self, selection: Selection, cell: int, address: int) -> Record | None:
+    def get(self, selection: Selection, cell: int, address: int) -> CellContents | None:
         """The cell at this address; None where it was not answered yet."""
         return self._layers.get((selection, cell), {}).get(address)
 
-    def like(self, selection: Selection, cell: int, address: int) -> Record | None:
+    def like(self, selection: Selection, cell: int, address: int) -> CellContents | None:
         """Likewise; a larger cell that it is part of will do, or a smaller one at its beginning."""
         found = self.get(selection, cell, address)
         if found is not None:
@@ -277,7 +277,7 @@ class KnownCells:
         return found
 
 
-class Slots:
+class MapLetters:
     """Which letter and colour a name has: it keeps them while others come and go, as far as there are letters."""
 
     LETTERS: Final = 26

@@ -10,15 +10,15 @@ from collections import Counter
 from dataclasses import dataclass
 
 from heaptop.analysis.samples.estimate import Weight, weight, whole
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
-from heaptop.analysis.snapshot.retaining import Row
+from heaptop.analysis.snapshot.retaining import RetainerRow
 from heaptop.analysis.text.units import format_count
 from heaptop.protocol.images import Blocks, StackBlocks
 
 
-def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[Row]:
+def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[RetainerRow]:
     """How many blocks of each site were sampled, and about how many bytes these stand for.
 
     A stack's blocks count as if all were of their mean size, and sampled at the mean rate of those that live now.
@@ -26,7 +26,7 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
     Args:
         everything: bytes of all objects, sampled or not: what is beyond the sites becomes a row of its own.
     """
-    samples, rates = sampling.samples, Rates(sampling.samples)
+    samples, rates = sampling.samples, SamplingIntervals(sampling.samples)
     counts, sizes, stacks = Counter[str](), Counter[str](), dict[str, list[int]]()
     for row in answer.rows:
         stack = samples.stack_of(row.stack)
@@ -36,11 +36,11 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
         sizes[name] += whole(row.count * one.bytes)
         if stack != FORGOTTEN:
             stacks.setdefault(name, []).append(row.stack)
-    rows = [Row(name, name, counts[name], sizes[name], stacks=tuple(stacks.get(name, ()))) for name in counts]
+    rows = [RetainerRow(name, name, counts[name], sizes[name], stacks=tuple(stacks.get(name, ()))) for name in counts]
     rest = everything - sum(sizes.values())
     if rest > 0:
         name = f"{sampling.older_name}; tables, buffers"
-        rows.append(Row(name, name, 0, rest, rest=True))
+        rows.append(RetainerRow(name, name, 0, rest, rest=True))
     return rows
 
 
@@ -68,17 +68,17 @@ class Sampled:
 
 def sampled_of(answer: Blocks, sampling: Sampling) -> Sampled:
     """Of the objects of an answer, each stack's counted as :func:`site_rows` does."""
-    samples, rates = sampling.samples, Rates(sampling.samples)
+    samples, rates = sampling.samples, SamplingIntervals(sampling.samples)
     about = 0
     for row in answer.rows:
         about += row.count * rates.weight(row, samples.stack_of(row.stack)).count
     return Sampled(sum(row.count for row in answer.rows), whole(about))
 
 
-class Rates:
+class SamplingIntervals:
     """Bytes from one sample to the next when what lives was sampled, by stack: the mean of the blocks of each."""
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: SampledBlocks) -> None:
         self._now = samples.state.interval if samples.state is not None else 1
         self._sums, self._counts = Counter[int](), Counter[int]()
         for likeness, times in samples.living_columns().alike():

@@ -10,7 +10,7 @@ from functools import partial, reduce
 from typing import Final, Literal, TypeVar
 
 from heaptop.analysis.filters.filters import MEASURES, Filter
-from heaptop.analysis.filters.predicates import Figures
+from heaptop.analysis.filters.predicates import FilterFigures
 from heaptop.analysis.heap.graph_history import NO_RETAINER, GraphCell, set_labels
 from heaptop.analysis.heap.image_words import KIND_WORDS, one_place, placed, type_name
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
@@ -111,7 +111,7 @@ def kept(answer: Groups, where: Filter, types: Sequence[TypeName], key: str) -> 
         where,
         lambda row: GraphCell(types[row.type], KINDS[row.kind], (), 1, 1),
         lambda row: row.kind if key == "kind" else type_name(types, row.type),
-        lambda row: Figures(row.bytes, row.count, row.retained),
+        lambda row: FilterFigures(row.bytes, row.count, row.retained),
     )
     return replace(answer, rows=tuple(rows))
 
@@ -130,10 +130,10 @@ def kept_sets(answer: Retainers, where: Filter, types: Sequence[TypeName]) -> Re
             types[row.type] if row.type < len(types) else some, "", set_labels(row, answer.units, answer.number), 1, 1
         ),
         lambda row: _set_key(row, answer),
-        lambda row: Figures(row.bytes, row.count),
+        lambda row: FilterFigures(row.bytes, row.count),
     )
     if set(where.attributes) <= {"size", "count"} and where.matches(
-        GraphCell(some, "", (), 1, 1), Figures(answer.other_bytes, answer.other_count)
+        GraphCell(some, "", (), 1, 1), FilterFigures(answer.other_bytes, answer.other_count)
     ):
         return replace(answer, rows=tuple(rows))
     return replace(answer, rows=tuple(rows), other_count=0, other_bytes=0)
@@ -144,17 +144,17 @@ def _passing(
     where: Filter,
     cell: Callable[[T], GraphCell],
     key: Callable[[T], Hashable],
-    figures: Callable[[T], Figures],
+    figures: Callable[[T], FilterFigures],
 ) -> list[T]:
     """Those that pass, where terms on figures are on all of a row as far as its names let it through."""
     found = [(item, where.of_cell(cell(item))) for item in items]
     if not where.bounded:
         return [item for item, verdict in found if verdict is True]
-    sums: dict[Hashable, Figures] = {}
+    sums: dict[Hashable, FilterFigures] = {}
     for item, verdict in found:
         if verdict is not False:
-            one, more = sums.get(key(item), Figures(0, 0)), figures(item)
-            sums[key(item)] = Figures(one.size + more.size, one.count + more.count, one.retained + more.retained)
+            one, more = sums.get(key(item), FilterFigures(0, 0)), figures(item)
+            sums[key(item)] = FilterFigures(one.size + more.size, one.count + more.count, one.retained + more.retained)
     return [item for item, verdict in found if (verdict if isinstance(verdict, bool) else verdict(sums[key(item)]))]
 
 
@@ -167,7 +167,7 @@ def names_only(where: Filter) -> Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RetainerRow:
     """Objects that have something in common."""
 
     key: str
@@ -198,16 +198,16 @@ class Row:
     """The name without where frames are; of a retainer set."""
 
 
-def type_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
+def type_rows(answer: Groups, types: Sequence[TypeName]) -> list[RetainerRow]:
     """A row a type. Objects that keep one another are of one kind, so that what types retain by kind adds up."""
     sums: dict[str, _Sum] = {}
     for group in answer.rows:
         name = type_name(types, group.type)
         sums.setdefault(name, _Sum()).add(group.count, group.bytes, group.retained, KINDS[group.kind])
-    return [Row(name, name, each.count, each.bytes, each.retained, each.parts()) for name, each in sums.items()]
+    return [RetainerRow(name, name, each.count, each.bytes, each.retained, each.parts()) for name, each in sums.items()]
 
 
-def kind_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
+def kind_rows(answer: Groups, types: Sequence[TypeName]) -> list[RetainerRow]:
     """A row a kind of root, in the order in which they are followed."""
     sums: dict[int, _Sum] = {}
     for group in answer.rows:
@@ -215,11 +215,11 @@ def kind_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
     rows = []
     for kind, each in sorted(sums.items()):
         name = KINDS[kind]
-        rows.append(Row(name, KIND_WORDS[name], each.count, each.bytes, types=each.parts(), kind=kind))
+        rows.append(RetainerRow(name, KIND_WORDS[name], each.count, each.bytes, types=each.parts(), kind=kind))
     return rows
 
 
-def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
+def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[RetainerRow]:
     """A row a retainer set. Those with more members than N are one row, single retainers that read alike are one, and
     what was left out is another."""
     sums: dict[tuple[bool, str, tuple[int, ...]], _Sum] = {}
@@ -234,7 +234,7 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
         times = f" ×{len(found)}" if len(found) > 1 and not several else ""
         said = name if many else _said([answer.units[unit] for unit in found], alike=not several)
         rows.append(
-            Row(
+            RetainerRow(
                 f"{name}#{several}",
                 said + times,
                 each.count,
@@ -246,13 +246,16 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
             )
         )
     if answer.other_count:
-        rows.append(Row("rest", SMALL_SETS, answer.other_count, answer.other_bytes, rest=True))
+        rows.append(RetainerRow("rest", SMALL_SETS, answer.other_count, answer.other_bytes, rest=True))
     return rows
 
 
-def left_out_rows(units: Iterable[Unit]) -> list[Row]:
+def left_out_rows(units: Iterable[Unit]) -> list[RetainerRow]:
     """A row a retainer that was excluded, so that it can be taken back."""
-    return [Row(f"out {each.label}", f"left out: {each.label}", 0, 0, units=(each,), left_out=True) for each in units]
+    return [
+        RetainerRow(f"out {each.label}", f"left out: {each.label}", 0, 0, units=(each,), left_out=True)
+        for each in units
+    ]
 
 
 def _set_key(row: RetainerSet, answer: Retainers) -> tuple[bool, str, tuple[int, ...]]:
@@ -277,7 +280,7 @@ class _Sum:
         return tuple(sorted(self._parts.items(), key=lambda part: (-part[1], part[0])))
 
 
-def sorted_rows(rows: Iterable[Row], column: str, *, descending: bool) -> list[Row]:
+def sorted_rows(rows: Iterable[RetainerRow], column: str, *, descending: bool) -> list[RetainerRow]:
     """By name or a figure, ties by name. What is beyond the rows has its place by its figures, for it may be most of
     all, and is last of the names; what was left out stands below everything."""
     by_name = sorted(rows, key=lambda row: row.name, reverse=descending and column == "name")

@@ -24,7 +24,7 @@ HOW: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RecordedSpan:
     """From when to when a recording goes."""
 
     first_ns: int
@@ -34,7 +34,7 @@ class Span:
     """Seconds since 1970 of ``first_ns``."""
 
     @classmethod
-    def of(cls, shown: Rewound) -> Span:
+    def of(cls, shown: Rewound) -> RecordedSpan:
         """As a recording says it of itself."""
         return cls(shown.first_ns, shown.last_ns, shown.wall - (shown.time_ns - shown.first_ns) / 1e9)
 

@@ -32,9 +32,7 @@ class ByteUnits:
 _BINARY: Final = ByteUnits(
     1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"), (1, 2, 5, 10, 20, 50, 100, 200, 512, 1024)
 )
-_DECIMAL: Final = ByteUnits(
-    1000, ("B", "kB", "MB", "GB", "TB", "PB", "EB"), (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-)
+_DECIMAL: Final = ByteUnits(1000, ("B", "kB", "MB", "GB", "TB", "PB", "EB"), (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
 BYTE_UNITS: Final = dict(zip(UNITS, (_BINARY, _DECIMAL), strict=True))
 _used = _BINARY
 

@@ -9,7 +9,7 @@ from heaptop.cli.options import add_screen_options, pid_of
 from heaptop.cli.terminal import require_terminal
 
 if TYPE_CHECKING:
-    from heaptop.cli.several import Group
+    from heaptop.cli.several import ProcessGroup
     from heaptop.injector.processes import PythonProcess
 
 
@@ -64,8 +64,8 @@ class Attach:
             look(pids[0])
 
     @staticmethod
-    def _group(pids: list[int], args: argparse.Namespace) -> Group:
-        from heaptop.cli.several import Group
+    def _group(pids: list[int], args: argparse.Namespace) -> ProcessGroup:
+        from heaptop.cli.several import ProcessGroup
         from heaptop.injector.processes import described, family
 
         def look() -> list[PythonProcess]:
@@ -73,7 +73,7 @@ class Attach:
             return list({process.pid: process for process in found}.values())
 
         first = look() if args.children else []
-        return Group(first or described(pids), args, look if args.children else None)
+        return ProcessGroup(first or described(pids), args, look if args.children else None)
 
 
 def _pids(args: argparse.Namespace) -> list[int]:

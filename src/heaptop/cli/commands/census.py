@@ -22,7 +22,7 @@ from heaptop.cli.options import (
     seconds,
     target_pid,
 )
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UsageError
 
 SAMPLED = ("producer", "producer-module", "size", "lifetime")
@@ -128,7 +128,9 @@ class CensusCommand:
         by, where = band_key(args.by), parse_filter(args.where)
         where.allow(COUNTED, f"Counts by {args.by}")
         taken = take_census(
-            attach_source(target_pid(args), attach_options(args, sample_interval=0)), Progress(), timeout=args.timeout
+            attach_source(target_pid(args), attach_options(args, sample_interval=0)),
+            ProgressLine(),
+            timeout=args.timeout,
         )
         if args.json:
             print(json.dumps(as_json(taken, by, where, args.top or None), indent=2))
@@ -164,7 +166,7 @@ class CensusCommand:
         sampling = Sampling(args.user_code)
         # A census before and one after are enough: it is what is sampled that one waits for.
         source = attach_source(target_pid(args), attach_options(args, interval=NEVER))
-        taken = take_census(source, Progress(), sampling=sampling, seconds=seconds, timeout=args.timeout)
+        taken = take_census(source, ProgressLine(), sampling=sampling, seconds=seconds, timeout=args.timeout)
         if args.json:
             document = sampled_json(taken, sampling, args.by, where, seconds, args.top or None)
             print(json.dumps(document, indent=2))
@@ -187,7 +189,7 @@ class CensusCommand:
         pid = target_pid(args)
         source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
         again = f"heaptop census {pid} --by {args.by}"
-        taken = take_retained(source, Progress(), args.by, number, where, again, timeout=args.timeout)
+        taken = take_retained(source, ProgressLine(), args.by, number, where, again, timeout=args.timeout)
         if args.json:
             print(json.dumps(as_json(taken, args.by, number, where, args.top or None), indent=2))
         else:
@@ -204,7 +206,7 @@ class CensusCommand:
             raise UsageError("--memory explains the whole process: it goes with neither --by nor --where.")
         _refuse_sampling(args, "--memory samples nothing")
         source = attach_source(target_pid(args), attach_options(args, sample_interval=0))
-        taken = take_census(source, Progress(), memory=True, timeout=args.timeout)
+        taken = take_census(source, ProgressLine(), memory=True, timeout=args.timeout)
         if args.json:
             print(json.dumps(as_json(taken), indent=2))
         else:

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from heaptop.cli.options import MOMENT, TOP, add_json, add_recording, add_units, row_count, rows_shown
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UsageError
 
 KEYS = ("type", "module", "producer")
@@ -57,7 +57,7 @@ class Diff:
 
         if args.by not in KEYS:
             raise UsageError(f"Moments are not compared by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
-        progress = Progress()
+        progress = ProgressLine()
         with Recording.open(args.file) as one, Recording.open(args.other or args.file) as other:
             begin = None if args.other else one.first_ns
             at = begin if args.at is None else moment_of(one, args.at)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heaptop.cli.options import MOMENT, add_recording
-from heaptop.cli.terminal import Progress, may_replace
+from heaptop.cli.terminal import ProgressLine, may_replace
 from heaptop.errors import SaveFailed, UsageError
 
 if TYPE_CHECKING:
@@ -86,13 +86,13 @@ def _check_output(args: argparse.Namespace, exporter: Exporter) -> None:
 
 
 def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
-    from heaptop.analysis.reports.course import Course
+    from heaptop.analysis.reports.census_timeline import CensusTimeline
     from heaptop.cli.recorded import course_of, moment_of, play
     from heaptop.recordings.allowance import most_text
     from heaptop.recordings.exports.material import Material
     from heaptop.recordings.reader import Recording
 
-    progress = Progress()
+    progress = ProgressLine()
     with Recording.open(args.file) as recording:
         recorded = play(recording, moment_of(recording, args.at), args.user_code)
         samples = recorded.sampling.samples
@@ -105,7 +105,7 @@ def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
             raise UsageError(
                 "tracemalloc has told what lives, and not what was allocated.", fix="Leave `--of allocated` out."
             )
-        first, course = recorded, Course()
+        first, course = recorded, CensusTimeline()
         if exporter.over_time:
             first = play(recording, recording.first_ns, args.user_code)
             course = course_of(recording, recorded, args.user_code, progress)

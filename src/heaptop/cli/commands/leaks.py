@@ -21,7 +21,7 @@ from heaptop.cli.options import (
     seconds,
     target_pid,
 )
-from heaptop.cli.terminal import WIDEST, Progress, stdout_columns
+from heaptop.cli.terminal import WIDEST, ProgressLine, stdout_columns
 from heaptop.errors import HeaptopError, UsageError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Leaks:
         if unknown:
             raise UsageError(f"There is no lint {unknown[0]!r}.", fix=f"Choose from: {', '.join(LINTS)}.")
         plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow))
-        pid, progress = target_pid(args), Progress()
+        pid, progress = target_pid(args), ProgressLine()
         source = attach_source(pid, attach_options(args))
         with HuntWatch(
             source, progress, f"heaptop leaks {pid}", Sampling(args.user_code), timeout=args.timeout

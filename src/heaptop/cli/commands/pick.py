@@ -33,7 +33,7 @@ class Pick:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.cli.commands.doctor import as_lines
         from heaptop.cli.live import check, leave, watched
-        from heaptop.cli.several import Group
+        from heaptop.cli.several import ProcessGroup
         from heaptop.injector.api import attach_source, diagnose
         from heaptop.injector.processes import described, processes_and_refusals
         from heaptop.tui.app import make_app
@@ -54,7 +54,7 @@ class Pick:
             return last[0]
 
         def several(rows: Sequence[ProcessRow]) -> Several:
-            group = Group(described([row.pid for row in rows]), args)
+            group = ProcessGroup(described([row.pid for row in rows]), args)
             last[:] = group.sources
             opened.extend(last)
             return group.several

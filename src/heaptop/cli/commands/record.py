@@ -22,7 +22,7 @@ from heaptop.cli.options import (
     seconds,
     target_pid,
 )
-from heaptop.cli.terminal import Progress, may_replace, say
+from heaptop.cli.terminal import ProgressLine, may_replace, say
 from heaptop.errors import RecordingFailed
 from heaptop.protocol.text import printable
 
@@ -93,7 +93,7 @@ class Record:
         from heaptop.injector.api import attach_source
         from heaptop.recordings.recorded_source import TapedSource
 
-        pid, progress = target_pid(args), Progress()
+        pid, progress = target_pid(args), ProgressLine()
         path = args.output or file_name(pid, time.time())
         source = TapedSource(attach_source(pid, attach_options(args)), max_size=args.max_size)
         source.begin_tape(path, force=may_replace(Path(path), force=args.force))

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from heaptop.cli.options import add_json, add_recording, add_units, row_count, rows_shown
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 
 ROWS = 8
 """Of each table, unless a person says otherwise."""
@@ -30,19 +30,19 @@ class Report:
         add_units(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.analysis.reports.course import Course
+        from heaptop.analysis.reports.census_timeline import CensusTimeline
         from heaptop.analysis.reports.recording_report import report_json
         from heaptop.cli.output.recorded_text import report_lines
         from heaptop.cli.recorded import play
         from heaptop.recordings.reader import Recording
 
-        progress = Progress()
+        progress = ProgressLine()
         with Recording.open(args.file) as recording:
             progress.show("reading the recording")
             first = play(recording, recording.first_ns, args.user_code)
             last = play(recording, None, args.user_code)
         progress.clear()
-        course = Course.of(last)
+        course = CensusTimeline.of(last)
         if args.json:
             print(json.dumps(report_json(first, last, course, args.top or None), indent=2))
         else:

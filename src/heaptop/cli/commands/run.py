@@ -48,7 +48,7 @@ class Run:
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.opening import Known, show_opened
+        from heaptop.cli.opening import OpeningFacts, show_opened
         from heaptop.injector.inspect.process import user_name
 
         program = program_of(args)
@@ -63,7 +63,7 @@ class Run:
 
         command = " ".join([args.python or sys.executable, *program])
         try:
-            show_opened(Known(0, command, "", user_name(os.geteuid()), f"output in {output}"), connect, args)
+            show_opened(OpeningFacts(0, command, "", user_name(os.geteuid()), f"output in {output}"), connect, args)
         except TargetExited:
             if made[0].ended is None:
                 raise

@@ -18,7 +18,7 @@ from heaptop.cli.options import (
     rows_shown,
     target_pid,
 )
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 
 
 class WasteCommand:
@@ -68,7 +68,7 @@ class WasteCommand:
         refuse_mode(args, "heaptop waste")
         pid = target_pid(args)
         source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
-        taken = take_waste(source, Progress(), where, f"heaptop waste {pid}", timeout=args.timeout)
+        taken = take_waste(source, ProgressLine(), where, f"heaptop waste {pid}", timeout=args.timeout)
         if args.json:
             target, hello = taken.attached.target, taken.attached.hello
             document = waste_json(

@@ -21,7 +21,7 @@ from heaptop.cli.options import (
     row_count,
     target_pid,
 )
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import NotInHeap, UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Why:
         again = f"heaptop why {pid} {shlex.quote(args.what)}"
         source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
         try:
-            with ImageWatch(source, Progress(), again, timeout=args.timeout) as watch:
+            with ImageWatch(source, ProgressLine(), again, timeout=args.timeout) as watch:
                 answer = self._of_type(watch, args) if address is None else self._of_object(watch, address, args)
         except NotInHeap as error:
             raise error.about(pid) from None

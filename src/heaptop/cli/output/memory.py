@@ -10,7 +10,14 @@ from textwrap import wrap
 from typing import Final
 
 from heaptop.analysis.filters.filters import EVERYTHING
-from heaptop.analysis.rss.memory import NOT_SAID, OWN_LEFT_OUT, Explained, explain_counted, mapped_certain, memory_json
+from heaptop.analysis.rss.memory import (
+    NOT_SAID,
+    OWN_LEFT_OUT,
+    MemoryByUse,
+    explain_counted,
+    mapped_certain,
+    memory_json,
+)
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.counting import census_remarks
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
@@ -54,7 +61,7 @@ def as_lines(taken: Taken, top: int | None) -> list[str]:
     return [printable(line) for line in [*lines, "", *remarked]]
 
 
-def _uses(explained: Explained) -> list[str]:
+def _uses(explained: MemoryByUse) -> list[str]:
     cells = []
     room = max(NARROWEST, (stdout_columns() or WIDEST) - OTHER_COLUMNS)
     for row in explained.rows:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Final
 
 from heaptop.analysis.leaks.findings_report import findings_lines
-from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.moments_diff import Changed, changed_rows, total
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.reports.recording_report import grown
-from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.cli.terminal import table
 from heaptop.protocol.findings import Findings
@@ -26,7 +26,7 @@ SPARK: Final = 32
 _NAMES: Final = {"type": "TYPE", "module": "MODULE", "producer": "ALLOCATED AT"}
 
 
-def report_lines(before: Recorded, after: Recorded, course: Course, top: int | None) -> list[str]:
+def report_lines(before: Recorded, after: Recorded, course: CensusTimeline, top: int | None) -> list[str]:
     """What happened in a recording."""
     lines = [*_whose(after), "", *_course(course), ""]
     for by, title in (("type", "What grew most, by type"), ("producer", "By the line that allocated it (estimates)")):
@@ -48,19 +48,19 @@ def _whose(recorded: Recorded) -> list[str]:
         lines.append(f"process {target.pid}: {target.command}")
         lines.append(f"Python {python}, user {target.user}")
     if shown is not None:
-        span = Span.of(shown)
+        span = RecordedSpan.of(shown)
         lasted = format_duration_ns(span.last_ns - span.first_ns)
         lines.append(f"{lasted}, from {span.at(span.first_ns):%Y-%m-%d %H:%M:%S} to {_end(span)}")
     return lines
 
 
-def _end(span: Span) -> str:
+def _end(span: RecordedSpan) -> str:
     """Without the day where it is the same."""
     first, last = span.at(span.first_ns), span.at(span.last_ns)
     return f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
 
 
-def _course(course: Course) -> list[str]:
+def _course(course: CensusTimeline) -> list[str]:
     """RSS and the live heap: from, to, and how they went."""
     rss = [point.rss for point in course.points if point.rss is not None]
     heap = [point.total.bytes for point in course.points]
@@ -91,7 +91,7 @@ def _rows(rows: Sequence[Changed], by: str) -> list[str]:
 def _hunt(looks: Sequence[Findings], recorded: Recorded) -> list[str]:
     """The last look in full, and how the verdict came about."""
     found = looks[-1]
-    when = f" at {Span.of(recorded.shown).clock(found.time_ns)}" if recorded.shown is not None else ""
+    when = f" at {RecordedSpan.of(recorded.shown).clock(found.time_ns)}" if recorded.shown is not None else ""
     without = replace(found, growths=())  # what grew over all the recording is told above
     lines = [f"Leak hunt{when}, since mark {found.marks[0].name}:", *findings_lines(without)]
     if len(looks) > 1:
@@ -135,7 +135,7 @@ def _moment(recorded: Recorded) -> str:
     shown, latest = recorded.shown, recorded.history.latest
     words = [recorded.name]
     if shown is not None:
-        words.append(f"{Span.of(shown).at(shown.time_ns):%Y-%m-%d %H:%M:%S}")
+        words.append(f"{RecordedSpan.of(shown).at(shown.time_ns):%Y-%m-%d %H:%M:%S}")
     if recorded.rss is not None:
         words.append(f"RSS {format_bytes(recorded.rss)}")
     if latest is not None:

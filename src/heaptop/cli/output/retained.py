@@ -25,7 +25,7 @@ from heaptop.analysis.snapshot.why import elided
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_number
 from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import Progress, stdout_columns, table
+from heaptop.cli.terminal import ProgressLine, stdout_columns, table
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
 from heaptop.protocol.source import Attached, Source
@@ -48,7 +48,7 @@ class Retained:
 
 def take_retained(
     source: Source,
-    progress: Progress,
+    progress: ProgressLine,
     by: str,
     number: int,
     where: Filter,

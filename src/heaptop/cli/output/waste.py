@@ -12,7 +12,7 @@ from heaptop.analysis.text.units import format_bytes, format_count, format_numbe
 from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.options import TIMEOUT
 from heaptop.cli.output.retained import fitted
-from heaptop.cli.terminal import Progress
+from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.images import WASTE, Image, Question, Waste
 from heaptop.protocol.source import Attached, Source
 from heaptop.protocol.text import printable
@@ -32,7 +32,7 @@ class TakenWaste:
 
 
 def take_waste(
-    source: Source, progress: Progress, where: Filter, again: str, *, timeout: float = TIMEOUT
+    source: Source, progress: ProgressLine, where: Filter, again: str, *, timeout: float = TIMEOUT
 ) -> TakenWaste:
     """Attach, freeze, ask, detach. Errors: as :class:`~heaptop.cli.imaging.ImageWatch`; UsageError of the filter."""
     with ImageWatch(source, progress, again, timeout=timeout) as watch:

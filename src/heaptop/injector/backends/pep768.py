@@ -14,11 +14,11 @@ from heaptop.injector.entry import remote_debug
 from heaptop.injector.entry.helper_client import connect_by_helper
 from heaptop.injector.inspect import layout, preflight
 from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory
-from heaptop.injector.inspect.preflight import Look
+from heaptop.injector.inspect.preflight import CheckedProcess
 from heaptop.injector.requests import Connection, Request
 
 
-def _is_enabled(look: Look) -> bool:
+def _is_enabled(look: CheckedProcess) -> bool:
     with RemoteMemory(look.facts.pid, look.facts.live_tid, bring_in=True) as memory:
         return remote_debug.is_enabled(memory, look.interpreter.runtime, look.interpreter.version.pair)
 

@@ -46,7 +46,7 @@ Maps = Callable[[], Sequence[Mapping]]
 
 
 @dataclass(slots=True)
-class Gate:
+class AllowedCalls:
     """The calls that one remote call may make; ``maps`` reads the target's mappings."""
 
     numbers: frozenset[int]
@@ -130,11 +130,11 @@ class Routine:
     numbers: frozenset[int]
     starts_thread: bool = False
 
-    def gate(self, filters: Sequence[Program], maps: Maps) -> Gate | None:
+    def gate(self, filters: Sequence[Program], maps: Maps) -> AllowedCalls | None:
         """None where the filters allow all of it: then nothing is suspended."""
         if all(seccomp.allows(filters, call) for call in self.needs) and not self._held_up(filters):
             return None
-        return Gate(self.numbers, maps)
+        return AllowedCalls(self.numbers, maps)
 
     def _held_up(self, filters: Sequence[Program]) -> bool:
         # The tracer holds back the last rt_sigreturn, which a filter sees as call -1: an error will do for that.
@@ -193,14 +193,14 @@ def judge(filters: Sequence[Program]) -> None:
     seccomp.deadly(filters, [*seccomp.AGENT_CALLS, *seccomp.START_CALLS, *seccomp.CORE_CALLS])
 
 
-def gate_of_one(filters: Sequence[Program], number: int, arguments: Arguments) -> Gate | None:
+def gate_of_one(filters: Sequence[Program], number: int, arguments: Arguments) -> AllowedCalls | None:
     """For one system call that heaptop makes in the thread. Raises ValueError for one that a filter would kill for,
     and that must not be made without it."""
     call = Call(str(number), number, tuple(arguments))
     if seccomp.allows(filters, call):
         return None
     if number in SUSPENDABLE:
-        return Gate(frozenset({number}), tuple, exactly=call.padded)
+        return AllowedCalls(frozenset({number}), tuple, exactly=call.padded)
     if seccomp.deadly(filters, [call]):
         raise ValueError(f"system call {number} may not be made without the filter")
     return None

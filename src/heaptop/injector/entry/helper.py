@@ -1,9 +1,9 @@
 """The helper process: does everything that changes the target, so that a killed heaptop never leaves it half-changed.
 
 It has a session of its own and ignores what a terminal or a person might send to heaptop. Its one argument is a
-socket to heaptop: in comes an :class:`AttachPlan`, out go :class:`Report` messages, the last one with the session's
-socket attached (SCM_RIGHTS). When heaptop dies, or says so, it takes the request back. Whatever it waits for has a
-limit; when it exits, the kernel lets go of every thread it still traced.
+socket to heaptop: in comes an :class:`AttachPlan`, out go :class:`HelperReport` messages, the last one with the
+session's socket attached (SCM_RIGHTS). When heaptop dies, or says so, it takes the request back. Whatever it waits for
+has a limit; when it exits, the kernel lets go of every thread it still traced.
 
 Without a helper, kill -9 of heaptop during an attach took the target down in 53 of 1,600 tries.
 """
@@ -40,8 +40,8 @@ from heaptop.errors import (
 )
 from heaptop.injector.agent import bootstrap
 from heaptop.injector.entry import admission, hijack, seccomp, stub
-from heaptop.injector.entry.hijack import Inside, Pages
-from heaptop.injector.entry.plan import BEGIN, AttachPlan, Report
+from heaptop.injector.entry.hijack import HijackedThread, RemoteMappings
+from heaptop.injector.entry.plan import BEGIN, AttachPlan, HelperReport
 from heaptop.injector.entry.ptrace import (
     ForbiddenCall,
     GroupStopped,
@@ -171,13 +171,13 @@ class Attempt(ABC):
 
     def say(self, phase: str) -> None:
         with contextlib.suppress(OSError):
-            self.control.send(Report("waiting", text=phase, seconds=self.seconds).encode(), socket.MSG_DONTWAIT)
+            self.control.send(HelperReport("waiting", text=phase, seconds=self.seconds).encode(), socket.MSG_DONTWAIT)
 
     def ask_to_begin(self) -> None:
         """Say that all was read that need not answer, and wait for heaptop's word: it may have given up by now. Nothing
         was changed or stopped until then."""
         with contextlib.suppress(OSError):
-            self.control.send(Report("looked").encode(), socket.MSG_DONTWAIT)
+            self.control.send(HelperReport("looked").encode(), socket.MSG_DONTWAIT)
         if not ready([self.control], BEGIN_LIMIT) or receive(self.control, len(BEGIN)) != BEGIN:
             raise AttachCancelled(f"The attach to process {self.plan.pid} was cancelled.")
 
@@ -278,7 +278,7 @@ class PtraceAttempt(Attempt):
 
     def __init__(self, plan: AttachPlan, control: socket.socket) -> None:
         super().__init__(plan, control)
-        self.pages: Pages | None = None
+        self.pages: RemoteMappings | None = None
         self.inode = 0
         """Of the target's end of the socket."""
         self._judged: set[tuple[Program, ...]] = set()
@@ -343,7 +343,7 @@ class PtraceAttempt(Attempt):
 
     # -- inside a thread ----------------------------------------------------------------------------------
 
-    def _in_some_thread(self, work: Callable[[Inside, Choice], None], *, escalate: bool = False) -> None:
+    def _in_some_thread(self, work: Callable[[HijackedThread, Choice], None], *, escalate: bool = False) -> None:
         """Do ``work`` in a thread of the target; when the chosen one ends meanwhile, in another."""
         for _ in range(5):
             choice = self._choose(escalate)
@@ -359,7 +359,7 @@ class PtraceAttempt(Attempt):
                     admission.judge(filters)
                     time.sleep(FILTER_PAUSE)  # so that it blocks again, and is chosen again
                     continue
-                inside = Inside(thread, self.memory_view, self.plan, filters)
+                inside = HijackedThread(thread, self.memory_view, self.plan, filters)
                 if self.pages is not None:
                     inside.shelter(self.pages)
                 work(inside, choice)
@@ -450,14 +450,14 @@ class PtraceAttempt(Attempt):
                 self.say("waiting for a thread that blocks")
                 self.wait_for(None, FILTER_PAUSE)
 
-    def _arm_and_trigger(self, inside: Inside, choice: Choice) -> None:
+    def _arm_and_trigger(self, inside: HijackedThread, choice: Choice) -> None:
         if inside.filters:
             self._check_filters(inside.filters, choice)
         if self.ours is None:  # else a thread that ended under our hands has got as far as that
             self._arm(inside)
         self._pull(inside, choice)
 
-    def _arm(self, inside: Inside) -> None:
+    def _arm(self, inside: HijackedThread) -> None:
         plan, memory = self.plan, self.memory_view
         if self.pages is None:  # by now somebody may have made some, whom the lock does not keep away
             self.pages = hijack.find_pages(memory, read_mappings(plan.pid, plan.live_tid))
@@ -484,7 +484,7 @@ class PtraceAttempt(Attempt):
         hijack.arm(memory, pages, params, bootstrap(channel.theirs, plan.token, plan.nspid, channel.inode))
         self.ours, self.inode = channel.ours, channel.inode
 
-    def _check_unused(self, pages: Pages) -> None:
+    def _check_unused(self, pages: RemoteMappings) -> None:
         """Whether another heaptop's request is in the pages, which have been free when this attempt began."""
         params = pages.read_params(self.memory_view)
         is_armed = params.claim == stub.ARMED and params.state == stub.IDLE
@@ -516,7 +516,7 @@ class PtraceAttempt(Attempt):
             fix=f"{remedy}, or profile it where it runs without such a filter.",
         )
 
-    def _pull(self, inside: Inside, choice: Choice) -> None:
+    def _pull(self, inside: HijackedThread, choice: Choice) -> None:
         assert self.pages is not None
         hijack.trigger(inside, self.pages, choice.trigger)
         if choice.trigger == "thread":
@@ -590,7 +590,7 @@ class PtraceAttempt(Attempt):
     def _pull_again(self, params: Params) -> None:
         """Escalate: by now another thread may be blocked, which can start the native thread at once."""
 
-        def work(inside: Inside, choice: Choice) -> None:
+        def work(inside: HijackedThread, choice: Choice) -> None:
             if choice.trigger == "thread" or params.queued <= params.pending_ran:
                 self._pull(inside, choice)
 
@@ -618,7 +618,7 @@ class PtraceAttempt(Attempt):
                 self._withdraw(pages)
         self.ours.close()
 
-    def _withdraw(self, pages: Pages) -> None:
+    def _withdraw(self, pages: RemoteMappings) -> None:
         try:
             self._in_some_thread(lambda inside, _: hijack.take_back(inside, pages, self.inode))
         except UnresponsiveTarget:
@@ -686,7 +686,7 @@ def serve(control: socket.socket) -> None:
         attempt.run()
         assert attempt.ours is not None
         descriptors = [attempt.ours.fileno()]
-        report = Report(
+        report = HelperReport(
             "attached",
             seconds=attempt.seconds,
             stopped_ns=attempt.stopped_ns,
@@ -694,9 +694,9 @@ def serve(control: socket.socket) -> None:
             core_refusal=attempt.core_refusal,
         )
     except HeaptopError as error:
-        report = Report.of_error(error)
+        report = HelperReport.of_error(error)
     except Exception as error:  # nobody reads this process's stderr: whatever it was, heaptop must say it
-        report = Report.of_error(
+        report = HelperReport.of_error(
             InjectionFailed(f"The attach to process {plan.pid} failed: {type(error).__name__}: {error}.")
         )
     # Where heaptop is gone or takes nothing, the socket closes here, and the agent ends.

@@ -12,7 +12,7 @@ from typing import Final
 
 import heaptop
 from heaptop.errors import AttachCancelled, InjectionFailed, TransportFailed
-from heaptop.injector.entry.plan import BEGIN, AttachPlan, Report
+from heaptop.injector.entry.plan import BEGIN, AttachPlan, HelperReport
 from heaptop.injector.inspect import preflight, process
 from heaptop.injector.inspect.links import ready
 from heaptop.injector.requests import Connection, Request
@@ -81,7 +81,7 @@ def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Conne
     raise InjectionFailed(f"The helper process said nothing for {limit:g} s.")
 
 
-def _report(control: socket.socket) -> tuple[Report, list[int]]:
+def _report(control: socket.socket) -> tuple[HelperReport, list[int]]:
     """The next message, and the descriptors with it. Raises the error that it is."""
     try:
         data, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
@@ -89,13 +89,13 @@ def _report(control: socket.socket) -> tuple[Report, list[int]]:
         data, descriptors = b"", []
     if not data:
         raise InjectionFailed("The helper process ended without a word.")
-    report = Report.decode(data)
+    report = HelperReport.decode(data)
     if report.event == "error":
         raise report.to_error()
     return report, descriptors
 
 
-def _relay(report: Report, request: Request) -> None:
+def _relay(report: HelperReport, request: Request) -> None:
     """Pass on that the helper waits. Raises AttachCancelled."""
     assert request.look is not None
     request.progress(report.text, report.seconds)

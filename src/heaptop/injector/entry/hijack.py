@@ -57,7 +57,7 @@ Link = socket.socket
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class RemoteMappings:
     """heaptop's mappings in a target."""
 
     base: int
@@ -86,7 +86,7 @@ class Pages:
         memory.write(self.params + Params.offset(name), value.to_bytes(field_size, "little"))
 
 
-def find_pages(memory: RemoteMemory, mappings: list[Mapping]) -> Pages | None:
+def find_pages(memory: RemoteMemory, mappings: list[Mapping]) -> RemoteMappings | None:
     """The pages an earlier attach left, if they are of this version of the stub; None when there are none.
 
     One page of each mapping is looked at, its last: the kernel may join our code to executable memory below it, never
@@ -96,7 +96,7 @@ def find_pages(memory: RemoteMemory, mappings: list[Mapping]) -> Pages | None:
         if mapping.permissions != "r-xp" or mapping.path:
             continue
         try:
-            pages = Pages(mapping.end - stub.PAGE)
+            pages = RemoteMappings(mapping.end - stub.PAGE)
             if memory.read(pages.base, len(stub.MAGIC)) != stub.MAGIC:
                 continue
             if pages.read_params(memory).thread_main == pages.routine("thread_main"):
@@ -107,7 +107,7 @@ def find_pages(memory: RemoteMemory, mappings: list[Mapping]) -> Pages | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class HijackedThread:
     """A stopped thread of the target, and what it takes to act in it."""
 
     thread: StoppedThread
@@ -125,7 +125,7 @@ class Inside:
             ) from None
         return self.thread.syscall(self.plan.syscall_instruction, number, *arguments, gate=gate)
 
-    def shelter(self, pages: Pages | None) -> None:
+    def shelter(self, pages: RemoteMappings | None) -> None:
         """Have the thread find its way back alone should this process be killed: by our pages, or by its own stack.
 
         Its stack may not do, where the thread is at its end or on another one: then the two calls that map the pages
@@ -166,7 +166,7 @@ def is_own_stack(plan: AttachPlan, thread: StoppedThread) -> bool:
     return False
 
 
-def map_pages(inside: Inside) -> Pages:
+def map_pages(inside: HijackedThread) -> RemoteMappings:
     """Make both mappings. Raises InjectionDenied where executable memory is forbidden.
 
     What is executable is so from the beginning, and never writable: whatever the target wrote there meanwhile would be
@@ -174,7 +174,7 @@ def map_pages(inside: Inside) -> Pages:
     """
     inside.shelter(None)
     base = inside.checked("mmap(PROT_EXEC)", MMAP, 0, stub.TOTAL_SIZE, READ_EXECUTE, PRIVATE_ANONYMOUS, -1, 0)
-    pages = Pages(base)
+    pages = RemoteMappings(base)
     try:
         inside.checked("mprotect", MPROTECT, pages.params, stub.TOTAL_SIZE - stub.DATA_OFFSET, READ_WRITE)
     except InjectionDenied:
@@ -196,7 +196,7 @@ class Channel:
     """Of the target's end: tells it from what the target may have under that number later."""
 
 
-def open_channel(inside: Inside, pages: Pages) -> Channel:
+def open_channel(inside: HijackedThread, pages: RemoteMappings) -> Channel:
     """A socketpair made in the target, of which one end is taken out; else a socket in its file system.
 
     The end that stays has a number from 60 up if there is room: a program may count on getting the lowest free one
@@ -227,18 +227,18 @@ def open_channel(inside: Inside, pages: Pages) -> Channel:
     return _channel(inside, ours, theirs)
 
 
-def read_journal(inside: Inside, pages: Pages) -> Journal:
+def read_journal(inside: HijackedThread, pages: RemoteMappings) -> Journal:
     return Journal.from_buffer_copy(inside.memory.read(pages.journal, ctypes.sizeof(Journal)))
 
 
-def sweep(inside: Inside, pages: Pages) -> None:
+def sweep(inside: HijackedThread, pages: RemoteMappings) -> None:
     """Close what the journal names and is still open. Only while no agent lives."""
     for descriptor, inode in read_journal(inside, pages).entries:
         if inode and socket_inode(inside.plan.live_tid, descriptor) == inode:
             inside.syscall(CLOSE, descriptor)
 
 
-def _channel(inside: Inside, ours: Link, theirs: int) -> Channel:
+def _channel(inside: HijackedThread, ours: Link, theirs: int) -> Channel:
     inode = socket_inode(inside.plan.live_tid, theirs)
     if inode is None:
         ours.close()
@@ -454,7 +454,7 @@ def listen_in_target(pid: int, uid: int, gid: int) -> Listener:
     raise TransportFailed(f"No folder of process {pid} takes a socket ({', '.join(SOCKET_FOLDERS)}).")
 
 
-def _connect_by_path(inside: Inside, pages: Pages) -> Channel:
+def _connect_by_path(inside: HijackedThread, pages: RemoteMappings) -> Channel:
     """The way for kernels without pidfd_getfd: the hijacked thread itself connects, which never blocks here."""
     plan = inside.plan
     pid = plan.pid
@@ -475,7 +475,7 @@ def _connect_by_path(inside: Inside, pages: Pages) -> Channel:
             raise TransportFailed(f"Process {pid} could not be reached by {listener.inside}: {error}.") from None
 
 
-def arm(memory: RemoteMemory, pages: Pages, params: Params, bootstrap: str) -> None:
+def arm(memory: RemoteMemory, pages: RemoteMappings, params: Params, bootstrap: str) -> None:
     """Write the request; ``claim`` comes last, because a call still queued from before may run at any moment."""
     text = bootstrap.encode() + b"\0"
     if len(text) > stub.BOOTSTRAP_ROOM:
@@ -486,7 +486,7 @@ def arm(memory: RemoteMemory, pages: Pages, params: Params, bootstrap: str) -> N
     pages.write_field(memory, "claim", stub.ARMED)
 
 
-def trigger(inside: Inside, pages: Pages, how: str) -> None:
+def trigger(inside: HijackedThread, pages: RemoteMappings, how: str) -> None:
     """Start the native thread (``thread``), or have the main thread start it at its next safe point (``pending``).
 
     Raises InjectionFailed when the call crashed or did not return, ForbiddenCall when it went beyond what it may do.
@@ -510,7 +510,7 @@ def trigger(inside: Inside, pages: Pages, how: str) -> None:
         raise InjectionFailed(f"The call into the target went wrong: {error}.") from None
 
 
-def _abandon(inside: Inside, pages: Pages) -> None:
+def _abandon(inside: HijackedThread, pages: RemoteMappings) -> None:
     """After a ``start`` that did not return: nobody will finish what it claimed, and the next attach must not wait
     for that."""
     pages.write_field(inside.memory, "cancelled", 1)
@@ -523,7 +523,7 @@ def _abandon(inside: Inside, pages: Pages) -> None:
         pages.write_field(inside.memory, "claim", stub.TAKEN_BACK)
 
 
-def take_back(inside: Inside, pages: Pages, inode: int) -> None:
+def take_back(inside: HijackedThread, pages: RemoteMappings, inode: int) -> None:
     """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is told to give up.
 
     ``inode`` is the descriptor's: the target may have closed it meanwhile, and have something of its own there.

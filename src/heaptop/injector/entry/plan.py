@@ -61,7 +61,7 @@ class AttachPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HelperReport:
     """One message of the helper. ``event`` is ``waiting``, ``looked`` (it waits for :data:`BEGIN`), ``attached`` or
     ``error``."""
 
@@ -81,13 +81,13 @@ class Report:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
-    def decode(cls, data: bytes) -> Report:
+    def decode(cls, data: bytes) -> HelperReport:
         raw: dict[str, Any] = json.loads(data)
         raw["picks"] = tuple(raw["picks"])
         return cls(**{field.name: raw[field.name] for field in fields(cls)})
 
     @classmethod
-    def of_error(cls, error: HeaptopError) -> Report:
+    def of_error(cls, error: HeaptopError) -> HelperReport:
         return cls("error", text=error.message, error=type(error).__name__, why=error.why, fix=error.fix)
 
     def to_error(self) -> HeaptopError:

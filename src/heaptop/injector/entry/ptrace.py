@@ -22,7 +22,7 @@ import time
 from typing import ClassVar, Final
 
 from heaptop.injector.entry import seccomp, sigframe
-from heaptop.injector.entry.admission import Gate
+from heaptop.injector.entry.admission import AllowedCalls
 from heaptop.injector.entry.sigframe import signed
 from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.memory import RemoteMemory
@@ -216,7 +216,7 @@ class StoppedThread:
         self.tid = tid
         self._memory = memory
         self._attached = False
-        self._gate: Gate | None = None
+        self._gate: AllowedCalls | None = None
         """What is let through while the thread's filters are suspended; None when they are not."""
         self._handled = 0
         """Signals of glibc's own that came during a call."""
@@ -337,7 +337,7 @@ class StoppedThread:
         self._memory.write(frame, data)
         self._frame = frame
 
-    def _hijack(self, registers: Registers, mask: int, gate: Gate | None) -> None:
+    def _hijack(self, registers: Registers, mask: int, gate: AllowedCalls | None) -> None:
         """Registers first: a frame puts the mask back, but nothing else would."""
         self._set_gate(gate)
         registers.orig_rax = WORD  # so that the kernel does not take the stop for an interrupted call to restart
@@ -346,14 +346,14 @@ class StoppedThread:
         self._set_registers(registers)
         self._set_mask(mask)
 
-    def _set_gate(self, gate: Gate | None) -> None:
+    def _set_gate(self, gate: AllowedCalls | None) -> None:
         """Suspend the filters for what ``gate`` lets through, or have them on."""
         if (gate is None) != (self._gate is None):
             suspend_filters(self.tid, gate is not None)
         self._gate = gate
 
     def syscall(
-        self, instruction: int, number: int, *arguments: int, timeout: float = 2.0, gate: Gate | None = None
+        self, instruction: int, number: int, *arguments: int, timeout: float = 2.0, gate: AllowedCalls | None = None
     ) -> int:
         """Run one system call by libc's own instruction, at best one before a ``ret``. What the kernel returned.
 
@@ -383,7 +383,7 @@ class StoppedThread:
         *arguments: int,
         timeout: float,
         starts_thread: bool = False,
-        gate: Gate | None = None,
+        gate: AllowedCalls | None = None,
     ) -> int:
         """Call ``function`` on the stack below the shelter, to which it returns. The full rax, unsigned.
 

@@ -107,7 +107,7 @@ class Metered:
 
 
 @dataclass(slots=True)
-class Image:
+class ElfImage:
     """One ELF file as mapped: its address, what its header says, and look-up by name."""
 
     memory: RemoteMemory | Metered
@@ -120,7 +120,7 @@ class Image:
     dynamic: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, memory: RemoteMemory | Metered, base: int, path: str) -> Image | None:
+    def at(cls, memory: RemoteMemory | Metered, base: int, path: str) -> ElfImage | None:
         """The image whose header is mapped at ``base``; None when there is none. May raise RemoteFault."""
         header = memory.read(base, 64)
         if header[:4] != b"\x7fELF":
@@ -218,13 +218,13 @@ class Image:
         return found
 
 
-def images(memory: RemoteMemory, mappings: list[Mapping]) -> list[Image]:
+def images(memory: RemoteMemory, mappings: list[Mapping]) -> list[ElfImage]:
     """Every ELF file mapped from its first byte, in address order; each once; unreadable ones are left out.
 
     Raises Exhausted, as do all look-ups in them, where there is more to read than any real program has.
     """
     metered = Metered(memory)
-    found: list[Image] = []
+    found: list[ElfImage] = []
     seen: set[tuple[str, int, str]] = set()
     for mapping in mappings:
         identity = mapping.device, mapping.inode, mapping.path
@@ -233,7 +233,7 @@ def images(memory: RemoteMemory, mappings: list[Mapping]) -> list[Image]:
         if identity in seen:
             continue
         try:
-            image = Image.at(metered, mapping.start, mapping.path)
+            image = ElfImage.at(metered, mapping.start, mapping.path)
         except (RemoteFault, struct.error):
             continue
         if image is not None:

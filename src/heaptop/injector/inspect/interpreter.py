@@ -21,7 +21,7 @@ from heaptop.errors import (
     UnsupportedPython,
 )
 from heaptop.injector.inspect import layout, process, target_files
-from heaptop.injector.inspect.elf import ELFCLASS64, EM_X86_64, Image, images, machine_name
+from heaptop.injector.inspect.elf import ELFCLASS64, EM_X86_64, ElfImage, images, machine_name
 from heaptop.injector.inspect.layout import PythonVersion
 from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory
 from heaptop.protocol.text import LONGEST, printable
@@ -120,7 +120,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
     )
 
 
-def _check_architecture(pid: int, found: list[Image]) -> None:
+def _check_architecture(pid: int, found: list[ElfImage]) -> None:
     """Without an interpreter that heaptop can read, one of another machine (under qemu, say) is the likely reason."""
     for image in found:
         if image.machine != EM_X86_64 or image.elf_class != ELFCLASS64:
@@ -128,7 +128,7 @@ def _check_architecture(pid: int, found: list[Image]) -> None:
             raise UnsupportedArchitecture(f"Process {pid} is a {width}-bit {machine_name(image.machine)} program.")
 
 
-def _defining_image(found: list[Image], mappings: list[Mapping]) -> Image | None:
+def _defining_image(found: list[ElfImage], mappings: list[Mapping]) -> ElfImage | None:
     """Of the files whose code is mapped: a program that reads a libpython as data does not run it."""
     running = {mapping.path for mapping in mappings if "x" in mapping.permissions}
     for image in found:
@@ -137,7 +137,7 @@ def _defining_image(found: list[Image], mappings: list[Mapping]) -> Image | None
     return None
 
 
-def _defines(image: Image, name: str) -> bool:
+def _defines(image: ElfImage, name: str) -> bool:
     """Whether a file that may be any at all has the symbol; one whose tables lie outside memory has none."""
     try:
         return image.lookup(name) is not None
@@ -145,7 +145,7 @@ def _defines(image: Image, name: str) -> bool:
         return False
 
 
-def _why_no_python(pid: int, found: list[Image], executable: str) -> NotPython | PyPyTarget | PyInstallerBootloader:
+def _why_no_python(pid: int, found: list[ElfImage], executable: str) -> NotPython | PyPyTarget | PyInstallerBootloader:
     if any(_defines(image, layout.PYPY_MARKER) for image in found):
         return PyPyTarget(f"Process {pid} runs PyPy, not CPython.")
     if has_pyinstaller_archive(f"/proc/{pid}/exe"):
@@ -168,7 +168,7 @@ def has_pyinstaller_archive(path: str) -> bool:
         return False
 
 
-def read_version(python: Image, memory: RemoteMemory) -> PythonVersion:
+def read_version(python: ElfImage, memory: RemoteMemory) -> PythonVersion:
     """From ``Py_Version`` (3.11 and later), else from the newest symbol that is there."""
     word = python.lookup("Py_Version")
     if word is not None:
@@ -190,7 +190,7 @@ def is_free_threaded(memory: RemoteMemory, runtime: int, version: PythonVersion)
         return False
 
 
-def _functions(pid: int, python: Image, version: PythonVersion, found: list[Image]) -> dict[str, int]:
+def _functions(pid: int, python: ElfImage, version: PythonVersion, found: list[ElfImage]) -> dict[str, int]:
     symbols = PARAMS_SYMBOLS | ({} if version.facts.fresh_locks else THREAD_STATE_SYMBOLS)
     functions = {field: _required(pid, python, symbol) for field, symbol in symbols.items()}
     finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
@@ -199,7 +199,7 @@ def _functions(pid: int, python: Image, version: PythonVersion, found: list[Imag
     return functions
 
 
-def _required(pid: int, image: Image, symbol: str) -> int:
+def _required(pid: int, image: ElfImage, symbol: str) -> int:
     address = image.lookup(symbol)
     if address is None:
         raise InjectionDenied(
@@ -209,7 +209,7 @@ def _required(pid: int, image: Image, symbol: str) -> int:
     return address
 
 
-def _libc_symbol(pid: int, found: list[Image], symbol: str) -> int:
+def _libc_symbol(pid: int, found: list[ElfImage], symbol: str) -> int:
     """By file name, because a preloaded library may interpose pthread functions."""
     for image in found:
         name = os.path.basename(image.path)

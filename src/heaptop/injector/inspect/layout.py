@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 
-class Facts(NamedTuple):
+class VersionFacts(NamedTuple):
     """What is true of one version, in all of its patch releases."""
 
     marker: str = ""
@@ -31,14 +31,14 @@ class Facts(NamedTuple):
     """The first patch release whose collector the native core reads; those before it are counted in Python mode."""
 
 
-_FROM_3_12: Final = Facts(state_size=376 << 10, fresh_locks=True)
+_FROM_3_12: Final = VersionFacts(state_size=376 << 10, fresh_locks=True)
 _FROM_3_13: Final = _FROM_3_12._replace(state_size=260 << 10, debug_offsets=True)
 
-VERSIONS: Final[dict[tuple[int, int], Facts]] = {
-    (3, 8): Facts(marker="Py_RunMain", pool_size=4 << 10),
-    (3, 9): Facts(marker="PyThreadState_GetFrame", pool_size=4 << 10),
-    (3, 10): Facts(marker="PyModule_AddObjectRef"),
-    (3, 11): Facts(),
+VERSIONS: Final[dict[tuple[int, int], VersionFacts]] = {
+    (3, 8): VersionFacts(marker="Py_RunMain", pool_size=4 << 10),
+    (3, 9): VersionFacts(marker="PyThreadState_GetFrame", pool_size=4 << 10),
+    (3, 10): VersionFacts(marker="PyModule_AddObjectRef"),
+    (3, 11): VersionFacts(),
     (3, 12): _FROM_3_12,
     (3, 13): _FROM_3_13,
     (3, 14): _FROM_3_13._replace(debugger_support=712, first_counted=5),
@@ -93,7 +93,7 @@ class PythonVersion:
         return self.pair in VERSIONS
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> VersionFacts:
         """Of a supported version."""
         return VERSIONS[self.pair]
 

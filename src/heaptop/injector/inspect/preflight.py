@@ -40,14 +40,14 @@ PATIENCE: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CheckedProcess:
     """A process that passed: what the backends need to know of it."""
 
     facts: ProcessFacts
     interpreter: Interpreter
 
 
-def look(pid: int) -> Look:
+def look(pid: int) -> CheckedProcess:
     """Look at ``pid``. Raises the TargetError that stands in the way, if it is one that no backend can pass."""
     check_machine()
     return apart(pid, lambda: _look(pid))
@@ -72,11 +72,11 @@ def unanswering(pid: int, detail: str) -> UnresponsiveTarget:
     )
 
 
-def _look(pid: int) -> Look:
+def _look(pid: int) -> CheckedProcess:
     try:
         facts = read_facts(pid)
         check_state(facts)
-        return Look(facts, read_interpreter(facts))
+        return CheckedProcess(facts, read_interpreter(facts))
     except HeaptopError as error:
         error.about(pid)
         raise

@@ -62,7 +62,7 @@ class Arena:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ArenaTable:
     """The arenas in use at one moment, and the geometry that their pools prove."""
 
     arenas: tuple[Arena, ...]
@@ -90,7 +90,7 @@ class Spaces:
         return start <= address < end
 
 
-def find_tables(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces) -> list[Table]:
+def find_tables(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces) -> list[ArenaTable]:
     """The tables that words of ``holders`` (an interpreter's data) point to, one unless there is none."""
     found = []
     for address in dict.fromkeys(_pointers(memory, holders, spaces)):
@@ -103,7 +103,7 @@ def find_tables(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces
     return found
 
 
-def distinct(tables: Iterable[Table]) -> list[Table]:
+def distinct(tables: Iterable[ArenaTable]) -> list[ArenaTable]:
     """The tables without arenas that one before them has: two interpreters have none in common."""
     seen: set[int] = set()
     found = []
@@ -128,7 +128,7 @@ def _pointers(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces) 
                     yield word
 
 
-def read_table(memory: ResidentMemory, address: int, spaces: Spaces) -> Table | None:
+def read_table(memory: ResidentMemory, address: int, spaces: Spaces) -> ArenaTable | None:
     """The table at ``address``, or None when there is none. Raises RemoteFault for memory that is not resident."""
     # Nearly all candidates are objects, and end with their first word: a reference count.
     first = ENTRY.unpack(memory.read(address, ENTRY.size))
@@ -148,7 +148,7 @@ def read_table(memory: ResidentMemory, address: int, spaces: Spaces) -> Table | 
     if not pool_size or not sound:
         return None
     most = max(arena.pools for arena in sound) * pool_size
-    return Table(sound, pool_size, 1 << (most - 1).bit_length())
+    return ArenaTable(sound, pool_size, 1 << (most - 1).bit_length())
 
 
 def _read_entries(memory: ResidentMemory, table: int, first: int, count: int, spaces: Spaces) -> list[Arena] | None:
@@ -197,7 +197,7 @@ def _aligned(address: int, size: int) -> int:
 # -- what the arenas hold --------------------------------------------------------------------------------------
 
 
-def measure(memory: ResidentMemory, tables: Iterable[Table], mask: int = PRESENT) -> Pymalloc:
+def measure(memory: ResidentMemory, tables: Iterable[ArenaTable], mask: int = PRESENT) -> Pymalloc:
     """The resident bytes of all arenas, by what they are used for; a page is resident if its entry has ``mask``.
 
     Blocks that were never given out lie at a pool's end: what of a pool is not resident is taken from its free
@@ -211,7 +211,7 @@ def measure(memory: ResidentMemory, tables: Iterable[Table], mask: int = PRESENT
     return Pymalloc(sum(sums), *sums)
 
 
-def _measure_arena(memory: ResidentMemory, table: Table, arena: Arena, mask: int) -> tuple[int, int, int, int]:
+def _measure_arena(memory: ResidentMemory, table: ArenaTable, arena: Arena, mask: int) -> tuple[int, int, int, int]:
     """(in use, free blocks, free pools, overhead)."""
     in_use = free_blocks = free_pools = 0
     size = table.pool_size

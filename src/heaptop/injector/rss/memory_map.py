@@ -47,7 +47,7 @@ MINOR: Final = re.compile(r"python3\.(\d+)|\.cpython-3(\d+)-")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MappingPart:
     """A part of anonymous memory whose use is known."""
 
     start: int
@@ -56,12 +56,12 @@ class Piece:
     name: str
 
 
-Measured = dict[int, list[tuple[Piece, int]]]
+Measured = dict[int, list[tuple[MappingPart, int]]]
 """By the start of a mapping: the pieces of it, and what of each is resident."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class MemoryContents:
     """What the memory itself says; nothing, but for the mappings as they are, where it could not be read."""
 
     sorts: Sequence[Sort]
@@ -72,7 +72,7 @@ class Inside:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class OwnMemory:
     """What nothing but heaptop's own side says."""
 
     told: Sequence[OwnPages]
@@ -84,19 +84,19 @@ class Known:
 class Pieces:
     """Pieces by address. They do not overlap: where two readings say otherwise, the later gives way."""
 
-    def __init__(self, pieces: Iterable[Piece]) -> None:
-        self._pieces: list[Piece] = []
+    def __init__(self, pieces: Iterable[MappingPart]) -> None:
+        self._pieces: list[MappingPart] = []
         for piece in sorted(pieces, key=lambda each: (each.start, each.end)):
             if not self._pieces or piece.start >= self._pieces[-1].end:
                 self._pieces.append(piece)
         self._ends = [piece.end for piece in self._pieces]
 
-    def within(self, vma: Vma) -> Iterator[Piece]:
+    def within(self, vma: Vma) -> Iterator[MappingPart]:
         """Those that a mapping has a part of, cut to it."""
         for piece in islice(self._pieces, bisect_right(self._ends, vma.start), None):
             if piece.start >= vma.end:
                 return
-            yield Piece(max(piece.start, vma.start), min(piece.end, vma.end), piece.kind, piece.name)
+            yield MappingPart(max(piece.start, vma.start), min(piece.end, vma.end), piece.kind, piece.name)
 
     def between(self, vma: Vma) -> Iterator[tuple[int, int]]:
         """What they leave of a mapping."""
@@ -125,13 +125,13 @@ def look(
     gaps: list[str] = []
     try:
         with ResidentMemory(pid, tid) as memory:
-            inside = _look_inside(memory, pid, vmas, sorts, Known(told, before, agent))
+            inside = _look_inside(memory, pid, vmas, sorts, OwnMemory(told, before, agent))
     except OSError as error:
-        inside = Inside(sorts)
+        inside = MemoryContents(sorts)
         gaps.append(f"The memory itself could not be read ({os.strerror(error.errno or 0)}).")
     except (RemoteFault, IndexError):
         # The target runs on, and what is read of it may be half of one moment and half of another.
-        inside = Inside(sorts)
+        inside = MemoryContents(sorts)
         gaps.append("The memory itself could not be read: it changed meanwhile.")
     if inside.unsearched:
         gaps.append("There is more anonymous memory than was searched for malloc's large chunks.")
@@ -149,7 +149,9 @@ def look(
     )
 
 
-def _look_inside(memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort], known: Known) -> Inside:
+def _look_inside(
+    memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort], known: OwnMemory
+) -> MemoryContents:
     """Raises OSError, RemoteFault and IndexError for memory that is not as it was a moment before."""
     mask = _mask(memory, vmas)
     spaces = arenas.Spaces(_plain(vmas))
@@ -161,7 +163,7 @@ def _look_inside(memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: S
     tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks, sorts), spaces)])
     pymalloc = arenas.measure(memory, tables, mask) if tables else None
     measured = _measure(memory, vmas, Pieces([*pieces, *_arenas(tables), *chunks]), mask)
-    return Inside(apart, measured, pymalloc, looked >= MOST_PROBES)
+    return MemoryContents(apart, measured, pymalloc, looked >= MOST_PROBES)
 
 
 def _read_smaps(pid: int) -> tuple[int, list[Vma]]:
@@ -200,17 +202,17 @@ def _holders(sorts: Sequence[Sort]) -> list[tuple[int, int]]:
     return [(vma.start, vma.end) for vma, _ in data]
 
 
-def _apart(sorts: Sequence[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], list[Piece]]:
+def _apart(sorts: Sequence[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], list[MappingPart]]:
     """A file's zeros apart from what the kernel has joined to them."""
     apart, pieces = list(sorts), []
     for i, (vma, _, name) in enumerate(sorts):
         if vma.start in ends:
-            pieces.append(Piece(vma.start, ends[vma.start], FILE, name))
+            pieces.append(MappingPart(vma.start, ends[vma.start], FILE, name))
             apart[i] = (vma, ANONYMOUS, "")
     return apart, [piece for piece in pieces if piece.end > piece.start]
 
 
-def _states(chunks: Iterable[Piece], sorts: Iterable[Sort]) -> list[tuple[int, int]]:
+def _states(chunks: Iterable[MappingPart], sorts: Iterable[Sort]) -> list[tuple[int, int]]:
     """Chunks that can hold the table of an interpreter of its own; none where no version says that there is one."""
     minors = [int(found[1] or found[2]) for _, _, name in sorts for found in MINOR.finditer(name)]
     if minors and (3, max(minors)) < FIRST_WITH_OWN_ARENAS:
@@ -220,21 +222,23 @@ def _states(chunks: Iterable[Piece], sorts: Iterable[Sort]) -> list[tuple[int, i
     return found[:MOST_STATES]
 
 
-def _arenas(tables: Iterable[arenas.Table]) -> list[Piece]:
-    return [Piece(start, end, ARENA, "") for table in tables for start, end in table.ranges()]
+def _arenas(tables: Iterable[arenas.ArenaTable]) -> list[MappingPart]:
+    return [MappingPart(start, end, ARENA, "") for table in tables for start, end in table.ranges()]
 
 
-def _stacks(memory: ResidentMemory, pid: int, agent: int | None) -> list[Piece]:
+def _stacks(memory: ResidentMemory, pid: int, agent: int | None) -> list[MappingPart]:
     found = []
     for tid in thread_ids(pid):
         place = stacks.stack_range(memory, tid)
         if place is not None:
             name = f"thread {tid} {_comm(pid, tid)}".strip()
-            found.append(Piece(*place, *((OWN, own.STACK) if tid == agent else (STACK, name))))
+            found.append(MappingPart(*place, *((OWN, own.STACK) if tid == agent else (STACK, name))))
     return found
 
 
-def _own(memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: Known) -> tuple[list[Sort], list[Piece]]:
+def _own(
+    memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: OwnMemory
+) -> tuple[list[Sort], list[MappingPart]]:
     """heaptop's own mappings said to be so; and pieces of others that are."""
     ranges = [(pages.start, pages.start + pages.size, pages.name) for pages in known.told]
     ranges += [(*place, own.DATA) for place in own.images(memory, ((vma.start, name) for vma, _, name in sorts))]
@@ -253,7 +257,7 @@ def _own(memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: Known) 
         if kind != FILE and start <= vma.start and vma.end <= end
     }
     marked = [(vma, OWN, whole[vma.start]) if vma.start in whole else (vma, kind, name) for vma, kind, name in sorts]
-    return marked, [Piece(start, end, OWN, name) for start, end, name in ranges]
+    return marked, [MappingPart(start, end, OWN, name) for start, end, name in ranges]
 
 
 def _comm(pid: int, tid: int) -> str:
@@ -266,14 +270,14 @@ def _comm(pid: int, tid: int) -> str:
 # -- malloc's large chunks -------------------------------------------------------------------------------------
 
 
-def _chunks(memory: ResidentMemory, sorts: Sequence[Sort], others: Pieces) -> tuple[list[Piece], int]:
+def _chunks(memory: ResidentMemory, sorts: Sequence[Sort], others: Pieces) -> tuple[list[MappingPart], int]:
     """The chunks in what ``others`` leave of anonymous memory; and how many pages were looked at for them."""
-    found: list[Piece] = []
+    found: list[MappingPart] = []
     looked = 0
     for run in _runs(sorts):
         for start, end in others.between(run):
             chunks, pages = find_chunks(memory, start, end, MOST_PROBES - looked)
-            found += [Piece(first, last, CHUNK, "") for first, last in chunks]
+            found += [MappingPart(first, last, CHUNK, "") for first, last in chunks]
             looked += pages
     return found, looked
 

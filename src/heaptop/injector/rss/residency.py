@@ -23,7 +23,7 @@ BLOCK: Final = 1 << 21
 """What is looked up at once and remembered: 512 pages."""
 
 
-class Pages:
+class PageTable:
     """The page table of a process, read when first asked for a block, then remembered: a look is one moment."""
 
     def __init__(self, pid: int, tid: int | None = None) -> None:
@@ -65,7 +65,7 @@ class ResidentMemory:
     def __init__(self, pid: int, tid: int | None = None) -> None:
         self._memory = RemoteMemory(pid, tid)
         try:
-            self.pages = Pages(pid, tid)
+            self.pages = PageTable(pid, tid)
         except OSError:
             self._memory.close()
             raise

@@ -21,10 +21,10 @@ from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
 from heaptop.injector.agent import framed_source, named_places
 from heaptop.injector.inspect.links import ready, receive
 from heaptop.injector.native import Library
-from heaptop.injector.session.forecast import Room
-from heaptop.injector.session.image_cost import Watch, excess
+from heaptop.injector.session.forecast import Headroom
+from heaptop.injector.session.image_cost import SnapshotCost, excess
 from heaptop.injector.session.manner import Manner
-from heaptop.protocol.bounds import Gate
+from heaptop.protocol.bounds import MessageBounds
 from heaptop.protocol.codec import decode, encode, read_hello
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageRequest
@@ -49,7 +49,7 @@ from heaptop.protocol.messages import (
     TickRequest,
 )
 from heaptop.protocol.registry import REPLIES
-from heaptop.protocol.source import Behind, Event, Forecast, Paced, Received, never_behind
+from heaptop.protocol.source import Behind, Event, Forecast, IntervalChanged, Received, never_behind
 
 TICK_INTERVAL: Final = 1.0
 READ_SIZE: Final = 1 << 16
@@ -67,7 +67,7 @@ PIECE: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class SamplingSettings:
     """How allocations are sampled."""
 
     interval: int = 0
@@ -92,7 +92,7 @@ class Orders:
     decline: threading.Event = field(default_factory=threading.Event)
     resample: threading.Event = field(default_factory=threading.Event)
     """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
-    sampling: Sampling = Sampling()
+    sampling: SamplingSettings = SamplingSettings()
     outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
     """Requests to be sent as they are."""
     _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
@@ -180,7 +180,7 @@ class Conversation:
         manner: Manner | None = None,
         core: Library | None = None,
         forecast: Callable[[], Forecast | None] = lambda: None,
-        room: Callable[[], Room] = Room,
+        room: Callable[[], Headroom] = Headroom,
         image_bytes: Callable[[int], int | None] = lambda _: None,
         behind: Behind = never_behind,
     ) -> None:
@@ -200,7 +200,7 @@ class Conversation:
         self._core = core
         self._forecast = forecast
         self._room = room
-        self._image = Watch(image_bytes)
+        self._image = SnapshotCost(image_bytes)
         self._behind = behind
         self._takes_core = self._core_told = False
         self._samples = self._sampler_told = self._collects = False
@@ -209,7 +209,7 @@ class Conversation:
         """What the agent could not take out of the target, by its goodbye."""
         self._frames = FrameReader()
         self._heard_at = time.monotonic()
-        self._gate = Gate()
+        self._gate = MessageBounds()
         self._pace = Pace(interval, max_share)
         self._id = 0
         self._selector = selectors.DefaultSelector()
@@ -403,7 +403,7 @@ class Conversation:
         before = self._pace.spacing
         self._pace.counted(census)
         if self._pace.spacing != before:
-            self._deliver(Paced(self._pace.spacing, self._pace.interval))
+            self._deliver(IntervalChanged(self._pace.spacing, self._pace.interval))
 
     def _send(self, message: Message) -> None:
         self._send_raw(frame(encode(message)))

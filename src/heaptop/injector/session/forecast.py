@@ -115,7 +115,7 @@ class PauseModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Headroom:
     """What a process may still take of memory."""
 
     left: int | None = None
@@ -134,12 +134,12 @@ class Room:
         return words + (", or the kernel ends the whole control group (memory.oom.group)" if self.together else "")
 
 
-def room(pid: int) -> Room:
+def room(pid: int) -> Headroom:
     """The least of what the machine and the control groups of ``pid`` have left."""
     groups = list(_groups(pid))
     left = [_available(), *(_group_left(folder, names) for folder, names in groups)]
     together = any(_read(folder / "memory.oom.group") == "1" for folder, _ in groups)
-    return Room(min((size for size in left if size is not None), default=None), together)
+    return Headroom(min((size for size in left if size is not None), default=None), together)
 
 
 def _read(file: Path) -> str:

@@ -20,7 +20,7 @@ from typing import Final
 
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.threads import thread_ids
-from heaptop.injector.session.forecast import CLONE_LEAST, PROC, Room, rollup
+from heaptop.injector.session.forecast import CLONE_LEAST, PROC, Headroom, rollup
 from heaptop.protocol.images import Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import ImageCost
@@ -29,7 +29,7 @@ SHARE: Final = 0.02
 """Of one core, what looking at a clone may take: its page table is as large as the target's, 12 ms a GiB."""
 
 
-class Watch:
+class SnapshotCost:
     """The image of one session: whether there is one, or will be, and what it costs."""
 
     def __init__(self, private: Callable[[int], int | None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -86,7 +86,7 @@ class Watch:
             self._held, self._own = held, min(self._own, held)
 
 
-def excess(cost: ImageCost, room: Room) -> str:
+def excess(cost: ImageCost, room: Headroom) -> str:
     """Why the image is to be ended now, as a sentence without its full stop; empty where it may stay. It may hold half
     of what there would be without it."""
     held = cost.own + (cost.copied or 0)

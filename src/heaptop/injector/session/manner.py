@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from heaptop.injector.session.forecast import CLONE_LEAST, PauseModel, Room
+from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, PauseModel
 from heaptop.protocol.images import Image, ImageRequest
 from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure
 from heaptop.protocol.source import Forecast
 
 ALLOWANCE: Final = 2
 """A pause that a person has allowed may become this many times as long before the next question."""
-NOTHING_KNOWN: Final = Room()
+NOTHING_KNOWN: Final = Headroom()
 TABLES: Final = 75
 """Bytes of an open snapshot's tables for each object."""
 SMALL_OBJECT: Final = 64
@@ -59,7 +59,7 @@ class Manner:
         if not told.loaded:
             self.limit("python", told.text)
 
-    def request(self, number: int, rss: int | None, room: Room = NOTHING_KNOWN) -> CensusRequest | Decision:
+    def request(self, number: int, rss: int | None, room: Headroom = NOTHING_KNOWN) -> CensusRequest | Decision:
         """The next request, or what must be decided before it; ``rss`` is the target's now, where it is known, and
         ``room`` what it may still take: with too little for a clone, the target is stopped for this count."""
         mode, reason = self.mode, self.reason
@@ -70,7 +70,7 @@ class Manner:
             return self.pending
         return CensusRequest(number, mode=mode, reason=reason, budget_ns=self._most("stop"))
 
-    def image(self, request: ImageRequest, rss: int | None, room: Room = NOTHING_KNOWN) -> ImageRequest | Failure:
+    def image(self, request: ImageRequest, rss: int | None, room: Headroom = NOTHING_KNOWN) -> ImageRequest | Failure:
         """The request for an open snapshot as it is to be sent, with a limit for its tables of at most half of what
         there is room for; or why there is none."""
         if why := self._no_image(rss, room):
@@ -79,7 +79,7 @@ class Manner:
             return request
         return replace(request, memory=min(request.memory or room.left, room.left // 2))
 
-    def _no_image(self, rss: int | None, room: Room) -> str:
+    def _no_image(self, rss: int | None, room: Headroom) -> str:
         if self.mode != "clone":
             why = self.reason or f"mode {self.mode} was chosen; attach with --mode clone"
             return f"it needs a clone, and none is made: {why}"
@@ -94,7 +94,7 @@ class Manner:
             )
         return ""
 
-    def collection(self, rss: int | None, room: Room = NOTHING_KNOWN) -> str:
+    def collection(self, rss: int | None, room: Headroom = NOTHING_KNOWN) -> str:
         """Why there is to be none beside an open snapshot, as a sentence without its full stop; empty where there may
         be one. A collection writes to pages all over the heap, so each may be copied, and no tick is taken meanwhile
         by which the snapshot could be ended in time."""

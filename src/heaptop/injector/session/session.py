@@ -29,12 +29,12 @@ from heaptop.errors import (
 )
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.inspect import process, remembered
-from heaptop.injector.inspect.preflight import Look
+from heaptop.injector.inspect.preflight import CheckedProcess
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.requests import AttachOptions, Connection, Launch, Request
 from heaptop.injector.rss import memory_map, own
-from heaptop.injector.session.conversation import Conversation, Orders, Sampling
+from heaptop.injector.session.conversation import Conversation, Orders, SamplingSettings
 from heaptop.injector.session.forecast import forecast, room
 from heaptop.injector.session.image_cost import private_bytes
 from heaptop.injector.session.manner import Manner
@@ -83,7 +83,7 @@ def most_telling(refusals: list[HeaptopError]) -> HeaptopError:
     return next((error for error in refusals if isinstance(error, RemoteDebuggingDisabled)), refusals[0])
 
 
-class Session:
+class LiveSource:
     """A :class:`heaptop.protocol.source.Source` over a live target."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Session:
         target: TargetInfo,
         options: AttachOptions,
         *,
-        look: Look | None = None,
+        look: CheckedProcess | None = None,
         launch: Launch | None = None,
         before: own.Before = own.UNKNOWN,
     ) -> None:
@@ -158,8 +158,8 @@ class Session:
         self._orders.wake()
         return id
 
-    def _wanted(self, interval: int, depth: int, tracer: bool) -> Sampling:
-        return Sampling(interval, depth, tracer, self._options.sample_exact)
+    def _wanted(self, interval: int, depth: int, tracer: bool) -> SamplingSettings:
+        return SamplingSettings(interval, depth, tracer, self._options.sample_exact)
 
     def cancel(self) -> None:
         self._request.cancelled.set()
@@ -291,4 +291,4 @@ class Session:
 
 
 def _ignore(event: object) -> None:
-    """Delivery before :meth:`Session.open`: nothing happens then."""
+    """Delivery before :meth:`LiveSource.open`: nothing happens then."""

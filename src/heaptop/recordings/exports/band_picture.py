@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from heaptop.analysis.bands.bands import BandChart
-from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes
 from heaptop.recordings.exports.stack_names import one_line
 
@@ -29,7 +29,7 @@ _TALL: Final = 14.0
 """A band that is as tall as this somewhere has its letter there."""
 
 
-def band_picture(chart: BandChart, span: Span, title: str) -> str:
+def band_picture(chart: BandChart, span: RecordedSpan, title: str) -> str:
     """The element. The chart has two times or more, which rise."""
     first, last = chart.times_ns[0], chart.times_ns[-1]
     most = max((total.bytes for total in chart.totals), default=0) or 1

@@ -13,10 +13,10 @@ from heaptop import __version__
 from heaptop.analysis.bands.bands import bands
 from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.heap.history import Moment
-from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recording_report import report_json
 from heaptop.analysis.reports.stack_sums import stack_sums
-from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.exports.stack_names import frame_name
 
@@ -27,7 +27,7 @@ def document(material: Material) -> bytes:
     recorded = material.recorded
     found = {"heaptop": __version__, **report_json(material.first, recorded, material.course, None)}
     if recorded.shown is not None:
-        found["over_time"] = _over_time(material.course, Span.of(recorded.shown))
+        found["over_time"] = _over_time(material.course, RecordedSpan.of(recorded.shown))
     found["stacks"] = [
         {
             "frames": [frame_name(frame) for frame in one.frames],
@@ -41,14 +41,14 @@ def document(material: Material) -> bytes:
     return json.dumps(found).encode()
 
 
-def _over_time(course: Course, span: Span) -> dict[str, Any]:
+def _over_time(course: CensusTimeline, span: RecordedSpan) -> dict[str, Any]:
     return {
         "types": _columns(course.snapshots, "type", span),
         "producers": _columns(course.sites, "producer", span),
     }
 
 
-def _columns(moments: Sequence[Moment], key: str, span: Span) -> dict[str, Any]:
+def _columns(moments: Sequence[Moment], key: str, span: RecordedSpan) -> dict[str, Any]:
     """All bands, the largest over time first."""
     chart = bands(moments, key, EVERYTHING, limit=1 << 30)
     columns = [{"name": band.name, "bytes": band.bytes, "count": band.counts} for band in chart.bands]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.reports.stack_sums import MOST_TEXT
 
@@ -19,7 +19,7 @@ class Material:
     """What bytes of stacks are: one of :data:`heaptop.analysis.reports.stack_sums.OF`."""
     first: Recorded
     """As it was at its first moment; ``recorded`` itself for an exporter of one moment."""
-    course: Course
+    course: CensusTimeline
     """How it went up to the moment; empty for an exporter of one moment."""
     most_text: int = MOST_TEXT
     """Characters that all stacks may take, written out."""

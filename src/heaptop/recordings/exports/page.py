@@ -16,7 +16,7 @@ from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.heap.history import Moment
 from heaptop.analysis.reports.moments_diff import Changed, changed_rows
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.protocol.findings import Findings
 from heaptop.recordings.exports.band_picture import COLOURS, band_picture
@@ -91,7 +91,7 @@ def _head(material: Material) -> Iterable[str]:
         yield f"<p>Process {target.pid}, user {_text(target.user)}: <code>{_text(target.command)}</code></p>"
     shown = recorded.shown
     if shown is not None:
-        span = Span.of(shown)
+        span = RecordedSpan.of(shown)
         day = f"{span.at(shown.first_ns):%Y-%m-%d %H:%M:%S %Z}"
         lasted = format_duration_ns(shown.time_ns - shown.first_ns)
         yield f"<p>From {day} on, for {lasted}{_python(recorded)}. {_ends(material)}</p>"
@@ -121,7 +121,7 @@ def _findings(findings: Sequence[Findings], recorded: Recorded) -> Iterable[str]
     yield "<h2>Leak hunts</h2>"
     for one in findings:
         mark = one.marks[0].name
-        when = f" at {Span.of(recorded.shown).clock(one.time_ns)}" if recorded.shown is not None else ""
+        when = f" at {RecordedSpan.of(recorded.shown).clock(one.time_ns)}" if recorded.shown is not None else ""
         lasted = format_duration_ns(one.time_ns - one.marks[0].time_ns)
         grown = f"{format_change(one.count, bytes_=False)} objects, {format_change(one.bytes)}"
         yield f'<p><span class="{"leak" if one.verdict == "leak" else "quiet"}">{_text(one.verdict)}</span>{when}, '
@@ -138,7 +138,7 @@ def _bands(title: str, moments: Sequence[Moment], key: str, material: Material) 
         return
     chart = bands(moments, key, EVERYTHING, BANDS)
     yield f"<h2>{title}</h2>"
-    yield band_picture(chart, Span.of(shown), title)
+    yield band_picture(chart, RecordedSpan.of(shown), title)
     yield '<div class="scroll"><table><tr><th>At last</th><th>Grown</th><th>Band, the uppermost first</th></tr>'
     for place, band in reversed(list(enumerate(chart.bands))):
         colour, letter = COLOURS[-1 if band.is_rest else place], "~" if band.is_rest else chr(ord("A") + place)

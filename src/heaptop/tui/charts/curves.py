@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, Run, runs
+from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, StyleRun, runs
 
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of a dot in its cell's Braille pattern, by row from the top and column (Unicode, chapter 21.1)."""
@@ -185,22 +185,22 @@ def gutter_of(y: Scale) -> int:
     return max((len(label) for _, label in y.ticks), default=0) + 2
 
 
-def framed(lines: list[list[Cell]], x: Scale, y: Scale, gutter: int, ink: Ink) -> list[list[Run]]:
+def framed(lines: list[list[Cell]], x: Scale, y: Scale, gutter: int, ink: Ink) -> list[list[StyleRun]]:
     """Cells with axes around them: a column of labels ``gutter`` wide at the left, two lines below."""
     ascii_only = ink is Ink.ASCII
     rows, width = len(lines), len(lines[0])
     labels = {round(y.place(value) * rows): label for value, label in y.ticks}
     grid: Cell = ("." if ascii_only else "┈", GRID, EMPTY)
-    drawn: list[list[Run]] = []
+    drawn: list[list[StyleRun]] = []
     for number, line in enumerate(lines):
         label = labels.get(rows - number)
         cells = line if label is None else [grid if cell == _NOTHING else cell for cell in line]
         mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
-        drawn.append([Run((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
+        drawn.append([StyleRun((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
     under, captions = _under(x, width, ascii_only)
     corner = "-+" if ascii_only else "╶└"
-    drawn.append([Run(labels.get(0, "").rjust(gutter - 2) + corner + under, AXIS, EMPTY)])
-    drawn.append([Run(" " * gutter + captions, AXIS, EMPTY)])
+    drawn.append([StyleRun(labels.get(0, "").rjust(gutter - 2) + corner + under, AXIS, EMPTY)])
+    drawn.append([StyleRun(" " * gutter + captions, AXIS, EMPTY)])
     return drawn
 
 
@@ -221,7 +221,7 @@ def _under(x: Scale, width: int, ascii_only: bool) -> tuple[str, str]:
 
 def picture(
     curves: Sequence[Curve], x: Scale, y: Scale, width: int, height: int, ink: Ink, *, gutter: int = 0
-) -> list[list[Run]]:
+) -> list[list[StyleRun]]:
     """The whole chart with axes: ``height`` lines of runs, each exactly ``width`` columns.
 
     A screen too small for axes gets the bare curves. ``gutter`` is the least room for the labels at the left, for

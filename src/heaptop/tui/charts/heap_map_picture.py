@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from heaptop.tui.charts.look import Look, letter_of
+from heaptop.tui.charts.look import ChartStyle, letter_of
 from heaptop.tui.charts.palette import REST_SLOT
-from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, Run
+from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, StyleRun
 from heaptop.tui.text import clip
 
 FREE: Final = -1
@@ -52,8 +52,8 @@ def place_at(x: int, y: int, width: int, ink: Ink) -> int | None:
 
 
 def paint(
-    marks: Sequence[int], addresses: Sequence[int], cursor: int, width: int, height: int, look: Look
-) -> list[list[Run]]:
+    marks: Sequence[int], addresses: Sequence[int], cursor: int, width: int, height: int, look: ChartStyle
+) -> list[list[StyleRun]]:
     """``height`` lines of runs.
 
     Args:
@@ -71,7 +71,9 @@ def paint(
             cells = _half_blocks(marks[begin : begin + wide], marks[begin + wide : begin + 2 * wide], here, wide)
         else:
             cells = _letters(marks[begin : begin + wide], here, look.ascii_only)
-        gutter = [] if width < LEAST_GUTTERED else [Run(look.text(_gutter(address, here is not None)), AXIS, EMPTY)]
+        gutter = (
+            [] if width < LEAST_GUTTERED else [StyleRun(look.text(_gutter(address, here is not None)), AXIS, EMPTY)]
+        )
         lines.append([*gutter, *_runs(cells)])
     return lines
 
@@ -124,9 +126,9 @@ def _letters(marks: Sequence[int], cursor: int | None, ascii_only: bool) -> list
     return cells
 
 
-def _runs(cells: Sequence[_Cell]) -> list[Run]:
+def _runs(cells: Sequence[_Cell]) -> list[StyleRun]:
     return [
-        Run("".join(cell.glyph for cell in group), fg, bg)
+        StyleRun("".join(cell.glyph for cell in group), fg, bg)
         for (fg, bg), group in groupby(cells, key=lambda cell: (cell.fg, cell.bg))
     ]
 
@@ -134,7 +136,7 @@ def _runs(cells: Sequence[_Cell]) -> list[Run]:
 # -- beside it -----------------------------------------------------------------------------------------------
 
 
-class Entry(NamedTuple):
+class MarkEntry(NamedTuple):
     """What a mark stands for."""
 
     slot: int
@@ -147,40 +149,40 @@ class Entry(NamedTuple):
     """0 to 1; None where it is no part of what is shown."""
 
 
-def legend(entries: Sequence[Entry], title: str, width: int, height: int, look: Look) -> list[list[Run]]:
+def legend(entries: Sequence[MarkEntry], title: str, width: int, height: int, look: ChartStyle) -> list[list[StyleRun]]:
     """A line each under a title; the first that fit, where there is one line. ``entries``: largest first."""
     if height < 3:
         return [_short_legend(entries, width, look)]
     room = width - 22
-    lines = [[Run(look.text(clip(title, width)), AXIS, EMPTY)]]
+    lines = [[StyleRun(look.text(clip(title, width)), AXIS, EMPTY)]]
     for entry in entries[: height - 1]:
         name = clip(entry.name, room, keep_tail=True).ljust(room)
         figure = f"{entry.figure:>9}  " + (f"{entry.share:>5.1%}" if entry.share is not None else " " * 5)
-        lines.append([Run(f" {letter_of(entry.slot)} ", INK, entry.slot), _text(f" {name} {figure}", look)])
+        lines.append([StyleRun(f" {letter_of(entry.slot)} ", INK, entry.slot), _text(f" {name} {figure}", look)])
     return lines
 
 
-def _short_legend(entries: Sequence[Entry], width: int, look: Look) -> list[Run]:
-    line: list[Run] = []
+def _short_legend(entries: Sequence[MarkEntry], width: int, look: ChartStyle) -> list[StyleRun]:
+    line: list[StyleRun] = []
     left = width
     for entry in entries:
         words = f" {entry.short} " + (f"{entry.share:.0%}  " if entry.share is not None else f"{entry.figure}  ")
         if left < len(words) + 3:
             break
-        line += [Run(f" {letter_of(entry.slot)} ", INK, entry.slot), _text(words, look)]
+        line += [StyleRun(f" {letter_of(entry.slot)} ", INK, entry.slot), _text(words, look)]
         left -= len(words) + 3
     return line
 
 
-def card(lines: Sequence[tuple[str, str]], width: int, height: int, look: Look) -> list[list[Run]]:
+def card(lines: Sequence[tuple[str, str]], width: int, height: int, look: ChartStyle) -> list[list[StyleRun]]:
     """Labels and texts; a text that is too long loses its end."""
-    drawn: list[list[Run]] = []
+    drawn: list[list[StyleRun]] = []
     for label, text in lines[:height]:
         head = f" {label:<10}"
         room = max(width - len(head), 1)
-        drawn.append([Run(head, AXIS, EMPTY), _text(clip(text, room), look)])
+        drawn.append([StyleRun(head, AXIS, EMPTY), _text(clip(text, room), look)])
     return drawn
 
 
-def _text(text: str, look: Look) -> Run:
-    return Run(look.text(text), EMPTY, EMPTY)
+def _text(text: str, look: ChartStyle) -> StyleRun:
+    return StyleRun(look.text(text), EMPTY, EMPTY)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from heaptop.tui.charts.curves import LEAST_PLOT, Cell, Scale, framed, gutter_of
-from heaptop.tui.charts.raster import EMPTY, Ink, Run, runs
+from heaptop.tui.charts.raster import EMPTY, Ink, StyleRun, runs
 
 SHADES: Final = " ·░▒▓█"
 ASCII_SHADES: Final = " .:+#@"
@@ -40,7 +40,7 @@ def _parts(size: int, wanted: int) -> list[tuple[int, int]]:
 
 def picture(
     columns: Sequence[Sequence[float]], x: Scale, y: Scale, width: int, height: int, ink: Ink, slot: int = 0
-) -> list[list[Run]]:
+) -> list[list[StyleRun]]:
     """The matrix with axes: ``height`` lines of runs, each exactly ``width`` columns.
 
     The darkest shade is the largest value; shades go by its square root, so that a tenth of it is still seen. What

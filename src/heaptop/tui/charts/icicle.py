@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from heaptop.tui.charts.raster import EMPTY, INK, Ink, Run
+from heaptop.tui.charts.raster import EMPTY, INK, Ink, StyleRun
 
 LEFT_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _RIGHT_HALF: Final = "▐"
@@ -94,7 +94,7 @@ def layout(
 
 def paint(
     boxes: Sequence[Box], face: Callable[[int], Face], chosen: int, width: int, height: int, ink: Ink, top: int = 0
-) -> list[list[Run]]:
+) -> list[list[StyleRun]]:
     """``height`` rows from depth ``top`` on, each exactly ``width`` columns; the ``chosen`` node stands out."""
     rows: list[list[Box]] = [[] for _ in range(height)]
     for box in boxes:
@@ -175,9 +175,9 @@ def clip_label(label: str, room: int, cut: str = "…") -> str:
     return label[: room - 1] + cut if room >= 4 else ""
 
 
-def _runs(cells: Sequence[_Cell]) -> list[Run]:
+def _runs(cells: Sequence[_Cell]) -> list[StyleRun]:
     return [
-        Run("".join(cell.glyph for cell in group), fg, bg)
+        StyleRun("".join(cell.glyph for cell in group), fg, bg)
         for (fg, bg), group in groupby(cells, key=lambda cell: (cell.fg, cell.bg))
     ]
 

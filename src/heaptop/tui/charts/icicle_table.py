@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from heaptop.tui.charts.icicle import Box, Face
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.text import clip
 
 LEAST: Final = 14
@@ -23,7 +23,7 @@ _STEPS: Final = 12
 
 
 @dataclass(frozen=True)
-class Figures:
+class IcicleColumns:
     """Columns, and what stands in them."""
 
     headings: tuple[tuple[str, int], ...]
@@ -32,7 +32,7 @@ class Figures:
     """Of a node."""
 
 
-class Room(NamedTuple):
+class IcicleLayout(NamedTuple):
     """Where boxes and table stand; the table beside the boxes where ``left`` is not 0, else below them."""
 
     boxes: tuple[int, int]
@@ -41,12 +41,12 @@ class Room(NamedTuple):
     left: int
 
 
-def divide(width: int, height: int, *, wide: bool) -> Room:
+def divide(width: int, height: int, *, wide: bool) -> IcicleLayout:
     """How much of a chart is the table's: nothing where there is no room."""
     if wide:
-        return Room((width - BESIDE - 2, height), (BESIDE, height), width - BESIDE)
+        return IcicleLayout((width - BESIDE - 2, height), (BESIDE, height), width - BESIDE)
     below = height // 3 + 1 if height >= LEAST else 0
-    return Room((width, height - below), (width, below), 0)
+    return IcicleLayout((width, height - below), (width, below), 0)
 
 
 def in_order(boxes: Sequence[Box]) -> list[Box]:
@@ -62,11 +62,11 @@ def window(count: int, chosen: int, lines: int) -> int:
 def table(
     boxes: Sequence[Box],
     face: Callable[[int], Face],
-    figures: Figures,
+    figures: IcicleColumns,
     chosen: int,
     size: tuple[int, int],
-    look: Look,
-) -> tuple[list[list[Run]], list[int]]:
+    look: ChartStyle,
+) -> tuple[list[list[StyleRun]], list[int]]:
     """Rows of runs under a heading, and the node of each row."""
     width, height = size
     if height < 2:
@@ -77,7 +77,7 @@ def table(
     at = next((place for place, box in enumerate(rows) if box.node == chosen), 0)
     first = window(len(rows), at, height - 1)
     heading = "".join(f" {title:>{columns}}" for title, columns in figures.headings)
-    drawn = [[Run(look.text(f"   {'Box':<{room}}{heading}"), AXIS, EMPTY)]]
+    drawn = [[StyleRun(look.text(f"   {'Box':<{room}}{heading}"), AXIS, EMPTY)]]
     nodes = []
     for box in rows[first : first + height - 1]:
         label, slot = face(box.node)
@@ -90,8 +90,8 @@ def table(
         is_chosen = box.node == chosen
         drawn.append(
             [
-                Run(look.text("›"), INK, slot) if is_chosen else Run(" ", EMPTY, slot),
-                Run(look.text(f"  {name}{cells}"), EMPTY, EMPTY),
+                StyleRun(look.text("›"), INK, slot) if is_chosen else StyleRun(" ", EMPTY, slot),
+                StyleRun(look.text(f"  {name}{cells}"), EMPTY, EMPTY),
             ]
         )
         nodes.append(box.node)

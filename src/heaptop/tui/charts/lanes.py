@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heaptop.tui.charts.curves import Cell, Scale
-from heaptop.tui.charts.raster import AXIS, EMPTY, Ink, Run, runs
+from heaptop.tui.charts.raster import AXIS, EMPTY, Ink, StyleRun, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,9 @@ class Stretch:
     """It goes on beyond what is known."""
 
 
-def picture(stretches: Sequence[Stretch], x: Scale, width: int, rows: int, ink: Ink, gutter: int) -> list[list[Run]]:
+def picture(
+    stretches: Sequence[Stretch], x: Scale, width: int, rows: int, ink: Ink, gutter: int
+) -> list[list[StyleRun]]:
     """``rows`` lines of ``width`` columns, the first lane at the bottom: ``├load───┤``.
 
     What is too short for its name has as much of it as fits; what is shorter than a column is one column. Of more
@@ -38,10 +40,10 @@ def picture(stretches: Sequence[Stretch], x: Scale, width: int, rows: int, ink: 
         if stretch.lane < shown and stretch.end >= x.low:
             first, last = (round(x.place(at) * (plot - 1)) for at in (stretch.begin, stretch.end))
             _lay(lines[len(lines) - 1 - stretch.lane], stretch, first, last, ink)
-    drawn = [[Run(" " * gutter, AXIS, EMPTY), *runs(line)] for line in lines]
+    drawn = [[StyleRun(" " * gutter, AXIS, EMPTY), *runs(line)] for line in lines]
     if lanes > rows > 0:
         said = f"{lanes - shown} more lanes of phases"[:plot]
-        drawn[0] = [Run(" " * gutter + said.ljust(plot), AXIS, EMPTY)]
+        drawn[0] = [StyleRun(" " * gutter + said.ljust(plot), AXIS, EMPTY)]
     return drawn
 
 

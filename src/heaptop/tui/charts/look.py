@@ -29,7 +29,7 @@ _TO_ASCII: Final = str.maketrans(
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ChartStyle:
     """A palette, and how bands are told apart."""
 
     palette: Palette
@@ -43,7 +43,7 @@ class Look:
     @classmethod
     def of(
         cls, palette: Palette, *, ascii_only: bool, keys: Mapping[str, str] | None = None, times: str = TIMES[0]
-    ) -> Look:
+    ) -> ChartStyle:
         ink = Ink.ASCII if ascii_only else Ink.TEXTURE if palette is MONO else Ink.COLOUR
         return cls(palette, ink, keys or {}, times)
 
@@ -75,7 +75,7 @@ class Look:
 
 
 @lru_cache(maxsize=4096)
-def _style(look: Look, fg: int, bg: int) -> Style:
+def _style(look: ChartStyle, fg: int, bg: int) -> Style:
     palette = look.palette
     if look.colourless:
         return Style(dim=fg in (AXIS, GRID), bold=fg == INK, reverse=fg == INK)
@@ -90,7 +90,7 @@ def letter_of(slot: int) -> str:
     return REST_LETTER if slot == REST_SLOT else LETTERS[slot % len(LETTERS)]
 
 
-def change_style(change: int | None, look: Look) -> Style:
+def change_style(change: int | None, look: ChartStyle) -> Style:
     """Growth and shrinking, told apart by their sign first; no change steps back."""
     if change == 0:
         return Style(dim=True)

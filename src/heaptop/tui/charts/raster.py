@@ -66,7 +66,7 @@ class Ink(Enum):
         return 8 if self is Ink.COLOUR else 1
 
 
-class Run(NamedTuple):
+class StyleRun(NamedTuple):
     """Neighbouring cells of one style. ``fg`` and ``bg`` are slots (from 0) or roles (below 0)."""
 
     text: str
@@ -84,7 +84,7 @@ _NOTHING: Final = _Cell(" ", EMPTY, EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ChartBands:
     """Bands over time, lowest first: what the chart draws.
 
     ``values[i][t]`` are the bytes of band ``i`` at ``times[t]`` seconds; ``slots[i]`` and ``letters[i]`` say what
@@ -106,7 +106,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """The stretch of time on the chart, in seconds since the attach, and its ticks."""
 
     start: float
@@ -145,7 +145,7 @@ def byte_axis(peak: float, rows: int) -> Axis:
     return Axis(top, tuple(ticks))
 
 
-def window_for(first: float, last: float, width: int, times: Times = ELAPSED) -> Window:
+def window_for(first: float, last: float, width: int, times: Times = ELAPSED) -> TimeWindow:
     """The stretch of time to show for data between ``first`` and ``last`` seconds on ``width`` columns.
 
     It is longer than the data, and grows in steps: until the next step only new columns are painted, which is
@@ -161,13 +161,13 @@ def window_for(first: float, last: float, width: int, times: Times = ELAPSED) ->
         ticks.append((tick, times.tick(tick, step)))
         tick += step
     begin, end = (times.tick(round(moment), step) for moment in (first, first + span))
-    return Window(first, span, tuple(ticks), (begin, end))
+    return TimeWindow(first, span, tuple(ticks), (begin, end))
 
 
 # -- columns -------------------------------------------------------------------------------------------------
 
 
-def columns(series: Series, window: Window, width: int) -> list[tuple[float, ...] | None]:
+def columns(series: ChartBands, window: TimeWindow, width: int) -> list[tuple[float, ...] | None]:
     """The value of every band in each of ``width`` columns; None where there is no data.
 
     A column that holds censuses shows the largest of them, so that no peak is lost; one between two censuses
@@ -262,7 +262,7 @@ def paint_column(heights: tuple[int, ...], full: tuple[_Cell, ...], rows: int, l
     return (*cells, *[_NOTHING] * (rows - len(cells)))
 
 
-def _full_cells(series: Series, ink: Ink) -> tuple[_Cell, ...]:
+def _full_cells(series: ChartBands, ink: Ink) -> tuple[_Cell, ...]:
     cells = []
     for place, (slot, letter) in enumerate(zip(series.slots, series.letters, strict=True)):
         # By place and not by slot: no two neighbours are alike, and the letters say which band is which.
@@ -343,7 +343,7 @@ def _thin_place(
     return -x, row
 
 
-def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink: Ink) -> list[list[_Cell]]:
+def area(series: ChartBands, window: TimeWindow, axis: Axis, width: int, rows: int, ink: Ink) -> list[list[_Cell]]:
     """The stack alone, without axes: ``rows`` lines from the top, of ``width`` cells each."""
     levels = ink.levels
     scale = rows * levels / axis.top
@@ -362,14 +362,14 @@ def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink:
 # -- the picture ---------------------------------------------------------------------------------------------
 
 
-def lettered(rows: Sequence[Sequence[Run]], ink: Ink) -> frozenset[int]:
+def lettered(rows: Sequence[Sequence[StyleRun]], ink: Ink) -> frozenset[int]:
     """The slots of the bands that have their letter in a picture."""
     return frozenset(run.bg for row in rows for run in row if run.bg >= 0 and (run.fg == INK or ink is Ink.ASCII))
 
 
-def runs(cells: Iterable[tuple[str, int, int]]) -> list[Run]:
+def runs(cells: Iterable[tuple[str, int, int]]) -> list[StyleRun]:
     """Neighbouring cells of one style as one run. Most are as the cell before, all of it."""
-    found: list[Run] = []
+    found: list[StyleRun] = []
     text, worn = "", (EMPTY, EMPTY)
     for (glyph, fg, bg), group in groupby(cells):
         alike = glyph * len([*group])
@@ -377,12 +377,12 @@ def runs(cells: Iterable[tuple[str, int, int]]) -> list[Run]:
             text += alike
             continue
         if text:
-            found.append(Run(text, *worn))
+            found.append(StyleRun(text, *worn))
         text, worn = alike, (fg, bg)
-    return [*found, Run(text, *worn)] if text else found
+    return [*found, StyleRun(text, *worn)] if text else found
 
 
-def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]:
+def _time_lines(window: TimeWindow, width: int, ascii_only: bool) -> tuple[str, str]:
     """The axis line with its ticks, and the labels under it, in its corners too. A label that has no room is left
     out."""
     line = ["-" if ascii_only else "─"] * width
@@ -404,7 +404,7 @@ def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]
 
 
 def picture(
-    series: Series,
+    series: ChartBands,
     *,
     origin: float,
     width: int,
@@ -412,7 +412,7 @@ def picture(
     ink: Ink,
     now: float | None = None,
     times: Times = ELAPSED,
-) -> list[list[Run]]:
+) -> list[list[StyleRun]]:
     """The whole chart with axes: ``height`` lines of runs, each exactly ``width`` columns.
 
     ``series.times`` are seconds on any clock; labels count from ``origin`` on it. ``now`` extends the window
@@ -420,7 +420,7 @@ def picture(
     """
     ascii_only = ink is Ink.ASCII
     moments = [time - origin for time in series.times]
-    moved = Series(moments, series.values, series.slots, series.letters)
+    moved = ChartBands(moments, series.values, series.slots, series.letters)
     last = max(moments[-1] if moments else 0.0, (now - origin) if now is not None else 0.0)
     first = moments[0] if moments else 0.0
     # An attach takes a moment before the first census: the axis still begins at the attach itself.
@@ -437,14 +437,14 @@ def picture(
     lines = area(moved, window, axis, plot, rows, ink)
     labels = {round(value / axis.top * rows): label for value, label in axis.ticks}
     grid = _Cell("." if ascii_only else "┈", GRID, EMPTY)
-    drawn: list[list[Run]] = []
+    drawn: list[list[StyleRun]] = []
     for y, line in enumerate(lines):
         label = labels.get(rows - y)
         cells = line if label is None else [grid if cell is _NOTHING else cell for cell in line]
         mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
-        drawn.append([Run((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
+        drawn.append([StyleRun((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
     under, captions = _time_lines(window, plot, ascii_only)
     corner = "-+" if ascii_only else "╶└"
-    drawn.append([Run("0".rjust(gutter - 2) + corner + under, AXIS, EMPTY)])
-    drawn.append([Run(" " * gutter + captions, AXIS, EMPTY)])
+    drawn.append([StyleRun("0".rjust(gutter - 2) + corner + under, AXIS, EMPTY)])
+    drawn.append([StyleRun(" " * gutter + captions, AXIS, EMPTY)])
     return drawn

@@ -17,14 +17,14 @@ from textual.content import Content
 from heaptop.tui.charts.palette import MONO, PALETTES
 from heaptop.tui.keys.bindings import QUESTION
 from heaptop.tui.screens.host import Host
-from heaptop.tui.screens.table_screen import Command, TableScreen
+from heaptop.tui.screens.table_screen import PaletteCommand, TableScreen
 
 LEAST_PART: Final = 3
 """Letters that are looked for also within words."""
 _WORDS: Final = re.compile(r"\w[\w-]*")
 
 
-class Found(NamedTuple):
+class CommandMatch(NamedTuple):
     """How a command is what was searched for."""
 
     score: float
@@ -32,7 +32,7 @@ class Found(NamedTuple):
     """Of its title, what is meant."""
 
 
-def match(query: str, command: Command) -> Found | None:
+def match(query: str, command: PaletteCommand) -> CommandMatch | None:
     """None unless each word of the query is in it.
 
     The word of the footer comes before the first word of the title, that before the others, that before parts of words;
@@ -54,13 +54,13 @@ def match(query: str, command: Command) -> Found | None:
         score += best
     if len(asked) == len(title):
         score += 4
-    return Found(score / (4 * len(asked) + 4), places) if asked else None
+    return CommandMatch(score / (4 * len(asked) + 4), places) if asked else None
 
 
 class HeaptopCommands(Provider):
     """What the palette offers on the screen it was opened from."""
 
-    def _commands(self) -> Iterator[Command]:
+    def _commands(self) -> Iterator[PaletteCommand]:
         screen, app = self.screen, cast("Host", self.app)
         if isinstance(screen, TableScreen):
             for key in screen.keys_now:
@@ -68,14 +68,14 @@ class HeaptopCommands(Provider):
                 if key.group not in ("Move", QUESTION) and key.action != "palette" and not again:
                     title = key.description[0].upper() + key.description[1:]
                     run = partial(screen.run_action, key.action)
-                    yield Command(title, f"key {app.look.key(key.shown)}", run, key.footer or key.word)
+                    yield PaletteCommand(title, f"key {app.look.key(key.shown)}", run, key.footer or key.word)
             for command in screen.commands():
                 yield command._replace(title=app.look.text(command.title), help=app.look.text(command.help))
         if app.look.colourless:
             return
         for palette in PALETTES.values():
             if palette is not MONO:
-                yield Command(f"Theme: {palette.name}", palette.description, partial(app.use_palette, palette))
+                yield PaletteCommand(f"Theme: {palette.name}", palette.description, partial(app.use_palette, palette))
 
     async def discover(self) -> Hits:
         for command in self._commands():

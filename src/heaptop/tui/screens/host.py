@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from heaptop.protocol.source import Source
-    from heaptop.tui.charts.look import Look
+    from heaptop.tui.charts.look import ChartStyle
     from heaptop.tui.charts.palette import Palette
     from heaptop.tui.screens.live import LiveScreen
     from heaptop.tui.screens.several import Several
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Host(Protocol):
     """:class:`~heaptop.tui.app.HeaptopApp`, which documents them."""
 
-    look: Look
+    look: ChartStyle
     read_only: bool
 
     def open_live(self, source: Source) -> None: ...

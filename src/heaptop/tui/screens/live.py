@@ -22,7 +22,7 @@ from heaptop.tui.screens.acting import ActingScreen
 from heaptop.tui.screens.live_commands import commands_of
 from heaptop.tui.screens.live_keys import ANSWERING, footer_keys, help_page, keys_now
 from heaptop.tui.screens.saving import SavingControl
-from heaptop.tui.screens.table_screen import Command
+from heaptop.tui.screens.table_screen import PaletteCommand
 from heaptop.tui.screens.view_switch import ViewSwitch
 from heaptop.tui.state.control.hunt import HuntControl
 from heaptop.tui.state.control.live_state import LiveState
@@ -41,7 +41,7 @@ from heaptop.tui.state.messages import (
     SubjectChosen,
     ViewChanged,
 )
-from heaptop.tui.state.session import OVER, Session
+from heaptop.tui.state.session import OVER, AttachSession
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.cursor import Cursor
@@ -95,7 +95,7 @@ class LiveScreen(ActingScreen):
         self._hint = Hint()
 
     @property
-    def session(self) -> Session:
+    def session(self) -> AttachSession:
         return self.state.session
 
     @property
@@ -253,7 +253,7 @@ class LiveScreen(ActingScreen):
     def keys_now(self) -> Sequence[Key]:
         return keys_now(self.state, self.view, self.KEYS)
 
-    def commands(self) -> Iterator[Command]:
+    def commands(self) -> Iterator[PaletteCommand]:
         return commands_of(self)
 
     def acts(self, action: str) -> bool:

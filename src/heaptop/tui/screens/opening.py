@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.keys.bindings import HEAPTOP, bindings
 from heaptop.tui.state.opening import Opening
 from heaptop.tui.widgets.footer import Footer
@@ -33,7 +33,7 @@ class OpeningScreen(Screen[None]):
     OpeningScreen { background: $background; overflow: hidden; }
     """
 
-    def __init__(self, opening: Opening | None, look: Look, shown: Callable[[Opening], None]) -> None:
+    def __init__(self, opening: Opening | None, look: ChartStyle, shown: Callable[[Opening], None]) -> None:
         """``shown`` is called when it stands on the terminal, or nearly."""
         super().__init__(id="_default")
         self._opening = opening

@@ -20,7 +20,7 @@ from heaptop.analysis.text.units import fit_command, format_bytes, format_change
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import ProcessRow, Source
 from heaptop.tui.keys.bindings import PICKER, bindings, typing_keys
-from heaptop.tui.keys.explaining import Explained
+from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.screens.several import Several
 from heaptop.tui.screens.table_screen import TableScreen
 from heaptop.tui.state.messages import (
@@ -31,7 +31,7 @@ from heaptop.tui.state.messages import (
     ProcessesListed,
     RowChosen,
 )
-from heaptop.tui.state.sheet import ALWAYS, Column, Piece, Sheet
+from heaptop.tui.state.sheet import ALWAYS, CellText, Column, Sheet
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage
@@ -81,16 +81,16 @@ def matching(rows: Sequence[ProcessRow], text: str) -> list[ProcessRow]:
 
 
 EXPLAINS: Final = (
-    Explained(("PID", "User"), "The process, and whose it is."),
-    Explained(("Python",), "The version that runs in it, or ? where that could not be read."),
-    Explained(("RSS",), "Its resident memory as the kernel has it. The list is read again every two seconds."),
-    Explained(("Growth",), "That of RSS, since the list saw the process first or over a minute; … is not known yet."),
-    Explained(
+    FigureHelp(("PID", "User"), "The process, and whose it is."),
+    FigureHelp(("Python",), "The version that runs in it, or ? where that could not be read."),
+    FigureHelp(("RSS",), "Its resident memory as the kernel has it. The list is read again every two seconds."),
+    FigureHelp(("Growth",), "That of RSS, since the list saw the process first or over a minute; … is not known yet."),
+    FigureHelp(
         ("Command", "[…]"),
         "Its command line. Dimmed processes cannot be attached to: the reason stands in brackets, and Enter says what "
         "the doctor says.",
     ),
-    Explained(
+    FigureHelp(
         ("(5: 812 MiB)", "├", "└"),
         "How many processes it and those that it has started are, which stand below it, and their RSS in all. Pages "
         "that they share are counted in each.",
@@ -193,11 +193,11 @@ class PickerScreen(TableScreen):
         quiet = Style(dim=True)
         room = self.size.width - BESIDE_COMMAND
 
-        def draw(listed: Listed) -> tuple[Piece, ...]:
+        def draw(listed: Listed) -> tuple[CellText, ...]:
             row = listed.row
             style = Style.null() if row.attachable else quiet
             texts = (str(row.pid), row.user, row.version or "?", format_bytes(row.rss), growth_text(listed.growth))
-            return tuple(Piece(text, style) for text in (*texts, command_text(listed, room)))
+            return tuple(CellText(text, style) for text in (*texts, command_text(listed, room)))
 
         nothing = "Looking for Python processes…" if self._rows is None else "No Python process is here."
         if self._filter:

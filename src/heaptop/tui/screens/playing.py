@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from textual.binding import BindingType
 
-from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.protocol.source import Player
 from heaptop.tui.keys.bindings import RECORDING, Key, bindings
 from heaptop.tui.screens.live import LiveScreen
@@ -101,7 +101,7 @@ class PlayingScreen(LiveScreen):
         shown = self.session.shown
         if shown is None or shown.since_ns <= shown.first_ns:
             return super().note
-        since = self.view.since_words.format(since=Span.of(shown).clock(shown.since_ns))
+        since = self.view.since_words.format(since=RecordedSpan.of(shown).clock(shown.since_ns))
         return " · ".join(part for part in (super().note, since) if part)
 
     # -- the cursor ------------------------------------------------------------------------------------------
@@ -156,5 +156,5 @@ class TimePrompt(Prompt):
         shown = self._screen.session.shown
         if shown is None:
             return None
-        moment = Span.of(shown).moment(text)
+        moment = RecordedSpan.of(shown).moment(text)
         return lambda: self._screen.seek(moment)

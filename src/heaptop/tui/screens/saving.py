@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import time
 from typing import TYPE_CHECKING
 
-from heaptop.analysis.text.recorded_times import Span, utc
+from heaptop.analysis.text.recorded_times import RecordedSpan, utc
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.text import printable
 from heaptop.tui.state.control.prompts import Prompt
@@ -92,7 +92,7 @@ class SavingControl:
         about = [
             ("heaptop", left),
             ("saved", utc(time())),
-            ("moment", utc(Span.of(shown).at(shown.time_ns).timestamp()) if shown is not None else ""),
+            ("moment", utc(RecordedSpan.of(shown).at(shown.time_ns).timestamp()) if shown is not None else ""),
             ("filter", str(screen.view.where)),
             ("screen", "  ".join(header.render_line(line).text for line in range(header.size.height))),
             ("note", screen.note),

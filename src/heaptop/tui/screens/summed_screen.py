@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from heaptop.analysis.bands.summed import Sum, change_text, sum_text
+from heaptop.analysis.bands.summed import ProcessSum, change_text, sum_text
 from heaptop.protocol.images import Question
 from heaptop.protocol.messages import PROTOCOL_VERSION, Hello, Message
 from heaptop.protocol.source import (
@@ -123,7 +123,7 @@ class SummedScreen(TabScreen):
 
     def __init__(self, tabs: Tabs, source: SummedSource, wake: Callable[[], object]) -> None:
         super().__init__(tabs, source, wake)
-        self._sum = Sum()
+        self._sum = ProcessSum()
         """What is shown is made of."""
 
     def _draw(self) -> None:

@@ -16,7 +16,7 @@ from heaptop.protocol.source import Source
 from heaptop.tui.keys.bindings import SEVERAL, Key, bindings
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.state.messages import TabChosen
-from heaptop.tui.state.session import Phase
+from heaptop.tui.state.session import AttachPhase
 from heaptop.tui.views import LIVE
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.help_screen import HelpPage
@@ -111,7 +111,7 @@ class TabScreen(LiveScreen):
 
     def _draw_panel(self) -> None:
         super()._draw_panel()
-        if self.session.phase is Phase.WAITING and not self.tabs.has_begun(self):
+        if self.session.phase is AttachPhase.WAITING and not self.tabs.has_begun(self):
             self.query_one(Panel).show(*self._waiting_words(), self.look)
 
     def _waiting_words(self) -> tuple[str, str]:
@@ -140,18 +140,18 @@ class TabScreen(LiveScreen):
             self.tabs.step(step)
 
     def acts(self, action: str) -> bool:
-        waits = self.session.phase is Phase.WAITING and not self.tabs.has_begun(self)
+        waits = self.session.phase is AttachPhase.WAITING and not self.tabs.has_begun(self)
         return super().acts(action) or (action == "drill" and waits)
 
     def on_tab_chosen(self, event: TabChosen) -> None:
         self.tabs.show(event.number)
 
     def action_drill(self) -> None:
-        if self.session.phase is Phase.WAITING and not self.tabs.has_begun(self):
+        if self.session.phase is AttachPhase.WAITING and not self.tabs.has_begun(self):
             self.tabs.begin(self)
         else:
             self.act("drill")
 
     def action_back(self) -> None:
-        if self.session.phase is not Phase.WAITING or self.tabs.has_begun(self):
+        if self.session.phase is not AttachPhase.WAITING or self.tabs.has_begun(self):
             self.act("back")

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple, cast
 
 from textual.screen import Screen
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.screens.host import Host
 from heaptop.tui.state.control.status_line import FIRST, LAST
@@ -29,7 +29,7 @@ PREFIX_SECONDS: Final = 1.0
 """Time for the second g of gg."""
 
 
-class Command(NamedTuple):
+class PaletteCommand(NamedTuple):
     """One line of the palette."""
 
     title: str
@@ -71,7 +71,7 @@ class TableScreen(OnTime, Screen[None]):
         return cast("Host", self.app)
 
     @property
-    def look(self) -> Look:
+    def look(self) -> ChartStyle:
         return self.heaptop.look
 
     @property
@@ -96,7 +96,7 @@ class TableScreen(OnTime, Screen[None]):
         """The keys that mean something at this moment."""
         return self.KEYS
 
-    def commands(self) -> Iterator[Command]:
+    def commands(self) -> Iterator[PaletteCommand]:
         """What the palette offers beside them."""
         yield from ()
 

@@ -22,7 +22,7 @@ from heaptop.tui.screens.several import Member, News, Several
 from heaptop.tui.screens.summed_screen import SummedScreen, SummedSource
 from heaptop.tui.screens.tab_screen import TabScreen
 from heaptop.tui.state.messages import TabArrived
-from heaptop.tui.state.session import OVER, Phase, Session
+from heaptop.tui.state.session import OVER, AttachPhase, AttachSession
 from heaptop.tui.widgets.tabs_line import Tab
 
 TURN_SECONDS: Final = 3.0
@@ -162,7 +162,7 @@ class Tabs:
         latest = session.history.latest
         if session.attached is not None and self._summed.session.attached is None:
             self._source.begin(session.attached.hello.time_ns)
-        if session.tick is not None and session.tick is not place.ticked and session.phase is Phase.LIVE:
+        if session.tick is not None and session.tick is not place.ticked and session.phase is AttachPhase.LIVE:
             place.ticked = session.tick
             self._source.say(self.summing.tick(place.pid, session.tick))
         if latest is not None and latest is not place.counted:
@@ -212,7 +212,7 @@ class Tabs:
 
     @property
     def live(self) -> int:
-        return sum(place.screen.session.phase is Phase.LIVE for place in self._places)
+        return sum(place.screen.session.phase is AttachPhase.LIVE for place in self._places)
 
     @property
     def counted(self) -> int:
@@ -230,7 +230,7 @@ class Tabs:
     @property
     def remarks(self) -> str:
         """Processes that could not be attached to, and why: a line each."""
-        failed = [place for place in self._places if place.screen.session.phase is Phase.FAILED]
+        failed = [place for place in self._places if place.screen.session.phase is AttachPhase.FAILED]
         errors = [(place.pid, place.screen.session.error) for place in failed]
         return "\n".join(f"{pid} is not in the sum: {error.message}" for pid, error in errors if error is not None)
 
@@ -255,20 +255,20 @@ class Tabs:
             self._app.set_timer(0.001 + number * APART_SECONDS, place.screen.state.source.census_now)
 
 
-def _enters(session: Session) -> bool:
+def _enters(session: AttachSession) -> bool:
     """Whether the target may be stopped at any moment by our coming: until it was counted once."""
-    if session.phase is Phase.WAITING:
+    if session.phase is AttachPhase.WAITING:
         return True
     settled = session.history.snapshots or session.decision is not None or session.notice
-    return session.phase is Phase.LIVE and not settled
+    return session.phase is AttachPhase.LIVE and not settled
 
 
 def mark(place: _Place) -> str:
     """Where its heap moves, or how its attach stands."""
     session = place.screen.session
-    if session.phase is Phase.LIVE:
+    if session.phase is AttachPhase.LIVE:
         return "?" if session.decision is not None else place.trend
-    return {Phase.WAITING: "○", Phase.FAILED: "×"}.get(session.phase, "†")
+    return {AttachPhase.WAITING: "○", AttachPhase.FAILED: "×"}.get(session.phase, "†")
 
 
 def trend(history: History) -> str:

@@ -9,7 +9,7 @@ from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.control.snapshot import SnapshotControl
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.desk_words import age_words
-from heaptop.tui.state.session import Phase
+from heaptop.tui.state.session import AttachPhase
 from heaptop.tui.views.base import View
 from heaptop.tui.views.table_view import ExploringView
 
@@ -117,7 +117,7 @@ class ViewSwitch:
     def action_back(self) -> str | None:
         """Esc: one step back, from whatever is on the screen."""
         live, session = self._live, self._live.session
-        if session.phase is Phase.WAITING:
+        if session.phase is AttachPhase.WAITING:
             live.source.cancel()
         elif live.asked is not None:
             return live.drop_question()
@@ -125,7 +125,7 @@ class ViewSwitch:
             live.error_seen = True
         elif not live.paneled and self._step_back():
             return ""
-        elif self._go_to_list is not None and session.phase is not Phase.LIVE:
+        elif self._go_to_list is not None and session.phase is not AttachPhase.LIVE:
             self._go_to_list()
         else:
             return "there is nothing to go back from; q quits"

@@ -1,6 +1,6 @@
 """Figures that are costly to make: when they are made again, and how, so that making them is never felt.
 
-:class:`Background` works in slices between which the screen has its turn. :class:`Paced` lets what is made at once
+:class:`Background` works in slices between which the screen has its turn. :class:`Throttled` lets what is made at once
 rest; :class:`FigureMaker` does both, for figures of samples.
 """
 
@@ -37,7 +37,7 @@ def _alike(one: Display, other: Display) -> bool:
     return (one.standing.on, one.standing.voids) == (other.standing.on, other.standing.voids)
 
 
-class Paced(Generic[T]):
+class Throttled(Generic[T]):
     """The last figure of one kind, and for which display it was made.
 
     While the display is the same nothing is made again, whatever has happened since: a paused screen stands still.

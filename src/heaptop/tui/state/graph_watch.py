@@ -83,7 +83,7 @@ class GraphWatch:
     """The graph censuses of one screen, taken by way of its desk."""
 
     def __init__(self, desk: Desk, stack_of: Callable[[int], int], clock: Callable[[], float] = monotonic) -> None:
-        """``stack_of``: our number of a stack that the sampler says, as :meth:`Samples.stack_of`."""
+        """``stack_of``: our number of a stack that the sampler says, as :meth:`SampledBlocks.stack_of`."""
         self._desk = desk
         self._stack_of = stack_of
         self._clock = clock

@@ -21,7 +21,7 @@ from heaptop.tui.state.desk_words import progress_words, seconds
 from heaptop.tui.state.hunting_words import compared_words, first_words, found_words
 
 if TYPE_CHECKING:
-    from heaptop.tui.state.session import Session
+    from heaptop.tui.state.session import AttachSession
 
 
 class Doing(Enum):
@@ -34,7 +34,7 @@ class Doing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckResult:
     """What a look came to."""
 
     findings: Findings
@@ -61,7 +61,7 @@ class _Moment:
 class Hunting:
     """Sets marks, looks what is new since, and keeps what was found last. One moment at a time."""
 
-    def __init__(self, source: Source, session: Session, hunt: LeakHunt, desk: Desk) -> None:
+    def __init__(self, source: Source, session: AttachSession, hunt: LeakHunt, desk: Desk) -> None:
         self._source = source
         self._session = session
         self._hunt = hunt
@@ -74,7 +74,7 @@ class Hunting:
         self._memory: Memory | None = None
         """What memory is used for, once that is said of the moment; nothing waits for it."""
         self.doing = Doing.NOTHING
-        self.found: Found | None = None
+        self.found: CheckResult | None = None
         """The last of them; it stays when its snapshot is closed."""
         self.failed = ""
         """Why the last moment came to nothing, in a few words."""
@@ -198,7 +198,7 @@ class Hunting:
             count = len(self._hunt.marks) - (moment.mark is not None)
             desk.note_told(chosen_marks(count, moment.since, moment.until))
             later = self.marks[moment.until : moment.until + 1] if moment.until is not None else ()
-            self.found = Found(findings, desk.image.image, later[0].name if later else "")
+            self.found = CheckResult(findings, desk.image.image, later[0].name if later else "")
             self.news = findings
             self.said = found_words(findings, moment.mark)
         else:
@@ -228,7 +228,7 @@ class Hunting:
             case Ended() if collecting:
                 self._fail("the session is over")
             case Received(Findings() as findings):
-                self.found = Found(findings)
+                self.found = CheckResult(findings)
             case Received(Memory() as memory):
                 self._memory = memory
             case Received(Collected()) if collecting:

@@ -16,7 +16,7 @@ from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.rss.memory_history import MemoryFacts, MemoryHistory
 from heaptop.analysis.samples.held_sampling import HeldSampling
 from heaptop.analysis.samples.moments import SiteSnapshot
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.standing import Standing
 from heaptop.analysis.text.time_words import Times
@@ -28,7 +28,7 @@ from heaptop.protocol.source import (
     Ended,
     Event,
     Forecast,
-    Paced,
+    IntervalChanged,
     Received,
     Rewound,
     Taping,
@@ -37,11 +37,11 @@ from heaptop.protocol.source import (
 )
 from heaptop.tui.state.desk import Desk
 from heaptop.tui.state.graph_watch import GraphFacts
-from heaptop.tui.state.hunting import Found, Hunting
+from heaptop.tui.state.hunting import CheckResult, Hunting
 from heaptop.tui.state.sampling_words import sampling_remarks
 
 
-class Phase(Enum):
+class AttachPhase(Enum):
     """Where an attach stands."""
 
     WAITING = "waiting"
@@ -52,7 +52,7 @@ class Phase(Enum):
     FAILED = "failed"
 
 
-OVER: Final = (Phase.EXITED, Phase.ENDED, Phase.FAILED)
+OVER: Final = (AttachPhase.EXITED, AttachPhase.ENDED, AttachPhase.FAILED)
 """Nothing comes any more."""
 USED_NS: Final = 500_000_000
 """Over less, what the agent used is no part of a core: ticks come as they are needed too, right after a count."""
@@ -68,11 +68,11 @@ class Company:
 
 
 @dataclass
-class Session:
+class AttachSession:
     """One attach, from the first event to the last."""
 
     target: TargetInfo
-    phase: Phase = Phase.WAITING
+    phase: AttachPhase = AttachPhase.WAITING
     waiting: Waiting = field(default_factory=lambda: Waiting("attaching", 0.0))
     attached: Attached | None = None
     history: History = field(default_factory=History)
@@ -92,7 +92,7 @@ class Session:
     rate: int = 0
     """Bytes from one sample to the next, as they are or last were while it was sampled; 0 before."""
     forecast: Forecast | None = None
-    paced: Paced | None = None
+    paced: IntervalChanged | None = None
     taping: Taping | None = None
     """How the recording of this session stands, if one was ever begun."""
     decision: Decision | None = None
@@ -115,7 +115,7 @@ class Session:
     @property
     def silence(self) -> float:
         """Seconds since the agent last spoke: a tick is asked for every second, so a long silence is a busy target."""
-        if self.phase is not Phase.LIVE or self.heard_at is None or self.shown is not None:
+        if self.phase is not AttachPhase.LIVE or self.heard_at is None or self.shown is not None:
             return 0.0
         return self.clock() - self.heard_at
 
@@ -132,12 +132,12 @@ class Session:
                 self.waiting = event
             case Attached():
                 self.heard_at = self.clock()
-                self.attached, self.target, self.phase = event, event.target, Phase.LIVE
+                self.attached, self.target, self.phase = event, event.target, AttachPhase.LIVE
             case Rewound():
                 self.shown, self.zero_wall = event, event.wall - event.time_ns / 1e9
             case Forecast():
                 self.forecast = event
-            case Paced():
+            case IntervalChanged():
                 self.paced = event
             case Received():
                 self._received(event.message)
@@ -150,9 +150,9 @@ class Session:
         """The session is over, and why."""
         self.error = error
         if error is None:
-            self.phase = Phase.ENDED
+            self.phase = AttachPhase.ENDED
         else:
-            self.phase = Phase.EXITED if isinstance(error, TargetExited) else Phase.FAILED
+            self.phase = AttachPhase.EXITED if isinstance(error, TargetExited) else AttachPhase.FAILED
 
     def _received(self, message: Message) -> None:
         self.heard_at = self.clock()
@@ -249,7 +249,7 @@ class Display:
     """What graph censuses said, and what they cost."""
     hunting: Hunting | None = None
     """The leak hunt: its marks, and what it does now."""
-    found: Found | None = None
+    found: CheckResult | None = None
     """What it has found last."""
     shown: Rewound | None = None
     """The moment of a recording that this is; None where it is of a process."""
@@ -269,7 +269,7 @@ class Display:
         return self.tick.time_ns if self.tick is not None else 0
 
     @property
-    def samples(self) -> Samples | None:
+    def samples(self) -> SampledBlocks | None:
         """What to sum up: as it is now, or was when the display was held."""
         return self.sampling.samples if self.sampling is not None else None
 
@@ -284,7 +284,7 @@ class Display:
     @classmethod
     def of(
         cls,
-        session: Session,
+        session: AttachSession,
         desk: Desk | None = None,
         graph: GraphFacts | None = None,
         hunting: Hunting | None = None,
@@ -294,7 +294,7 @@ class Display:
             found=hunting.found if hunting is not None else None,
             desk=desk,
             graph=graph or GraphFacts(),
-            live=session.phase is Phase.LIVE and session.shown is None,
+            live=session.phase is AttachPhase.LIVE and session.shown is None,
             target=session.target,
             snapshots=tuple(session.history.snapshots),
             sampling=session.sampling,

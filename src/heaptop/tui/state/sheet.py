@@ -8,7 +8,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from rich.style import Style
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.text import clip
 
 WIDE: Final = 120
@@ -77,7 +77,7 @@ def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ..
     return tuple(left)
 
 
-class Piece(NamedTuple):
+class CellText(NamedTuple):
     """What stands in one cell of one row."""
 
     text: str
@@ -109,9 +109,9 @@ class Sheet(Generic[R]):
     rows: Sequence[R]
     key: Callable[[R], str]
     """What tells a row from the others, from one moment to the next."""
-    draw: Callable[[R], Sequence[Piece]]
+    draw: Callable[[R], Sequence[CellText]]
     """A piece a column."""
-    look: Look
+    look: ChartStyle
     sort: str = ""
     """The column sorted by; empty for none."""
     descending: bool = True

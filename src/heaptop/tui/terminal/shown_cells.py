@@ -24,7 +24,7 @@ SHORT: Final = 4
 """So many cells that have not changed are rather sent again than jumped over."""
 
 
-class Shown:
+class ShownCells:
     """The cells of one terminal, and how to get from them to others."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Region, Size
 
 from heaptop.tui.terminal.plain import PlainApp, Result, has_hung_up
-from heaptop.tui.terminal.shown_cells import Shown
+from heaptop.tui.terminal.shown_cells import ShownCells
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,7 +38,7 @@ FRAME_SECONDS: Final = 0.1
 """From one frame to the next, at least."""
 
 
-class Line:
+class TerminalOutput:
     """What the writing thread writes to. A terminal that is gone takes everything and shows nothing."""
 
     def __init__(self, fileno: int, encoding: str) -> None:
@@ -76,7 +76,7 @@ class Line:
 
 
 class TerminalDriver(LinuxDriver):
-    """Textual's driver on a :class:`Line`, whose signals are handled by the event loop.
+    """Textual's driver on a :class:`TerminalOutput`, whose signals are handled by the event loop.
 
     As Textual has it they are handled wherever the main thread stands, with the queue locked perhaps, or in the middle
     of the one before: of two changes of the size the older is said last then, and stays. And SIGCONT after a SIGSTOP
@@ -86,7 +86,7 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         assert self._file is not None, "heaptop asks for a terminal before it draws"
-        self.line = Line(self._file.fileno(), self._file.encoding)
+        self.line = TerminalOutput(self._file.fileno(), self._file.encoding)
         self._file = self.line  # type: ignore[assignment]
         self.stopped_seconds = 0.0
         """How long it stood still the last time that it was asked to."""
@@ -170,7 +170,7 @@ class TerminalApp(PlainApp[Result], Generic[Result], inherit_bindings=False):
         self._frame_at = self._resized_at = float("-inf")
         self._owed: Timer | None = None
         """Runs while something is to be drawn that was not yet."""
-        self._shown = Shown()
+        self._shown = ShownCells()
 
     def get_driver_class(self) -> type[Driver]:
         usual = super().get_driver_class()

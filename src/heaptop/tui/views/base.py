@@ -15,9 +15,9 @@ from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.samples.producers import stacks_at
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.keys.bindings import Key
-from heaptop.tui.keys.explaining import Explained
+from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.keys.trail import trail
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import added
@@ -47,7 +47,7 @@ class View(OnTime, Vertical):
     """What its key is for, behind the title: a few words."""
     SHOWS: ClassVar[str] = ""
     """What one sees on it, for the help page: one or two sentences."""
-    EXPLAINS: ClassVar[tuple[Explained, ...]] = ()
+    EXPLAINS: ClassVar[tuple[FigureHelp, ...]] = ()
     """What its columns and marks mean, the most needed first."""
     HELP: ClassVar[str] = ""
     """What else must be known: what a filter may ask, and keys that only it has."""
@@ -64,7 +64,7 @@ class View(OnTime, Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown: tuple[Display, Look] | None = None
+        self._shown: tuple[Display, ChartStyle] | None = None
         """What it was last given to show."""
         self._remark = ""
         """What the last key came to in it: the first of the right words."""
@@ -120,7 +120,7 @@ class View(OnTime, Vertical):
         """What must be known of what it shows, in full: the first thing on its help page."""
         return ""
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         """Draw what is known at this moment."""
         raise NotImplementedError
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heaptop.analysis.text.time_words import ELAPSED, Times
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import Run, Series, lettered, picture
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import ChartBands, StyleRun, lettered, picture
 from heaptop.tui.state.messages import LettersChanged
 from heaptop.tui.widgets.picture import Picture
 
@@ -20,10 +20,10 @@ class AreaChart(Picture):
     lettered: frozenset[int] = frozenset()
     """The slots of the bands that have a letter in the chart."""
 
-    def show_series(self, series: Series, origin: float, look: Look, times: Times = ELAPSED) -> None:
+    def show_series(self, series: ChartBands, origin: float, look: ChartStyle, times: Times = ELAPSED) -> None:
         """Draw the bands; times on the axis count from ``origin`` seconds, and are written as ``times`` has it."""
 
-        def draw(width: int, height: int) -> Sequence[list[Run]]:
+        def draw(width: int, height: int) -> Sequence[list[StyleRun]]:
             return picture(series, origin=origin, width=width, height=height, ink=look.ink, times=times)
 
         self.show(draw, look)

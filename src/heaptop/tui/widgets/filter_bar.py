@@ -18,7 +18,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.keys.trail import fit_trail
 from heaptop.tui.state.messages import FilterAccepted, FilterDropped, FilterEdited
 from heaptop.tui.text import clip
@@ -35,9 +35,9 @@ class _Line(Widget):
         super().__init__()
         self._left = self._right = self._last = ""
         self._wrong = False
-        self._look: Look | None = None
+        self._look: ChartStyle | None = None
 
-    def show(self, left: str, right: str, look: Look, *, last: str = "", wrong: bool = False) -> None:
+    def show(self, left: str, right: str, look: ChartStyle, *, last: str = "", wrong: bool = False) -> None:
         """``last`` is at the right end, and whatever else gives way to it; half of the line is for ``left``, if it
         needs that, or a third, for the first of ``right`` to be said."""
         shown = left, right, last, look, wrong
@@ -51,7 +51,7 @@ class _Line(Widget):
             return Strip.blank(width, base)
         return Strip(self._segments(look, width)).apply_style(base).adjust_cell_length(width, base)
 
-    def _segments(self, look: Look, width: int) -> Iterator[Segment]:
+    def _segments(self, look: ChartStyle, width: int) -> Iterator[Segment]:
         plain = look.colourless or look.palette.theme.ansi
         bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
         right, last = look.text(self._right), look.text(self._last)
@@ -150,7 +150,7 @@ class FilterBar(Horizontal):
         self,
         left: str,
         right: str,
-        look: Look,
+        look: ChartStyle,
         *,
         filtered: str = "",
         error: str = "",

@@ -14,7 +14,7 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.text import together
 
@@ -22,7 +22,7 @@ Hint = tuple[str, str, str]
 """The keys as written, the word, and the action of a click."""
 
 
-def hints(table: Sequence[Key], width: int, look: Look | None = None) -> list[Hint]:
+def hints(table: Sequence[Key], width: int, look: ChartStyle | None = None) -> list[Hint]:
     """What fits on a line of ``width`` columns; keys of one word are drawn together (``<> sort``, ``1-9 view``)."""
     found: list[Hint] = []
     for word, alike in groupby((key for key in table if key.footer), key=lambda key: key.footer):
@@ -41,13 +41,13 @@ class Footer(Widget):
     Footer { height: 1; dock: bottom; background: $surface; }
     """
 
-    def __init__(self, table: Sequence[Key], look: Look) -> None:
+    def __init__(self, table: Sequence[Key], look: ChartStyle) -> None:
         super().__init__()
         self._table = table
         self._look = look
         self._said = ""
 
-    def show(self, table: Sequence[Key], look: Look, said: str = "") -> None:
+    def show(self, table: Sequence[Key], look: ChartStyle, said: str = "") -> None:
         """``said`` is in place of the keys."""
         if (table, look, said) != (self._table, self._look, self._said):
             self._table, self._look, self._said = table, look, said

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.source import Forecast
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.state.control.recording import standing
 from heaptop.tui.state.sampling_words import is_traced, rate_text
-from heaptop.tui.state.session import Display, Phase, Session
+from heaptop.tui.state.session import AttachPhase, AttachSession, Display
 from heaptop.tui.widgets.top_lines import Field, TopLines
 
 SILENT_AFTER: Final = 4.0
 """Seconds without a word after which the screen says so; ticks come every second."""
 
 
-def state(session: Session, leaving: bool, held: int | None) -> tuple[str, str]:
+def state(session: AttachSession, leaving: bool, held: int | None) -> tuple[str, str]:
     """The word for where the session stands, and its tone. ``held`` counts the censuses behind a held display."""
     if session.shown is not None:
-        span, now = Span.of(session.shown), session.shown.time_ns
+        span, now = RecordedSpan.of(session.shown), session.shown.time_ns
         return f"recording · {span.clock(now)} of {span.short}", "warn"
     if leaving:
         return "detaching…", "warn"
@@ -33,15 +33,15 @@ def state(session: Session, leaving: bool, held: int | None) -> tuple[str, str]:
     if session.company is not None and not session.company.live and session.history.snapshots:
         return "○ all ended", "bad"
     return {
-        Phase.WAITING: ("○ attaching", "warn"),
-        Phase.LIVE: ("● live", "good"),
-        Phase.EXITED: ("○ exited", "bad"),
-        Phase.ENDED: ("○ detached", "warn"),
-        Phase.FAILED: ("○ not attached" if session.attached is None else "○ agent lost", "bad"),
+        AttachPhase.WAITING: ("○ attaching", "warn"),
+        AttachPhase.LIVE: ("● live", "good"),
+        AttachPhase.EXITED: ("○ exited", "bad"),
+        AttachPhase.ENDED: ("○ detached", "warn"),
+        AttachPhase.FAILED: ("○ not attached" if session.attached is None else "○ agent lost", "bad"),
     }[session.phase]
 
 
-def identity(session: Session, leaving: bool, held: int | None) -> list[Field]:
+def identity(session: AttachSession, leaving: bool, held: int | None) -> list[Field]:
     """Who is looked at, and where that stands; the command line takes what room is left."""
     target = session.target
     word, tone = state(session, leaving, held)
@@ -57,14 +57,14 @@ def identity(session: Session, leaving: bool, held: int | None) -> list[Field]:
     return [field for field in fields if field.value]
 
 
-def _who(session: Session) -> Field:
+def _who(session: AttachSession) -> Field:
     company = session.company
     if company is None:
         return Field(9, "pid", str(session.target.pid or ""))
     return Field(9, "", f"{company.live} of {company.known} processes")
 
 
-def flags(session: Session, display: Display) -> list[Field]:
+def flags(session: AttachSession, display: Display) -> list[Field]:
     """What the screen must admit: a census that failed, is cut short, or guesses sizes; a target that is silent."""
     found = []
     if session.notice:
@@ -86,7 +86,7 @@ def _seconds(nanoseconds: int) -> str:
     return f"{round(seconds, 1):g} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
-def figures(session: Session, display: Display) -> list[Field]:
+def figures(session: AttachSession, display: Display) -> list[Field]:
     """How the process is, and what the look at it costs."""
     fields: list[Field] = []
     latest, tick = display.latest, display.tick
@@ -101,10 +101,10 @@ def figures(session: Session, display: Display) -> list[Field]:
         shared = "" if session.company is None else " (shared pages in each)"
         fields.append(Field(9, "RSS", format_bytes(tick.rss) + shared))
     fields += flags(session, display)
-    if latest is None and session.forecast is not None and session.phase is Phase.LIVE:
+    if latest is None and session.forecast is not None and session.phase is AttachPhase.LIVE:
         fields += foreseen(session.forecast)
     if latest is not None:
-        if session.paced is not None and session.paced.stretched and session.phase is Phase.LIVE:
+        if session.paced is not None and session.paced.stretched and session.phase is AttachPhase.LIVE:
             fields.append(Field(7, "stretched to", _seconds(int(session.paced.interval * 1e9)), "warn"))
         elif display.interval_ns is not None:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
@@ -120,10 +120,10 @@ def figures(session: Session, display: Display) -> list[Field]:
     return fields
 
 
-def sampled(session: Session, display: Display) -> list[Field]:
+def sampled(session: AttachSession, display: Display) -> list[Field]:
     """How allocations are sampled, once anybody asked for it."""
     state = session.sampling.state
-    if state is None or session.phase is not Phase.LIVE:
+    if state is None or session.phase is not AttachPhase.LIVE:
         return []
     if not state.on:
         return [Field(8, "", "not sampled", "warn")] if state.text else [Field(8, "sampling", "off")]
@@ -145,5 +145,7 @@ def foreseen(forecast: Forecast) -> list[Field]:
 class Header(TopLines):
     """The lines of a session."""
 
-    def show(self, session: Session, display: Display, look: Look, *, leaving: bool, held: int | None) -> None:
+    def show(
+        self, session: AttachSession, display: Display, look: ChartStyle, *, leaving: bool, held: int | None
+    ) -> None:
         self.show_fields(identity(session, leaving, held), figures(session, display), look)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Hashable, Sequence
 
 from textual import events
 
-from heaptop.analysis.snapshot.heap_map import Window
+from heaptop.analysis.snapshot.heap_map import MapWindow
 from heaptop.tui.charts.heap_map_picture import paint, place_at, plot_size
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import Run
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import StyleRun
 from heaptop.tui.state.messages import RowChosen, ViewChanged
 from heaptop.tui.widgets.picture import Picture
 
@@ -27,15 +27,15 @@ class HeapMap(Picture):
         """``changed`` is called when there is another window, or another place under the cursor."""
         super().__init__()
         self.follow = False
-        self.window: Window | None = None
+        self.window: MapWindow | None = None
         self._changed = changed
-        self._look: Look | None = None
+        self._look: ChartStyle | None = None
 
-    def open(self, extents: Sequence[tuple[int, int]], look: Look) -> None:
+    def open(self, extents: Sequence[tuple[int, int]], look: ChartStyle) -> None:
         """Show all of these; what was zoomed stays where it is on the new map, if that is there too."""
         before = self.window
         window = (
-            Window.whole(extents, *plot_size(*self.size, look.ink))
+            MapWindow.whole(extents, *plot_size(*self.size, look.ink))
             if any(high > low for low, high in extents)
             else None
         )
@@ -43,17 +43,17 @@ class HeapMap(Picture):
             window = window.kept(before)
         self.window = window
 
-    def fit(self, look: Look) -> None:
+    def fit(self, look: ChartStyle) -> None:
         """Make the window as large as the widget is."""
         self._look = look
         if self.window is not None:
             self.window = self.window.resized(*plot_size(*self.size, look.ink))
 
-    def show_marks(self, marks: Callable[[Window], Sequence[int]], look: Look, key: Hashable) -> None:
+    def show_marks(self, marks: Callable[[MapWindow], Sequence[int]], look: ChartStyle, key: Hashable) -> None:
         """Draw; nothing is done while ``key`` and window are as before."""
         window = self.window
 
-        def draw(width: int, height: int) -> list[list[Run]]:
+        def draw(width: int, height: int) -> list[list[StyleRun]]:
             if window is None or window.width * window.rows != _room(plot_size(width, height, look.ink)):
                 return []
             step = window.width * (window.rows // height)
@@ -65,7 +65,7 @@ class HeapMap(Picture):
 
     # -- moving ----------------------------------------------------------------------------------------------
 
-    def _go(self, window: Window | None) -> bool:
+    def _go(self, window: MapWindow | None) -> bool:
         """Use another window; False where it is the same."""
         if window is None or window == self.window:
             return False
@@ -105,7 +105,7 @@ class HeapMap(Picture):
 
     # -- the mouse -------------------------------------------------------------------------------------------
 
-    def _pointed(self, event: events.MouseEvent) -> Window | None:
+    def _pointed(self, event: events.MouseEvent) -> MapWindow | None:
         """With the cursor where the pointer is."""
         if self.window is None or self._look is None:
             return None

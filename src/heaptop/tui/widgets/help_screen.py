@@ -14,9 +14,9 @@ from typing import ClassVar, Final
 from rich.text import Text
 from textual.binding import Binding, BindingType
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.keys.bindings import Key, grouped
-from heaptop.tui.keys.explaining import Explained, papers
+from heaptop.tui.keys.explaining import FigureHelp, papers
 from heaptop.tui.widgets.scroll_page import ScrollPage
 
 LEFT: Final = 39
@@ -41,18 +41,18 @@ class HelpPage:
     first: str = ""
     """What must be known of this session."""
     shows: str = ""
-    explains: Sequence[Explained] = ()
+    explains: Sequence[FigureHelp] = ()
     words: str = ""
     """What else there is to say."""
     here: Sequence[str] = ()
     """Actions of the keys that mean something here, the most needed first."""
     means: Mapping[str, str] = field(default_factory=dict)
     """What some of them do here."""
-    above: Sequence[Explained] = ()
+    above: Sequence[FigureHelp] = ()
     """What stands above every view."""
 
 
-def help_text(page: HelpPage, look: Look, width: int = WIDTH) -> Text:
+def help_text(page: HelpPage, look: ChartStyle, width: int = WIDTH) -> Text:
     """Figures, keys that mean something here, filters, all other keys, the header's figures, the papers; keys in two
     columns where there is room."""
     here = keys_here(page)
@@ -112,7 +112,7 @@ def _filled(text: str, width: int) -> str:
     return "\n".join(line for part in text.split("\n") for line in wrap(part, width) or [""])
 
 
-def _explained(one: Explained, look: Look, width: int) -> Text:
+def _explained(one: FigureHelp, look: ChartStyle, width: int) -> Text:
     """Its names on the left, beside them what they mean and where that comes from."""
     names, room = "  ".join(look.text(name) for name in one.names), width - NAMES
     said = look.text(one.text)
@@ -135,16 +135,16 @@ def _explained(one: Explained, look: Look, width: int) -> Text:
     return text
 
 
-def _strong(look: Look) -> str:
+def _strong(look: ChartStyle) -> str:
     plain = look.colourless or look.palette.theme.ansi
     return "bold" if plain else f"bold {look.palette.theme.accent}"
 
 
-def _key_line(key: Key, description: str, look: Look) -> Text:
+def _key_line(key: Key, description: str, look: ChartStyle) -> Text:
     return Text.assemble((f"{look.key(key.shown):>{KEY - 1}}", _strong(look)), f" {look.text(description)}")
 
 
-def _lines(groups: dict[str, list[Key]], look: Look) -> list[Text]:
+def _lines(groups: dict[str, list[Key]], look: ChartStyle) -> list[Text]:
     lines = []
     for group, keys in groups.items():
         lines.append(Text(group, "bold"))
@@ -160,7 +160,7 @@ class HelpScreen(ScrollPage):
     HelpScreen VerticalScroll { width: 80; padding: 0 0 0 1; }
     """
 
-    def __init__(self, page: HelpPage, look: Look) -> None:
+    def __init__(self, page: HelpPage, look: ChartStyle) -> None:
         super().__init__(page.title, look)
         self.page = page
 

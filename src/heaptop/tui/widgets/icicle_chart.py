@@ -14,9 +14,9 @@ from textual import events
 
 from heaptop.analysis.callers.call_paths import Amounts, CallPaths, Measure
 from heaptop.tui.charts.icicle import Box, Face, at, layout, neighbour, paint, slices_of
-from heaptop.tui.charts.icicle_table import Figures, Room, divide, table
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import AXIS, EMPTY, Run
+from heaptop.tui.charts.icicle_table import IcicleColumns, IcicleLayout, divide, table
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.state.messages import RowChosen, ViewChanged
 from heaptop.tui.text import clip
 from heaptop.tui.widgets.picture import Picture
@@ -43,7 +43,7 @@ class Scene:
     """What the root is called."""
     detail: Callable[[int], str]
     """In words, of a node."""
-    figures: Figures
+    figures: IcicleColumns
     """For the table."""
 
 
@@ -61,7 +61,7 @@ class IcicleChart(Picture):
         """The path of the box that is looked into."""
         self.chosen: Path = ()
         self._scene: Scene | None = None
-        self._look: Look | None = None
+        self._look: ChartStyle | None = None
         self._boxes: list[Box] = []
         self._listed: list[int] = []
         """The nodes of the table's rows."""
@@ -69,7 +69,7 @@ class IcicleChart(Picture):
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
-    def show_scene(self, scene: Scene, look: Look) -> None:
+    def show_scene(self, scene: Scene, look: ChartStyle) -> None:
         self._scene, self._look = scene, look
         self._again()
 
@@ -77,7 +77,7 @@ class IcicleChart(Picture):
         if self._look is not None:
             self.show(self._picture, self._look)
 
-    def _picture(self, width: int, height: int) -> list[list[Run]]:
+    def _picture(self, width: int, height: int) -> list[list[StyleRun]]:
         scene, look = self._scene, self._look
         if scene is None or look is None:
             return []
@@ -98,18 +98,18 @@ class IcicleChart(Picture):
         listed, self._listed = table(self._boxes, face, scene.figures, chosen, room.table, look)
         if room.left:
             picture = [
-                [*row, Run("  ", EMPTY, EMPTY), *(listed[y] if y < len(listed) else [])]
+                [*row, StyleRun("  ", EMPTY, EMPTY), *(listed[y] if y < len(listed) else [])]
                 for y, row in enumerate(picture)
             ]
         else:
             picture += [*listed, *[[]] * (room.table[1] - len(listed))]
         ways = self.way
         for line in (scene.detail(chosen), ways)[: height - len(picture)]:
-            picture.append([Run(look.text(clip(line, width, keep_tail=line is ways)).ljust(width), AXIS, EMPTY)])
+            picture.append([StyleRun(look.text(clip(line, width, keep_tail=line is ways)).ljust(width), AXIS, EMPTY)])
         return picture
 
     @staticmethod
-    def _room(width: int, height: int) -> Room:
+    def _room(width: int, height: int) -> IcicleLayout:
         return divide(width, max(height - DETAIL, 1), wide=width >= WIDE)
 
     @property

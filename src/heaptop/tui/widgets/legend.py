@@ -11,14 +11,14 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from heaptop.analysis.text.units import format_bytes
-from heaptop.tui.charts.look import Look, letter_of
+from heaptop.tui.charts.look import ChartStyle, letter_of
 from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.terminal.bare import Bare
 from heaptop.tui.terminal.repaint import dirty_region
 from heaptop.tui.text import clip
 
 
-class Entry(NamedTuple):
+class LegendEntry(NamedTuple):
     """One band: its slot, its name, what is left of it where there is little room, its latest bytes, whether these are
     an estimate, and whether the chart has its letter."""
 
@@ -39,14 +39,14 @@ class Legend(Bare):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._entries: Sequence[Entry] = ()
-        self._look: Look | None = None
+        self._entries: Sequence[LegendEntry] = ()
+        self._look: ChartStyle | None = None
         self._lines: list[Strip] = []
-        self._drawn: dict[Entry | None, Strip] = {}
+        self._drawn: dict[LegendEntry | None, Strip] = {}
         """The lines of a column by what they say; None says nothing."""
-        self._drawn_with: tuple[Style, Size, Look | None] | None = None
+        self._drawn_with: tuple[Style, Size, ChartStyle | None] | None = None
 
-    def show(self, entries: Sequence[Entry], look: Look) -> None:
+    def show(self, entries: Sequence[LegendEntry], look: ChartStyle) -> None:
         same_look = look == self._look
         before = self._lines
         self._entries, self._look = tuple(entries), look
@@ -77,7 +77,7 @@ class Legend(Bare):
             lines.append(strip)
         return lines
 
-    def _entry(self, y: int, size: Size) -> Entry | None:
+    def _entry(self, y: int, size: Size) -> LegendEntry | None:
         """What stands in a line of a column: two columns from the chart, and aligned with its bottom, where its lowest
         band is."""
         at = y - max(0, size.height - 2 - len(self._entries))
@@ -113,11 +113,11 @@ class Legend(Bare):
         return segments
 
 
-def _swatch(entry: Entry, look: Look) -> Segment:
+def _swatch(entry: LegendEntry, look: ChartStyle) -> Segment:
     return Segment(*swatch(entry.slot, look, lettered=entry.lettered))
 
 
-def swatch(slot: int, look: Look, *, lettered: bool) -> tuple[str, Style]:
+def swatch(slot: int, look: ChartStyle, *, lettered: bool) -> tuple[str, Style]:
     """What a band is known by: its letter, or where the chart has no room for that its colour alone."""
     if lettered:
         return f" {letter_of(slot)} ", look.swatch(slot)

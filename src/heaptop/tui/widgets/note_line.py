@@ -7,7 +7,7 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.text import clip
 
 
@@ -23,9 +23,9 @@ class NoteLine(Widget):
         """``warns``: it is no mere hint."""
         super().__init__(id=id)
         self._warns = warns
-        self._said: tuple[str, Look] | None = None
+        self._said: tuple[str, ChartStyle] | None = None
 
-    def show(self, text: str, look: Look) -> None:
+    def show(self, text: str, look: ChartStyle) -> None:
         """Empty text makes it go."""
         if (text, look) != self._said:
             self._said = text, look

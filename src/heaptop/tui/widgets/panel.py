@@ -8,17 +8,17 @@ from textual.app import ComposeResult
 from textual.containers import Center, Middle, VerticalScroll
 from textual.widgets import Static
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 
 if TYPE_CHECKING:
     from heaptop.errors import HeaptopError
     from heaptop.protocol.source import TargetInfo
     from heaptop.tui.state.control.live_state import LiveState
     from heaptop.tui.state.opening import Opening
-    from heaptop.tui.state.session import Session
+    from heaptop.tui.state.session import AttachSession
 
 
-def waiting_text(session: Session, *, leaving: bool) -> tuple[str, str]:
+def waiting_text(session: AttachSession, *, leaving: bool) -> tuple[str, str]:
     """Title and text of the wait: what goes on, for how long, and how to stop it."""
     phase = "giving up, and taking the request back" if leaving else session.waiting.phase
     return attaching_text(session.target, phase, session.waiting.seconds, session.target.note)
@@ -79,7 +79,7 @@ class Panel(Middle):
         with Center(), VerticalScroll(can_focus=False):
             yield Static("", markup=False)
 
-    def show(self, title: str, text: str, look: Look, *, bad: bool = False) -> None:
+    def show(self, title: str, text: str, look: ChartStyle, *, bad: bool = False) -> None:
         self.set_class(bad, "bad")
         self.set_class(look.ascii_only, "-ascii")
         self.query_one(VerticalScroll).border_title = look.text(title)

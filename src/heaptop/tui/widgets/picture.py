@@ -10,11 +10,11 @@ from textual import events
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import EMPTY, Run
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import EMPTY, StyleRun
 from heaptop.tui.terminal.bare import Bare
 
-Draw = Callable[[int, int], Sequence[list[Run]]]
+Draw = Callable[[int, int], Sequence[list[StyleRun]]]
 """From width and height to that many rows; missing ones are blank, what is wider is cut."""
 
 
@@ -27,14 +27,14 @@ class Picture(Bare):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._shown: tuple[Draw, Look] | None = None
-        self._key: tuple[Hashable, Look] | None = None
-        self._rows: list[list[Run]] = []
+        self._shown: tuple[Draw, ChartStyle] | None = None
+        self._key: tuple[Hashable, ChartStyle] | None = None
+        self._rows: list[list[StyleRun]] = []
         self._strips: list[Strip] = []
-        self._inked: tuple[Style, Look, int] | None = None
+        self._inked: tuple[Style, ChartStyle, int] | None = None
         """What the strips were made with."""
 
-    def show(self, draw: Draw, look: Look, *, key: Hashable = None) -> None:
+    def show(self, draw: Draw, look: ChartStyle, *, key: Hashable = None) -> None:
         """Draw; nothing is done where ``key`` says that it would be the picture which is shown already."""
         if key is not None and self._rows and (key, look) == self._key:
             return
@@ -86,7 +86,7 @@ class Picture(Bare):
 class _Styles(dict[tuple[int, int], Style]):
     """Of runs, by foreground and background: a picture has thousands of runs, and few styles."""
 
-    def __init__(self, base: Style, look: Look) -> None:
+    def __init__(self, base: Style, look: ChartStyle) -> None:
         super().__init__()
         self._base, self._look = base, look
 
@@ -95,20 +95,20 @@ class _Styles(dict[tuple[int, int], Style]):
         return style
 
 
-def _filled(row: list[Run], width: int) -> list[Run]:
+def _filled(row: list[StyleRun], width: int) -> list[StyleRun]:
     """A row of exactly this width: what a figure takes more, on a screen too narrow for it, is cut."""
-    cells: list[Run] = []
+    cells: list[StyleRun] = []
     room = width
     for run in row:
         if room >= len(run.text):
             cells.append(run)
         elif room:
-            cells.append(Run(run.text[:room], run.fg, run.bg))
+            cells.append(StyleRun(run.text[:room], run.fg, run.bg))
         room = max(0, room - len(run.text))
-    return [*cells, Run(" " * room, EMPTY, EMPTY)] if room else cells
+    return [*cells, StyleRun(" " * room, EMPTY, EMPTY)] if room else cells
 
 
-def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:
+def changed_span(old: list[StyleRun], new: list[StyleRun]) -> tuple[int, int] | None:
     """The columns from the first to after the last in which two rows of one width differ; None if they do not."""
     if old == new:
         return None
@@ -119,7 +119,7 @@ def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:
     return (begin, width - _in_common(_backwards(old), _backwards(new))) if begin < width else None
 
 
-def _in_common(old: Iterator[Run], new: Iterator[Run]) -> int:
+def _in_common(old: Iterator[StyleRun], new: Iterator[StyleRun]) -> int:
     """With how many cells that are alike two rows of one width begin, however they are cut into runs."""
     alike = 0
     was, now = next(old, None), next(new, None)
@@ -128,10 +128,10 @@ def _in_common(old: Iterator[Run], new: Iterator[Run]) -> int:
         if was.text[:room] != now.text[:room]:
             return alike + next(at for at in range(room) if was.text[at] != now.text[at])
         alike += room
-        was = Run(was.text[room:], was.fg, was.bg) if len(was.text) > room else next(old, None)
-        now = Run(now.text[room:], now.fg, now.bg) if len(now.text) > room else next(new, None)
+        was = StyleRun(was.text[room:], was.fg, was.bg) if len(was.text) > room else next(old, None)
+        now = StyleRun(now.text[room:], now.fg, now.bg) if len(now.text) > room else next(new, None)
     return alike
 
 
-def _backwards(row: list[Run]) -> Iterator[Run]:
-    return (Run(run.text[::-1], run.fg, run.bg) for run in reversed(row))
+def _backwards(row: list[StyleRun]) -> Iterator[StyleRun]:
+    return (StyleRun(run.text[::-1], run.fg, run.bg) for run in reversed(row))

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.visual import VisualType
 from textual.widgets import Static
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.widgets.too_small import TooSmall
 
 
@@ -44,7 +44,7 @@ class ScrollPage(ModalScreen[None]):
     ScrollPage Static { width: 1fr; height: auto; }
     """
 
-    def __init__(self, heading: str, look: Look) -> None:
+    def __init__(self, heading: str, look: ChartStyle) -> None:
         super().__init__(classes="-ascii" if look.ascii_only else "")
         self._heading, self._look = heading, look
 

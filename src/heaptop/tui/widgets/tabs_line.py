@@ -14,7 +14,7 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.state.messages import TabChosen
 from heaptop.tui.text import clip
 
@@ -84,9 +84,9 @@ class TabsLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._content: tuple[tuple[Tab, ...], int, Look] | None = None
+        self._content: tuple[tuple[Tab, ...], int, ChartStyle] | None = None
 
-    def show(self, tabs: Sequence[Tab], shown: int, look: Look) -> None:
+    def show(self, tabs: Sequence[Tab], shown: int, look: ChartStyle) -> None:
         content = (tuple(tabs), shown, look)
         if content != self._content:
             self._content = content

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.widgets.scroll_page import ScrollPage
 
 
@@ -18,7 +18,7 @@ class TextScreen(ScrollPage):
     TextScreen VerticalScroll { width: 96; padding: 0 2; }
     """
 
-    def __init__(self, title: str, text: str, look: Look) -> None:
+    def __init__(self, title: str, text: str, look: ChartStyle) -> None:
         super().__init__(title, look)
         self._said = text
 

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from heaptop.analysis.text.units import fit_command
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class TopLines(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._content: tuple[Sequence[Field], Sequence[Field], Look] | None = None
+        self._content: tuple[Sequence[Field], Sequence[Field], ChartStyle] | None = None
 
-    def show_fields(self, top: Sequence[Field], bottom: Sequence[Field], look: Look) -> None:
+    def show_fields(self, top: Sequence[Field], bottom: Sequence[Field], look: ChartStyle) -> None:
         content = (top, bottom, look)
         if content != self._content:
             self._content = content
@@ -65,7 +65,7 @@ class TopLines(Widget):
         return Strip([Segment(" "), *segments]).apply_style(base).adjust_cell_length(width, base)
 
 
-def _tone(name: str, look: Look) -> Style:
+def _tone(name: str, look: ChartStyle) -> Style:
     theme = look.palette.theme
     if look.colourless or look.palette.theme.ansi:
         plain = {
@@ -89,19 +89,19 @@ def _tone(name: str, look: Look) -> Style:
     return Style.parse(tones.get(name, "none"))
 
 
-def _segments(field: Field, look: Look) -> list[Segment]:
+def _segments(field: Field, look: ChartStyle) -> list[Segment]:
     parts = [Segment(look.text(field.label) + " ", _tone("label", look))] if field.label else []
     return [*parts, Segment(look.text(field.value), _tone(field.tone, look))]
 
 
-def _spread(fields: Sequence[Field], look: Look) -> list[Segment]:
+def _spread(fields: Sequence[Field], look: ChartStyle) -> list[Segment]:
     segments: list[Segment] = []
     for field in fields:
         segments += [*_segments(field, look), Segment("  ")]
     return segments
 
 
-def _top_line(fields: Sequence[Field], look: Look, width: int) -> list[Segment]:
+def _top_line(fields: Sequence[Field], look: ChartStyle, width: int) -> list[Segment]:
     """As :func:`fitting`, but the command is cut before it is dropped, and the state stands at the right edge."""
     room = width - 2
     command = next((field for field in fields if field.tone == "command"), None)

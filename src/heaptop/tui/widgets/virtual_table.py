@@ -17,7 +17,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from heaptop.tui.state.messages import HeadingClicked, RowChosen
-from heaptop.tui.state.sheet import GAP, Column, Piece, Sheet, kept
+from heaptop.tui.state.sheet import GAP, CellText, Column, Sheet, kept
 from heaptop.tui.terminal.bare import Bare
 from heaptop.tui.terminal.repaint import dirty_region
 from heaptop.tui.text import clip
@@ -58,7 +58,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         """The columns that there is room for, by their numbers."""
         self._alike: object = None
         """What all lines that were drawn last have in common."""
-        self._drawn: dict[tuple[Sequence[Piece], Style], Strip] = {}
+        self._drawn: dict[tuple[Sequence[CellText], Style], Strip] = {}
         """Those of rows: most are drawn again as they are."""
         self.follow = False
         """The cursor stays on its row when rows change places; else on its line."""
@@ -221,7 +221,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
             ),
         )
 
-    def _line(self, y: int, paint: _Paint, known: Mapping[tuple[Sequence[Piece], Style], Strip]) -> Strip:
+    def _line(self, y: int, paint: _Paint, known: Mapping[tuple[Sequence[CellText], Style], Strip]) -> Strip:
         sheet, width = self._sheet, paint.width
         if sheet is None or width < 1:
             return Strip.blank(width, paint.base)
@@ -254,7 +254,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
             segments.append(Segment(" " * GAP))
         return segments[:-1]
 
-    def _row(self, sheet: Sheet[Any], pieces: Sequence[Piece], paint: _Paint, style: Style) -> Strip:
+    def _row(self, sheet: Sheet[Any], pieces: Sequence[CellText], paint: _Paint, style: Style) -> Strip:
         """A row, as few segments as can be: neighbours that look alike are one."""
         segments: list[Segment] = []
         text, worn = "", style

@@ -14,7 +14,7 @@ from heaptop.analysis.text.units import format_duration_ns
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import Event, Recordable, Source
 from heaptop.tui.state.control.prompts import FilterPrompt, Prompts
-from heaptop.tui.state.control.questions import Question, pause_question
+from heaptop.tui.state.control.questions import Confirmation, pause_question
 from heaptop.tui.state.control.recording import news
 from heaptop.tui.state.control.status_line import StatusLine
 from heaptop.tui.state.desk import Desk
@@ -23,7 +23,7 @@ from heaptop.tui.state.hunting import Hunting
 from heaptop.tui.state.inbox import Inbox
 from heaptop.tui.state.memory_watch import MemoryWatch
 from heaptop.tui.state.sampling_words import change_text
-from heaptop.tui.state.session import Display, Phase, Session
+from heaptop.tui.state.session import AttachPhase, AttachSession, Display
 from heaptop.tui.text import clip
 
 
@@ -69,7 +69,7 @@ class LiveState:
         self.display = Display()
         self.held: int | None = None
         """How many censuses there were when the display was held; None while it is not."""
-        self.asked: Question | None = None
+        self.asked: Confirmation | None = None
         """The question that is on the screen."""
         self.paneled = False
         """A panel stands in place of the view."""
@@ -77,11 +77,11 @@ class LiveState:
         self.leaving = False
         self.asked_sampler = False
         """The sampler was asked for a change, so that its answer is reported also where it is as before."""
-        self._offer: Question | None = None
+        self._offer: Confirmation | None = None
         """Until it is answered."""
-        self._begin(Session(source.target, sampling=Sampling(user_code)))
+        self._begin(AttachSession(source.target, sampling=Sampling(user_code)))
 
-    def _begin(self, session: Session) -> None:
+    def _begin(self, session: AttachSession) -> None:
         self.session = session
         hunt = LeakHunt()
         self.desk = Desk(self.source, hunt)
@@ -128,7 +128,7 @@ class LiveState:
     @property
     def _is_seen(self) -> bool:
         """Whether figures of a process that lives are on the screen."""
-        return self.session.phase is Phase.LIVE and not self.paneled
+        return self.session.phase is AttachPhase.LIVE and not self.paneled
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class LiveState:
     def right_words(self, right: str, room: int) -> str:
         """The right words of a view, with why the session ended, or why it is not counted in a better mode."""
         session, latest = self.session, self.display.latest
-        if session.phase is Phase.EXITED and session.error is not None:
+        if session.phase is AttachPhase.EXITED and session.error is not None:
             return f"{session.error.message}  {right}".strip()
         if latest is not None and latest.census.mode_reason:
             reason = f"{latest.census.mode} mode: {latest.census.mode_reason}"
@@ -174,28 +174,28 @@ class LiveState:
         if asked is not None and asked != self.asked:
             self.status.forget_outcome()
         self.asked = asked
-        unread = session.phase is Phase.FAILED and not self.error_seen
-        waiting = session.phase is Phase.WAITING
+        unread = session.phase is AttachPhase.FAILED and not self.error_seen
+        waiting = session.phase is AttachPhase.WAITING
         self.paneled = waiting or unread or asked is not None or (self.has_failed and not session.history.snapshots)
 
     @property
     def has_failed(self) -> bool:
         """The session ended by an error."""
-        return self.session.phase in (Phase.FAILED, Phase.EXITED) and self.session.error is not None
+        return self.session.phase in (AttachPhase.FAILED, AttachPhase.EXITED) and self.session.error is not None
 
     # -- questions -------------------------------------------------------------------------------------------
 
     @property
-    def question(self) -> Question | None:
+    def question(self) -> Confirmation | None:
         """What has to be answered; the process's own question comes first."""
         session = self.session
-        if session.phase is not Phase.LIVE:
+        if session.phase is not AttachPhase.LIVE:
             return None
         if session.decision is not None:
             return pause_question(session.target.pid, session.decision, session.forecast, self._decide)
         return self._offer
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: Confirmation) -> None:
         self._offer = question
 
     def action_answer(self, accept: bool) -> str | None:
@@ -215,7 +215,7 @@ class LiveState:
         self._close(self.asked)
         return drop() or ""
 
-    def _close(self, question: Question) -> None:
+    def _close(self, question: Confirmation) -> None:
         if question == self._offer:
             self._offer = None
 
@@ -229,9 +229,9 @@ class LiveState:
     @property
     def unasked(self) -> str:
         """Why nothing can be asked of the process; empty where it can."""
-        if self.session.phase is Phase.LIVE:
+        if self.session.phase is AttachPhase.LIVE:
             return ""
-        return "not attached yet" if self.session.phase is Phase.WAITING else "the process is gone"
+        return "not attached yet" if self.session.phase is AttachPhase.WAITING else "the process is gone"
 
     def action_census(self) -> str:
         if self.unasked:
@@ -244,7 +244,7 @@ class LiveState:
     def went_on(self, seconds: float) -> None:
         """heaptop stood still for so long. The agent was asked for nothing meanwhile, and so was silent."""
         self.session.asked_again()
-        if self.session.phase is Phase.LIVE and self.session.shown is None:
+        if self.session.phase is AttachPhase.LIVE and self.session.shown is None:
             stood = f" for {format_duration_ns(round(seconds * 1e9))}" if seconds else ""
             self.status.say(f"heaptop was stopped{stood}: nothing was counted meanwhile")
 
@@ -252,7 +252,7 @@ class LiveState:
         """Give up or detach, and wait until the target is as it was. For a thread: it blocks.
 
         Returns the error that the session ended with, if it did."""
-        if self.session.phase is Phase.WAITING:
+        if self.session.phase is AttachPhase.WAITING:
             self.source.cancel()
         self.inbox.close()
         self.source.close()

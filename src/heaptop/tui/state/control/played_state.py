@@ -6,7 +6,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.source import Event, Player, Rewound, Told
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.desk import Stage
-from heaptop.tui.state.session import Session
+from heaptop.tui.state.session import AttachSession
 
 
 class PlayedState(LiveState):
@@ -30,5 +30,5 @@ class PlayedState(LiveState):
     def _rewind(self) -> None:
         before = self.session
         path, attached, sampling = self.source.path, before.attached, Sampling(self._user_code)
-        self._begin(Session(before.target, before.phase, attached=attached, sampling=sampling, path=path))
+        self._begin(AttachSession(before.target, before.phase, attached=attached, sampling=sampling, path=path))
         self.desk.stage, self.desk.why, self.desk.over = Stage.GONE, "a recording has no object graph", True

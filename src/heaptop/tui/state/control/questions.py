@@ -15,7 +15,7 @@ Answer = Callable[[bool], str | None]
 
 
 @dataclass(frozen=True)
-class Question:
+class Confirmation:
     """A question that keys y and n answer. Two are the same where they read the same."""
 
     title: str
@@ -25,7 +25,7 @@ class Question:
     """What Esc does; None: only y and n are answers."""
 
 
-def pause_question(pid: int, asked: Decision, seen: Forecast | None, answer: Answer) -> Question:
+def pause_question(pid: int, asked: Decision, seen: Forecast | None, answer: Answer) -> Confirmation:
     """Whether the target may be stopped for so long."""
     pause, budget = format_duration_ns(asked.pause_ns), format_duration_ns(asked.budget_ns)
     how = {
@@ -41,10 +41,10 @@ def pause_question(pid: int, asked: Decision, seen: Forecast | None, answer: Ans
         "n   count in slices of a few milliseconds: slower, and approximate",
         "q   detach and quit",
     ]
-    return Question(f"May process {pid} be stopped for {pause}?", "\n".join(lines), answer)
+    return Confirmation(f"May process {pid} be stopped for {pause}?", "\n".join(lines), answer)
 
 
-def tracer_question(pid: int, why: str, answer: Answer) -> Question:
+def tracer_question(pid: int, why: str, answer: Answer) -> Confirmation:
     """Whether tracemalloc may be switched on; ``why`` there is no native core, a sentence without its full stop."""
     lines = [
         *([f"The native core cannot be used there: {why}.", ""] if why else []),
@@ -58,10 +58,10 @@ def tracer_question(pid: int, why: str, answer: Answer) -> Question:
         "q   detach and quit",
     ]
     title = f"May tracemalloc be switched on in process {pid}?"
-    return Question(title, "\n".join(lines), answer, lambda: answer(False))
+    return Confirmation(title, "\n".join(lines), answer, lambda: answer(False))
 
 
-def values_question(pid: int, answer: Answer) -> Question:
+def values_question(pid: int, answer: Answer) -> Confirmation:
     """Whether values may be shown."""
     lines = [
         "Lengths, types and names of attributes are always shown. Values are not: a heap holds passwords, tokens and "
@@ -74,10 +74,10 @@ def values_question(pid: int, answer: Answer) -> Question:
         "n   leave them hidden",
         "q   detach and quit",
     ]
-    return Question(f"May values of process {pid} be shown?", "\n".join(lines), answer, lambda: answer(False))
+    return Confirmation(f"May values of process {pid} be shown?", "\n".join(lines), answer, lambda: answer(False))
 
 
-def collect_question(pid: int, name: str, answer: Answer, drop: Callable[[], str]) -> Question:
+def collect_question(pid: int, name: str, answer: Answer, drop: Callable[[], str]) -> Confirmation:
     """Whether garbage may be collected before a mark of this name."""
     lines = [
         f"Mark {name!r} would then hold nothing that is garbage already, and what the next look finds is not "
@@ -91,4 +91,4 @@ def collect_question(pid: int, name: str, answer: Answer, drop: Callable[[], str
         "Esc no mark",
         "q   detach and quit",
     ]
-    return Question(f"May garbage be collected in process {pid}?", "\n".join(lines), answer, drop)
+    return Confirmation(f"May garbage be collected in process {pid}?", "\n".join(lines), answer, drop)

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from heaptop.analysis.bands.summed import Part, largest
+from heaptop.analysis.bands.summed import ProcessShare, largest
 from heaptop.analysis.bands.table import Rows, TableRow
 from heaptop.analysis.filters.attributes import Origin
 from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import UsageError
-from heaptop.tui.charts.look import Look
-from heaptop.tui.keys.explaining import Explained
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.state.drill import Level
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import GAP, Column, Piece, Sheet
+from heaptop.tui.state.sheet import GAP, CellText, Column, Sheet
 from heaptop.tui.views.bands.view import BandsView
 
 LARGEST: Final = Column("largest", "Largest in", 16, rank=3)
@@ -36,8 +36,8 @@ class SummedBandsView(BandsView):
     )
     EXPLAINS = (
         *BandsView.EXPLAINS,
-        Explained(("Largest in",), "The process that has most of the row, and how much of it."),
-        Explained(
+        FigureHelp(("Largest in",), "The process that has most of the row, and how much of it."),
+        FigureHelp(
             ("heap", "RSS"),
             "What workers have from their parent is counted in each of them. So are, in RSS, pages that they share.",
         ),
@@ -45,7 +45,7 @@ class SummedBandsView(BandsView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.parts: Sequence[Part] = ()
+        self.parts: Sequence[ProcessShare] = ()
         """What the sum that is shown is made of."""
         self._largest: tuple[object, dict[str, tuple[int, int]]] | None = None
 
@@ -56,10 +56,10 @@ class SummedBandsView(BandsView):
             raise UsageError("Only counted objects have a sum.")
         return origin
 
-    def _made_of(self, display: Display, look: Look) -> tuple[object, ...]:
+    def _made_of(self, display: Display, look: ChartStyle) -> tuple[object, ...]:
         return *super()._made_of(display, look), *(part.snapshot for part in self.parts)
 
-    def _sheet(self, found: Rows, slots: dict[str, int], look: Look) -> Sheet[TableRow]:
+    def _sheet(self, found: Rows, slots: dict[str, int], look: ChartStyle) -> Sheet[TableRow]:
         """With a column for the largest process, in place of those that leave names no room beside it."""
         sheet = super()._sheet(found, slots, look)
         largest = self._found()
@@ -69,10 +69,10 @@ class SummedBandsView(BandsView):
                 kept = [at for at in kept if sheet.columns[at].key != dropped]
         columns = (*(sheet.columns[at] for at in kept), LARGEST)
 
-        def draw(row: TableRow) -> list[Piece]:
+        def draw(row: TableRow) -> list[CellText]:
             pieces = sheet.draw(row)
             pid, size = largest.get(row.name, (0, 0))
-            return [*(pieces[at] for at in kept), Piece(f"{pid} {format_bytes(size)}" if size else "")]
+            return [*(pieces[at] for at in kept), CellText(f"{pid} {format_bytes(size)}" if size else "")]
 
         return replace(sheet, columns=columns, draw=draw)
 

@@ -27,21 +27,21 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_change, format_count
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
-from heaptop.tui.charts.look import Look, change_style, letter_of
+from heaptop.tui.charts.look import ChartStyle, change_style, letter_of
 from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.charts.palette import REST_SLOT
-from heaptop.tui.charts.raster import Series
-from heaptop.tui.keys.explaining import CPYTHON, NHC, Explained
-from heaptop.tui.state.background import Paced
+from heaptop.tui.charts.raster import ChartBands
+from heaptop.tui.keys.explaining import CPYTHON, NHC, FigureHelp
+from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import Level, into
 from heaptop.tui.state.messages import LettersChanged
 from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import ALWAYS, WIDE, Column, Piece, Sheet
+from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
-from heaptop.tui.widgets.legend import Entry, Legend, swatch
+from heaptop.tui.widgets.legend import Legend, LegendEntry, swatch
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
@@ -68,11 +68,11 @@ def make_eventual(sampling: Sampling | None, level: Level, limit: int) -> tuple[
     return restricted(sampling, level.key, level.where, longer, limit), longer.text
 
 
-class Slots:
+class BandLetters:
     """Which letter and colour a band has: once it is given, a band keeps it for as long as it is drawn, and has it
     again when it comes back, unless others needed it."""
 
-    def __init__(self, others: Slots | None = None) -> None:
+    def __init__(self, others: BandLetters | None = None) -> None:
         """``others``: whose letters are those of the same names here too."""
         self._slot: dict[str, int] = dict(others._slot) if others is not None else {}
         """Of all that were drawn, those that have gone longest first."""
@@ -96,7 +96,7 @@ class Slots:
 class Stays:
     """What the next chart holds on to: letters, and which bands there are in which order."""
 
-    slots: Slots = field(default_factory=Slots)
+    slots: BandLetters = field(default_factory=BandLetters)
     chart: BandChart | None = None
 
 
@@ -118,10 +118,10 @@ def short_name(key: str, name: str) -> str:
     return f"{first} +{len(more)}" if key == "retainer" and more else name
 
 
-def band_series(chart: BandChart, slots: dict[str, int]) -> Series:
+def band_series(chart: BandChart, slots: dict[str, int]) -> ChartBands:
     """The chart as the raster takes it: seconds, bytes, slots and letters."""
     numbers = [REST_SLOT if band.is_rest else slots[band.name] for band in chart.bands]
-    return Series(
+    return ChartBands(
         times=[time / 1e9 for time in chart.times_ns],
         values=[band.bytes for band in chart.bands],
         slots=numbers,
@@ -140,72 +140,72 @@ class BandsView(LevelView[Level]):
         "The live heap over time, cut into bands, and below the chart the same bands as a table. A letter is the same "
         "in chart, legend and table; a steady wedge is what grows."
     )
-    EXPLAINS: ClassVar[tuple[Explained, ...]] = (
-        Explained(
+    EXPLAINS: ClassVar[tuple[FigureHelp, ...]] = (
+        FigureHelp(
             ("the chart", "~"),
             "Smooth bands lie at the bottom and restless ones on top, so that what grows steadily is seen as a wedge. "
             "~ is all that has no band of its own; a band that is nowhere half a line high has no letter.",
             NHC.at("§4.4 and fig. 14"),
         ),
-        Explained(
+        FigureHelp(
             ("Objects", "Blocks", "Bytes", "≈"),
             "How many live, and what they take by their own account, without what they refer to. ≈ is an estimate "
             "from samples, or of sizes guessed where __sizeof__ is written in Python, which is never called.",
             CPYTHON.at("Objects/object.c and each type's __sizeof__"),
         ),
-        Explained(("Share", "≈Share", "█"), "The part of all rows together. Bars are to the largest."),
-        Explained(
+        FigureHelp(("Share", "≈Share", "█"), "The part of all rows together. Bars are to the largest."),
+        FigureHelp(
             ("Change…", "Trend"),
             "Change is since the census before, so long ago as its heading says. Trend is the last censuses, each row "
             "to a scale of its own.",
         ),
-        Explained(
+        FigureHelp(
             ("Hidden",),
             "What sys.getsizeof leaves out of the row's objects: attribute values kept without a dict. By type, "
             "module and generation it is in no other figure, nor in heap above; by all else it is in Bytes.",
             CPYTHON.at("Objects/dictobject.c"),
         ),
-        Explained(
+        FigureHelp(
             ("Type", "Module"),
             "What an object is, and the module its class says that it is from. They are nhc's constructions, "
             "by which the first heap profiles were drawn.",
             NHC.at("§1.1"),
         ),
-        Explained(
+        FigureHelp(
             ("Generation",),
             "How often the collector has passed an object: gen 0 is new, gen 2 has stayed. untracked is what it need "
             "not look at, permanent what gc.freeze() has put aside.",
             CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
         ),
-        Explained(
+        FigureHelp(
             ("Producer", "Producer's module", "Block size"),
             "By the line of your own code that allocated a block, its module, or the block's size class, from samples "
             "of what was allocated since the attach. What is counted is blocks of memory, as in views 2 and 7.",
             NHC.at("§1.1"),
         ),
-        Explained(
+        FigureHelp(
             ("(before the attach)", "±"),
             "What the last census counted beyond the samples: objects that were there before, of which nobody knows "
             "who allocated them. It is as unsure as the samples, ± so much, and moves only when it is off by more.",
         ),
-        Explained(
+        FigureHelp(
             ("Lifetime",),
             "How long a block will have lived is known when it dies, so that the past of these bands changes. It "
             "is measured in bytes allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024.",
             NHC.at("§2, figs. 8–10"),
         ),
-        Explained(
+        FigureHelp(
             ("(more than…", "(smaller ones)"),
             "What is kept by more retainers than are told apart, and what is kept by those that keep least, each in "
             "one row.",
         ),
-        Explained(
+        FigureHelp(
             ("Retainers",),
             "What keeps an object, by a name one knows: a module's global, a local, a cache; what has two is in the "
             "band of both. A snapshot of the object graph is taken for it while one looks, and its cost stands above.",
             NHC.at("§3, fig. 13"),
         ),
-        Explained(
+        FigureHelp(
             ("Kind of root",),
             "The first sort of root that leads to an object: module, frame, runtime (the interpreter), c (an "
             "extension), none (garbage). It comes from the same snapshots.",
@@ -248,7 +248,7 @@ class BandsView(LevelView[Level]):
         """By the key of the bands, of what no filter restricts."""
         self._filtered_stays: tuple[str, Filter, Stays] | None = None
         """Key, filter, and what it leaves: what is typed on the way to a filter moves nothing of other charts."""
-        self._eventual: Paced[tuple[BandChart, str]] = Paced()
+        self._eventual: Throttled[tuple[BandChart, str]] = Throttled()
         self._whole: tuple[Moment, str, int, int] | None = None
         """Of the last moment by this key, without a filter: rows and bytes."""
         self._longer = ""
@@ -263,7 +263,7 @@ class BandsView(LevelView[Level]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         if not self.size.width:
             return  # not laid out yet: how many bands there are depends on the width
@@ -285,10 +285,10 @@ class BandsView(LevelView[Level]):
         if not level.where:
             return whole
         if self._filtered_stays is None or self._filtered_stays[:2] != (level.key, level.where):
-            self._filtered_stays = level.key, level.where, Stays(Slots(whole.slots), whole.chart)
+            self._filtered_stays = level.key, level.where, Stays(BandLetters(whole.slots), whole.chart)
         return self._filtered_stays[2]
 
-    def _made_of(self, display: Display, look: Look) -> tuple[object, ...]:
+    def _made_of(self, display: Display, look: ChartStyle) -> tuple[object, ...]:
         """What the picture and the table depend on."""
         level = self._level
         eventual = is_eventual(level.key, level.where)
@@ -340,7 +340,7 @@ class BandsView(LevelView[Level]):
     def _is_sampled(self, level: Level) -> bool:
         return self._origin(level) is Origin.SAMPLES
 
-    def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
+    def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[LegendEntry]:
         """The chart's bands from the top."""
         entries = []
         lettered = self.query_one(AreaChart).lettered
@@ -352,10 +352,10 @@ class BandsView(LevelView[Level]):
             # No row of the table has the rest's figure.
             rest = f"rest {'≈' * about}{format_bytes(last)}"
             short = rest if band.is_rest else short_name(self._level.key, name)
-            entries.append(Entry(slot, name, short, last, approximate=about, lettered=slot in lettered))
+            entries.append(LegendEntry(slot, name, short, last, approximate=about, lettered=slot in lettered))
         return entries
 
-    def _sheet(self, found: Rows, slots: dict[str, int], look: Look) -> Sheet[TableRow]:
+    def _sheet(self, found: Rows, slots: dict[str, int], look: ChartStyle) -> Sheet[TableRow]:
         level = self._level
         wide = self.size.width >= WIDE
         estimated = self._is_estimated(level)
@@ -380,7 +380,7 @@ class BandsView(LevelView[Level]):
         lettered = self.query_one(AreaChart).lettered
         error = self.now.moments[-1].error if estimated and self.now.moments else 0
 
-        def draw(row: TableRow) -> list[Piece]:
+        def draw(row: TableRow) -> list[CellText]:
             slot = slots.get(row.name)
             tint = Style.parse(look.palette.band(REST_SLOT if slot is None else slot))
             changed = (about if row.bytes_change else "") + format_change(row.bytes_change)
@@ -389,15 +389,17 @@ class BandsView(LevelView[Level]):
             if row.count is None and not row.bytes_change and error:
                 changed = f"±{format_bytes(error)}"
             pieces = [
-                Piece(*swatch(slot, look, lettered=slot in lettered)) if slot is not None else Piece(""),
-                Piece(row.name),
-                Piece(about + format_count(row.count) if row.count or (row.count == 0 and not estimated) else ""),
-                Piece(about_bytes(row.bytes) if estimated else ("≈" if row.guessed else "") + format_bytes(row.bytes)),
-                Piece(f"{row.share:.1%}"),
-                Piece(format_bytes(row.hidden) if row.hidden else ""),
-                Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
-                Piece(changed, change_style(row.bytes_change, look)),
-                Piece(sparkline(row.spark, spark, ascii_only=look.ascii_only), tint),
+                CellText(*swatch(slot, look, lettered=slot in lettered)) if slot is not None else CellText(""),
+                CellText(row.name),
+                CellText(about + format_count(row.count) if row.count or (row.count == 0 and not estimated) else ""),
+                CellText(
+                    about_bytes(row.bytes) if estimated else ("≈" if row.guessed else "") + format_bytes(row.bytes)
+                ),
+                CellText(f"{row.share:.1%}"),
+                CellText(format_bytes(row.hidden) if row.hidden else ""),
+                CellText(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
+                CellText(changed, change_style(row.bytes_change, look)),
+                CellText(sparkline(row.spark, spark, ascii_only=look.ascii_only), tint),
             ]
             return [pieces[place] for place in kept]
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from heaptop.analysis.samples.gc_profile import Collection, Span
+from heaptop.analysis.samples.gc_profile import Collection, PhaseSpan
 from heaptop.analysis.text.time_words import ELAPSED, Times
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns, format_number
 from heaptop.tui.charts import curves, lanes
 from heaptop.tui.charts.curves import Curve, Scale
-from heaptop.tui.charts.look import Look, letter_of
-from heaptop.tui.charts.raster import EMPTY, INK, Run, byte_axis, window_for
+from heaptop.tui.charts.look import ChartStyle, letter_of
+from heaptop.tui.charts.raster import EMPTY, INK, StyleRun, byte_axis, window_for
 from heaptop.tui.text import clip
 from heaptop.tui.views.gc.gc_tables import Moment, Profile
 
@@ -25,16 +25,16 @@ HEAP, LIVE, ALLOCATED = range(3)
 """The slots of the curves."""
 
 
-def curves_said(profile: Profile, variant: str, *, wide: bool) -> list[Run]:
+def curves_said(profile: Profile, variant: str, *, wide: bool) -> list[StyleRun]:
     """The curves by their letters, with the last value of each."""
     wanted = {"blocks": [HEAP, LIVE], "bytes": [HEAP], "allocated": [ALLOCATED]}[variant]
     if wide:
         wanted = [*wanted, ALLOCATED]
-    line: list[Run] = []
+    line: list[StyleRun] = []
     for slot in wanted:
         line += [
-            Run(f" {letter_of(slot)} ", INK, slot),
-            Run(f" {_last(profile, slot, variant)}  ", EMPTY, EMPTY),
+            StyleRun(f" {letter_of(slot)} ", INK, slot),
+            StyleRun(f" {_last(profile, slot, variant)}  ", EMPTY, EMPTY),
         ]
     return line
 
@@ -55,20 +55,20 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
     return f"heap {format_count(values[-1])} blocks" if values else "heap (no tick yet)"
 
 
-def collection_said(row: Collection, spans: Sequence[Span], at: Moment) -> list[Run]:
+def collection_said(row: Collection, spans: Sequence[PhaseSpan], at: Moment) -> list[StyleRun]:
     """The curves at one collection, by their letters, and the phases that it fell into."""
     known = (
         (HEAP, format_count(row.heap_blocks) if row.heap_blocks is not None else ""),
         (LIVE, format_count(row.live_blocks) if row.live_blocks is not None else ""),
         (ALLOCATED, f"≈{format_bytes(row.allocated)}" if row.allocated is not None else ""),
     )
-    line = [Run(f" at {at(row.time_ns)}  ", EMPTY, EMPTY)]
+    line = [StyleRun(f" at {at(row.time_ns)}  ", EMPTY, EMPTY)]
     for slot, figure in known:
         if figure:
-            line += [Run(f" {letter_of(slot)} ", INK, slot), Run(f" {figure}  ", EMPTY, EMPTY)]
+            line += [StyleRun(f" {letter_of(slot)} ", INK, slot), StyleRun(f" {figure}  ", EMPTY, EMPTY)]
     rss = f"RSS {format_bytes(row.rss)}  " if row.rss is not None else ""
     inside = [span.name for span in spans if span.begin_ns <= row.time_ns and (span.open or row.time_ns <= span.end_ns)]
-    return [*line, Run(rss + (f"in {', '.join(inside)}" if inside else ""), EMPTY, EMPTY)]
+    return [*line, StyleRun(rss + (f"in {', '.join(inside)}" if inside else ""), EMPTY, EMPTY)]
 
 
 def totals_said(profile: Profile) -> str:
@@ -92,13 +92,13 @@ def totals_said(profile: Profile) -> str:
     return " " + " · ".join(parts)
 
 
-def fit(line: list[Run], width: int, look: Look) -> list[Run]:
+def fit(line: list[StyleRun], width: int, look: ChartStyle) -> list[StyleRun]:
     """A line that is too long loses its end."""
     out, room = [], width
     for run in line:
         if room <= 0:
             break
-        out.append(Run(look.text(clip(run.text, room)), run.fg, run.bg))
+        out.append(StyleRun(look.text(clip(run.text, room)), run.fg, run.bg))
         room -= len(run.text)
     return out
 
@@ -110,13 +110,13 @@ def draw_chart(
     profile: Profile,
     variant: str,
     origin: int,
-    look: Look,
+    look: ChartStyle,
     width: int,
     height: int,
     *,
     phases: bool,
     times: Times = ELAPSED,
-) -> list[list[Run]]:
+) -> list[list[StyleRun]]:
     """The chart, and above it the phases on the same axis."""
     spans = profile.spans if phases else ()
     above = min(1 + max((span.lane for span in spans), default=-1), LANES, max(height - 6, 0))

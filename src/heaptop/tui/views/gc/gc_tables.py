@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from rich.style import Style
 
-from heaptop.analysis.samples.gc_profile import Collection, GcSeries, GcTotals, GenerationTotals, Span
+from heaptop.analysis.samples.gc_profile import Collection, GcSeries, GcTotals, GenerationTotals, PhaseSpan
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
-from heaptop.tui.state.sheet import ALWAYS, Column, Piece
+from heaptop.tui.state.sheet import ALWAYS, CellText, Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Profile:
     rows: tuple[Collection, ...]
     totals: GcTotals
     series: tuple[GcSeries, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[PhaseSpan, ...]
     phases_lost: int
     sampled: bool
     """Whether allocations were sampled at any time, so that it is known how much was allocated."""
@@ -55,13 +55,13 @@ Moment = Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class GcTable:
     """What is shown by one key."""
 
     rows: Callable[[Profile], Sequence[Any]]
     key: Callable[[Any], str]
     columns: tuple[Column, ...]
-    draw: Callable[[Any, Moment], list[Piece]]
+    draw: Callable[[Any, Moment], list[CellText]]
     """From a row, and how its times are written."""
     numbers: dict[str, Callable[[Any], Any]]
     """What it can be sorted by."""
@@ -70,45 +70,45 @@ class Table:
     nothing: str
 
 
-def _known(number: int | None, form: Callable[[int], str]) -> Piece:
-    return Piece("-", _QUIET) if number is None else Piece(form(number))
+def _known(number: int | None, form: Callable[[int], str]) -> CellText:
+    return CellText("-", _QUIET) if number is None else CellText(form(number))
 
 
-def _draw_collection(row: Collection, at: Moment) -> list[Piece]:
+def _draw_collection(row: Collection, at: Moment) -> list[CellText]:
     return [
-        Piece(at(row.time_ns)),
-        Piece(str(row.generation), Style(bold=row.generation == 2)),
-        Piece(format_duration_ns(row.duration_ns)),
-        Piece(format_count(row.collected)),
-        Piece(format_count(row.uncollectable), Style(bold=row.uncollectable > 0)),
+        CellText(at(row.time_ns)),
+        CellText(str(row.generation), Style(bold=row.generation == 2)),
+        CellText(format_duration_ns(row.duration_ns)),
+        CellText(format_count(row.collected)),
+        CellText(format_count(row.uncollectable), Style(bold=row.uncollectable > 0)),
         _known(row.allocated, format_bytes),
         _known(row.live_blocks, format_count),
         _known(row.heap_blocks, format_count),
         _known(row.rss, format_bytes),
-        Piece(""),
+        CellText(""),
     ]
 
 
-def _draw_generation(row: GenerationTotals, at: Moment) -> list[Piece]:
+def _draw_generation(row: GenerationTotals, at: Moment) -> list[CellText]:
     each = row.duration_ns // row.collections
     return [
-        Piece(f"generation {row.generation}"),
-        Piece(format_count(row.collections)),
-        Piece(format_duration_ns(row.duration_ns)),
-        Piece(format_duration_ns(each)),
-        Piece(format_duration_ns(row.longest_ns)),
-        Piece(format_count(row.collected)),
-        Piece(format_count(row.uncollectable)),
+        CellText(f"generation {row.generation}"),
+        CellText(format_count(row.collections)),
+        CellText(format_duration_ns(row.duration_ns)),
+        CellText(format_duration_ns(each)),
+        CellText(format_duration_ns(row.longest_ns)),
+        CellText(format_count(row.collected)),
+        CellText(format_count(row.uncollectable)),
     ]
 
 
-def _draw_phase(row: Span, at: Moment) -> list[Piece]:
+def _draw_phase(row: PhaseSpan, at: Moment) -> list[CellText]:
     return [
-        Piece(row.name),
-        Piece(at(row.begin_ns)),
-        Piece(format_duration_ns(row.end_ns - row.begin_ns) + (" …" if row.open else "")),
-        Piece(format_count(row.collections)),
-        Piece(format_duration_ns(row.gc_ns)),
+        CellText(row.name),
+        CellText(at(row.begin_ns)),
+        CellText(format_duration_ns(row.end_ns - row.begin_ns) + (" …" if row.open else "")),
+        CellText(format_count(row.collections)),
+        CellText(format_duration_ns(row.gc_ns)),
         _known(row.allocated, format_bytes),
     ]
 
@@ -118,7 +118,7 @@ def _or_least(number: int | None) -> int:
 
 
 TABLES: Final = {
-    "collection": Table(
+    "collection": GcTable(
         rows=lambda profile: profile.rows,
         key=lambda row: str(row.number),
         columns=(
@@ -146,7 +146,7 @@ TABLES: Final = {
         wide=frozenset({"heap", "rss"}),
         nothing="No collection yet.",
     ),
-    "generation": Table(
+    "generation": GcTable(
         rows=lambda profile: profile.totals.generations,
         key=lambda row: str(row.generation),
         columns=(
@@ -171,7 +171,7 @@ TABLES: Final = {
         wide=frozenset(),
         nothing="No collection yet.",
     ),
-    "phase": Table(
+    "phase": GcTable(
         rows=lambda profile: profile.spans,
         key=lambda row: f"{row.begin_ns} {row.name}",
         columns=(

@@ -15,17 +15,17 @@ from textual.app import ComposeResult
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.heap.history import Cell
-from heaptop.analysis.samples.gc_profile import Collection, GenerationTotals, Span
+from heaptop.analysis.samples.gc_profile import Collection, GenerationTotals, PhaseSpan
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import AXIS, EMPTY, Run
-from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
-from heaptop.tui.state.background import Paced
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
+from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
+from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.sampling_words import standing_text
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import WIDE, Piece, Sheet
+from heaptop.tui.state.sheet import WIDE, CellText, Sheet
 from heaptop.tui.views.gc.gc_pictures import collection_said, curves_said, draw_chart, fit, totals_said
 from heaptop.tui.views.gc.gc_tables import TABLES, Moment, Profile, take
 from heaptop.tui.views.table_view import SortedView
@@ -51,47 +51,47 @@ class GcView(SortedView):
         "now, and at the collection under the cursor."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("A", "B", "heap", "live", "Live after", "Heap blocks"),
             "A is the heap at each tick, B what lives after a full collection, both in blocks of Python's allocator. "
             "What lies between them is what the next full collection could find.",
             BEE.at("§3.1.3, fig. 5"),
         ),
-        Explained(
+        FigureHelp(
             ("C", "≈Allocated"),
             "What was allocated from one collection to the next, known while allocations are sampled (key r). every ≈ "
             "says after how many bytes there is one, on average.",
             BEE.at("§3.1.3, fig. 5"),
         ),
-        Explained(
+        FigureHelp(
             ("Gen", "Generation"),
             "Which generation was collected: 2 is a full collection, and looks at everything. 0 looks only at what is "
             "new.",
             CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
         ),
-        Explained(
+        FigureHelp(
             ("At", "Took", "Collections", "Time", "Each", "Longest"),
             "When a collection began, counted from the attach, and how long it took; the program waits as long. Of a "
             "generation, the sum, the mean and the longest.",
             CPYTHON.at("gc.callbacks, Python/gc.c"),
         ),
-        Explained(
+        FigureHelp(
             ("Collected", "Uncollectable", "Uncoll."),
             "Objects found in cycles that nothing holds, and freed. Uncollectable are those it could not free, which "
             "stay in gc.garbage.",
             CPYTHON.at("gc.callbacks, Python/gc.c"),
         ),
-        Explained(
+        FigureHelp(
             ("├", "Phase", "Begins at", "Takes", "In them"),
             "Phases are what the program names itself by heaptop.phase, and stand above the chart. Key b shows them "
             "with the collections that fell into each, and the time those took.",
             BEE.at("§3.1.3, fig. 5"),
         ),
-        Explained(
+        FigureHelp(
             ("RSS", "-"),
             "The resident memory at that moment, as a curve with key v. - is not known.",
         ),
-        Explained(
+        FigureHelp(
             ("lost",),
             "Collections that the agent's list had no room for. They are counted, and in no figure.",
         ),
@@ -123,7 +123,7 @@ class GcView(SortedView):
     def __init__(self) -> None:
         super().__init__()
         self._key, self._where, self._variant = KEYS[0], EVERYTHING, 0
-        self._made: Paced[Profile] = Paced()
+        self._made: Throttled[Profile] = Throttled()
         self._rows: Sequence[Any] = ()
         self._count = self._hidden = 0
 
@@ -135,7 +135,7 @@ class GcView(SortedView):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         if not self.size.width or display.sampling is None:
             return
@@ -157,7 +157,7 @@ class GcView(SortedView):
             return times.moment((time_ns - origin) / 1e9)
 
         self._show_table(profile, at, look)
-        lines = [curves_said(profile, variant, wide=wide), [Run(totals_said(profile), AXIS, EMPTY)]]
+        lines = [curves_said(profile, variant, wide=wide), [StyleRun(totals_said(profile), AXIS, EMPTY)]]
         row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
         if isinstance(row, Collection):
             lines.insert(1, collection_said(row, profile.spans, at))
@@ -165,7 +165,7 @@ class GcView(SortedView):
         said.styles.height = len(lines)
         said.show(lambda width, height: [fit(line, width, look) for line in lines], look)
 
-    def _show_table(self, profile: Profile, at: Moment, look: Look) -> None:
+    def _show_table(self, profile: Profile, at: Moment, look: ChartStyle) -> None:
         sheet = TABLES[self._key]
         everything = sheet.rows(profile)
         rows = sorted(
@@ -177,7 +177,7 @@ class GcView(SortedView):
         wide = self.size.width >= WIDE
         kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
 
-        def draw(row: Any) -> list[Piece]:
+        def draw(row: Any) -> list[CellText]:
             pieces = sheet.draw(row, at)
             return [pieces[place] for place in kept]
 
@@ -195,8 +195,8 @@ class GcView(SortedView):
             )
         )
 
-    def _passes(self, row: Collection | GenerationTotals | Span) -> bool:
-        if not self._where or isinstance(row, Span):
+    def _passes(self, row: Collection | GenerationTotals | PhaseSpan) -> bool:
+        if not self._where or isinstance(row, PhaseSpan):
             return True
         return self._where.matches(Cell(TypeName("", ""), row.generation, 1, 1))
 

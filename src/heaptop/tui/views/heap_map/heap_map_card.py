@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heaptop.analysis.filters.attributes import generation_label
-from heaptop.analysis.snapshot.heap_map import Record
+from heaptop.analysis.snapshot.heap_map import CellContents
 from heaptop.analysis.snapshot.retaining import short_name
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol.findings import Suspect
@@ -30,7 +30,9 @@ def gap_lines(low: int, high: int) -> list[Line]:
     return [("gap", f"{low:x} +{format_bytes(high - low)}: no object, left out")]
 
 
-def cell_lines(answers: MapAnswers, record: Record | None, low: int, high: int, hint: str, *, wide: bool) -> list[Line]:
+def cell_lines(
+    answers: MapAnswers, record: CellContents | None, low: int, high: int, hint: str, *, wide: bool
+) -> list[Line]:
     """``hint``: what a key does next. ``wide``: there are lines enough."""
     place = f"{low:x} +{format_bytes(high - low)}"
     if record is None:

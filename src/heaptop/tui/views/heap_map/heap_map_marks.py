@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.analysis.filters.attributes import generation_label
-from heaptop.analysis.snapshot.heap_map import KnownCells, Record, Window
+from heaptop.analysis.snapshot.heap_map import CellContents, KnownCells, MapWindow
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol.images import Groups, Selection
 from heaptop.protocol.messages import UNTRACKED
-from heaptop.tui.charts.heap_map_picture import FAINT, FREE, GAP, Entry
+from heaptop.tui.charts.heap_map_picture import FAINT, FREE, GAP, MarkEntry
 from heaptop.tui.charts.palette import REST_SLOT
 
 TYPE, GENERATION, KIND, NEW, LEAK = COLOURINGS = ("type", "generation", "kind", "age", "leak")
@@ -47,7 +47,7 @@ class Marker:
     holders: frozenset[int] = frozenset()
     """Addresses of the objects that suspects collect in."""
 
-    def marks(self, window: Window) -> list[int]:
+    def marks(self, window: MapWindow) -> list[int]:
         """Of each place that is shown."""
         marks = [GAP] * (window.end - window.top)
         for place, address in _addresses(window):
@@ -56,7 +56,7 @@ class Marker:
             marks[place] = _HOLDER
         return marks
 
-    def _held_at(self, window: Window) -> set[int]:
+    def _held_at(self, window: MapWindow) -> set[int]:
         """Places on the screen where suspects collect."""
         places = {window.layout.place(address) - window.top for address in self.holders}
         return {place for place in places if 0 <= place < window.end - window.top}
@@ -75,11 +75,11 @@ class Marker:
         """Of what is new; empty where nothing is, or is told."""
         return self.selection.seen if self.selection is not None else ()
 
-    def chosen(self, cell: int, address: int) -> Record | None:
+    def chosen(self, cell: int, address: int) -> CellContents | None:
         """What stands out in a cell."""
         return self.cells.like(self.selection, cell, address) if self.selection is not None else None
 
-    def _slot(self, record: Record) -> int:
+    def _slot(self, record: CellContents) -> int:
         if self._seen:
             return _NEW
         if self.colouring == TYPE:
@@ -90,7 +90,7 @@ class Marker:
 
     # -- the legend ------------------------------------------------------------------------------------------
 
-    def entries(self, window: Window, groups: Groups | None, name: Callable[[int], str]) -> list[Entry]:
+    def entries(self, window: MapWindow, groups: Groups | None, name: Callable[[int], str]) -> list[MarkEntry]:
         """What marks stand for in what is shown, the largest first.
 
         Args:
@@ -105,7 +105,7 @@ class Marker:
             return self._of_generations(window)
         return self._of_ages(window)
 
-    def _of_groups(self, groups: Groups, name: Callable[[int], str]) -> list[Entry]:
+    def _of_groups(self, groups: Groups, name: Callable[[int], str]) -> list[MarkEntry]:
         sums = Counter[int]()
         for row in groups.rows:
             sums[row.type if self.colouring == TYPE else row.kind] += row.bytes
@@ -116,18 +116,18 @@ class Marker:
         shown = [each for each in named if each[0] != REST_SLOT]
         return _entries([*shown, (REST_SLOT, "other types", rest)] if rest else shown)
 
-    def _of_generations(self, window: Window) -> list[Entry]:
+    def _of_generations(self, window: MapWindow) -> list[MarkEntry]:
         """Of cells, not of bytes: how much of a cell is of its youngest generation is not known."""
         cell = window.layout.cell
         records = [record for _, address in _addresses(window) if (record := self.chosen(cell, address)) is not None]
         counts = Counter(record.generation for record in records if record.bytes)
         return [
-            Entry(_generation_slot(each), words, words, f"{format_count(count)} cells", count / counts.total())
+            MarkEntry(_generation_slot(each), words, words, f"{format_count(count)} cells", count / counts.total())
             for each, count in counts.most_common()
             for words in [generation_label(UNTRACKED if each == NO_GENERATION else each)]
         ]
 
-    def _of_ages(self, window: Window) -> list[Entry]:
+    def _of_ages(self, window: MapWindow) -> list[MarkEntry]:
         assert self.selection is not None
         if not self._seen:
             return []
@@ -136,12 +136,12 @@ class Marker:
             number = len(self._held_at(window))
             cells = f"{number} cell{'s' * (number != 1)}"
             return [
-                Entry(_HOLDER, "where suspects collect", "suspects collect", cells, None),
-                Entry(_NEW, _AGE_WORDS[_NEW], _AGE_WORDS[_NEW], format_bytes(new), new / (all or 1)),
+                MarkEntry(_HOLDER, "where suspects collect", "suspects collect", cells, None),
+                MarkEntry(_NEW, _AGE_WORDS[_NEW], _AGE_WORDS[_NEW], format_bytes(new), new / (all or 1)),
             ]
         return _entries([(_NEW, _AGE_WORDS[_NEW], new), (_OLD, _AGE_WORDS[_OLD], all - new)])
 
-    def taken(self, window: Window, selection: Selection) -> int:
+    def taken(self, window: MapWindow, selection: Selection) -> int:
         """Bytes of the selection in what is shown, as far as that was answered: a larger cell stands in for many."""
         found = (self.cells.get(selection, window.layout.cell, address) for _, address in _addresses(window))
         return sum(record.bytes for record in found if record is not None)
@@ -150,7 +150,7 @@ class Marker:
 ALL: Final = Selection()
 
 
-def _addresses(window: Window) -> Iterator[tuple[int, int]]:
+def _addresses(window: MapWindow) -> Iterator[tuple[int, int]]:
     """The places on the screen that are no gap, from 0 on, and the address of each."""
     for begin, low, high in window.layout.pieces(window.top, window.end):
         yield from enumerate(range(low, high, window.layout.cell), begin - window.top)
@@ -160,6 +160,8 @@ def _generation_slot(generation: int) -> int:
     return _GENERATION_SLOTS.get(generation, _OTHER_GENERATION)
 
 
-def _entries(sums: Sequence[tuple[int, str, int]]) -> list[Entry]:
+def _entries(sums: Sequence[tuple[int, str, int]]) -> list[MarkEntry]:
     whole = sum(size for _, _, size in sums) or 1
-    return [Entry(slot, name, name.rpartition(".")[2], format_bytes(size), size / whole) for slot, name, size in sums]
+    return [
+        MarkEntry(slot, name, name.rpartition(".")[2], format_bytes(size), size / whole) for slot, name, size in sums
+    ]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from heaptop.analysis.heap.image_words import type_name
-from heaptop.analysis.snapshot.heap_map import KnownCells, Window
+from heaptop.analysis.snapshot.heap_map import KnownCells, MapWindow
 from heaptop.protocol.images import (
     GROUPS,
     MAP,
@@ -137,7 +137,7 @@ class MapAnswers:
     def ask(
         self,
         desk: Desk,
-        window: Window | None,
+        window: MapWindow | None,
         selection: Selection | None,
         *,
         by_group: bool,
@@ -203,7 +203,7 @@ class MapAnswers:
             self._waiting.pop(Once.MARK, None)
             self.changes += 1
 
-    def _ask_cells(self, desk: Desk, window: Window, selections: list[Selection | None], by_group: bool) -> None:
+    def _ask_cells(self, desk: Desk, window: MapWindow, selections: list[Selection | None], by_group: bool) -> None:
         cell = window.layout.cell
         shown = [each for each in selections if each is not None]
         for asked, id in [*self._waiting.items()]:

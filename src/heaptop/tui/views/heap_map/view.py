@@ -17,18 +17,18 @@ from textual.containers import Container, Vertical
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.filters.kept_samples import matching, retainer_term
-from heaptop.analysis.snapshot.heap_map import Record, Slots, Window
+from heaptop.analysis.snapshot.heap_map import CellContents, MapLetters, MapWindow
 from heaptop.analysis.snapshot.retaining import narrowed
 from heaptop.analysis.text.units import filtered_words, format_bytes
 from heaptop.protocol.findings import Suspect
 from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.protocol.text import printable
-from heaptop.tui.charts.heap_map_picture import Entry, card, legend
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.heap_map_picture import MarkEntry, card, legend
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.keys.bindings import Key
-from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
+from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
 from heaptop.tui.state.desk import Desk, Subject
 from heaptop.tui.state.desk_words import desk_words
 from heaptop.tui.state.messages import SubjectChosen, ViewChanged
@@ -71,37 +71,37 @@ class HeapMapView(View):
         "cursor."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("A cell", "cell", "› at the address"),
             "A cell shows one of all the types in it, that with the most bytes; the card says of the cell under the "
             "cursor how much is taken, by what, how old, and what keeps it. How many bytes a cell is stands above.",
             BEE.at("§4.1, fig. 6"),
         ),
-        Explained(
+        FigureHelp(
             ("taken", "%"),
             "The part of the addresses shown where objects and their tables lie, Hidden bytes of view 1 too, and in "
             "the legend each letter's part of that. What C extensions keep elsewhere is not known, as NumPy its "
             "arrays, so that a blank is not free for certain.",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
-        Explained(
+        FigureHelp(
             ("type", "generation", "kind", "~"),
             "Key b colours by the type, by the youngest of the collector's generations in the cell, or by the sort of "
             "root that keeps most of it. Letters go to the types with the most bytes on the screen, ~ is all others.",
             BEE.at("§4.1"),
         ),
-        Explained(
+        FigureHelp(
             ("age", "leak"),
             "By age what came since the mark stands out (m marks, d looks), at least so much, for an address may be "
             "used again. By leak there is only that, and the objects that suspects collect in have a letter of their "
             "own.",
             BEE.at("§4.2, fig. 7"),
         ),
-        Explained(
+        FigureHelp(
             ("│", "·"),
             "│ is a gap without any object, which is left out. · is what the filter does not let through.",
         ),
-        Explained(
+        FigureHelp(
             ("holder", "producer", "links", "size"),
             "Of the object in the cell that retains most: who holds it, who allocated it where that was sampled, the "
             "links from the holder to it, and what would go with it. Enter looks, Enter again explores it in "
@@ -139,7 +139,7 @@ class HeapMapView(View):
     def __init__(self) -> None:
         super().__init__()
         self._colouring, self._where = TYPE, EVERYTHING
-        self._slots = Slots()
+        self._slots = MapLetters()
         self._answers = MapAnswers()
         self._assigned: Groups | None = None
         """Whose types have letters."""
@@ -148,7 +148,7 @@ class HeapMapView(View):
         self._narrowed: tuple[object, Selection | None] | None = None
         """Of these types and retainers, what the filter lets through."""
         self._marked: tuple[Hashable, list[int]] | None = None
-        self._figures: tuple[Hashable, float | None, list[Entry]] | None = None
+        self._figures: tuple[Hashable, float | None, list[MarkEntry]] | None = None
         """Of what is shown: which part is taken, and by what."""
         self._hidden: tuple[Hashable, str] | None = None
         """And how much of it the filter hides."""
@@ -171,7 +171,7 @@ class HeapMapView(View):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         desk, answers = display.desk, self._answers
         if desk is None or not self.table.size.width:
@@ -203,7 +203,7 @@ class HeapMapView(View):
             sums[self._answers.type_name(row.type)] += row.bytes
         self._slots.assign([name for name, _ in sums.most_common()])
 
-    def _show_side(self, desk: Desk, look: Look) -> None:
+    def _show_side(self, desk: Desk, look: ChartStyle) -> None:
         window, lines = self.table.window, self._card(desk)
         entries = self._sums(desk, window)[1] if window is not None else []
         title = f" {self._colouring} of what is shown"
@@ -251,7 +251,7 @@ class HeapMapView(View):
         return self._hidden[1]
 
     @staticmethod
-    def _find_filtered(marker: Marker, selection: Selection | None, window: Window) -> str:
+    def _find_filtered(marker: Marker, selection: Selection | None, window: MapWindow) -> str:
         """Of what is shown; empty until all of it was answered."""
         if any(marker.cells.missing(each, *window.shown) for each in (ALL, selection) if each is not None):
             return ""
@@ -313,14 +313,14 @@ class HeapMapView(View):
         holders = tuple(suspect.point for _, suspect in self._suspects)
         return self._answers.changes, self._colouring, self._where, desk.mark is not None, self._answers.seen, holders
 
-    def _marks(self, desk: Desk, window: Window) -> list[int]:
+    def _marks(self, desk: Desk, window: MapWindow) -> list[int]:
         """Of each place that is shown: the same while only the cursor moves."""
         key = self._key(desk), window.shown
         if self._marked is None or self._marked[0] != key:
             self._marked = key, self._marker(desk).marks(window)
         return self._marked[1]
 
-    def _sums(self, desk: Desk, window: Window) -> tuple[float | None, list[Entry]]:
+    def _sums(self, desk: Desk, window: MapWindow) -> tuple[float | None, list[MarkEntry]]:
         """Which part of what is shown is taken, None until all of it was answered; and what its marks stand for."""
         key = self._key(desk), window.shown
         if self._figures is None or self._figures[0] != key:
@@ -353,7 +353,7 @@ class HeapMapView(View):
             lines += object_lines(answers, self._producer, wide=wide)
         return lines
 
-    def _record(self, window: Window) -> Record | None:
+    def _record(self, window: MapWindow) -> CellContents | None:
         """What is known of the cell under the cursor."""
         return self._answers.cells.get(ALL, window.layout.cell, window.layout.address(window.cursor))
 

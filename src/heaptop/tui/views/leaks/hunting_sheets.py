@@ -18,8 +18,8 @@ from heaptop.analysis.samples.producers import Frame
 from heaptop.analysis.snapshot.retaining import short_name
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
 from heaptop.protocol.findings import Findings, GrownRow, Lint, MarkFacts, Suspect
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.state.hunting_words import (
     SIGNS,
     SLOTS,
@@ -29,7 +29,7 @@ from heaptop.tui.state.hunting_words import (
     rate_words,
     stretch_words,
 )
-from heaptop.tui.state.sheet import ALWAYS, WIDE, Column, Piece, Sheet
+from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
 from heaptop.tui.widgets.sparkline import sparkline
 
 _DIM: Final = Style(dim=True)
@@ -39,11 +39,11 @@ _BORN: Final = 8
 
 
 @dataclass(frozen=True)
-class Facts:
+class SuspectFacts:
     """What a table is drawn with."""
 
     width: int
-    look: Look
+    look: ChartStyle
     sort: str = ""
     descending: bool = True
     nothing: str = ""
@@ -53,17 +53,19 @@ class Facts:
     def wide(self) -> bool:
         return self.width >= WIDE
 
-    def born(self, counts: Sequence[int]) -> Piece:
-        return Piece(bars(counts, _BORN, ascii_only=self.look.ascii_only), Style.parse(self.look.palette.band(0)))
+    def born(self, counts: Sequence[int]) -> CellText:
+        return CellText(bars(counts, _BORN, ascii_only=self.look.ascii_only), Style.parse(self.look.palette.band(0)))
 
-    def change(self, number: int | None, *, bytes_: bool = True) -> Piece:
+    def change(self, number: int | None, *, bytes_: bool = True) -> CellText:
         """A signed figure in the colour of growing or shrinking; nothing for None."""
         if number is None:
-            return Piece("")
+            return CellText("")
         if not number:
-            return Piece("0", _DIM)
+            return CellText("0", _DIM)
         palette = self.look.palette
-        return Piece(format_change(number, bytes_=bytes_), Style.parse(palette.grown if number > 0 else palette.shrunk))
+        return CellText(
+            format_change(number, bytes_=bytes_), Style.parse(palette.grown if number > 0 else palette.shrunk)
+        )
 
 
 # -- suspects ------------------------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ def suspect_columns(*, wide: bool) -> tuple[str, ...]:
 
 
 def suspect_sheet(
-    rows: Sequence[tuple[int, Suspect]], facts: Facts, *, least: bool = True
+    rows: Sequence[tuple[int, Suspect]], facts: SuspectFacts, *, least: bool = True
 ) -> Sheet[tuple[int, Suspect]]:
     """Suspects with their ranks, from 1. ``least``: there are at least so many; else as many as addresses tell."""
     wide, bound = facts.wide, "≥" if least else ""
@@ -110,21 +112,21 @@ def suspect_sheet(
         for name in suspect_columns(wide=wide)
     ]
 
-    def draw(row: tuple[int, Suspect]) -> list[Piece]:
+    def draw(row: tuple[int, Suspect]) -> list[CellText]:
         rank, suspect = row
         verdict = suspect.verdict
         words = f" {SIGNS[verdict]} {verdict}".ljust(11) if wide else f"{SIGNS[verdict]} {verdict[0].upper()}"
         holder = f" {short_name(suspect.holder)}" if suspect.holder and wide else ""
         pieces = {
-            "rank": Piece(str(rank)),
-            "verdict": Piece(words, facts.look.swatch(SLOTS[verdict])),
-            "name": Piece(suspect.type if wide else short_name(suspect.type)),
-            "count": Piece(format_count(suspect.held)),
-            "bytes": Piece(format_bytes(suspect.bytes)),
-            "rate": Piece(rate_words(suspect.rate)),
+            "rank": CellText(str(rank)),
+            "verdict": CellText(words, facts.look.swatch(SLOTS[verdict])),
+            "name": CellText(suspect.type if wide else short_name(suspect.type)),
+            "count": CellText(format_count(suspect.held)),
+            "bytes": CellText(format_bytes(suspect.bytes)),
+            "rate": CellText(rate_words(suspect.rate)),
             "born": facts.born(suspect.generations),
-            "holder": Piece(f"{suspect.retainer or 'several'}{holder}"),
-            "site": Piece(f"{_near(suspect)}{suspect.site}" if suspect.site else "not sampled", _DIM),
+            "holder": CellText(f"{suspect.retainer or 'several'}{holder}"),
+            "site": CellText(f"{_near(suspect)}{suspect.site}" if suspect.site else "not sampled", _DIM),
         }
         return [pieces[column.key] for column in columns]
 
@@ -134,7 +136,7 @@ def suspect_sheet(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SuspectLine:
     """A line of what is known of one suspect."""
 
     key: str
@@ -145,7 +147,7 @@ class Line:
     """Where Enter goes: ``holder``, ``example`` or ``all``."""
 
 
-def brief_lines(suspect: Suspect, width: int, *, is_recorded: bool) -> list[Line]:
+def brief_lines(suspect: Suspect, width: int, *, is_recorded: bool) -> list[SuspectLine]:
     """The suspect under the cursor: what matters most first, for a pane of any height."""
     why = "" if is_recorded else "; w asks what keeps them alive"
     return [
@@ -153,7 +155,7 @@ def brief_lines(suspect: Suspect, width: int, *, is_recorded: bool) -> list[Line
         *_evidence(suspect, width),
         *_joined("path", " → ".join(suspect.path), width),
         *_joined("stack", _near(suspect) + " ← ".join(suspect.stack[:4]) if suspect.stack else "", width),
-        Line("enter", f"Enter shows all of it{why}", "quiet"),
+        SuspectLine("enter", f"Enter shows all of it{why}", "quiet"),
     ]
 
 
@@ -161,12 +163,12 @@ def page_lines(
     suspect: Suspect,
     findings: Findings,
     width: int,
-    look: Look,
+    look: ChartStyle,
     frames: Sequence[tuple[Frame, str]],
     why_not: str,
     *,
     is_recorded: bool,
-) -> list[Line]:
+) -> list[SuspectLine]:
     """One suspect in full.
 
     Args:
@@ -177,19 +179,19 @@ def page_lines(
     lines = [*_sentence(suspect, width), *_ways(suspect, why_not, is_recorded)]
     at, of = ("at", "of them") if suspect.site_is_own else ("near", "of what is new with them")
     share = f": {suspect.site_share:.0%} of what was sampled {of}, {format_number(suspect.samples, 'sample')}"
-    lines.append(Line("stack", f"Allocated {at}{share if suspect.stack else ''}", "heading"))
+    lines.append(SuspectLine("stack", f"Allocated {at}{share if suspect.stack else ''}", "heading"))
     lines += _stack(suspect, frames, width)
-    lines.append(Line("path", "A path from the root to one of them", "heading"))
-    lines += [Line(f"path/{n}", f"  {'  ' * min(n, 8)}{step}") for n, step in enumerate(suspect.path)]
+    lines.append(SuspectLine("path", "A path from the root to one of them", "heading"))
+    lines += [SuspectLine(f"path/{n}", f"  {'  ' * min(n, 8)}{step}") for n, step in enumerate(suspect.path)]
     if not suspect.path:
-        lines.append(Line("path/none", "  not known", "quiet"))
-    lines.append(Line("why", f"Why {suspect.verdict}", "heading"))
+        lines.append(SuspectLine("path/none", "  not known", "quiet"))
+    lines.append(SuspectLine("why", f"Why {suspect.verdict}", "heading"))
     lines += _evidence(suspect, width)
     if suspect.generations:
         figure = bars(suspect.generations, 24, ascii_only=look.ascii_only)
         words = f"survivors {figure}  {stretch_words(findings.marks, suspect.generations)}, {ADDRESSES}"
         for n, part in enumerate(wrap(words, max(width - 6, 20), break_on_hyphens=False)):
-            lines.append(Line(f"born/{n}", f"  {'  ' if n else ''}{part}"))
+            lines.append(SuspectLine(f"born/{n}", f"  {'  ' if n else ''}{part}"))
     return lines
 
 
@@ -198,44 +200,50 @@ def _near(suspect: Suspect) -> str:
     return "" if suspect.site_is_own else "≈"
 
 
-def _sentence(suspect: Suspect, width: int) -> list[Line]:
+def _sentence(suspect: Suspect, width: int) -> list[SuspectLine]:
     text = f"{SIGNS[suspect.verdict]} {suspect.verdict}: {suspect.sentence}"
-    return [Line(f"sentence/{n}", part, "verdict") for n, part in enumerate(wrap(text, max(width - 2, 20)))]
+    return [SuspectLine(f"sentence/{n}", part, "verdict") for n, part in enumerate(wrap(text, max(width - 2, 20)))]
 
 
-def _evidence(suspect: Suspect, width: int) -> list[Line]:
+def _evidence(suspect: Suspect, width: int) -> list[SuspectLine]:
     return [
-        Line(f"evidence/{n}/{m}", f"  {'· ' if not m else '  '}{part}")
+        SuspectLine(f"evidence/{n}/{m}", f"  {'· ' if not m else '  '}{part}")
         for n, each in enumerate(suspect.evidence)
         for m, part in enumerate(wrap(each, max(width - 6, 20)))
     ]
 
 
-def _joined(name: str, text: str, width: int) -> list[Line]:
+def _joined(name: str, text: str, width: int) -> list[SuspectLine]:
     parts = wrap(text, max(width - 9, 20))
-    return [Line(f"{name}/{n}", f"  {name if not n else '':6}{part}") for n, part in enumerate(parts[:3])]
+    return [SuspectLine(f"{name}/{n}", f"  {name if not n else '':6}{part}") for n, part in enumerate(parts[:3])]
 
 
-def _ways(suspect: Suspect, why_not: str, is_recorded: bool) -> list[Line]:
+def _ways(suspect: Suspect, why_not: str, is_recorded: bool) -> list[SuspectLine]:
     """Where one can go on from here."""
     name = short_name(suspect.type)
     lines = []
     if suspect.point and not why_not:
         lines.append(
-            Line("holder", f"▸ the {short_name(suspect.holder)} that holds them: {suspect.point:#x}", goes="holder")
+            SuspectLine(
+                "holder", f"▸ the {short_name(suspect.holder)} that holds them: {suspect.point:#x}", goes="holder"
+            )
         )
     if suspect.example and not why_not:
-        lines.append(Line("example", f"▸ one of them: {name} at {suspect.example:#x}", goes="example"))
+        lines.append(SuspectLine("example", f"▸ one of them: {name} at {suspect.example:#x}", goes="example"))
     if not is_recorded:
-        lines.append(Line("all", f"▸ all that keeps them alive: every new {name} by path", goes="all"))
+        lines.append(SuspectLine("all", f"▸ all that keeps them alive: every new {name} by path", goes="all"))
     if why_not:
-        lines.append(Line("why_not", f"  {why_not}", "quiet"))
+        lines.append(SuspectLine("why_not", f"  {why_not}", "quiet"))
     return lines
 
 
-def _stack(suspect: Suspect, frames: Sequence[tuple[Frame, str]], width: int) -> list[Line]:
+def _stack(suspect: Suspect, frames: Sequence[tuple[Frame, str]], width: int) -> list[SuspectLine]:
     if not suspect.stack:
-        return [Line("stack/none", "  not known: none of them was sampled (key r samples more of what comes)", "quiet")]
+        return [
+            SuspectLine(
+                "stack/none", "  not known: none of them was sampled (key r samples more of what comes)", "quiet"
+            )
+        ]
     room = width // 2 - 4
     lines = []
     for n, label in enumerate(suspect.stack):
@@ -244,30 +252,30 @@ def _stack(suspect: Suspect, frames: Sequence[tuple[Frame, str]], width: int) ->
         if source:
             text = f"{text}  {source}" if len(text) > room else f"{text:<{room}}  {source}"
         is_user = frames[n][0].is_user if n < len(frames) else True
-        lines.append(Line(f"stack/{n}", text, "site" if is_site else "" if is_user else "quiet"))
+        lines.append(SuspectLine(f"stack/{n}", text, "site" if is_site else "" if is_user else "quiet"))
     return lines
 
 
-def line_sheet(lines: Sequence[Line], look: Look) -> Sheet[Line]:
+def line_sheet(lines: Sequence[SuspectLine], look: ChartStyle) -> Sheet[SuspectLine]:
     """One suspect, line by line."""
 
-    def draw(line: Line) -> list[Piece]:
+    def draw(line: SuspectLine) -> list[CellText]:
         style = {"heading": _BOLD, "verdict": _BOLD, "quiet": _DIM, "site": _BOLD}.get(line.look, Style.null())
-        return [Piece(line.text, style)]
+        return [CellText(line.text, style)]
 
     heading = Column("name", "One suspect in full; ▸ goes on, Esc goes back", 0, right=False)
     return Sheet((heading,), lines, lambda line: line.key, draw, look)
 
 
-def pane_rows(lines: Sequence[Line], look: Look, verdict: str, width: int) -> list[list[Run]]:
+def pane_rows(lines: Sequence[SuspectLine], look: ChartStyle, verdict: str, width: int) -> list[list[StyleRun]]:
     """The same lines as rows of a picture, none wider than it."""
     rows = []
     for line in lines:
         text = look.text(f" {line.text}")[:width]
         if line.key == "sentence/0":  # the mark of the verdict stands out
-            rows.append([Run(text[:3], INK, SLOTS[verdict]), Run(text[3:], EMPTY, EMPTY)])
+            rows.append([StyleRun(text[:3], INK, SLOTS[verdict]), StyleRun(text[3:], EMPTY, EMPTY)])
         else:
-            rows.append([Run(text, AXIS if line.look == "quiet" else EMPTY, EMPTY)])
+            rows.append([StyleRun(text, AXIS if line.look == "quiet" else EMPTY, EMPTY)])
     return rows
 
 
@@ -292,7 +300,7 @@ def grown_columns(key: str, *, wide: bool) -> tuple[str, ...]:
     return _GROWN_WIDE if key != "retainer" else _GROWN_WIDE[:-1]
 
 
-def grown_sheet(rows: Sequence[GrownRow], key: str, facts: Facts) -> Sheet[GrownRow]:
+def grown_sheet(rows: Sequence[GrownRow], key: str, facts: SuspectFacts) -> Sheet[GrownRow]:
     """What grew by one attribute. By site all is estimated, and counted in blocks."""
     about, what = ("≈", "Blocks") if key == "site" else ("", "Objects")
     known = {
@@ -311,19 +319,19 @@ def grown_sheet(rows: Sequence[GrownRow], key: str, facts: Facts) -> Sheet[Grown
         for name in grown_columns(key, wide=facts.wide)
     ]
 
-    def count(number: int | None) -> Piece:
-        return Piece(format_count(number)) if number is not None else Piece("-", _DIM)
+    def count(number: int | None) -> CellText:
+        return CellText(format_count(number)) if number is not None else CellText("-", _DIM)
 
-    def draw(row: GrownRow) -> list[Piece]:
+    def draw(row: GrownRow) -> list[CellText]:
         pieces = {
-            "name": Piece(row.name),
+            "name": CellText(row.name),
             "count": facts.change(row.count, bytes_=False),
             "bytes": facts.change(row.bytes),
-            "error": Piece(f"±{format_bytes(row.error)}" if row.error else "", _DIM),
+            "error": CellText(f"±{format_bytes(row.error)}" if row.error else "", _DIM),
             "now": count(row.now),
             "born": count(row.born),
             "died": count(row.died),
-            "now_bytes": Piece(format_bytes(row.now_bytes)),
+            "now_bytes": CellText(format_bytes(row.now_bytes)),
             "generations": facts.born(row.generations),
         }
         return [pieces[column.key] for column in columns]
@@ -336,7 +344,7 @@ def grown_sheet(rows: Sequence[GrownRow], key: str, facts: Facts) -> Sheet[Grown
 COUNTED_SORTS: Final = ("name", "count", "bytes", "rate", "now")
 
 
-def counted_sheet(rows: Sequence[CountedGrowth], facts: Facts) -> Sheet[CountedGrowth]:
+def counted_sheet(rows: Sequence[CountedGrowth], facts: SuspectFacts) -> Sheet[CountedGrowth]:
     """What grew by the counts of censuses."""
     columns = (
         Column("name", "Type", 0, right=False, keep_tail=True),
@@ -348,16 +356,16 @@ def counted_sheet(rows: Sequence[CountedGrowth], facts: Facts) -> Sheet[CountedG
         Column("trend", "Trend", 16 if facts.wide else 8),
     )
 
-    def draw(row: CountedGrowth) -> list[Piece]:
+    def draw(row: CountedGrowth) -> list[CellText]:
         look = facts.look
         pieces = {
-            "name": Piece(row.name),
+            "name": CellText(row.name),
             "count": facts.change(row.count, bytes_=False),
             "bytes": facts.change(row.bytes),
-            "rate": Piece(rate_words(row.count_rate)),
-            "byte_rate": Piece(byte_rate_words(row.byte_rate)),
-            "now": Piece(format_count(row.now)),
-            "trend": Piece(
+            "rate": CellText(rate_words(row.count_rate)),
+            "byte_rate": CellText(byte_rate_words(row.byte_rate)),
+            "now": CellText(format_count(row.now)),
+            "trend": CellText(
                 sparkline(row.spark, 16 if facts.wide else 8, ascii_only=look.ascii_only),
                 Style.parse(look.palette.band(0)),
             ),
@@ -370,7 +378,7 @@ def counted_sheet(rows: Sequence[CountedGrowth], facts: Facts) -> Sheet[CountedG
 # -- lints and marks -----------------------------------------------------------------------------------------
 
 
-def lint_sheet(rows: Sequence[Lint], facts: Facts) -> Sheet[Lint]:
+def lint_sheet(rows: Sequence[Lint], facts: SuspectFacts) -> Sheet[Lint]:
     """What is known to go wrong."""
     columns = (
         Column("name", "Lint", 24 if facts.wide else 20, right=False),
@@ -380,20 +388,20 @@ def lint_sheet(rows: Sequence[Lint], facts: Facts) -> Sheet[Lint]:
         Column("sentence", "", 0, right=False),
     )
 
-    def draw(row: Lint) -> list[Piece]:
-        figures = [Piece(format_count(number)) for number in (row.before, row.now, row.threshold)]
-        return [Piece(row.name, _BOLD), *figures, Piece(row.sentence)]
+    def draw(row: Lint) -> list[CellText]:
+        figures = [CellText(format_count(number)) for number in (row.before, row.now, row.threshold)]
+        return [CellText(row.name, _BOLD), *figures, CellText(row.sentence)]
 
     return Sheet(columns, rows, lambda row: row.name, draw, facts.look, nothing=facts.nothing)
 
 
-def lint_lines(lint: Lint, width: int) -> list[Line]:
+def lint_lines(lint: Lint, width: int) -> list[SuspectLine]:
     """The lint under the cursor."""
     parts = wrap(f"{lint.sentence}.", max(width - 2, 20))
-    return [Line(f"lint/{n}", part) for n, part in enumerate(parts)]
+    return [SuspectLine(f"lint/{n}", part) for n, part in enumerate(parts)]
 
 
-def mark_sheet(marks: Sequence[MarkFacts], since: int, until: int | None, facts: Facts) -> Sheet[MarkFacts]:
+def mark_sheet(marks: Sequence[MarkFacts], since: int, until: int | None, facts: SuspectFacts) -> Sheet[MarkFacts]:
     """The moments that were marked, and which are compared."""
     columns = (
         Column("compared", "Compared", 8, right=False),
@@ -405,17 +413,17 @@ def mark_sheet(marks: Sequence[MarkFacts], since: int, until: int | None, facts:
         Column("collections", "Full GCs", 8),
     )
 
-    def draw(mark: MarkFacts) -> list[Piece]:
+    def draw(mark: MarkFacts) -> list[CellText]:
         place = marks.index(mark)
         words = "from" if place == since else "to" if place == until else ""
         return [
-            Piece(words, _BOLD),
-            Piece(mark.name + (", after a collection" if mark.collected else "")),
-            Piece(ago(facts.now_ns, mark.time_ns)),
-            Piece(format_count(mark.objects)),
-            Piece(format_bytes(mark.bytes)),
-            Piece(format_bytes(mark.rss) if mark.rss is not None else "-"),
-            Piece(format_count(mark.collections) if mark.collections is not None else "-"),
+            CellText(words, _BOLD),
+            CellText(mark.name + (", after a collection" if mark.collected else "")),
+            CellText(ago(facts.now_ns, mark.time_ns)),
+            CellText(format_count(mark.objects)),
+            CellText(format_bytes(mark.bytes)),
+            CellText(format_bytes(mark.rss) if mark.rss is not None else "-"),
+            CellText(format_count(mark.collections) if mark.collections is not None else "-"),
         ]
 
     return Sheet(columns, marks, lambda mark: f"{mark.name}/{mark.time_ns}", draw, facts.look, nothing=facts.nothing)

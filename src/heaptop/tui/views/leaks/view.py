@@ -22,11 +22,11 @@ from heaptop.analysis.samples.producers import Frame, stacks_at
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
 from heaptop.protocol.findings import GROWTH_KEYS, Findings, GrownRow, Lint, MarkFacts, Suspect
-from heaptop.tui.charts.look import Look
-from heaptop.tui.keys.explaining import BEE, NHC, STATMEMPROF, Explained
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.keys.explaining import BEE, NHC, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.desk import Subject
-from heaptop.tui.state.hunting import Found, Hunting
+from heaptop.tui.state.hunting import CheckResult, Hunting
 from heaptop.tui.state.hunting_words import CHOOSING, WAITING, ago, compared_words, comparisons, found_note
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
@@ -34,8 +34,8 @@ from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.leaks.hunting_sheets import (
     COUNTED_SORTS,
-    Facts,
-    Line,
+    SuspectFacts,
+    SuspectLine,
     brief_lines,
     counted_sheet,
     grown_columns,
@@ -88,18 +88,18 @@ UNRECORDED: Final = "Up to this moment of the recording, no leak hunt has found 
 
 
 @dataclass(frozen=True, slots=True)
-class Level(drill.Level):
+class LeaksLevel(drill.Level):
     """What is shown: rows by a key, or one suspect in full."""
 
     key: str = ""
     """Empty for what is most worth to be seen."""
     suspect: Suspect | None = None
-    found: Found | None = None
+    found: CheckResult | None = None
     """What it was found with."""
     cursor: int = 0
 
 
-class LeaksView(LevelView[Level]):
+class LeaksView(LevelView[LeaksLevel]):
     """A table, and below it what is under the cursor."""
 
     NAME = "leaks"
@@ -112,73 +112,73 @@ class LeaksView(LevelView[Level]):
         "a later m looks what is new since and marks again, d looks and does not mark."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("! L", "? U", "- N", "!", "?", "-"),
             "L is a leak, U unclear, N no leak, judged by how many objects of each stretch between two marks are "
             "still there. With one stretch nothing is called a leak.",
             BEE.at("§4.2, fig. 7"),
         ),
-        Explained(
+        FigureHelp(
             ("≈Survivors",),
             "How many of each stretch between marks are still there, the oldest on the left, as far as addresses tell: "
             "where one was used again, an object passes for older. A leak has some of each, a cache at its bound of "
             "the last, which is at least so many, and seems to have some of earlier ones.",
             NHC.at("§2, fig. 3"),
         ),
-        Explained(
+        FigureHelp(
             ("#", "Held by"),
             "A suspect is where new objects collect: what they are held by alone, or else where the one path that is "
             "known of each begins, and others may hold them too. # is its rank, the gravest first.",
             BEE.at("§4.2"),
         ),
-        Explained(
+        FigureHelp(
             ("≥New", "New", "≥Bytes", "≥"),
             "How many of the type are new and still there, and what all takes that is new where they are held, of "
             "whatever type: not what they retain, which w tells. It is at least so much, as an address may have been "
             "used again for another object of the type; between two marks, as far as addresses tell.",
             BEE.at("§4.2"),
         ),
-        Explained(
+        FigureHelp(
             ("≥Born", "≥Died"),
             "How many are new since the mark and still there, and how many were there at the mark and are gone. It is "
             "at least so many, likewise.",
         ),
-        Explained(
+        FigureHelp(
             ("Objects", "Bytes"),
             "How many more there are than at the mark, and by how much what they take has grown; of a mark, all there "
             "were. By censuses that is without what view 1 calls Hidden, and less than by type.",
         ),
-        Explained(("Now", "Bytes now"), "All there are at the last look. It is what lives, and not only what is new."),
-        Explained(
+        FigureHelp(("Now", "Bytes now"), "All there are at the last look. It is what lives, and not only what is new."),
+        FigureHelp(
             ("Rate", "Objects/s", "Bytes/s"),
             "How many more there are each second: of a suspect in the last stretch, by censuses since the mark. The "
             "bytes beside it in a sentence (≈) are that times what is new there, shared out.",
         ),
-        Explained(
+        FigureHelp(
             ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
             "By site all is estimated from samples, and counted in blocks of memory. ± is the larger side of "
             "the 95 % interval.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        Explained(
+        FigureHelp(
             ("Type", "Module", "Site", "Retainer", "Allocated at"),
             "What grew, by its class, its module, the line of your code that allocated it, or what keeps it. ≈ before "
             "a site: not these were sampled there, but most of what is new with them.",
             BEE.at("§4.1"),
         ),
-        Explained(("Trend",), "The last censuses, each row to a scale of its own. It goes on without a look."),
-        Explained(
+        FigureHelp(("Trend",), "The last censuses, each row to a scale of its own. It goes on without a look."),
+        FigureHelp(
             ("Lint", "Before", "Said from"),
             "A growth that is known to go wrong: threads, garbage with cycles, caches without a bound. It is said "
             "from the threshold in its row on.",
         ),
-        Explained(
+        FigureHelp(
             ("Mark", "Compared", "When", "RSS", "Full GCs"),
             "A mark is a moment of which heaptop remembers, outside the program, which objects there were. Enter "
             "compares with one, t with what came between it and another and is still there.",
             BEE.at("§4.2"),
         ),
-        Explained(
+        FigureHelp(
             ("One suspect in full; ▸ goes on, Esc goes back", "▸", "›"),
             "All that is known of one suspect: its stack with › at your own line, its path from the root, and why it "
             "is judged so. From lines with ▸ Enter goes to single objects.",
@@ -214,7 +214,7 @@ class LeaksView(LevelView[Level]):
     """
 
     def __init__(self) -> None:
-        super().__init__(Level())
+        super().__init__(LeaksLevel())
         self._rows: Sequence[Any] = ()
         self._memo = Memo()
         self._growth: tuple[object, tuple[CensusGrowth, int]] | None = None
@@ -231,7 +231,7 @@ class LeaksView(LevelView[Level]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         if not self.size.width:
             return
@@ -246,14 +246,14 @@ class LeaksView(LevelView[Level]):
         if len(self._levels) > 1:
             self._remark = "there is something newer: Esc"
         elif self._key in BEFORE:
-            self._levels[-1] = Level(where=EVERYTHING)
+            self._levels[-1] = LeaksLevel(where=EVERYTHING)
 
-    def _sheet(self, look: Look) -> Sheet[Any]:
+    def _sheet(self, look: ChartStyle) -> Sheet[Any]:
         level, found, key = self._level, self.now.found, self._key
         sort, descending = self._chosen
         is_begun = self._marks or found is not None
         nothing = f"Nothing matches {level.where}." if level.where and is_begun else self._nothing
-        facts = Facts(self.size.width, look, sort, descending, nothing, self.now.now_ns)
+        facts = SuspectFacts(self.size.width, look, sort, descending, nothing, self.now.now_ns)
         if level.suspect is not None and level.found is not None:
             lines = self._page(level.suspect, level.found, look)
             self._rows = lines
@@ -297,12 +297,12 @@ class LeaksView(LevelView[Level]):
             self._growth = of, (made, len(whole.rows))
         return self._growth[1]
 
-    def _page(self, suspect: Suspect, found: Found, look: Look) -> list[Line]:
+    def _page(self, suspect: Suspect, found: CheckResult, look: ChartStyle) -> list[SuspectLine]:
         frames = self._stack(suspect)
         why_closed, is_recorded = self._why_closed(found), self._is_recorded
         return page_lines(suspect, found.findings, self.size.width, look, frames, why_closed, is_recorded=is_recorded)
 
-    def _why_closed(self, found: Found) -> str:
+    def _why_closed(self, found: CheckResult) -> str:
         """Why objects that were found cannot be looked at; empty where they can."""
         desk = self.now.desk
         if desk is not None and desk.is_open and desk.image is not None and desk.image.image == found.image:
@@ -330,7 +330,7 @@ class LeaksView(LevelView[Level]):
 
     # -- the pane --------------------------------------------------------------------------------------------
 
-    def _show_pane(self, look: Look) -> None:
+    def _show_pane(self, look: ChartStyle) -> None:
         """Below the table, what is under the cursor: half of the screen, and what room the table leaves."""
         pane, width, height = self.query_one("#pane", Picture), self.size.width, self.size.height
         lines, verdict = self._pane_lines()
@@ -339,7 +339,7 @@ class LeaksView(LevelView[Level]):
         rows = pane_rows(lines, look, verdict, width)
         pane.show(lambda width, height: rows, look)
 
-    def _pane_lines(self) -> tuple[list[Line], str]:
+    def _pane_lines(self) -> tuple[list[SuspectLine], str]:
         row, found = self._row, self.now.found
         if isinstance(row, tuple) and found is not None:
             lines = brief_lines(row[1], self.size.width, is_recorded=self._is_recorded)
@@ -405,7 +405,7 @@ class LeaksView(LevelView[Level]):
             return found_note(found.findings, self._compared_since(found), is_recorded=self._is_recorded)
         return WAITING if self._marks else ""
 
-    def _compared_since(self, found: Found) -> str:
+    def _compared_since(self, found: CheckResult) -> str:
         """What is compared by now; empty where that is what was found."""
         marks, (since, until) = self._marks, self._compared
         if self._is_recorded or since >= len(marks):
@@ -434,7 +434,7 @@ class LeaksView(LevelView[Level]):
             left = f"{self.TITLE}:{verdict} suspect{what}"
         return left + self.trail, " · ".join(word for word in right if word)
 
-    def _crumb(self, outer: Level, level: Level) -> str:
+    def _crumb(self, outer: LeaksLevel, level: LeaksLevel) -> str:
         suspect, found = level.suspect, level.found
         if suspect is None or found is None:
             return super()._crumb(outer, level)
@@ -446,7 +446,7 @@ class LeaksView(LevelView[Level]):
             return ""
         return filtered_words(self._whole - len(self._rows))
 
-    def _of(self, found: Found | None, key: str) -> str:
+    def _of(self, found: CheckResult | None, key: str) -> str:
         """Between which moments."""
         if found is None or key == COUNTED_KEY:
             marks, since = self._marks, self._compared[0]
@@ -485,7 +485,7 @@ class LeaksView(LevelView[Level]):
         if self._level.suspect is not None:
             return False
         keys, self._remark = self._keys, ""
-        inner = Level(keys[(keys.index(self._key) + 1) % len(keys)])
+        inner = LeaksLevel(keys[(keys.index(self._key) + 1) % len(keys)])
         try:
             self._level.where.allow(_KNOWN.get(inner.key, ()), "Rows")
         except UsageError:
@@ -511,7 +511,7 @@ class LeaksView(LevelView[Level]):
         row, hunting, self._remark = self._row, self._hunting, ""
         if isinstance(row, tuple):
             self._levels[-1] = replace(self._level, cursor=self.list.cursor)
-            self._enter(Level(SUSPECT, suspect=row[1], found=self.now.found))
+            self._enter(LeaksLevel(SUSPECT, suspect=row[1], found=self.now.found))
             ways = (place for place, line in enumerate(self._rows) if line.goes)
             self.list.move_to(next(ways, 0))
             self.call_after_refresh(self._show_top)
@@ -520,7 +520,7 @@ class LeaksView(LevelView[Level]):
             hunting.compare(self._marks.index(row))
             self._again()
             return True
-        if isinstance(row, Line):
+        if isinstance(row, SuspectLine):
             return self._go(row.goes)
         subject = self.subject
         if subject is not None:
@@ -611,7 +611,7 @@ class LeaksView(LevelView[Level]):
         return ("rank", False) if self._key == SUSPECT else ("bytes", True)
 
 
-def level_found(level: Level, display: Display) -> Found | None:
+def level_found(level: LeaksLevel, display: Display) -> CheckResult | None:
     """What the figures of a level are of."""
     return level.found if level.found is not None else display.found
 

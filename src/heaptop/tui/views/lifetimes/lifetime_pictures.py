@@ -14,13 +14,13 @@ from typing import Final
 from heaptop.analysis.lifetimes.lifetime_table import MARKS, LifetimeTable
 from heaptop.analysis.samples.clock import size_label
 from heaptop.analysis.samples.generations import LifetimeBand, LifetimeChart
-from heaptop.analysis.samples.survival import MortalityPoint, Point, Survival
+from heaptop.analysis.samples.survival import MortalityPoint, Survival, SurvivalPoint
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.tui.charts import curves, heat
 from heaptop.tui.charts.curves import Curve, Scale
-from heaptop.tui.charts.look import Look, letter_of
+from heaptop.tui.charts.look import ChartStyle, letter_of
 from heaptop.tui.charts.marks import about_bytes
-from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run, Series
+from heaptop.tui.charts.raster import AXIS, EMPTY, INK, ChartBands, StyleRun
 from heaptop.tui.text import clip
 
 
@@ -39,7 +39,7 @@ class BandRow:
 # -- words ---------------------------------------------------------------------------------------------------
 
 
-def percent(point: Point) -> str:
+def percent(point: SurvivalPoint) -> str:
     """``43 35–51``: the survival in per cent, and its 95 % interval."""
     return f"{point.object_survival * 100:.0f} {point.low * 100:.0f}–{point.high * 100:.0f}"
 
@@ -49,8 +49,8 @@ def band_name(band: LifetimeBand) -> str:
 
 
 def curve_lines(
-    figures: LifetimeTable, keys: Sequence[tuple[str, str] | None], variant: int, width: int, look: Look
-) -> list[list[Run]]:
+    figures: LifetimeTable, keys: Sequence[tuple[str, str] | None], variant: int, width: int, look: ChartStyle
+) -> list[list[StyleRun]]:
     """The curves that are drawn, in figures: a heading, and a line for each under its letter."""
     wide = width >= 120
     whole = figures.survival(keys[0], mortality=variant == 1) if variant else None
@@ -59,7 +59,7 @@ def curve_lines(
     columns = [("Dead", 7), ("Live", 7), ("≈Median", 8), *([("≈Time", 8)] if wide else []), *titles]
     room = max(width - 5 - sum(size + 1 for _, size in columns), 8)
     heading = "".join(f" {title:>{size}}" for title, size in columns)
-    lines = [[Run(look.text(f"     {'Curve':<{room}}{heading}")[:width], AXIS, EMPTY)]]
+    lines = [[StyleRun(look.text(f"     {'Curve':<{room}}{heading}")[:width], AXIS, EMPTY)]]
     for number, key in enumerate(keys):
         group = figures.group(key)
         name = clip(group.name, room, keep_tail=True).ljust(room)
@@ -78,8 +78,8 @@ def curve_lines(
             else:
                 cells += [percent(point) if point is not None else "-" for point in known.marks]
         text = "".join(f" {cell:>{size}}" for cell, (_, size) in zip(cells, columns, strict=False))
-        letter = Run(f" {letter_of(number)} ", INK, number)
-        lines.append([letter, Run(look.text(f"  {name}{text}")[: max(width - 3, 0)], EMPTY, EMPTY)])
+        letter = StyleRun(f" {letter_of(number)} ", INK, number)
+        lines.append([letter, StyleRun(look.text(f"  {name}{text}")[: max(width - 3, 0)], EMPTY, EMPTY)])
     return lines
 
 
@@ -123,7 +123,7 @@ def mortality_at(points: Sequence[MortalityPoint], age: float) -> float | None:
     return float(left.object_mortality * (right.object_mortality / left.object_mortality) ** share)
 
 
-def shape(heights: tuple[float, ...], look: Look) -> str:
+def shape(heights: tuple[float, ...], look: ChartStyle) -> str:
     """A curve from 1 to 0 as a row of blocks, not to its own scale."""
     marks = "_.-=+*#@" if look.ascii_only else "▁▂▃▄▅▆▇█"
     return "".join(marks[round(height * (len(marks) - 1))] for height in heights)
@@ -141,8 +141,8 @@ _DECADES: Final = 4
 
 
 def draw_curves(
-    drawn: list[tuple[int, Survival]], variant: int, look: Look, width: int, height: int
-) -> list[list[Run]]:
+    drawn: list[tuple[int, Survival]], variant: int, look: ChartStyle, width: int, height: int
+) -> list[list[StyleRun]]:
     """Survival over a logarithmic axis of ages, or a mortality over both axes logarithmic."""
     lines = [_curve(number, curve, variant) for number, curve in drawn]
     places = [at for line in lines for at, _ in line.points if at > 0]
@@ -179,7 +179,7 @@ def _curve(number: int, curve: Survival, variant: int) -> Curve:
 _MB: Final = 10**6
 
 
-def draw_ages(matrix: list[list[int]], latest: int, look: Look, width: int, height: int) -> list[list[Run]]:
+def draw_ages(matrix: list[list[int]], latest: int, look: ChartStyle, width: int, height: int) -> list[list[StyleRun]]:
     """Living bytes by time (in allocated bytes) and age."""
     if not matrix:
         return []
@@ -188,7 +188,7 @@ def draw_ages(matrix: list[list[int]], latest: int, look: Look, width: int, heig
         return heat.picture(matrix, x, y, width, height, look.ink)
     shades = heat.shades(matrix, y, width, height - 1, look.ink)
     legend = " shades up to: " + "  ".join(f"{shade} {format_bytes(round(most))}" for shade, most in shades)
-    return [*heat.picture(matrix, x, y, width, height - 1, look.ink), [Run(legend[:width], AXIS, EMPTY)]]
+    return [*heat.picture(matrix, x, y, width, height - 1, look.ink), [StyleRun(legend[:width], AXIS, EMPTY)]]
 
 
 def _clock_scale(latest: int, ticks: int) -> Scale:
@@ -207,9 +207,9 @@ def band_rows(chart: LifetimeChart) -> list[BandRow]:
     return [BandRow(band, slot, mean, mean / whole) for slot, (band, mean) in enumerate(zip(bands, means, strict=True))]
 
 
-def band_series(chart: LifetimeChart, rows: list[BandRow]) -> Series:
+def band_series(chart: LifetimeChart, rows: list[BandRow]) -> ChartBands:
     upwards = rows[::-1]
-    return Series(
+    return ChartBands(
         times=[time / 1e9 for time in chart.times_ns],
         values=[row.band.bytes for row in upwards],
         slots=[row.slot for row in upwards],

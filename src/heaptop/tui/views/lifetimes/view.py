@@ -17,7 +17,7 @@ from rich.style import Style
 from textual.app import ComposeResult
 
 from heaptop.analysis.filters.filters import Filter
-from heaptop.analysis.lifetimes.lifetime_table import FEW, MARKS, Group, LifetimeTable
+from heaptop.analysis.lifetimes.lifetime_table import FEW, MARKS, LifetimeGroup, LifetimeTable
 from heaptop.analysis.samples.clock import size_label
 from heaptop.analysis.samples.generations import LifetimeChart
 from heaptop.analysis.samples.moments import SiteCell
@@ -26,17 +26,17 @@ from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.look import Look, letter_of
+from heaptop.tui.charts.look import ChartStyle, letter_of
 from heaptop.tui.charts.marks import NONE
-from heaptop.tui.charts.raster import EMPTY, Run, Series
-from heaptop.tui.keys.explaining import NHC, SML, STATMEMPROF, Explained
+from heaptop.tui.charts.raster import EMPTY, ChartBands, StyleRun
+from heaptop.tui.keys.explaining import NHC, SML, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
-from heaptop.tui.state.background import FigureMaker, Paced
+from heaptop.tui.state.background import FigureMaker, Throttled
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import UNSAMPLED, not_sampled, now_words
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import ALWAYS, WIDE, Column, Piece, Sheet
+from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
 from heaptop.tui.views.lifetimes.lifetime_pictures import (
     BandRow,
     band_name,
@@ -76,7 +76,7 @@ SORTED: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Level(drill.Level):
+class LifetimesLevel(drill.Level):
     """What is shown, and of which group where it is bands of one."""
 
     group: tuple[str, str] | None = None
@@ -91,7 +91,7 @@ class JointAges:
     matrix: list[list[int]]
 
 
-class LifetimesView(LevelView[Level]):
+class LifetimesView(LevelView[LifetimesLevel]):
     """Chart, two lines of words, and table."""
 
     NAME = "lifetimes"
@@ -103,53 +103,53 @@ class LifetimesView(LevelView[Level]):
         "older. A is the whole, B the row under the cursor; the lines below the chart say both in figures."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("object survival", "% ≥…"),
             "The part of what was allocated that lives to that age or longer, with the 95 % interval (43 35–51). It is "
             "estimated as Kaplan and Meier do: what still lives counts up to its age.",
             SML.at("§1.1, fig. 2"),
         ),
-        Explained(
+        FigureHelp(
             ("object mortality per MB", "at"),
             "Of what has come to that age, the part that dies within the next megabyte. It is smoothed before it is "
             "differentiated, and drawn on two logarithmic axes.",
             SML.at("§1.1, §2.5, fig. 2"),
         ),
-        Explained(("≤",), "Stands at the end of a mortality's axis where some is less: that is drawn there too."),
-        Explained(
+        FigureHelp(("≤",), "Stands at the end of a mortality's axis where some is less: that is drawn there too."),
+        FigureHelp(
             ("nursery mortality per MB",),
             "What a young generation of that many bytes would gain if it were a megabyte larger: the "
             "paper's marginal yield of a larger nursery.",
             SML.at("§1.1"),
         ),
-        Explained(
+        FigureHelp(
             ("Dead", "Live", "≈Bytes dead", "≈Bytes live"),
             "Samples that have died and that live, and the bytes they stand for. With fewer than "
             f"{FEW} samples nothing is said of a row.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        Explained(
+        FigureHelp(
             ("≈Median", "≈Time", ">", "≈"),
             "The age that half of the bytes reach, in bytes allocated and in time at the average rate so far. > is "
             "more than the oldest has come to.",
         ),
-        Explained(
+        FigureHelp(
             ("1 kB … 1 GB",),
             "Each row's survival over that range of ages, from all to none. It is not to a scale of its own.",
             SML.at("fig. 5"),
         ),
-        Explained(
+        FigureHelp(
             ("Type", "Site", "Block size"),
             "What samples are told apart by. Key b goes on; of the dead only sums are kept.",
             SML.at("§3.2"),
         ),
-        Explained(
+        FigureHelp(
             ("Lifetime", "≈Mean", "≈Share", "≈Peak", "≈Now", "Trend"),
             "Bands by eventual lifetime say of every moment how long what lived then was to live; what lives now is "
             "by its age. Mean is over the chart, share of that mean, peak the most there was, now what there is.",
             NHC.at("§2, figs. 8–10"),
         ),
-        Explained(
+        FigureHelp(
             ("over time, by age", "░▒▓█"),
             "Across runs time, up goes age, both in allocated bytes: the darker, the more bytes of that age lived "
             "then. The line below the chart says what each shade stands for.",
@@ -188,11 +188,11 @@ class LifetimesView(LevelView[Level]):
     """
 
     def __init__(self) -> None:
-        super().__init__(Level())
+        super().__init__(LifetimesLevel())
         self._variant = 0
         self._maker = FigureMaker(LifetimeTable, self.set_timer, self._is_small, self._needed, self._ready)
-        self._charts: Paced[LifetimeChart | None] = Paced()
-        self._joint: Paced[JointAges] = Paced()
+        self._charts: Throttled[LifetimeChart | None] = Throttled()
+        self._joint: Throttled[JointAges] = Throttled()
         self._count = self._hidden = 0
 
     def compose(self) -> ComposeResult:
@@ -203,7 +203,7 @@ class LifetimesView(LevelView[Level]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         if not self.size.width:
             return
@@ -222,10 +222,10 @@ class LifetimesView(LevelView[Level]):
         if self._shown is not None and self._figures is not None and self._level.key in GROUPS:
             self._show_curves(self._figures, self._shown[1])
 
-    def _show_nothing(self, text: str, look: Look) -> None:
+    def _show_nothing(self, text: str, look: ChartStyle) -> None:
         self._count = 0
         self.query_one("#curves", Picture).show(lambda width, height: [], look)
-        self.query_one(AreaChart).show_series(Series([], [], [], []), 0.0, look)
+        self.query_one(AreaChart).show_series(ChartBands([], [], [], []), 0.0, look)
         self.query_one("#said", Picture).show(lambda width, height: [], look)
         self._show_table([], look, text or "Waiting for the first samples.")
 
@@ -259,7 +259,7 @@ class LifetimesView(LevelView[Level]):
 
     # -- curves ----------------------------------------------------------------------------------------------
 
-    def _show_groups(self, look: Look) -> None:
+    def _show_groups(self, look: ChartStyle) -> None:
         figures = self._figures
         if figures is None:
             self._show_nothing("Working out how long samples live.", look)
@@ -269,7 +269,7 @@ class LifetimesView(LevelView[Level]):
         self._show_table(groups, look, f"Nothing that was sampled matches {where}." if where else "")
         self._show_curves(figures, look)
 
-    def _show_curves(self, figures: LifetimeTable, look: Look) -> None:
+    def _show_curves(self, figures: LifetimeTable, look: ChartStyle) -> None:
         mortality = self._variant == 1
         keys: list[tuple[str, str] | None] = [None]
         if self.table.row_key is not None:
@@ -281,13 +281,13 @@ class LifetimesView(LevelView[Level]):
         )
         self._said(partial(curve_lines, figures, keys, self._variant), 3, look)
 
-    def _said(self, lines: Callable[[int, Look], list[list[Run]]], height: int, look: Look) -> None:
+    def _said(self, lines: Callable[[int, ChartStyle], list[list[StyleRun]]], height: int, look: ChartStyle) -> None:
         """What is drawn, in figures: lines of the view's width."""
         picture = self.query_one("#said", Picture)
         picture.styles.height = height
         picture.show(lambda width, _: lines(width, look), look)
 
-    def _ordered(self, figures: LifetimeTable) -> list[Group]:
+    def _ordered(self, figures: LifetimeTable) -> list[LifetimeGroup]:
         level, sort = self._level, self._sort
         groups = list(figures.groups(level.key))
         if level.where:
@@ -306,7 +306,7 @@ class LifetimesView(LevelView[Level]):
 
     # -- bands -----------------------------------------------------------------------------------------------
 
-    def _show_bands(self, display: Display, sampling: Sampling, look: Look) -> None:
+    def _show_bands(self, display: Display, sampling: Sampling, look: ChartStyle) -> None:
         group, small = self._level.group, sampling.samples.living_count <= SMALL
         chart = self._charts.get(
             display, group, lambda: sampling.lifetime_bands.chart(group, sampling.alive(group)), small=small
@@ -324,7 +324,7 @@ class LifetimesView(LevelView[Level]):
         if self._level.key == "age":
             lines.append(" across: bytes allocated since sampling began; up: age; darker: more lived")
         self._said(
-            lambda width, look: [[Run(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], len(lines), look
+            lambda width, look: [[StyleRun(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], len(lines), look
         )
         nothing = "Of this group nothing is kept."
         if chart is not None and sampling.lives.ended(group)[0]:
@@ -339,7 +339,7 @@ class LifetimesView(LevelView[Level]):
 
     # -- the table -------------------------------------------------------------------------------------------
 
-    def _show_table(self, rows: Sequence[Group] | Sequence[BandRow], look: Look, nothing: str) -> None:
+    def _show_table(self, rows: Sequence[LifetimeGroup] | Sequence[BandRow], look: ChartStyle, nothing: str) -> None:
         self._count = len(rows)
         groups = self._level.key in GROUPS
         columns, draw = self._group_columns(look) if groups else self._band_columns(look)
@@ -356,7 +356,7 @@ class LifetimesView(LevelView[Level]):
             )
         )
 
-    def _group_columns(self, look: Look) -> tuple[tuple[Column, ...], Callable[[Group], list[Piece]]]:
+    def _group_columns(self, look: ChartStyle) -> tuple[tuple[Column, ...], Callable[[LifetimeGroup], list[CellText]]]:
         wide, figures = self.size.width >= WIDE, self._figures
         columns = [
             Column("name", TITLES[self._level.key], 0, right=False, keep_tail=True),
@@ -372,33 +372,33 @@ class LifetimesView(LevelView[Level]):
         left_out = set() if wide else {"dead_bytes", "alive_bytes", "time", "curve"}
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
 
-        def draw(group: Group) -> list[Piece]:
+        def draw(group: LifetimeGroup) -> list[CellText]:
             known = None if figures is None or group.few else figures.figures(group.key)
             quiet = Style(dim=True)
             pieces = [
-                Piece(group.name),
-                Piece(format_count(group.deaths)),
-                Piece(format_count(group.alive)),
-                Piece(format_bytes(group.died_bytes) if group.died_bytes else NONE),
-                Piece(format_bytes(group.alive_bytes) if group.alive_bytes else NONE),
+                CellText(group.name),
+                CellText(format_count(group.deaths)),
+                CellText(format_count(group.alive)),
+                CellText(format_bytes(group.died_bytes) if group.died_bytes else NONE),
+                CellText(format_bytes(group.alive_bytes) if group.alive_bytes else NONE),
             ]
             if known is None or figures is None:
-                pieces += [Piece("too few", quiet), Piece(""), *(Piece("") for _ in MARKS), Piece("")]
+                pieces += [CellText("too few", quiet), CellText(""), *(CellText("") for _ in MARKS), CellText("")]
             else:
                 median = known.median if known.median is not None else known.oldest
                 sign = "" if known.median is not None else ">"
                 took = figures.time_ns(median)
                 pieces += [
-                    Piece(sign + size_label(median)),
-                    Piece(sign + format_duration_ns(took) if took is not None else ""),
-                    *(Piece(percent(point)) if point is not None else Piece("-", quiet) for point in known.marks),
-                    Piece(shape(known.shape, look)),
+                    CellText(sign + size_label(median)),
+                    CellText(sign + format_duration_ns(took) if took is not None else ""),
+                    *(CellText(percent(point)) if point is not None else CellText("-", quiet) for point in known.marks),
+                    CellText(shape(known.shape, look)),
                 ]
             return [pieces[place] for place in kept]
 
         return tuple(columns[place] for place in kept), draw
 
-    def _band_columns(self, look: Look) -> tuple[tuple[Column, ...], Callable[[BandRow], list[Piece]]]:
+    def _band_columns(self, look: ChartStyle) -> tuple[tuple[Column, ...], Callable[[BandRow], list[CellText]]]:
         spark = 16 if self.size.width >= WIDE else 8
         columns = (
             Column("band", "", 3, right=False, rank=ALWAYS),
@@ -410,17 +410,17 @@ class LifetimesView(LevelView[Level]):
             Column("trend", "Trend", spark, right=False),
         )
 
-        def draw(row: BandRow) -> list[Piece]:
+        def draw(row: BandRow) -> list[CellText]:
             values = row.band.bytes
             tint = Style.parse(look.palette.band(row.slot))
             return [
-                Piece(f" {letter_of(row.slot)} ", look.swatch(row.slot)),
-                Piece(band_name(row.band)),
-                Piece(format_bytes(round(row.mean))),
-                Piece(f"{row.share:.1%}"),
-                Piece(format_bytes(max(values, default=0))),
-                Piece(format_bytes(values[-1]) if row.band.fate == "living" else "", Style.null()),
-                Piece(sparkline(values, spark, ascii_only=look.ascii_only), tint),
+                CellText(f" {letter_of(row.slot)} ", look.swatch(row.slot)),
+                CellText(band_name(row.band)),
+                CellText(format_bytes(round(row.mean))),
+                CellText(f"{row.share:.1%}"),
+                CellText(format_bytes(max(values, default=0))),
+                CellText(format_bytes(values[-1]) if row.band.fate == "living" else "", Style.null()),
+                CellText(sparkline(values, spark, ascii_only=look.ascii_only), tint),
             ]
 
         return columns, draw
@@ -455,7 +455,7 @@ class LifetimesView(LevelView[Level]):
             return max(self._charts.age_ns(display), self._joint.age_ns(display) if key == "age" else 0)
         return self._maker.age_ns(display)
 
-    def _crumb(self, outer: Level, level: Level) -> str:
+    def _crumb(self, outer: LifetimesLevel, level: LifetimesLevel) -> str:
         return level.group[1] if level.group is not None else super()._crumb(outer, level)
 
     # -- what the keys do ------------------------------------------------------------------------------------
@@ -494,7 +494,7 @@ class LifetimesView(LevelView[Level]):
                 check_filter(key, level.where)
             except UsageError:
                 continue
-            self._levels = [Level(key, level.where)]
+            self._levels = [LifetimesLevel(key, level.where)]
             break
         self._again()
         return self._level.key != level.key
@@ -525,7 +525,7 @@ class LifetimesView(LevelView[Level]):
         key, name = self._level.key, self.table.row_key
         if key not in GROUPS or name is None:
             return False
-        self._enter(Level("lifetime", group=(key, name)))
+        self._enter(LifetimesLevel("lifetime", group=(key, name)))
         return True
 
     @property
@@ -554,7 +554,7 @@ def _types(sampling: Sampling) -> dict[str, TypeName]:
     return {name.full: name for name in sampling.samples.types}
 
 
-def _fits(where: Filter, key: str, group: Group, names: dict[str, TypeName]) -> bool:
+def _fits(where: Filter, key: str, group: LifetimeGroup, names: dict[str, TypeName]) -> bool:
     kind = names.get(group.name, TypeName("", group.name)) if key == "type" else TypeName("", "")
     return where.matches(SiteCell(kind, group.name if key == "site" else "", "", 0, group.alive, group.alive_bytes))
 
@@ -563,7 +563,7 @@ def _anything(sampling: Sampling) -> bool:
     return bool(sampling.samples.living_count or sampling.lives.ended()[0])
 
 
-def _by_figures(figures: LifetimeTable, sort: str, group: Group) -> float:
+def _by_figures(figures: LifetimeTable, sort: str, group: LifetimeGroup) -> float:
     known = figures.figures(group.key)
     if known is None:
         return -1.0
@@ -575,7 +575,7 @@ def _by_figures(figures: LifetimeTable, sort: str, group: Group) -> float:
 
 _MARK_COLUMNS: Final = tuple(f"at{mark}" for mark in MARKS)
 _BY_CURVE: Final = ("median", *_MARK_COLUMNS)
-_NUMBERS: Final[dict[str, Callable[[Group], int]]] = {
+_NUMBERS: Final[dict[str, Callable[[LifetimeGroup], int]]] = {
     "dead": lambda group: group.deaths,
     "alive": lambda group: group.alive,
     "dead_bytes": lambda group: group.died_bytes,

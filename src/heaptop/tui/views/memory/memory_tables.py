@@ -17,8 +17,8 @@ from heaptop.analysis.rss.memory_history import OWNERS, MemoryFacts, Reading, ow
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.protocol.messages import Memory, Region
 from heaptop.protocol.text import printable
-from heaptop.tui.charts.look import Look, change_style, letter_of
-from heaptop.tui.state.sheet import Column, Piece
+from heaptop.tui.charts.look import ChartStyle, change_style, letter_of
+from heaptop.tui.state.sheet import CellText, Column
 from heaptop.tui.views.memory.memory_words import OWNED, share
 from heaptop.tui.widgets.sparkline import meter, sparkline
 
@@ -46,7 +46,7 @@ class UseRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UsePart:
     """One thing that a use is made of."""
 
     name: str
@@ -111,7 +111,7 @@ _IN_ARENAS: Final = ("pools", "free_pools", "overhead", "arenas")
 _IN_MALLOC: Final = ("malloc_free", "malloc")
 
 
-def parts(facts: MemoryFacts, key: str, arena_size: int | None) -> list[Part]:
+def parts(facts: MemoryFacts, key: str, arena_size: int | None) -> list[UsePart]:
     """Mappings by name, or the allocator's own figures; ``arena_size`` is that of this Python, where it is known."""
     latest, first = facts.latest, facts.first
     if latest is None or first is None:
@@ -125,7 +125,7 @@ def _change(now: int | None, before: int | None) -> int | None:
     return None if now is None or before is None else now - before
 
 
-def _parts_of(key: str, arena_size: int | None) -> Callable[[Reading], list[Part]]:
+def _parts_of(key: str, arena_size: int | None) -> Callable[[Reading], list[UsePart]]:
     if key in _MAPPED:
         return lambda reading: list(_mappings(reading.memory, key))
     if key == "own":
@@ -137,30 +137,30 @@ def _parts_of(key: str, arena_size: int | None) -> Callable[[Reading], list[Part
     return lambda reading: list(_given_out(reading))
 
 
-def _mappings(memory: Memory, key: str) -> Iterator[Part]:
+def _mappings(memory: Memory, key: str) -> Iterator[UsePart]:
     foreign = bool(memory.malloc_library)
     for region in memory.outside.regions if memory.outside is not None else ():
         if owner_of(region, foreign=foreign) == key:
             # Files, threads and libraries are called what the target likes.
-            yield Part(printable(region.name) or "(no name)", region.kind, region.rss, region.size, None)
+            yield UsePart(printable(region.name) or "(no name)", region.kind, region.rss, region.size, None)
 
 
-def _own(memory: Memory) -> Iterator[Part]:
+def _own(memory: Memory) -> Iterator[UsePart]:
     yield from _mappings(memory, "own")
     if memory.outside is not None and (beside := OwnUse.of(memory, memory.outside).beside):
-        yield Part("agent's objects, elsewhere", "figure", beside, None, None, "≈")
+        yield UsePart("agent's objects, elsewhere", "figure", beside, None, None, "≈")
 
 
 def _regions(memory: Memory, *kinds: str) -> list[Region]:
     return [region for region in memory.outside.regions if region.kind in kinds] if memory.outside is not None else []
 
 
-def _arenas(memory: Memory, arena_size: int | None) -> Iterator[Part]:
+def _arenas(memory: Memory, arena_size: int | None) -> Iterator[UsePart]:
     found = _regions(memory, "arena")
     size = sum(region.size for region in found)
     many = f"({format_count(size // arena_size)} of {format_bytes(arena_size)})" if arena_size else ""
     resident = sum(region.rss for region in found)
-    yield Part("all arenas", "arenas", resident, size, None, many=many)
+    yield UsePart("all arenas", "arenas", resident, size, None, many=many)
     figures = memory.outside.pymalloc if memory.outside is not None else None
     if figures is not None:
         for name, kind, size in (
@@ -169,7 +169,7 @@ def _arenas(memory: Memory, arena_size: int | None) -> Iterator[Part]:
             ("empty pools", "pools", figures.free_pools),
             ("headers and ends", "pools", figures.overhead),
         ):
-            yield Part(name, kind, size, None, None, "≈", whole=resident)
+            yield UsePart(name, kind, size, None, None, "≈", whole=resident)
 
 
 def arena_size(python: str) -> int | None:
@@ -181,42 +181,42 @@ def arena_size(python: str) -> int | None:
 _HEAPS: Final = {"main": "the main heap", "threads": "heaps of threads' arenas"}
 
 
-def _malloc(memory: Memory) -> Iterator[Part]:
+def _malloc(memory: Memory) -> Iterator[UsePart]:
     for region in _regions(memory, "heap"):
-        yield Part(_HEAPS.get(region.name, region.name), "heap", region.rss, region.size, None)
+        yield UsePart(_HEAPS.get(region.name, region.name), "heap", region.rss, region.size, None)
     for region in _regions(memory, "chunk"):
-        yield Part("large blocks, mapped alone", "blocks", region.rss, region.size, None)
+        yield UsePart("large blocks, mapped alone", "blocks", region.rss, region.size, None)
     if memory.malloc_library:
         plain = [region for region in _regions(memory, "anonymous") if not region.name]
         name = f"memory of {printable(memory.malloc_library)}"
-        yield Part(name, "heap", sum(r.rss for r in plain), sum(r.size for r in plain), None)
+        yield UsePart(name, "heap", sum(r.rss for r in plain), sum(r.size for r in plain), None)
     malloc = memory.malloc
     if malloc is None:
         return
     if heaps_certain(memory):
-        yield Part("malloc: given out of its heaps", "figure", None, malloc.in_use, None)
-        yield Part("malloc: free in its heaps", "figure", None, malloc.free, None)
+        yield UsePart("malloc: given out of its heaps", "figure", None, malloc.in_use, None)
+        yield UsePart("malloc: free in its heaps", "figure", None, malloc.free, None)
     if mapped_certain(memory):
         many = f"({format_count(malloc.mapped_chunks)})"
-        yield Part("malloc: large blocks", "figure", None, malloc.mapped, None, many=many)
+        yield UsePart("malloc: large blocks", "figure", None, malloc.mapped, None, many=many)
 
 
-def _given_out(reading: Reading) -> Iterator[Part]:
+def _given_out(reading: Reading) -> Iterator[UsePart]:
     """Of live objects and other allocations: nobody can say which allocator one of them has its bytes from."""
     memory = reading.memory
     figures = memory.outside.pymalloc if memory.outside is not None else None
     if figures is not None:
-        yield Part("blocks in use in Python's arenas", "blocks", figures.in_use, None, None, "≈")
+        yield UsePart("blocks in use in Python's arenas", "blocks", figures.in_use, None, None, "≈")
     for region in _regions(memory, "chunk"):
-        yield Part("malloc's large blocks", "blocks", region.rss, region.size, None)
+        yield UsePart("malloc's large blocks", "blocks", region.rss, region.size, None)
     heaps = sum(region.rss for region in _regions(memory, "heap"))
     free = reading.row("malloc_free")
     if free is not None:
-        yield Part("given out in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
+        yield UsePart("given out in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
     else:
-        yield Part("malloc's heaps, free parts too", "heap", heaps, None, None)
+        yield UsePart("malloc's heaps, free parts too", "heap", heaps, None, None)
     if reading.live is not None:
-        yield Part("live objects, of all of these", "figure", reading.live, None, None, "≈")
+        yield UsePart("live objects, of all of these", "figure", reading.live, None, None, "≈")
 
 
 # -- how rows are written ----------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ USE_SORTS: Final[dict[str, Callable[[UseRow], object]]] = {
     "bytes": lambda row: row.bytes,
     "change": lambda row: row.change or 0,
 }
-PART_SORTS: Final[dict[str, Callable[[Part], object]]] = {
+PART_SORTS: Final[dict[str, Callable[[UsePart], object]]] = {
     "name": lambda row: row.name,
     "bytes": lambda row: -1 if row.bytes is None else row.bytes,
     "size": lambda row: -1 if row.size is None else row.size,
@@ -246,20 +246,20 @@ def use_columns(key: str, *, wide: bool) -> tuple[Column, ...]:
     )  # fmt: skip
 
 
-def use_pieces(row: UseRow, look: Look, *, wide: bool, largest: int) -> list[Piece]:
+def use_pieces(row: UseRow, look: ChartStyle, *, wide: bool, largest: int) -> list[CellText]:
     tint = Style.parse(look.palette.band(row.slot))
     pieces = [
-        Piece(f" {letter_of(row.slot)} ", look.swatch(row.slot)),
-        Piece(row.name),
-        Piece(row.mark + format_bytes(row.bytes)),
-        Piece(share(row.bytes, row.rss)),
-        Piece(change_text(row.change, row.mark), change_style(row.change, look)),
+        CellText(f" {letter_of(row.slot)} ", look.swatch(row.slot)),
+        CellText(row.name),
+        CellText(row.mark + format_bytes(row.bytes)),
+        CellText(share(row.bytes, row.rss)),
+        CellText(change_text(row.change, row.mark), change_style(row.change, look)),
     ]
     if wide:
         pieces += [
-            Piece(sparkline(row.trend, SPARK, ascii_only=look.ascii_only), tint),
-            Piece(meter(row.bytes / max(largest, 1), BAR, ascii_only=look.ascii_only), tint),
-            Piece(row.meaning),
+            CellText(sparkline(row.trend, SPARK, ascii_only=look.ascii_only), tint),
+            CellText(meter(row.bytes / max(largest, 1), BAR, ascii_only=look.ascii_only), tint),
+            CellText(row.meaning),
         ]
     return pieces
 
@@ -278,15 +278,15 @@ def part_columns(*, wide: bool) -> tuple[Column, ...]:
     return PART_COLUMNS if wide else tuple(column for column in PART_COLUMNS if column.key != "kind")
 
 
-def part_pieces(row: Part, look: Look, *, wide: bool) -> list[Piece]:
+def part_pieces(row: UsePart, look: ChartStyle, *, wide: bool) -> list[CellText]:
     whole = row.size if row.whole is None else row.whole
     return [
-        Piece(f"{row.name} {row.many}".rstrip()),
-        *([Piece(row.kind, Style(dim=True))] if wide else []),
-        Piece("" if row.bytes is None else row.mark + format_bytes(row.bytes)),
-        Piece("" if row.size is None else format_bytes(row.size)),
-        Piece("" if row.bytes is None or whole is None else share(row.bytes, whole)),
-        Piece("" if row.bytes is None else change_text(row.change, row.mark), change_style(row.change, look)),
+        CellText(f"{row.name} {row.many}".rstrip()),
+        *([CellText(row.kind, Style(dim=True))] if wide else []),
+        CellText("" if row.bytes is None else row.mark + format_bytes(row.bytes)),
+        CellText("" if row.size is None else format_bytes(row.size)),
+        CellText("" if row.bytes is None or whole is None else share(row.bytes, whole)),
+        CellText("" if row.bytes is None else change_text(row.change, row.mark), change_style(row.change, look)),
     ]
 
 

@@ -17,14 +17,14 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 
 from heaptop.analysis.filters.filters import Filter
-from heaptop.analysis.filters.predicates import Figures
-from heaptop.analysis.rss.memory_history import UNSEEN, Course, LiveBytes, course
+from heaptop.analysis.filters.predicates import FilterFigures
+from heaptop.analysis.rss.memory_history import UNSEEN, LiveBytes, UseHistory, course
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
-from heaptop.tui.charts.look import Look, letter_of
+from heaptop.tui.charts.look import ChartStyle, letter_of
 from heaptop.tui.charts.palette import REST_SLOT
-from heaptop.tui.charts.raster import EMPTY, Run, Series
-from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
+from heaptop.tui.charts.raster import EMPTY, ChartBands, StyleRun
+from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
 from heaptop.tui.state.drill import Level
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
@@ -34,7 +34,7 @@ from heaptop.tui.views.memory.memory_tables import (
     PART_SORTS,
     USE,
     USE_SORTS,
-    Part,
+    UsePart,
     UseRow,
     arena_size,
     part_columns,
@@ -64,7 +64,7 @@ class MemoryLevel(Level):
     """The key of that one; empty for all."""
 
 
-def series(shown: Course, key: str, inside: str) -> Series:
+def series(shown: UseHistory, key: str, inside: str) -> ChartBands:
     """The course as the raster takes it; with ``inside`` that one alone."""
     letters = {**slots(key), UNSEEN: REST_SLOT}
     picked = [(name, values) for name, values in zip(shown.keys, shown.values, strict=True) if inside in ("", name)]
@@ -73,7 +73,7 @@ def series(shown: Course, key: str, inside: str) -> Series:
         known = [place for place, hidden in enumerate(unseen) if not hidden]
     else:
         known = list(range(len(shown.times_ns)))
-    return Series(
+    return ChartBands(
         times=[shown.times_ns[place] / 1e9 for place in known],
         values=[[values[place] for place in known] for _, values in picked],
         slots=[letters[name] for name, _ in picked],
@@ -81,13 +81,13 @@ def series(shown: Course, key: str, inside: str) -> Series:
     )
 
 
-def paragraphs(texts: Sequence[str], look: Look, width: int, height: int) -> list[list[Run]]:
+def paragraphs(texts: Sequence[str], look: ChartStyle, width: int, height: int) -> list[list[StyleRun]]:
     """Words wrapped into so many lines; what does not fit ends in an ellipsis."""
     room = max(width - 2, 1)
     lines = [line for text in texts for line in wrap(look.text(text), room)]
     if len(lines) > height:
         lines = [*lines[: height - 1], " ".join(lines[height - 1 :])] if height else []
-    return [[Run(" " + look.text(clip(line, room)), EMPTY, EMPTY)] for line in lines]
+    return [[StyleRun(" " + look.text(clip(line, room)), EMPTY, EMPTY)] for line in lines]
 
 
 class MemoryView(LevelView[MemoryLevel]):
@@ -102,41 +102,41 @@ class MemoryView(LevelView[MemoryLevel]):
         "while this view is shown, or less often where a look takes long, from outside the process; key c asks at once."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("Use", "Owner", "Resident", "Share", "█"),
             "How much is resident and in which mappings, as the kernel says (/proc/PID/smaps). No thread is stopped "
             "for it, but mmap and munmap may wait meanwhile.",
             BEE.at("§3.1.3, fig. 5"),
         ),
-        Explained(
+        FigureHelp(
             ("≈",),
             "Made of figures of nearly the same moment, so that all rows sum to the kernel's. Without ≈ it is the "
             "kernel's alone.",
         ),
-        Explained(
+        FigureHelp(
             ("What it is",),
             "How full Python's arenas are is read from their own tables; what malloc has given out and keeps free "
             "malloc itself says (mallinfo2 of glibc), and live objects are the last census's with their Hidden bytes "
             "(view 1).",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
-        Explained(
+        FigureHelp(
             ("heaptop's own",),
             "What heaptop itself has in the process: its mappings, as the kernel says, and about what the agent's "
             "Python objects take in memory that the program uses too. What it leaves free there is in the rows of "
             "arenas and malloc, and so is an arena of malloc's that was there before.",
         ),
-        Explained(
+        FigureHelp(
             ("Change", "Trend"),
             "Change is since the first answer that this view had. What is new since then says so.",
         ),
-        Explained(
+        FigureHelp(
             ("the chart", "~"),
             "Letters are the rows' bands in the chart. ~ is memory of times at which nobody looked here: there ticks "
             "say RSS, and censuses what of it were live objects.",
             BEE.at("§3.1.3, fig. 5"),
         ),
-        Explained(
+        FigureHelp(
             ("Name", "Kind", "Size", "Part"),
             "What a row is made of: mappings by name, arenas and how full they are, malloc's own figures. Size is of "
             "address space, part how much of it is resident, or of the arenas.",
@@ -164,9 +164,9 @@ class MemoryView(LevelView[MemoryLevel]):
     def __init__(self) -> None:
         super().__init__(MemoryLevel())
         self._live = LiveBytes()
-        self._course = Course((), (), ())
+        self._course = UseHistory((), (), ())
         self._course_of: tuple[object, ...] = ()
-        self._rows: Sequence[UseRow | Part] = ()
+        self._rows: Sequence[UseRow | UsePart] = ()
         self._hidden = 0
         """Rows that the filter does not let through."""
 
@@ -177,7 +177,7 @@ class MemoryView(LevelView[MemoryLevel]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         if not self.size.width:
             return
@@ -197,7 +197,7 @@ class MemoryView(LevelView[MemoryLevel]):
         self._course_of = made_of
         self._course = course(display.memory, display.ticks, live, by_owner=key == OWNER)
 
-    def _say(self, display: Display, look: Look) -> None:
+    def _say(self, display: Display, look: ChartStyle) -> None:
         self.query_one("#said", Picture).show(partial(paragraphs, self._texts(display), look), look)
 
     def _texts(self, display: Display) -> list[str]:
@@ -212,7 +212,7 @@ class MemoryView(LevelView[MemoryLevel]):
             return [said]
         return [said, f"{letter_of(chosen.slot)}: {chosen.meaning}"]
 
-    def _uses_sheet(self, display: Display, look: Look) -> Sheet[UseRow]:
+    def _uses_sheet(self, display: Display, look: ChartStyle) -> Sheet[UseRow]:
         key, wide = self._level.key, self.size.width >= WIDE
         everything = rows(display.memory, key)
         found = [row for row in everything if self._passes(row.bytes)]
@@ -231,7 +231,7 @@ class MemoryView(LevelView[MemoryLevel]):
             nothing=self._nothing,
         )
 
-    def _parts_sheet(self, display: Display, look: Look) -> Sheet[Part]:
+    def _parts_sheet(self, display: Display, look: ChartStyle) -> Sheet[UsePart]:
         wide = self.size.width >= WIDE
         size = arena_size(display.target.python) if display.target is not None else None
         everything = parts(display.memory, self._level.inside, size)
@@ -256,7 +256,7 @@ class MemoryView(LevelView[MemoryLevel]):
 
     def _passes(self, size: int) -> bool:
         found = self.where.given(lambda attribute: ())
-        return found if isinstance(found, bool) else found(Figures(size, 0))
+        return found if isinstance(found, bool) else found(FilterFigures(size, 0))
 
     def moved(self) -> None:
         if self._shown is not None:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from heaptop.analysis.callers.call_paths import Amounts, Measure
-from heaptop.analysis.callers.function_parts import Part
+from heaptop.analysis.callers.function_parts import FunctionPart
 
 PAGE: Final = 200
 """Children that are shown at once."""
@@ -46,7 +46,7 @@ class CallRow:
 
 
 @dataclass
-class Unfolded:
+class ExpandedCalls:
     """What the reader has expanded."""
 
     open: set[str] = field(default_factory=set)
@@ -85,7 +85,7 @@ def ordered(amounts: Amounts, node: int, measure: Measure) -> list[int]:
     return [child for total, child in sorted(found, key=lambda one: (-one[0], functions[one[1]])) if total]
 
 
-def part_rows(parts: Sequence[Part]) -> list[CallRow]:
+def part_rows(parts: Sequence[FunctionPart]) -> list[CallRow]:
     """The lines of what a function's allocations are made of: of the first :data:`PAGE` types."""
     rows: list[CallRow] = []
     for number, part in enumerate(parts[:PAGE]):
@@ -95,7 +95,9 @@ def part_rows(parts: Sequence[Part]) -> list[CallRow]:
     return rows
 
 
-def call_rows(sections: Sequence[Amounts], unfolded: Unfolded, measure: Measure, own: Sequence[bool]) -> list[CallRow]:
+def call_rows(
+    sections: Sequence[Amounts], unfolded: ExpandedCalls, measure: Measure, own: Sequence[bool]
+) -> list[CallRow]:
     """All lines that are to be seen, from the top.
 
     Args:

@@ -15,17 +15,17 @@ from typing import Final
 from rich.style import Style
 
 from heaptop.analysis.callers.call_paths import Amounts, Measure
-from heaptop.analysis.callers.function_parts import Part
-from heaptop.analysis.callers.producer_table import APPROXIMATE, Group, Older, ProducerTables, Row
+from heaptop.analysis.callers.function_parts import FunctionPart
+from heaptop.analysis.callers.producer_table import APPROXIMATE, Older, ProducerGroup, ProducerRow, ProducerTables
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.producers import Frame, Sites
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
-from heaptop.tui.charts.icicle_table import Figures
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.icicle_table import IcicleColumns
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.marks import NONE, estimate_text
-from heaptop.tui.state.sheet import WIDE, Column, Piece, Sheet
+from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.views.producers.call_rows import PAGE, CallRow, Kind
 from heaptop.tui.widgets.sparkline import meter, sparkline
 
@@ -68,7 +68,7 @@ _SPARK: Final = 16
 _PARTS_TITLES: Final = {"size": "Of it, by size of block", "type": "Of it, by type, where that is known"}
 
 
-class Known(Enum):
+class KnownBlocks(Enum):
     """What is known of the blocks that figures are made of; the columns that cannot be known then."""
 
     ALL = frozenset[str]()
@@ -78,18 +78,18 @@ class Known(Enum):
     """Figures are tracemalloc's: exact, of objects, and of what lives only."""
 
     @classmethod
-    def of(cls, samples: Samples) -> Known:
+    def of(cls, samples: SampledBlocks) -> KnownBlocks:
         """Of what is summed up."""
         return cls.TRACED if samples.is_traced else cls.LIVING if samples.only_living else cls.ALL
 
 
 @dataclass(frozen=True)
-class Facts:
+class ProducerFacts:
     """What a table is drawn with."""
 
     key: str
     width: int
-    look: Look
+    look: ChartStyle
     sort: str = ""
     descending: bool = True
     total: int = 0
@@ -98,8 +98,8 @@ class Facts:
     approximate: frozenset[int] = frozenset()
     trend: Trend | None = None
     nothing: str = ""
-    known: Known = Known.ALL
-    place: Callable[[Row], tuple[str, int, str]] = lambda row: ("", 0, "")
+    known: KnownBlocks = KnownBlocks.ALL
+    place: Callable[[ProducerRow], tuple[str, int, str]] = lambda row: ("", 0, "")
     """File, line and function of a row, in full."""
 
 
@@ -136,27 +136,27 @@ def by_size(parts: Sequence[float], width: int) -> str:
     return " ".join(words)
 
 
-def columns_of(key: str, width: int, known: Known = Known.ALL) -> tuple[str, ...]:
+def columns_of(key: str, width: int, known: KnownBlocks = KnownBlocks.ALL) -> tuple[str, ...]:
     """The columns that rows of ``key`` can be sorted by, in their order."""
     return tuple(name for name in _shown(key, width, known) if name not in ("bar", "range", "classes", "trend"))
 
 
-def _shown(key: str, width: int, known: Known) -> tuple[str, ...]:
+def _shown(key: str, width: int, known: KnownBlocks) -> tuple[str, ...]:
     names = _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
     return told_by(names, known)
 
 
-def told_by(names: Sequence[str], known: Known) -> tuple[str, ...]:
+def told_by(names: Sequence[str], known: KnownBlocks) -> tuple[str, ...]:
     """Those of the columns that are known."""
     return tuple(name for name in names if name not in known.value)
 
 
-def _title(title: str, known: Known) -> str:
+def _title(title: str, known: KnownBlocks) -> str:
     """What is traced is no estimate, and is counted by objects."""
-    return title.removeprefix("≈").replace("Blocks", "Objects") if known is Known.TRACED else title
+    return title.removeprefix("≈").replace("Blocks", "Objects") if known is KnownBlocks.TRACED else title
 
 
-def _column(name: str, key: str, width: int, known: Known) -> Column:
+def _column(name: str, key: str, width: int, known: KnownBlocks) -> Column:
     if name == "name":
         return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
     live = {"function": "Indirect", "chain": "Kept"}.get(key, "Live")
@@ -178,7 +178,9 @@ def _column(name: str, key: str, width: int, known: Known) -> Column:
     return Column(name, _title(title, known), columns, right=name not in ("bar", "trend"), rank=_RANKS.get(name, 1))
 
 
-def box_figures(amounts: Amounts, measure: Measure, approximate: frozenset[int], *, known: Known) -> Figures:
+def box_figures(
+    amounts: Amounts, measure: Measure, approximate: frozenset[int], *, known: KnownBlocks
+) -> IcicleColumns:
     """Of the boxes of an icicle: with all they call, by themselves, of their caller and of all."""
     is_live = measure == "live"
     titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Itself", "≈Part", "≈Of all")
@@ -199,21 +201,23 @@ def box_figures(amounts: Amounts, measure: Measure, approximate: frozenset[int],
             cells.insert(1, spread(amounts.live([node]).estimate()))
         return tuple(cells)
 
-    return Figures(headings, of)
+    return IcicleColumns(headings, of)
 
 
 Trend = Callable[[str], tuple[int, ...]]
 """What rows held at the last moments, by their keys."""
 
 
-def sorted_rows(rows: Sequence[Row], column: str, descending: bool, trend: Trend | None = None) -> list[Row]:
+def sorted_rows(
+    rows: Sequence[ProducerRow], column: str, descending: bool, trend: Trend | None = None
+) -> list[ProducerRow]:
     """By a column's figure, or by name; ties by name. What nobody is named for stands last, whatever the order: the
     first row is to name a line. ``trend`` is needed by ``change`` alone."""
     named = [row for row in rows if not isinstance(row, Older)]
     return [*_sorted(named, column, descending, trend), *(row for row in rows if isinstance(row, Older))]
 
 
-def _sorted(rows: Sequence[Row], column: str, descending: bool, trend: Trend | None) -> list[Row]:
+def _sorted(rows: Sequence[ProducerRow], column: str, descending: bool, trend: Trend | None) -> list[ProducerRow]:
     if column == "name":
         return sorted(rows, key=lambda row: row.name, reverse=descending)
     by_name = sorted(rows, key=attrgetter("name"))
@@ -226,12 +230,12 @@ def _sorted(rows: Sequence[Row], column: str, descending: bool, trend: Trend | N
     return sorted(by_name, key=lambda row: row.figure(column), reverse=descending)
 
 
-def table_sheet(rows: Sequence[Row], facts: Facts) -> Sheet[Row]:
+def table_sheet(rows: Sequence[ProducerRow], facts: ProducerFacts) -> Sheet[ProducerRow]:
     """The table of sites, functions, modules or chains."""
     names = _shown(facts.key, facts.width, facts.known)
     columns = tuple(_column(name, facts.key, facts.width, facts.known) for name in names)
 
-    def draw(row: Row) -> list[Piece]:
+    def draw(row: ProducerRow) -> list[CellText]:
         return [_piece(row, column, facts) for column in columns]
 
     return Sheet(
@@ -260,7 +264,7 @@ _EXACT: Final = {
 """Figures of a saved table, and what of a row they are."""
 
 
-def _exact(facts: Facts) -> list[tuple[str, Callable[[Row], str | int]]]:
+def _exact(facts: ProducerFacts) -> list[tuple[str, Callable[[ProducerRow], str | int]]]:
     """What a saved table has beside: the place in full, and figures as numbers."""
     places = ("file", "line", "function") if facts.key != "module" else ()
     figures = [name for name, part in _EXACT.items() if part != "direct" or facts.key == "function"]
@@ -270,75 +274,75 @@ def _exact(facts: Facts) -> list[tuple[str, Callable[[Row], str | int]]]:
     ]
 
 
-def _place_part(facts: Facts, part: int, row: Row) -> str | int:
+def _place_part(facts: ProducerFacts, part: int, row: ProducerRow) -> str | int:
     return facts.place(row)[part] or ""
 
 
-def _number(part: str, known: Known, row: Row) -> str | int:
+def _number(part: str, known: KnownBlocks, row: ProducerRow) -> str | int:
     """Empty where it is not known, as it is where no sample was seen."""
     if part in ("low", "high"):
-        return int(getattr(row.live, part)) if row.live.bytes or known is Known.TRACED else ""
+        return int(getattr(row.live, part)) if row.live.bytes or known is KnownBlocks.TRACED else ""
     figure = row.figure(part) if part not in known.value else -1
-    if figure < 0 or (not figure and part != "samples" and known is not Known.TRACED):
+    if figure < 0 or (not figure and part != "samples" and known is not KnownBlocks.TRACED):
         return ""
     return figure if part == "samples" else whole(figure)
 
 
-def _piece(row: Row, column: Column, facts: Facts) -> Piece:
+def _piece(row: ProducerRow, column: Column, facts: ProducerFacts) -> CellText:
     look, name = facts.look, column.key
     if name == "name":
-        return Piece(row.name, Style(dim=isinstance(row, Older)))
+        return CellText(row.name, Style(dim=isinstance(row, Older)))
     if name == "live":
         if not row.live.bytes:
-            return Piece(_nothing(facts))
+            return CellText(_nothing(facts))
         mark = "≈" if isinstance(row, Older) else "?" if _is_approximate(row, facts) else ""
-        return Piece(mark + format_bytes(row.live.bytes))
+        return CellText(mark + format_bytes(row.live.bytes))
     if name == "error":
-        return Piece("" if isinstance(row, Older) and row.live.exact else spread(row.live))
+        return CellText("" if isinstance(row, Older) and row.live.exact else spread(row.live))
     if name == "range":
-        return Piece("" if row.live.exact else span(row.live), Style(dim=True))
+        return CellText("" if row.live.exact else span(row.live), Style(dim=True))
     if name == "share":
-        return Piece(f"{row.figure('live') / (facts.total or 1):.1%}" if row.figure("live") else "")
+        return CellText(f"{row.figure('live') / (facts.total or 1):.1%}" if row.figure("live") else "")
     if name == "bar":
         tint = Style.parse(look.palette.band(0))
         share = row.figure("live") / (facts.largest or 1)
-        return Piece(meter(share, column.width, ascii_only=look.ascii_only), tint)
+        return CellText(meter(share, column.width, ascii_only=look.ascii_only), tint)
     if name in ("change", "trend"):
         return _trend(row, name, facts)
     if name == "classes":
-        return Piece(by_size(row.classes, column.width), Style(dim=True))
+        return CellText(by_size(row.classes, column.width), Style(dim=True))
     figure = row.figure(name)
     if figure < 0:
-        return Piece("")
+        return CellText("")
     if name == "samples":
-        return Piece(format_count(figure))
+        return CellText(format_count(figure))
     if not figure:
-        return Piece("" if name == "count" else _nothing(facts))
-    return Piece(format_count(whole(figure)) if name == "count" else format_bytes(whole(figure)))
+        return CellText("" if name == "count" else _nothing(facts))
+    return CellText(format_count(whole(figure)) if name == "count" else format_bytes(whole(figure)))
 
 
-def _nothing(facts: Facts) -> str:
+def _nothing(facts: ProducerFacts) -> str:
     """For no bytes: what is traced is exact."""
-    return "0" if facts.known is Known.TRACED else NONE
+    return "0" if facts.known is KnownBlocks.TRACED else NONE
 
 
-def _is_approximate(row: Row, facts: Facts) -> bool:
+def _is_approximate(row: ProducerRow, facts: ProducerFacts) -> bool:
     return bool(facts.approximate) and row.part_of(facts.approximate) >= APPROXIMATE
 
 
-def _trend(row: Row, name: str, facts: Facts) -> Piece:
+def _trend(row: ProducerRow, name: str, facts: ProducerFacts) -> CellText:
     values = facts.trend(row.key) if facts.trend is not None else ()
     if len(values) < 2:
-        return Piece("")
+        return CellText("")
     look = facts.look
     if name == "trend":
-        return Piece(sparkline(values, _SPARK, ascii_only=look.ascii_only), Style.parse(look.palette.band(0)))
+        return CellText(sparkline(values, _SPARK, ascii_only=look.ascii_only), Style.parse(look.palette.band(0)))
     # What is older was always there, also while no census had counted it.
     change = change_of([value for value in values if value] if isinstance(row, Older) else values)
     if change == 0:
-        return Piece("0", Style(dim=True))
+        return CellText("0", Style(dim=True))
     tint = look.palette.shrunk if change < 0 else look.palette.grown
-    return Piece(format_change(change), Style.parse(tint))
+    return CellText(format_change(change), Style.parse(tint))
 
 
 def change_of(values: Sequence[int]) -> int:
@@ -360,14 +364,14 @@ class StackLine:
 
 
 def stack_lines(
-    stacks: Sequence[Group], group: Group | None, sites: Sites, known: Known = Known.ALL
+    stacks: Sequence[ProducerGroup], group: ProducerGroup | None, sites: Sites, known: KnownBlocks = KnownBlocks.ALL
 ) -> list[StackLine]:
     """Each stack with its figures, and below it its frames, innermost first: of the first :data:`PAGE` stacks."""
     lines = []
     total = group.weight if group is not None else 0
     for number, stack in enumerate(stacks[:PAGE], 1):
         live = stack.live
-        traced = known is Known.TRACED
+        traced = known is KnownBlocks.TRACED
         unsure = "" if traced else f" {spread(live)}"
         figures = [f"{format_bytes(live.bytes)}{unsure}, {stack.weight / total:.1%}"] if stack.weight else []
         if traced:
@@ -392,19 +396,19 @@ def stack_lines(
 
 
 def stack_sheet(
-    lines: Sequence[StackLine], width: int, look: Look, source: Callable[[str, int], str]
+    lines: Sequence[StackLine], width: int, look: ChartStyle, source: Callable[[str, int], str]
 ) -> Sheet[StackLine]:
     """Frames, and beside each its line of source where it can be read."""
     room = width // 2 - 4
 
-    def draw(line: StackLine) -> list[Piece]:
+    def draw(line: StackLine) -> list[CellText]:
         if line.frame is None:
-            return [Piece(line.text, Style(bold=True))]
+            return [CellText(line.text, Style(bold=True))]
         text = source(line.frame.file, line.frame.line)
         style = Style(bold=line.is_site, dim=not line.frame.is_user)
         if not text:
-            return [Piece(line.text, style)]
-        return [Piece(f"{line.text}  {text}" if len(line.text) > room else f"{line.text:<{room}}  {text}", style)]
+            return [CellText(line.text, style)]
+        return [CellText(f"{line.text}  {text}" if len(line.text) > room else f"{line.text:<{room}}  {text}", style)]
 
     return Sheet(
         columns=(Column("name", "Frames, innermost first; › is the site", 0, right=False),),
@@ -424,7 +428,7 @@ def stack_sheet(
 # -- the tree ------------------------------------------------------------------------------------------------
 
 
-def tree_columns(width: int, known: Known = Known.ALL) -> tuple[str, ...]:
+def tree_columns(width: int, known: KnownBlocks = KnownBlocks.ALL) -> tuple[str, ...]:
     """The columns of the tree."""
     wide = ("error", "range", "count") if width >= WIDE else ()
     return told_by(("name", "part", "live", *wide, "allocated", "share"), known)
@@ -436,12 +440,12 @@ def tree_sheet(
     tables: ProducerTables,
     measure: Measure,
     width: int,
-    look: Look,
+    look: ChartStyle,
     nothing: str,
     *,
     around: bool,
-    parts: Sequence[Part] = (),
-    known: Known = Known.ALL,
+    parts: Sequence[FunctionPart] = (),
+    known: KnownBlocks = KnownBlocks.ALL,
     approximate: frozenset[int] = frozenset(),
 ) -> Sheet[CallRow]:
     """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4), and below them ``parts``.
@@ -461,10 +465,10 @@ def tree_sheet(
     }
     names = tree_columns(width, known)
 
-    def draw_part(row: CallRow) -> list[Piece]:
+    def draw_part(row: CallRow) -> list[CellText]:
         part, whole_of_it = parts[row.node], sections[-1].total(0, measure) or 1
         if row.kind is Kind.TITLE:
-            return [Piece(f"  {_PARTS_TITLES[part.by]}"), *[Piece("")] * (len(names) - 1)]
+            return [CellText(f"  {_PARTS_TITLES[part.by]}"), *[CellText("")] * (len(names) - 1)]
         share = f"{part.amount(measure) / whole_of_it:.1%}" if part.amount(measure) else ""
         live = part.live.estimate()
         figures = {
@@ -477,15 +481,15 @@ def tree_sheet(
             "allocated": _seen(part.allocated),
             "share": share,
         }
-        return [Piece(figures[name]) for name in names]
+        return [CellText(figures[name]) for name in names]
 
-    def draw(row: CallRow) -> list[Piece]:
+    def draw(row: CallRow) -> list[CellText]:
         if row.kind in (Kind.TITLE, Kind.PART):
             return draw_part(row)
         amounts = sections[row.section]
         indent = "  " * row.depth
         if row.kind is Kind.MORE:
-            return [Piece(f"{indent}  … {row.more:,} more: Enter shows them"), *[Piece("")] * (len(names) - 1)]
+            return [CellText(f"{indent}  … {row.more:,} more: Enter shows them"), *[CellText("")] * (len(names) - 1)]
         paths = amounts.paths
         is_own = row.kind is Kind.OWN
         figure = amounts.own if is_own else amounts.total
@@ -503,8 +507,8 @@ def tree_sheet(
                 "range": "" if live.exact else span(live),
                 "count": format_count(live.count) if live.count else "",
             }
-        pieces = [Piece(_tree_name(row, amounts, tables, look, around=around), _tree_style(row, amounts, tables))]
-        return [*pieces, *(Piece(figures[name]) for name in names[1:])]
+        pieces = [CellText(_tree_name(row, amounts, tables, look, around=around), _tree_style(row, amounts, tables))]
+        return [*pieces, *(CellText(figures[name]) for name in names[1:])]
 
     return Sheet(
         columns=tuple(
@@ -536,7 +540,7 @@ def handed_on(figure: Callable[[int, Measure | frozenset[int]], int], node: int,
     return "?" if live and figure(node, types) >= APPROXIMATE * live else ""
 
 
-def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: Look, *, around: bool) -> str:
+def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: ChartStyle, *, around: bool) -> str:
     indent = "  " * row.depth
     if row.kind is Kind.OWN:
         return f"{indent}  (itself)"

@@ -13,7 +13,7 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.selection import selected
 from heaptop.analysis.samples.clock import LifetimeBound
 from heaptop.analysis.samples.long_lived import LongLived
-from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.tracing import TELLS_NOT
 from heaptop.tui.state.background import FigureMaker
 from heaptop.tui.state.session import Display
@@ -42,12 +42,12 @@ class Selector:
             ready: called when there are samples, where there were none yet.
         """
         self._later, self._ready = later, ready
-        self._maker: FigureMaker[Samples] | None = None
+        self._maker: FigureMaker[SampledBlocks] | None = None
         self._bound: LifetimeBound | None = None
         """Which it makes samples of."""
         self._small = True
 
-    def samples(self, display: Display, where: Filter) -> Samples | None:
+    def samples(self, display: Display, where: Filter) -> SampledBlocks | None:
         """None while they are worked out for the first time, and where nothing is known of lifetimes."""
         sampling = display.sampling
         if sampling is None or where.lifetime is None:
@@ -85,6 +85,6 @@ class Selector:
             self._maker = None
 
 
-def _work(samples: Samples) -> Iterator[None]:
+def _work(samples: SampledBlocks) -> Iterator[None]:
     if isinstance(samples, LongLived):
         yield from samples.work()

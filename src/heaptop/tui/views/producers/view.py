@@ -16,42 +16,42 @@ from typing import ClassVar, Final, TypeVar, cast
 from textual.app import ComposeResult
 
 from heaptop.analysis.callers.call_paths import Amounts, Measure
-from heaptop.analysis.callers.function_parts import Part, parts_of
+from heaptop.analysis.callers.function_parts import FunctionPart, parts_of
 from heaptop.analysis.callers.producer_table import (
     TABLE_KEYS,
     TREND,
     Callee,
-    Group,
     Older,
     Past,
+    ProducerGroup,
+    ProducerRow,
     ProducerTables,
-    Row,
     older_at,
 )
 from heaptop.analysis.filters.filters import LIVING, Filter, parse_filter
 from heaptop.analysis.filters.kept_samples import KeptBlocks, KeptSamples, retainer_term
 from heaptop.analysis.filters.predicates import NameTerm
-from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.icicle import Face
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import REST_SLOT
-from heaptop.tui.keys.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, Explained
+from heaptop.tui.keys.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
-from heaptop.tui.state.background import Background, Paced
+from heaptop.tui.state.background import Background, Throttled
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import exact_term
 from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import by_words, not_sampled, now_words
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.source_lines import SourceLines
-from heaptop.tui.views.producers.call_rows import CallRow, Unfolded, call_rows, part_rows
+from heaptop.tui.views.producers.call_rows import CallRow, ExpandedCalls, call_rows, part_rows
 from heaptop.tui.views.producers.producer_sheets import (
-    Facts,
-    Known,
+    KnownBlocks,
+    ProducerFacts,
     StackLine,
     Trend,
     box_figures,
@@ -96,7 +96,7 @@ class Shape(Enum):
 
 
 @dataclass(frozen=True)
-class Level(drill.Level):
+class ProducersLevel(drill.Level):
     """One level of drilling: what it shows, of what, and what the reader did there."""
 
     key: str = "site"
@@ -108,12 +108,12 @@ class Level(drill.Level):
     function: int | None = None
     """Whose callers and callees a tree shows; None for all paths from the outermost function."""
     measure: Measure = "live"
-    unfolded: Unfolded = field(default_factory=Unfolded)
+    unfolded: ExpandedCalls = field(default_factory=ExpandedCalls)
     cursor: int = 0
     """Where the cursor stood when the next level was opened."""
 
 
-class ProducersView(LevelView[Level]):
+class ProducersView(LevelView[ProducersLevel]):
     """One level at a time; the widgets stay, and one of them is shown."""
 
     NAME = "producers"
@@ -125,84 +125,84 @@ class ProducersView(LevelView[Level]):
         "estimates from samples of what was allocated since the attach."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("Site", "Function", "Module", "›"),
             "A site is the innermost line of your own code on a block's stack, not a library's; on its stacks › marks "
             "it. Functions and modules are told apart by their names and files.",
             BEE.at("§4.1"),
         ),
-        Explained(
+        FigureHelp(
             ("Live", "≈Live", "≈", "exact", "none seen"),
             "What is still there of what was allocated so. ≈ says so of a whole column: an estimate, exact where every "
             "such block is sampled; where none was seen there need not be none, and what C code takes from malloc or "
             "PyMem_RawMalloc (contexts of zlib, say) is never sampled.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        Explained(
+        FigureHelp(
             ("±", "95 % interval", "Samples", ">999"),
             "± is the larger side of the 95 % interval, in per cent of the figure, and Samples is how many it is made "
             "of. The fewer they are, the less can be said; key r takes more.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        Explained(
+        FigureHelp(
             ("?",),
             "A tenth of the figure or more is of types that free lists hand on. So its place may be that of an earlier "
             "object's maker.",
             CPYTHON.at("Objects/dictobject.c and others with free lists"),
         ),
-        Explained(
+        FigureHelp(
             ("≈Blocks", "Objects"),
             "Blocks of memory, of which an object may have several. By tracemalloc they are objects, and figures are "
             "exact.",
         ),
-        Explained(
+        FigureHelp(
             ("≈Share", "Share", "≈Of all", "█"),
             "The part of all that lives; in a tree, of all that was sampled. Bars are to the largest.",
         ),
-        Explained(
+        FigureHelp(
             ("≈Change", "Change", "Trend"),
             "Both are of the last 16 ticks. Change is what came more than what went.",
         ),
-        Explained(
+        FigureHelp(
             ("≈Direct", "Direct", "Indirect"),
             "Direct is what a function allocates itself, indirect with all that it calls. Both are summed from whole "
             "stacks, where gprof and KPROF only estimate which part of a callee is whose.",
             BEE.at("§3.1.2 and §3.2.2, fig. 3"),
         ),
-        Explained(
+        FigureHelp(
             ("≈Alloc'd", "≈Freed"),
             "What was allocated since sampling began, and what of that was freed. The difference is what lives.",
             MPROF.at("the direct allocation table"),
         ),
-        Explained(
+        FigureHelp(
             ("≈% by size",),
             "Percent of its allocated bytes in small (s, up to 32 bytes), medium (m, 256), large (l, 2048) and extra "
             "large blocks (x). The largest part stands first.",
             MPROF.at("the direct allocation table"),
         ),
-        Explained(
+        FigureHelp(
             ("Call chain, innermost first", "Kept"),
             "The leak table: what each chain of callers allocated, freed and kept. Kept is what was not freed.",
             MPROF.at("the memory leak table"),
         ),
-        Explained(
+        FigureHelp(
             ("≈Part", "≈Itself", "▸", "▾", "(itself)"),
             "In the tree, the part of the line above it; (itself) is what a function allocates on its own, and "
             "functions that call each other are one line. ▸ opens with Enter, ▾ is open.",
             BEE.at("fig. 4"),
         ),
-        Explained(
+        FigureHelp(
             ("the icicle",),
             "A box is as wide as its part of the whole, and below it are the boxes that it calls; colours are modules "
             "of yours, libraries have one together. The table beside it lists the boxes in the same order, › is the "
             "chosen one in both.",
             MPROF.at("the allocation call graph"),
         ),
-        Explained(
+        FigureHelp(
             ("(before the attach)",),
             "What a census counted beyond what was sampled since. Nobody is named for it.",
         ),
-        Explained(
+        FigureHelp(
             ("Frames, innermost first; › is the site",),
             "The stacks of one site, with their lines of source where they can be read. Below stand the types and "
             "sizes of what they allocated.",
@@ -242,7 +242,7 @@ class ProducersView(LevelView[Level]):
     """
 
     def __init__(self) -> None:
-        super().__init__(Level())
+        super().__init__(ProducersLevel())
         self._columns: tuple[str, ...] = ()
         self._tables: ProducerTables | None = None
         self._past = Past()
@@ -250,13 +250,13 @@ class ProducersView(LevelView[Level]):
         """Types that free lists hand on."""
         self._choices = 0
         """How often the reader has chosen anything."""
-        self._drawn: Paced[None] = Paced(rest=REST)
+        self._drawn: Throttled[None] = Throttled(rest=REST)
         self._made_of: Display | None = None
         self._made: dict[Hashable, object] = {}
         self._background = Background(self.set_timer)
         self._asked: Hashable = None
         """As what the table that is being made will be remembered."""
-        self._rows: Sequence[Row] = ()
+        self._rows: Sequence[ProducerRow] = ()
         self._calls: Sequence[CallRow] = ()
         self._sections: tuple[Amounts, ...] = ()
         self._slots: dict[str, int] = {}
@@ -274,7 +274,7 @@ class ProducersView(LevelView[Level]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         """A large session's figures rest between two displays; a choice of the reader's is drawn at once."""
         self._shown = (display, look)
         if not self.size.width:
@@ -338,7 +338,7 @@ class ProducersView(LevelView[Level]):
         self._again()
         self.post_message(ViewChanged())
 
-    def _draw(self, display: Display, look: Look) -> None:
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         self._begin(display)
         level = self._level
         self.set_class(level.shape is Shape.ICICLE, "icicle")
@@ -347,7 +347,9 @@ class ProducersView(LevelView[Level]):
             self.set_class(False, "icicle")
             self._count, self._filtered = 0, ""
             self.list.show(
-                table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing, known=self._known))
+                table_sheet(
+                    (), ProducerFacts(level.key, self.size.width, look, nothing=self._nothing, known=self._known)
+                )
             )
             return
         self._approximate = self._made_by.approximate(samples) or self._approximate  # off, the sampler names none
@@ -361,7 +363,7 @@ class ProducersView(LevelView[Level]):
             self._show_icicle(samples, look)
         self._say_filtered(samples)
 
-    def _samples(self, display: Display) -> Samples | None:
+    def _samples(self, display: Display) -> SampledBlocks | None:
         """What to sum up; None where nothing was ever sampled, or what lives long is not known, or not yet."""
         sampling = display.sampling
         if sampling is None or sampling.state is None or not (sampling.on or display.moments):
@@ -391,22 +393,22 @@ class ProducersView(LevelView[Level]):
         assert self._tables is not None
         return self._tables
 
-    def _tallies(self, samples: Samples) -> list[Tally]:
+    def _tallies(self, samples: SampledBlocks) -> list[Tally]:
         where = self._level.where
         known = where.without("retainer")
         return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, known))
 
-    def _show_table(self, samples: Samples, look: Look) -> None:
+    def _show_table(self, samples: SampledBlocks, look: ChartStyle) -> None:
         display = self.now
         level = self._level
         for _ in self._find_rows(samples, self._tallies(samples), display):
             pass
         rows, total = self._made_rows
-        self._columns = columns_of(level.key, self.size.width, Known.of(samples))
+        self._columns = columns_of(level.key, self.size.width, KnownBlocks.of(samples))
         column, descending = self._chosen
         self._rows = self._sorted_rows(display)
         self._count = len(self._rows)
-        facts = Facts(
+        facts = ProducerFacts(
             level.key,
             self.size.width,
             look,
@@ -417,7 +419,7 @@ class ProducersView(LevelView[Level]):
             approximate=self._approximate,
             trend=self._trend(display),
             nothing=self._nothing,
-            known=Known.of(samples),
+            known=KnownBlocks.of(samples),
             place=lambda row: self._made_by.place(row, level.key),
         )
         self.list.show(table_sheet(self._rows, facts))
@@ -427,16 +429,16 @@ class ProducersView(LevelView[Level]):
         return "rows", self._level.key, self._level.where.text
 
     @property
-    def _made_rows(self) -> tuple[list[Row], int]:
+    def _made_rows(self) -> tuple[list[ProducerRow], int]:
         """The rows of the table in no order, and the living bytes of all."""
-        return cast("tuple[list[Row], int]", self._made[self._rows_key])
+        return cast("tuple[list[ProducerRow], int]", self._made[self._rows_key])
 
-    def _find_rows(self, samples: Samples, tallies: Sequence[Tally], display: Display) -> Iterator[object]:
+    def _find_rows(self, samples: SampledBlocks, tallies: Sequence[Tally], display: Display) -> Iterator[object]:
         """Make these, in steps of a few milliseconds."""
         if self._rows_key in self._made:
             return
         level, tables = self._level, self._made_by
-        rows: list[Row] = []
+        rows: list[ProducerRow] = []
         total = sum([tally.live.bytes for tally in tallies])
         if level.key == "function":
             rows += tables.callees(tables.amounts(tables.paths(), tallies))
@@ -449,7 +451,7 @@ class ProducersView(LevelView[Level]):
         self._made[self._rows_key] = rows, total
         yield rows
 
-    def _sorted_rows(self, display: Display) -> Sequence[Row]:
+    def _sorted_rows(self, display: Display) -> Sequence[ProducerRow]:
         column, descending = self._chosen
         key = (*self._rows_key, column, descending)
         return self._once(key, lambda: sorted_rows(self._made_rows[0], column, descending, self._trend(display)))
@@ -460,14 +462,14 @@ class ProducersView(LevelView[Level]):
         moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]
         return self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
 
-    def _show_stacks(self, samples: Samples, look: Look) -> None:
+    def _show_stacks(self, samples: SampledBlocks, look: ChartStyle) -> None:
         level, tables = self._level, self._made_by
         tallies = self._tallies(samples)
 
         def lines() -> list[StackLine]:
             group = next((one for one in tables.groups(tallies, level.key) if one.key == level.name), None)
             stacks = tables.stacks(group) if group is not None else []
-            return stack_lines(stacks, group, tables.sites, Known.of(samples))
+            return stack_lines(stacks, group, tables.sites, KnownBlocks.of(samples))
 
         made = self._once(("stacks", level.key, level.name, level.where.text), lines)
         self._count = len(made)
@@ -482,7 +484,7 @@ class ProducersView(LevelView[Level]):
             self._source = (pid, SourceLines(partial(self.read_file, pid)))
         return self._source[1]
 
-    def _show_tree(self, samples: Samples, look: Look) -> None:
+    def _show_tree(self, samples: SampledBlocks, look: ChartStyle) -> None:
         level, tables, measure = self._level, self._made_by, self._measure
         tallies = self._tallies(samples)
 
@@ -494,7 +496,7 @@ class ProducersView(LevelView[Level]):
         self._sections = self._once(("sections", level.function, level.where.text), sections)
         self._unfold_first()
         own = [level.function is None or section == 1 for section in range(len(self._sections))]
-        parts: Sequence[Part] = ()
+        parts: Sequence[FunctionPart] = ()
         if level.function is not None:
             parts = self._once(
                 ("parts", level.function, level.where.text, measure),
@@ -502,11 +504,11 @@ class ProducersView(LevelView[Level]):
             )
         self._calls = [*call_rows(self._sections, level.unfolded, measure, own), *part_rows(parts)]
         self._count = len(self._calls)
-        self._columns = tree_columns(self.size.width, Known.of(samples))
+        self._columns = tree_columns(self.size.width, KnownBlocks.of(samples))
         self.list.show(
             tree_sheet(
                 self._calls, self._sections, tables, measure, self.size.width, look, self._nothing,
-                around=level.function is not None, parts=parts, known=Known.of(samples),
+                around=level.function is not None, parts=parts, known=KnownBlocks.of(samples),
                 approximate=self._approximate,
             )
         )  # fmt: skip
@@ -520,7 +522,7 @@ class ProducersView(LevelView[Level]):
             if amounts.total(0, self._measure):
                 level.unfolded.unfold(str(section), 0, amounts, self._measure)
 
-    def _show_icicle(self, samples: Samples, look: Look) -> None:
+    def _show_icicle(self, samples: SampledBlocks, look: ChartStyle) -> None:
         level, tables = self._level, self._made_by
         tallies = self._tallies(samples)
         amounts = self._once(("icicle", level.where.text), lambda: tables.amounts(tables.paths(), tallies))
@@ -538,7 +540,7 @@ class ProducersView(LevelView[Level]):
 
         self._count = len(amounts.paths.parents)
         title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
-        figures = box_figures(amounts, measure, self._approximate, known=Known.of(samples))
+        figures = box_figures(amounts, measure, self._approximate, known=KnownBlocks.of(samples))
         scene = Scene(amounts, measure, self._face, title, detail, figures)
         self.query_one(IcicleChart).show_scene(scene, look)
 
@@ -564,15 +566,19 @@ class ProducersView(LevelView[Level]):
         return self.now.sampling is not None and self.now.sampling.samples.is_traced
 
     @property
-    def _known(self) -> Known:
+    def _known(self) -> KnownBlocks:
         if self._is_traced:
-            return Known.TRACED
-        return Known.LIVING if self._level.where.lifetime is not None or self.kept_by is not None else Known.ALL
+            return KnownBlocks.TRACED
+        return (
+            KnownBlocks.LIVING
+            if self._level.where.lifetime is not None or self.kept_by is not None
+            else KnownBlocks.ALL
+        )
 
     @property
     def _measure(self) -> Measure:
         """What tree and icicle show: what was allocated is not always known."""
-        return self._level.measure if self._known is Known.ALL else "live"
+        return self._level.measure if self._known is KnownBlocks.ALL else "live"
 
     @property
     def _nothing(self) -> str:
@@ -642,7 +648,7 @@ class ProducersView(LevelView[Level]):
     def filtered(self) -> str:
         return self._filtered
 
-    def _say_filtered(self, samples: Samples) -> None:
+    def _say_filtered(self, samples: SampledBlocks) -> None:
         """What the filter hides of all that lives: bytes, and rows of a table."""
         level, everything, self._filtered = self._level, self.now.samples, ""
         if not level.where or everything is None:
@@ -653,13 +659,13 @@ class ProducersView(LevelView[Level]):
         about = "" if self._is_traced else "≈"
         self._filtered = filtered_words(rows - self._count if key else 0, size - passing, about=about)
 
-    def _whole(self, samples: Samples, key: str) -> tuple[int, int]:
+    def _whole(self, samples: SampledBlocks, key: str) -> tuple[int, int]:
         """Rows by a key, and bytes, without a filter."""
         tallies = [*samples.tallies()]
         rows = len(self._made_by.groups(tallies, key)) if key else 0
         return rows, whole(sum(tally.live.bytes for tally in tallies))
 
-    def _crumb(self, outer: Level, level: Level) -> str:
+    def _crumb(self, outer: ProducersLevel, level: ProducersLevel) -> str:
         return level.title or super()._crumb(outer, level)
 
     @property
@@ -714,7 +720,7 @@ class ProducersView(LevelView[Level]):
     def bys(self) -> Mapping[str, str]:
         if self._level.shape is Shape.TABLE:
             return {key: {"chain": "by call chain, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
-        is_open = self._level.shape in (Shape.TREE, Shape.ICICLE) and self._known is Known.ALL
+        is_open = self._level.shape in (Shape.TREE, Shape.ICICLE) and self._known is KnownBlocks.ALL
         return {"live": "what lives", "allocated": "all that was allocated"} if is_open else {}
 
     @property
@@ -724,7 +730,7 @@ class ProducersView(LevelView[Level]):
     def action_cycle_key(self) -> bool:
         """By the next key; in tree and icicle, what lives or all that was allocated."""
         level = self._level
-        if level.shape is Shape.STACKS or (level.shape is not Shape.TABLE and self._known is not Known.ALL):
+        if level.shape is Shape.STACKS or (level.shape is not Shape.TABLE and self._known is not KnownBlocks.ALL):
             return False
         if level.shape is Shape.TABLE:
             key = TABLE_KEYS[(TABLE_KEYS.index(level.key) + 1) % len(TABLE_KEYS)]
@@ -754,7 +760,7 @@ class ProducersView(LevelView[Level]):
     def subject(self) -> Subject | None:
         row = self._rows[self.list.cursor] if self._level.shape is Shape.TABLE and self._count else None
         samples = self.now.samples
-        if not isinstance(row, Group) or samples is None:
+        if not isinstance(row, ProducerGroup) or samples is None:
             return None
         weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
         return Subject(row.name, stacks=samples.said_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
@@ -779,15 +785,15 @@ class ProducersView(LevelView[Level]):
             return self._toggle()
         return shape is Shape.TABLE and self._into(self._rows[self.list.cursor])
 
-    def _into(self, row: Row) -> bool:
+    def _into(self, row: ProducerRow) -> bool:
         level = self._level
         if isinstance(row, Older):
             return False
         if isinstance(row, Callee):
-            inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=Unfolded())
+            inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=ExpandedCalls())
         elif level.key == "module":
             where = level.where & parse_filter(exact_term("producer-module", row.name))
-            inner = Level(key="site", where=where)
+            inner = ProducersLevel(key="site", where=where)
         else:
             inner = replace(level, shape=Shape.STACKS, name=row.key, title=row.name)
         self._levels[-1] = replace(level, cursor=self.list.cursor)

@@ -17,7 +17,7 @@ from heaptop.analysis.snapshot.kept_sites import Sampled, sampled_of, site_rows
 from heaptop.analysis.snapshot.retaining import (
     Drop,
     PathTree,
-    Row,
+    RetainerRow,
     garbage_words,
     kept,
     kept_sets,
@@ -54,8 +54,8 @@ from heaptop.tui.state.asking import Answers
 from heaptop.tui.state.desk import Desk
 from heaptop.tui.state.desk_words import stage_words
 from heaptop.tui.state.sampling_words import not_sampled
-from heaptop.tui.views.retainers.retainer_levels import FIRST_LINKS, FIRST_PATHS, Level
-from heaptop.tui.views.retainers.retainer_sheets import PAGE, Pages
+from heaptop.tui.views.retainers.retainer_levels import FIRST_LINKS, FIRST_PATHS, RetainersLevel
+from heaptop.tui.views.retainers.retainer_sheets import PAGE, ObjectPages
 
 A = TypeVar("A", Groups, Paths, Objects, Object, Retainers, Losses, Blocks)
 T = TypeVar("T")
@@ -138,7 +138,7 @@ class Finder:
         self.nothing = nothing
         return answer
 
-    def _ask_of(self, level: Level, what: int, kind: type[A], limit: int, offset: int = 0) -> A | None:
+    def _ask_of(self, level: RetainersLevel, what: int, kind: type[A], limit: int, offset: int = 0) -> A | None:
         """About the objects of a level."""
         selection = self.selection(level)
         if selection is None:
@@ -155,7 +155,7 @@ class Finder:
 
     # -- which objects ---------------------------------------------------------------------------------------
 
-    def selection(self, level: Level) -> Selection | None:
+    def selection(self, level: RetainersLevel) -> Selection | None:
         """The objects of a level; None where there are none to ask about."""
         desk = self.desk
         if desk.image is None or (level.subject.new and not self._knows_mark()):
@@ -173,7 +173,7 @@ class Finder:
             self.nothing = NOTHING
         return self._kept_by(level, found) if found is not None else None
 
-    def _kept_by(self, level: Level, found: Selection) -> Selection | None:
+    def _kept_by(self, level: RetainersLevel, found: Selection) -> Selection | None:
         """What of it the retainers keep that a filter asks for; retainer sets are filtered themselves."""
         term = retainer_term(level.where) if not level.is_sets else None
         if term is None:
@@ -186,7 +186,7 @@ class Finder:
             self.nothing = f"No retainer in this snapshot fits {level.where}."
         return replace(found, retainers=retainers) if retainers else None
 
-    def _told_apart(self, level: Level) -> tuple[bool, tuple[int, ...]]:
+    def _told_apart(self, level: RetainersLevel) -> tuple[bool, tuple[int, ...]]:
         """What is a retainer of a level's objects: as it was when one of them was chosen, or as it is chosen now."""
         return (level.modules, level.excluded) if level.retainers else (self.modules, self.left_out)
 
@@ -214,13 +214,13 @@ class Finder:
 
     # -- what is known of them -------------------------------------------------------------------------------
 
-    def rows(self, level: Level) -> list[Row]:
+    def rows(self, level: RetainersLevel) -> list[RetainerRow]:
         """By type, kind, retainer set or site."""
         if level.key == "site":
             return self._sites(level)
         return self._sets(level) if level.key == "retainers" else self._groups(level)
 
-    def filtered(self, level: Level, rows: Sequence[Row]) -> str:
+    def filtered(self, level: RetainersLevel, rows: Sequence[RetainerRow]) -> str:
         """How much of a level's objects the filter hides; empty while it is not known.
 
         Args:
@@ -246,7 +246,7 @@ class Finder:
             passing = sum(row.bytes for row in some.rows)
         return filtered_words(hidden, sum(row.bytes for row in whole.rows) - passing)
 
-    def _groups(self, level: Level) -> list[Row]:
+    def _groups(self, level: RetainersLevel) -> list[RetainerRow]:
         answer = self._ask_of(level, GROUPS, Groups, 10_000)
         if answer is None:
             return []
@@ -259,7 +259,7 @@ class Finder:
         words = garbage_words(image.cycles, collects=image.gc_enabled)
         return [replace(row, name=f"{row.name}: {words}") if row.key == "none" else row for row in rows]
 
-    def _sets(self, level: Level) -> list[Row]:
+    def _sets(self, level: RetainersLevel) -> list[RetainerRow]:
         selection, excluded = self.selection(level), self.excluded
         out = left_out_rows(Unit(label, 0, address) for label, address in excluded.items())
         if selection is None:
@@ -283,7 +283,7 @@ class Finder:
         )  # fmt: skip
         return self.ask(question, Retainers)
 
-    def _sites(self, level: Level) -> list[Row]:
+    def _sites(self, level: RetainersLevel) -> list[RetainerRow]:
         sampling, image = self._sampling, self.desk.image
         if image is None:
             return []
@@ -300,7 +300,7 @@ class Finder:
         key = "sites", answer.id, len(sampling.samples.stacks), everything  # a stack may be told later than its blocks
         return self._once(key, lambda: site_rows(answer, sampling, everything))
 
-    def sampled(self, level: Level) -> Sampled | None:
+    def sampled(self, level: RetainersLevel) -> Sampled | None:
         """Of a level whose objects are those of some stacks, which are sampled ones, how many there are about; None
         where it is not known yet, or the objects are all there are."""
         sampling = self._sampling
@@ -310,7 +310,7 @@ class Finder:
         self.nothing = nothing  # what is said of the rows
         return self._once(("sampled", answer.id), lambda: sampled_of(answer, sampling)) if answer is not None else None
 
-    def tree(self, level: Level) -> PathTree | None:
+    def tree(self, level: RetainersLevel) -> PathTree | None:
         """Its paths, fewer of them as long as more are waited for."""
         answer = self._ask_of(level, PATHS, Paths, level.paths)
         if answer is None and level.paths > FIRST_PATHS:
@@ -320,19 +320,19 @@ class Finder:
         found, types = answer, self.desk.types
         return self._once(("tree", found.id), lambda: PathTree(found, types))
 
-    def pages(self, level: Level, at: int, room: int) -> Pages:
+    def pages(self, level: RetainersLevel, at: int, room: int) -> ObjectPages:
         """Its objects, those known that are around a place, ``room`` rows up and down."""
         first = self._page(level, 0)
         if first is None:
-            return Pages(0, {})
+            return ObjectPages(0, {})
         places = (min(max(place, 0), max(first.total - 1, 0)) for place in (at - room, at, at + room))
         found = {number: self._page(level, number) for number in sorted({0, *(place // PAGE for place in places)})}
-        return Pages(first.total, {number: page.rows for number, page in found.items() if page is not None})
+        return ObjectPages(first.total, {number: page.rows for number, page in found.items() if page is not None})
 
-    def _page(self, level: Level, number: int) -> Objects | None:
+    def _page(self, level: RetainersLevel, number: int) -> Objects | None:
         return self._ask_of(level, OBJECTS, Objects, PAGE, PAGE * number)
 
-    def around(self, level: Level) -> Object | None:
+    def around(self, level: RetainersLevel) -> Object | None:
         """The level's one object, with fewer links as long as more are waited for."""
         found = self.object(level.address, level.links)
         if found is None and level.links > FIRST_LINKS:

@@ -38,7 +38,7 @@ NOW: Final = -1
 
 
 @dataclass
-class Unfolded:
+class ExpandedNodes:
     """What of a tree the reader has expanded."""
 
     open: set[str] = field(default_factory=set)
@@ -46,7 +46,7 @@ class Unfolded:
 
 
 @dataclass(frozen=True, slots=True)
-class Level(drill.Level):
+class RetainersLevel(drill.Level):
     """What is looked into, and what of it is shown: ``rows`` of it by the key, the ``units`` of a retainer set, its
     ``objects``, or one ``object`` and what is around it."""
 
@@ -69,7 +69,7 @@ class Level(drill.Level):
     as_list: bool = False
     paths: int = FIRST_PATHS
     links: int = FIRST_LINKS
-    unfolded: Unfolded = field(default_factory=Unfolded)
+    unfolded: ExpandedNodes = field(default_factory=ExpandedNodes)
     cursor: int = 0
     apart: bool = False
     """It was asked from another view: it lies in nothing that was looked into here before."""

@@ -18,7 +18,7 @@ from heaptop.analysis.snapshot.retaining import (
     Drop,
     Measure,
     PathTree,
-    Row,
+    RetainerRow,
     TreeRow,
     short_name,
     texts_down,
@@ -27,9 +27,9 @@ from heaptop.analysis.snapshot.retaining import (
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
 from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Place, Unit
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import AXIS, EMPTY, Run
-from heaptop.tui.state.sheet import Column, Piece, Sheet
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
+from heaptop.tui.state.sheet import CellText, Column, Sheet
 from heaptop.tui.text import clip
 from heaptop.tui.widgets.sparkline import meter
 
@@ -41,15 +41,15 @@ _RANKS: Final = {
 """What goes first where names would have too little room."""
 _DIM: Final = Style(dim=True)
 _BOLD: Final = Style(bold=True)
-_NONE: Final = Piece("")
+_NONE: Final = CellText("")
 
 
 @dataclass(frozen=True)
-class Facts:
+class RetainerFacts:
     """What a table is drawn with."""
 
     width: int
-    look: Look
+    look: ChartStyle
     types: Sequence[TypeName] = ()
     sort: str = ""
     descending: bool = True
@@ -81,7 +81,7 @@ def row_columns(key: str) -> tuple[str, ...]:
     return tuple(name for name in ROW_COLUMNS[key] if name not in ("bar", "types", "kinds"))
 
 
-def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
+def row_sheet(rows: Sequence[RetainerRow], key: str, facts: RetainerFacts) -> Sheet[RetainerRow]:
     """The table of rows that are told apart by ``key``."""
     names = [name for name in ROW_COLUMNS[key] if facts.wide or name not in ("bar", "types")]
     widths = {
@@ -98,19 +98,19 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
     largest = max((row.bytes for row in rows), default=0) or 1
     tint = Style.parse(facts.look.palette.band(0))
 
-    def draw(row: Row) -> list[Piece]:
+    def draw(row: RetainerRow) -> list[CellText]:
         if row.left_out:
-            return [Piece(facts.mark(row.units[0].address) + row.name, _DIM), *[_NONE] * (len(names) - 1)]
+            return [CellText(facts.mark(row.units[0].address) + row.name, _DIM), *[_NONE] * (len(names) - 1)]
         mark = facts.mark(row.units[0].address) if len(row.units) == 1 else ""
         pieces = {
-            "name": Piece(mark + row.name, Style(dim=row.rest), (mark + row.short,) if row.short else ()),
-            "kinds": Piece(_several(row.kinds), _DIM),
-            "count": Piece(format_count(row.count) if row.count else ""),
-            "bytes": Piece(format_bytes(row.bytes)),
-            "retained": Piece(format_bytes(row.retained)),
-            "share": Piece(_percent(row.bytes / total)),
-            "bar": Piece(meter(row.bytes / largest, facts.width // 12, ascii_only=facts.look.ascii_only), tint),
-            "types": Piece(", ".join(short_name(name) for name, _ in row.types[:6]), _DIM),
+            "name": CellText(mark + row.name, Style(dim=row.rest), (mark + row.short,) if row.short else ()),
+            "kinds": CellText(_several(row.kinds), _DIM),
+            "count": CellText(format_count(row.count) if row.count else ""),
+            "bytes": CellText(format_bytes(row.bytes)),
+            "retained": CellText(format_bytes(row.retained)),
+            "share": CellText(_percent(row.bytes / total)),
+            "bar": CellText(meter(row.bytes / largest, facts.width // 12, ascii_only=facts.look.ascii_only), tint),
+            "types": CellText(", ".join(short_name(name) for name, _ in row.types[:6]), _DIM),
         }
         return [pieces[name] for name in names]
 
@@ -124,7 +124,7 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
         )
         for name in names
     )
-    exact: list[tuple[str, Callable[[Row], str | int]]] = [
+    exact: list[tuple[str, Callable[[RetainerRow], str | int]]] = [
         ("objects", lambda row: row.count if not row.left_out else ""),
         ("own_bytes", lambda row: row.bytes if not row.left_out else ""),
     ]
@@ -152,15 +152,15 @@ def _several(parts: Sequence[tuple[str, int]]) -> str:
     return f"{parts[0][0]} +{len(parts) - 1}" if len(parts) > 1 else parts[0][0] if parts else ""
 
 
-def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: Facts) -> Sheet[Unit]:
+def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: RetainerFacts) -> Sheet[Unit]:
     """The members of a retainer set, and what would go with each alone."""
 
-    def draw(unit: Unit) -> list[Piece]:
+    def draw(unit: Unit) -> list[CellText]:
         alone = drop.alone.get(unit.address) if drop is not None and not unit.several else None
         frees = f"{format_bytes(alone[1])}" if alone is not None else ""
         mark = facts.mark(unit.address)
-        name = Piece(mark + unit_said(unit), shorter=(mark + unit.label,))
-        return [name, Piece(KINDS[unit.kind], _DIM), Piece(frees)]
+        name = CellText(mark + unit_said(unit), shorter=(mark + unit.label,))
+        return [name, CellText(KINDS[unit.kind], _DIM), CellText(frees)]
 
     columns = (
         Column("name", "Retainer", 0, right=False, keep_tail=True),
@@ -183,7 +183,7 @@ def tree_sheet(
     tree: PathTree | None,
     steps: Mapping[int, ObjectRow],
     measure: Measure,
-    facts: Facts,
+    facts: RetainerFacts,
     *,
     by_retained: bool,
     as_list: bool,
@@ -211,7 +211,7 @@ def tree_sheet(
     def place_of(row: TreeRow) -> Place | None:
         return row.node.place
 
-    def draw(row: TreeRow) -> list[Piece]:
+    def draw(row: TreeRow) -> list[CellText]:
         node = row.node
         if tree is None or row.what == "rest":
             return _rest(tree, names)
@@ -219,13 +219,13 @@ def tree_sheet(
         exact = "" if tree.is_exact(node) else "≤"
         pieces = {
             "name": _list_name(row, facts) if as_list else _tree_name(row, facts),
-            "count": Piece(format_count(node.count)),
-            "bytes": Piece(format_bytes(node.bytes)),
-            "retained": Piece(exact + format_bytes(tree.most(node))),
-            "share": Piece((exact if measure == "retained" else "") + _percent(share)),
-            "bar": Piece(meter(share, facts.width // 16, ascii_only=facts.look.ascii_only), tint),
-            "frees": Piece(format_bytes(steps[node.address].retained) if node.address in steps else ""),
-            "kind": Piece(KINDS[node.kind], _DIM),
+            "count": CellText(format_count(node.count)),
+            "bytes": CellText(format_bytes(node.bytes)),
+            "retained": CellText(exact + format_bytes(tree.most(node))),
+            "share": CellText((exact if measure == "retained" else "") + _percent(share)),
+            "bar": CellText(meter(share, facts.width // 16, ascii_only=facts.look.ascii_only), tint),
+            "frees": CellText(format_bytes(steps[node.address].retained) if node.address in steps else ""),
+            "kind": CellText(KINDS[node.kind], _DIM),
         }
         return [pieces[name] for name in names]
 
@@ -252,36 +252,36 @@ def tree_sheet(
     )  # fmt: skip
 
 
-def _rest(tree: PathTree | None, names: Sequence[str]) -> list[Piece]:
+def _rest(tree: PathTree | None, names: Sequence[str]) -> list[CellText]:
     if tree is None:
         return [_NONE] * len(names)
     count, size = tree.other
     number = tree.answer.other_groups
     known = {
-        "name": Piece(f"… {number:,} other path{'s' * (number != 1)}: Enter asks for more of them"),
-        "count": Piece(format_count(count)),
-        "bytes": Piece(format_bytes(size)),
+        "name": CellText(f"… {number:,} other path{'s' * (number != 1)}: Enter asks for more of them"),
+        "count": CellText(format_count(count)),
+        "bytes": CellText(format_bytes(size)),
     }
     return [known.get(name, _NONE) for name in names]
 
 
-def _tree_name(row: TreeRow, facts: Facts) -> Piece:
+def _tree_name(row: TreeRow, facts: RetainerFacts) -> CellText:
     node, indent = row.node, "  " * row.depth
     if row.what == "own":
-        return Piece(f"{indent}  ({'itself' if node.count == 1 else 'these'})", _DIM)
+        return CellText(f"{indent}  ({'itself' if node.count == 1 else 'these'})", _DIM)
     first = indent + {"open": "▾ ", "closed": "▸ "}.get(row.what, "  ")
     mark, times = facts.mark(node.address), " ×n" if node.repeated else ""
     kind = f"  {short_name(node.type)}" if node.type != "module" else ""
     full, label = (f"{first}{mark}{text}{times}" for text in (placed(node.label, node.place), node.label))
-    return Piece(f"{full}{kind}".rstrip(), shorter=(f"{label}{kind}".rstrip(), label), indent=len(first))
+    return CellText(f"{full}{kind}".rstrip(), shorter=(f"{label}{kind}".rstrip(), label), indent=len(first))
 
 
-def _list_name(row: TreeRow, facts: Facts) -> Piece:
+def _list_name(row: TreeRow, facts: RetainerFacts) -> CellText:
     node = row.node
     first = node.groups[0].steps[:1] if node.groups else ()
     mark, kind = facts.mark(node.address), short_name(node.type)
     full = placed(node.text, first[0].place if first else None)
-    return Piece(f"{mark}{full}  {kind}", shorter=(f"{mark}{node.text}  {kind}",))
+    return CellText(f"{mark}{full}  {kind}", shorter=(f"{mark}{node.text}  {kind}",))
 
 
 # -- objects -------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ PAGE: Final = 200
 
 
 @dataclass(frozen=True)
-class Pages(Sequence["ObjectRow | None"]):
+class ObjectPages(Sequence["ObjectRow | None"]):
     """A list of objects of which some pages are known: None for those of the others."""
 
     total: int
@@ -318,7 +318,7 @@ class Pages(Sequence["ObjectRow | None"]):
 
 
 def object_sheet(
-    rows: Sequence[ObjectRow | None], facts: Facts, producer: Callable[[int], str]
+    rows: Sequence[ObjectRow | None], facts: RetainerFacts, producer: Callable[[int], str]
 ) -> Sheet[ObjectRow | None]:
     """Objects, largest first. ``producer``: the site of a stack."""
     names = ("name", "length", "size", "retained", "generation") + (("kind", "producer") if facts.wide else ())
@@ -332,17 +332,17 @@ def object_sheet(
         "producer": ("Allocated by", facts.width // 4),
     }
 
-    def draw(row: ObjectRow | None) -> list[Piece]:
+    def draw(row: ObjectRow | None) -> list[CellText]:
         if row is None:
-            return [Piece("…", _DIM), *[_NONE] * (len(names) - 1)]
+            return [CellText("…", _DIM), *[_NONE] * (len(names) - 1)]
         pieces = {
-            "name": Piece(f"{facts.mark(row.address)}{type_name(facts.types, row.type)} {row.address:#x}"),
-            "length": Piece(format_count(row.length) if row.length >= 0 else ""),
-            "size": Piece(format_bytes(row.size)),
-            "retained": Piece(format_bytes(row.retained)),
-            "generation": Piece(generation_label(row.generation), _DIM),
-            "kind": Piece(KINDS[row.kind], _DIM),
-            "producer": Piece(producer(row.stack) if row.stack else "", _DIM),
+            "name": CellText(f"{facts.mark(row.address)}{type_name(facts.types, row.type)} {row.address:#x}"),
+            "length": CellText(format_count(row.length) if row.length >= 0 else ""),
+            "size": CellText(format_bytes(row.size)),
+            "retained": CellText(format_bytes(row.retained)),
+            "generation": CellText(generation_label(row.generation), _DIM),
+            "kind": CellText(KINDS[row.kind], _DIM),
+            "producer": CellText(producer(row.stack) if row.stack else "", _DIM),
         }
         return [pieces[name] for name in names]
 
@@ -367,7 +367,7 @@ def object_sheet(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ObjectLine:
     """A line of what is around one object: a heading, or something that can be looked at next."""
 
     key: str
@@ -391,30 +391,32 @@ ALONE: Final = "It goes with no other: several keep it, or a root"
 ALONE_SHORT: Final = "Several keep it, or a root"
 
 
-def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Object | None, most: int) -> list[Line]:
+def object_lines(
+    found: Object, frees: Mapping[int, ObjectRow], dominator: Object | None, most: int
+) -> list[ObjectLine]:
     """The path to it, whom it goes with, what goes with it, who refers to it, and to what it refers.
 
     Args:
         most: links of each sort that can be shown.
     """
-    lines = [Line("path", f"Path from the root, {format_number(len(found.path), 'step')}", what="heading")]
+    lines = [ObjectLine("path", f"Path from the root, {format_number(len(found.path), 'step')}", what="heading")]
     for place, (step, name) in enumerate(zip(found.path, texts_down(found.path), strict=True)):
         known = frees.get(step.address)
         size, retained = (known.size, known.retained) if known is not None else (-1, -1)
         text, short = ("  " * min(place, 8) + words(step) for words in (step_said, step_words))
         what = "step", name, found.row.kind, step.place, short
-        lines.append(Line(f"path/{place}", text, step.address, step.type, size, retained, *what))
+        lines.append(ObjectLine(f"path/{place}", text, step.address, step.type, size, retained, *what))
     words, short = ("It would go with", "") if found.dominator else (ALONE, ALONE_SHORT)
-    lines.append(Line("dominator", words, what="heading", short=short))
+    lines.append(ObjectLine("dominator", words, what="heading", short=short))
     if found.dominator:
         above = dominator.row if dominator is not None else None
         label = _way(dominator) if dominator is not None else hex(found.dominator)
         figures = (above.type, above.size, above.retained) if above is not None else (NO_TYPE, -1, -1)
-        lines.append(Line("dominator/0", label, found.dominator, *figures, what="link"))
+        lines.append(ObjectLine("dominator/0", label, found.dominator, *figures, what="link"))
     row = found.row
     if row.retained > row.size:
         text = "▸ What would go with it"
-        lines.append(Line("below", text, size=row.retained - row.size, what="below"))
+        lines.append(ObjectLine("below", text, size=row.retained - row.size, what="below"))
     lines += _links("Referrers", found.referrers, found.referrer_count, most)
     lines += _links("Referents", found.referents, found.referent_count, most)
     return lines
@@ -426,38 +428,38 @@ def _way(found: Object) -> str:
     return " ".join(["…", *labels[-2:]] if len(labels) > 3 else labels)
 
 
-def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Line]:
+def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[ObjectLine]:
     first = f", the first {len(links):,}" if len(links) < count else ""
-    lines = [Line(title, f"{title}: {format_count(count)}{first}", what="heading")]
+    lines = [ObjectLine(title, f"{title}: {format_count(count)}{first}", what="heading")]
     for place, link in enumerate(links):
         text = placed(link.label, link.place) or "(its own)"
         figures = link.address, link.type, link.size, link.retained
-        lines.append(Line(f"{title}/{place}", text, *figures, "link", place=link.place, short=link.label))
+        lines.append(ObjectLine(f"{title}/{place}", text, *figures, "link", place=link.place, short=link.label))
     if len(links) < count:
         then = ": Enter" if len(links) < most else " are not shown"
-        lines.append(Line(f"{title}/more", f"… {count - len(links):,} more{then}", what="more"))
+        lines.append(ObjectLine(f"{title}/more", f"… {count - len(links):,} more{then}", what="more"))
     return lines
 
 
-def line_sheet(lines: Sequence[Line], facts: Facts) -> Sheet[Line]:
+def line_sheet(lines: Sequence[ObjectLine], facts: RetainerFacts) -> Sheet[ObjectLine]:
     """What is around one object."""
 
-    def draw(line: Line) -> list[Piece]:
+    def draw(line: ObjectLine) -> list[CellText]:
         if line.what in ("heading", "more", "below"):
             style = Style.null() if line.what == "more" else _BOLD
-            size = Piece(format_bytes(line.size)) if line.what == "below" else _NONE
-            text = Piece(line.text, style, (line.short,) if line.short else ())
+            size = CellText(format_bytes(line.size)) if line.what == "below" else _NONE
+            text = CellText(line.text, style, (line.short,) if line.short else ())
             return [text, _NONE, size, *[_NONE] * (len(columns) - 3)]
         kind = type_name(facts.types, line.type) if line.type != NO_TYPE or not line.address else ""
         mark = facts.mark(line.address) or "  "
         indent = len(mark) + len(line.text) - len(line.text.lstrip())
         pieces = [
-            Piece(mark + line.text, shorter=(mark + line.short,) if line.short else (), indent=indent),
-            Piece(kind, _DIM),
-            Piece(format_bytes(line.size) if line.size >= 0 else ""),
-            Piece(format_bytes(line.retained) if line.retained >= 0 else ""),
+            CellText(mark + line.text, shorter=(mark + line.short,) if line.short else (), indent=indent),
+            CellText(kind, _DIM),
+            CellText(format_bytes(line.size) if line.size >= 0 else ""),
+            CellText(format_bytes(line.retained) if line.retained >= 0 else ""),
         ]
-        return [*pieces, Piece(hex(line.address) if line.address else "", _DIM)] if facts.wide else pieces
+        return [*pieces, CellText(hex(line.address) if line.address else "", _DIM)] if facts.wide else pieces
 
     columns = [
         Column("name", "", 0, right=False),
@@ -511,24 +513,26 @@ class Card:
         return lines
 
 
-def card_rows(card: Card, width: int, look: Look) -> list[list[Run]]:
+def card_rows(card: Card, width: int, look: ChartStyle) -> list[list[StyleRun]]:
     """The card as rows of a picture, none wider than it."""
-    return [[Run(look.text(clip(f" {text}", max(width - 1, 1))), fg, EMPTY)] for text, fg in card.lines]
+    return [[StyleRun(look.text(clip(f" {text}", max(width - 1, 1))), fg, EMPTY)] for text, fg in card.lines]
 
 
-def text_rows(text: str, width: int, look: Look) -> list[list[Run]]:
+def text_rows(text: str, width: int, look: ChartStyle) -> list[list[StyleRun]]:
     """A text as rows of a picture, none wider than it."""
-    return [[Run(look.text(f" {line}"), AXIS, EMPTY)] for line in wrap(text, max(width - 2, 8))]
+    return [[StyleRun(look.text(f" {line}"), AXIS, EMPTY)] for line in wrap(text, max(width - 2, 8))]
 
 
-def place_rows(place: Place, width: int, look: Look) -> list[list[Run]]:
+def place_rows(place: Place, width: int, look: ChartStyle) -> list[list[StyleRun]]:
     """Where a frame is, in full: beside a table that may have no room for it."""
     line = f":{place.line}" if place.line else ""
     thread = f", thread {place.thread}" if place.thread else ""
     return text_rows(f"the call is now at {place.file}{line}{thread}", width, look)
 
 
-def drop_rows(names: Mapping[int, str], drop: Drop | None, room: int, width: int, look: Look) -> list[list[Run]]:
+def drop_rows(
+    names: Mapping[int, str], drop: Drop | None, room: int, width: int, look: ChartStyle
+) -> list[list[StyleRun]]:
     """What was tagged, and what would go with it, in at most ``room`` rows."""
     words = drop.words if drop is not None else "asking what would go with it…"
     texts = [(f" {TAGGED} {len(names)} tagged: {words}", EMPTY)]
@@ -541,4 +545,4 @@ def drop_rows(names: Mapping[int, str], drop: Drop | None, room: int, width: int
         texts.append((f"   {left:<{max(width - 24, 8)}} {frees:>18}", AXIS))
     if len(shown) > most:
         texts.append((f"   and {len(shown) - most + 1} more", AXIS))
-    return [[Run(look.text(clip(text, width)), fg, EMPTY)] for text, fg in texts]
+    return [[StyleRun(look.text(clip(text, width)), fg, EMPTY)] for text, fg in texts]

@@ -19,7 +19,7 @@ from heaptop.analysis.filters.kept_samples import MOST_ASKED
 from heaptop.analysis.heap.image_words import type_name
 from heaptop.analysis.snapshot.retaining import (
     Measure,
-    Row,
+    RetainerRow,
     TreeRow,
     first_opened,
     list_rows,
@@ -38,19 +38,28 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import TypeName
 from heaptop.protocol.text import printable
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.keys.bindings import Key
-from heaptop.tui.keys.explaining import BEE, CPYTHON, NHC, STATMEMPROF, Explained
+from heaptop.tui.keys.explaining import BEE, CPYTHON, NHC, STATMEMPROF, FigureHelp
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.desk_words import desk_words, seconds
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.views.retainers.retainer_finder import NUMBERS, Finder
-from heaptop.tui.views.retainers.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, By, Level, Unfolded
+from heaptop.tui.views.retainers.retainer_levels import (
+    MOST_LINKS,
+    MOST_PATHS,
+    NEW,
+    NOW,
+    TOP,
+    By,
+    ExpandedNodes,
+    RetainersLevel,
+)
 from heaptop.tui.views.retainers.retainer_sheets import (
     Card,
-    Facts,
-    Line,
+    ObjectLine,
+    RetainerFacts,
     card_rows,
     drop_rows,
     line_sheet,
@@ -71,7 +80,7 @@ from heaptop.tui.widgets.virtual_table import VirtualTable
 MOST_TAGGED: Final = 64
 
 
-class RetainersView(ExploringView[Level]):
+class RetainersView(ExploringView[RetainersLevel]):
     """Above the table one object, beside it the one under the cursor, below it what was tagged."""
 
     NAME = "retainers"
@@ -83,70 +92,70 @@ class RetainersView(ExploringView[Level]):
         "objects. What you would have to let go stands on a path, and what that frees beside it."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("Retained",),
             "What would be freed if the objects of a row went, one by one; of a path, those at its end. What they "
             "share with others is in nobody's figure.",
         ),
-        Explained(
+        FigureHelp(
             ("≤",),
             "A sum in which some objects may be counted twice. The figure is at most that.",
         ),
-        Explained(
+        FigureHelp(
             ("Objects", "Share", "█"),
             "How many objects there are, and which part of the bytes of all rows they take. Bars are to the largest.",
         ),
-        Explained(
+        FigureHelp(
             ("Own bytes",),
             "What objects take themselves, without what they refer to. View 1 may say less of a type: it leaves out "
             "what sys.getsizeof does not tell (its column Hidden), and is of another moment.",
             CPYTHON.at("Objects/object.c and each type's __sizeof__"),
         ),
-        Explained(
+        FigureHelp(
             ("What keeps it", "Path", "▸", "▾"),
             "Each object has one path, a shortest one from the first sort of root that leads to it; there may be "
             "others. ▸ opens with Enter, ▾ is open, and v makes a list of it.",
             BEE.at("§4.1"),
         ),
-        Explained(
+        FigureHelp(
             ("Step frees", "Frees"),
             "What would go with the one object that a step of a path, or a retainer, is: all that only it keeps, not "
             "only the objects asked about. So it may be more than Retained, and it is less where something else keeps "
             "them too.",
         ),
-        Explained(
+        FigureHelp(
             ("Retainers", "Retainer", "(more than…"),
             "A retainer set is all that keeps an object: the nearest globals, class attributes, closures, caches, "
             "locals on all ways from the roots. What has more than N of them is one row; R changes N, e leaves one "
             "out, v takes modules.",
             NHC.at("§3, fig. 13"),
         ),
-        Explained(
+        FigureHelp(
             ("Kind", "Kind of root"),
             "The first sort of root that leads there: module, frame, runtime (the interpreter), c (an extension), "
             "none (garbage).",
             NHC.at("§4.4"),
         ),
-        Explained(
+        FigureHelp(
             ("Allocated by", "Sampled", "≈ bytes", "≈"),
             "Objects whose blocks were sampled, by who allocated them, and what they stand for. Of the rest, and of "
             "tables and buffers, it is not known.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        Explained(("Type", "Largest types"), "The class of the objects. Of several the largest stand first."),
-        Explained(
+        FigureHelp(("Type", "Largest types"), "The class of the objects. Of several the largest stand first."),
+        FigureHelp(
             ("Object", "Length", "Age", "Address"),
             "One object, by its address, with its length and the collector's generation. gen 2 is what has stayed "
             "longest.",
             BEE.at("§4.1"),
         ),
-        Explained(
+        FigureHelp(
             ("new",),
             "By newness: what came since the mark (key m), and is at least that much. An address may have been "
             "used again by another object of the type.",
             BEE.at("§4.2"),
         ),
-        Explained(
+        FigureHelp(
             ("●", "tagged"),
             "Tagged with t. Below the table stands what dropping all tagged would free, and what of that is shared.",
         ),
@@ -201,7 +210,7 @@ class RetainersView(ExploringView[Level]):
     """
 
     def __init__(self) -> None:
-        super().__init__(Level())
+        super().__init__(RetainersLevel())
         self._finder = Finder()
         self._rows: Sequence[Any] = ()
         self._tagged: dict[int, str] = {}
@@ -221,7 +230,7 @@ class RetainersView(ExploringView[Level]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         desk = display.desk
         if not self.size.width or desk is None:
@@ -243,7 +252,7 @@ class RetainersView(ExploringView[Level]):
     def _find_filtered(self) -> str:
         if not self._level.where:
             return ""
-        rows = [row for row in self._rows if isinstance(row, Row)] if self._level.what == "rows" else []
+        rows = [row for row in self._rows if isinstance(row, RetainerRow)] if self._level.what == "rows" else []
         if not rows and self._finder.answers.is_asking:
             return ""
         return self._finder.filtered(self._level, [row for row in rows if not row.left_out])
@@ -272,7 +281,7 @@ class RetainersView(ExploringView[Level]):
             del self._levels[gone:]
         return gone is not None
 
-    def _sheet(self, look: Look) -> Sheet[Any]:
+    def _sheet(self, look: ChartStyle) -> Sheet[Any]:
         level = self._level
         if level.what == "objects":
             return self._object_sheet(look)
@@ -282,9 +291,9 @@ class RetainersView(ExploringView[Level]):
             return self._unit_sheet(look)
         return self._tree_sheet(look) if level.is_tree else self._row_sheet(look)
 
-    def _facts(self, look: Look) -> Facts:
+    def _facts(self, look: ChartStyle) -> RetainerFacts:
         wide = self.size.width >= WIDE
-        return Facts(
+        return RetainerFacts(
             width=self.size.width * 62 // 100 if self._has_card else self.size.width,
             look=look,
             types=self._types,
@@ -297,19 +306,19 @@ class RetainersView(ExploringView[Level]):
 
     # -- tables ----------------------------------------------------------------------------------------------
 
-    def _row_sheet(self, look: Look) -> Sheet[Row]:
+    def _row_sheet(self, look: ChartStyle) -> Sheet[RetainerRow]:
         level = self._level
         column, descending = self._chosen
         self._rows = sorted_rows(self._finder.rows(level), column, descending=descending)
         return row_sheet(self._rows, "type" if level.key == "new" else level.key, self._facts(look))
 
-    def _unit_sheet(self, look: Look) -> Sheet[Unit]:
+    def _unit_sheet(self, look: ChartStyle) -> Sheet[Unit]:
         units = self._level.units
         drop = self._finder.drop([unit.address for unit in units if not unit.several])
         self._rows = units
         return unit_sheet(units, drop, self._facts(look))
 
-    def _tree_sheet(self, look: Look) -> Sheet[TreeRow]:
+    def _tree_sheet(self, look: ChartStyle) -> Sheet[TreeRow]:
         level, tree = self._level, self._finder.tree(self._level)
         measure, descending, unfolded = cast("Measure", self._sort), self._descending, level.unfolded
         rows: list[TreeRow] = []
@@ -326,13 +335,13 @@ class RetainersView(ExploringView[Level]):
             rows, tree, steps, measure, self._facts(look), by_retained=level.is_some, as_list=level.as_list
         )  # fmt: skip
 
-    def _object_sheet(self, look: Look) -> Sheet[ObjectRow | None]:
+    def _object_sheet(self, look: ChartStyle) -> Sheet[ObjectRow | None]:
         self._rows = self._finder.pages(self._level, self.list.cursor, self.list.page_rows)
         return object_sheet(self._rows, self._facts(look), self._site)
 
-    def _line_sheet(self, look: Look) -> Sheet[Line]:
+    def _line_sheet(self, look: ChartStyle) -> Sheet[ObjectLine]:
         found = self._finder.around(self._level)
-        lines: list[Line] = []
+        lines: list[ObjectLine] = []
         if found is not None:
             name = f"{type_name(self._types, found.row.type)} {found.row.address:#x}"
             self._levels[-1] = replace(self._level, title=name)
@@ -353,7 +362,7 @@ class RetainersView(ExploringView[Level]):
 
     # -- panes -----------------------------------------------------------------------------------------------
 
-    def _draw_panes(self, look: Look) -> None:
+    def _draw_panes(self, look: ChartStyle) -> None:
         level, width = self._level, self.size.width
         own = self._finder.around(level) if level.what == "object" else None
         card = Card(own, self._types, self._site(own.row.stack)) if own is not None else None
@@ -365,18 +374,18 @@ class RetainersView(ExploringView[Level]):
             room = 9 if self.size.height > 30 else 4
             drops = drop_rows(self._tagged, self._finder.drop(self._tagged), room, width, look)
         row = self._row
-        place = row.node.place if isinstance(row, TreeRow) else row.place if isinstance(row, Line) else None
+        place = row.node.place if isinstance(row, TreeRow) else row.place if isinstance(row, ObjectLine) else None
         places = place_rows(place, width, look) if place is not None else []
         self._show_pane("#drop", [*places, *drops], look)
         self._show_card(look)
 
-    def _show_pane(self, name: str, rows: list[Any], look: Look) -> None:
+    def _show_pane(self, name: str, rows: list[Any], look: ChartStyle) -> None:
         pane = self.query_one(name, Picture)
         pane.display = bool(rows)
         pane.styles.height = len(rows)
         pane.show(lambda width, height: rows, look)
 
-    def _show_card(self, look: Look) -> None:
+    def _show_card(self, look: ChartStyle) -> None:
         """Beside a table that has room for it, the object of the row under the cursor, or one of its objects."""
         pane = self.query_one("#card", Picture)
         pane.display = self._has_card
@@ -407,13 +416,13 @@ class RetainersView(ExploringView[Level]):
     @staticmethod
     def _named(row: object) -> tuple[str, int]:
         """The name and the address of the one object that a row stands for; 0 where there is none."""
-        if isinstance(row, Row):
+        if isinstance(row, RetainerRow):
             row = row.units[0] if len(row.units) == 1 else None
         if isinstance(row, Unit):
             return row.label, 0 if row.several else row.address
         if isinstance(row, TreeRow):
             return row.node.text, row.node.address
-        if isinstance(row, Line):
+        if isinstance(row, ObjectLine):
             return row.name or row.text.strip(), row.address
         return ("", row.address) if isinstance(row, ObjectRow) else ("", 0)
 
@@ -445,7 +454,7 @@ class RetainersView(ExploringView[Level]):
         title = level.words(self._finder.units, self._since)
         return f"{self.TITLE}{title}{self.trail}", " · ".join(word for word in said if word)
 
-    def _crumb(self, outer: Level, level: Level) -> str:
+    def _crumb(self, outer: RetainersLevel, level: RetainersLevel) -> str:
         return level.crumb
 
     @property
@@ -463,7 +472,7 @@ class RetainersView(ExploringView[Level]):
         """Of a path all of it, from the root on."""
         row, copied = self._row, super().copied
         way = row.node.text if isinstance(row, TreeRow) and row.what != "rest" else ""
-        if isinstance(row, Line) and row.what == "step":
+        if isinstance(row, ObjectLine) and row.what == "step":
             way = row.name
         return "\t".join([printable(way), *copied.split("\t")[1:]]) if way else copied
 
@@ -483,7 +492,7 @@ class RetainersView(ExploringView[Level]):
         if subject.address:
             level = _one_object(subject.address, image)
         else:
-            level = Level(key="path", subject=subject, title=subject.title)
+            level = RetainersLevel(key="path", subject=subject, title=subject.title)
         self._look_into(replace(level, apart=not from_here))
 
     @property
@@ -498,7 +507,7 @@ class RetainersView(ExploringView[Level]):
     def _look_at(self, address: int) -> None:
         self._go(_one_object(address, self._finder.image))
 
-    def _go(self, inner: Level) -> None:
+    def _go(self, inner: RetainersLevel) -> None:
         """Look into something, and remember where one comes from."""
         self._keep_cursor()
         self._look_into(inner)
@@ -506,7 +515,7 @@ class RetainersView(ExploringView[Level]):
     def _keep_cursor(self) -> None:
         self._levels[-1] = replace(self._level, cursor=self.list.cursor)
 
-    def _look_into(self, inner: Level) -> None:
+    def _look_into(self, inner: RetainersLevel) -> None:
         self._remark = ""
         self._finder.answers.again()
         self._enter(inner)
@@ -552,7 +561,7 @@ class RetainersView(ExploringView[Level]):
         self._finder.answers.again()
         if len(self._levels) == 1:
             key = keys[(keys.index(level.key) + 1) % len(keys)] if level.key in keys else keys[0]
-            inner = Level(key=key, subject=NEW, title=NEW.title) if key == "new" else Level(key=key)
+            inner = RetainersLevel(key=key, subject=NEW, title=NEW.title) if key == "new" else RetainersLevel(key=key)
         else:
             inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
         try:
@@ -591,17 +600,17 @@ class RetainersView(ExploringView[Level]):
     @property
     def subject(self) -> Subject | None:
         row, level, desk = self._row, self._level, self.now.desk
-        if isinstance(row, Row) and level.what == "rows" and level.key in ("type", "new"):
+        if isinstance(row, RetainerRow) and level.what == "rows" and level.key in ("type", "new"):
             return replace(level.subject, title=row.name, types=(row.name,))
-        if isinstance(row, Row) and level.key == "site":
+        if isinstance(row, RetainerRow) and level.key == "site":
             return self._site_subject(row)
-        if isinstance(row, ObjectRow | Line) and row.type != NO_TYPE and desk is not None:
+        if isinstance(row, ObjectRow | ObjectLine) and row.type != NO_TYPE and desk is not None:
             name = type_name(desk.types, row.type)
             return Subject(name, types=(name,))
         name, address = self._named(row)
         return Subject(name, address=address) if address else None
 
-    def _site_subject(self, row: Row) -> Subject | None:
+    def _site_subject(self, row: RetainerRow) -> Subject | None:
         """What the site has allocated, of what is looked into; of the stacks that more was allocated by, where there
         are more than one question has room for."""
         if not row.stacks:
@@ -610,23 +619,23 @@ class RetainersView(ExploringView[Level]):
 
     def action_drill(self) -> bool:
         row = self._row
-        if isinstance(row, Row):
+        if isinstance(row, RetainerRow):
             return self._into_row(row)
         if isinstance(row, Unit):
             return self._into_units((row,))
         if isinstance(row, TreeRow):
             return self._into_tree(row)
-        if isinstance(row, Line):
+        if isinstance(row, ObjectLine):
             return self._into_line(row)
         if isinstance(row, ObjectRow):
             self._look_at(row.address)
             return True
         return False
 
-    def _into_row(self, row: Row) -> bool:
+    def _into_row(self, row: RetainerRow) -> bool:
         level = self._level
         inner = replace(
-            level, key="path", where=names_only(level.where), title=row.name, unfolded=Unfolded(), as_list=False
+            level, key="path", where=names_only(level.where), title=row.name, unfolded=ExpandedNodes(), as_list=False
         )
         if row.left_out or row.rest:
             return False
@@ -642,7 +651,7 @@ class RetainersView(ExploringView[Level]):
             self._go(replace(inner, subject=replace(level.subject, title=row.name, types=(row.name,))))
         return True
 
-    def _into_set(self, row: Row) -> bool:
+    def _into_set(self, row: RetainerRow) -> bool:
         if row.many:
             self._remark = "these have too many retainers to be told apart; key R raises N"
             return True
@@ -668,7 +677,7 @@ class RetainersView(ExploringView[Level]):
                 modules=self._finder.modules,
                 excluded=self._finder.left_out,
                 image=self._finder.image,
-                unfolded=Unfolded(),
+                unfolded=ExpandedNodes(),
                 as_list=False,
             )
         )
@@ -693,11 +702,11 @@ class RetainersView(ExploringView[Level]):
         self._again()
         return True
 
-    def _into_line(self, line: Line) -> bool:
+    def _into_line(self, line: ObjectLine) -> bool:
         level = self._level
         if line.what == "below":
             title = f"what {level.title} retains"
-            self._go(Level(key="type", below=(level.address,), title=title, image=level.image))
+            self._go(RetainersLevel(key="type", below=(level.address,), title=title, image=level.image))
             return True
         if line.what == "more":
             if level.links >= MOST_LINKS:
@@ -722,7 +731,7 @@ class RetainersView(ExploringView[Level]):
         elif len(self._tagged) >= MOST_TAGGED:
             self._remark = f"no more than {MOST_TAGGED} can be tagged"
         else:
-            type = row.type if isinstance(row, ObjectRow | Line) else NO_TYPE
+            type = row.type if isinstance(row, ObjectRow | ObjectLine) else NO_TYPE
             said = "" if type == NO_TYPE else f"{type_name(desk.types, type)} {address:#x}"
             self._tagged[address] = f"{name}  {said}".strip()
         self._again()
@@ -731,10 +740,10 @@ class RetainersView(ExploringView[Level]):
     def action_exclude(self) -> bool:
         row, excluded = self._row, self._finder.excluded
         label, address = self._named(row)
-        units = row.units if isinstance(row, Row) else (row,)
+        units = row.units if isinstance(row, RetainerRow) else (row,)
         if len(units) == 1 and isinstance(units[0], Unit):
             address = units[0].address  # of several that read alike too: all are meant
-        if isinstance(row, ObjectRow) or (isinstance(row, Line) and row.what != "step"):
+        if isinstance(row, ObjectRow) or (isinstance(row, ObjectLine) and row.what != "step"):
             return False
         if label in excluded:
             del excluded[label]
@@ -753,7 +762,7 @@ class RetainersView(ExploringView[Level]):
         self._levels[-1] = replace(level, where=where)
         self._again()
 
-    def _admit(self, level: Level, where: Filter) -> None:
+    def _admit(self, level: RetainersLevel, where: Filter) -> None:
         """Raises UsageError where a level knows nothing of what a filter asks for, or the snapshot cannot be asked."""
         level.admit(where)
         if level.what == "objects" or level.key in ("path", "retainers", "site"):
@@ -782,6 +791,6 @@ class RetainersView(ExploringView[Level]):
         return ("retained" if by_retained else "bytes"), True
 
 
-def _one_object(address: int, image: int) -> Level:
+def _one_object(address: int, image: int) -> RetainersLevel:
     """In the snapshot of this number; 0 for the one that is open when it is looked at first."""
-    return Level(what="object", address=address, title=hex(address), image=image or NOW)
+    return RetainersLevel(what="object", address=address, title=hex(address), image=image or NOW)

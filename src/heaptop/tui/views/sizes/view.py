@@ -19,21 +19,21 @@ from heaptop.analysis.filters.selection import TallyFilter, tally_filter
 from heaptop.analysis.samples.bins import Bin, bins
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.producers import Sites
-from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, Samples, Tally
+from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, SampledBlocks, Tally
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.sizes import CLASSES, bin_label, class_of
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
-from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.marks import estimate_text
-from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run
-from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, Explained
+from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
+from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
-from heaptop.tui.state.background import Paced
+from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import UNSAMPLED, by_words, not_sampled
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import WIDE, Column, Piece, Sheet
+from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.views.producers.selecting import Selector, check_bound
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture
@@ -47,7 +47,7 @@ CLASS_WORDS: Final = ("small", "medium", "large", "extra large")
 
 
 @dataclass(frozen=True, slots=True)
-class Level(drill.Level):
+class SizesLevel(drill.Level):
     """What is shown: sizes, or the sites of one of them."""
 
     key: str = "size"
@@ -72,13 +72,13 @@ class SizeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SizesFigures:
     """All figures of one moment."""
 
     rows: tuple[SizeRow, ...]
     classes: tuple[Bin, ...]
     total: Bin
-    whole: Shown | None = None
+    whole: SizesFigures | None = None
     """The same without a filter; None where there is none."""
 
     @property
@@ -89,7 +89,7 @@ class Shown:
         return filtered_words(len(self.whole.rows) - len(self.rows), size, about="≈")
 
 
-class SizesView(LevelView[Level]):
+class SizesView(LevelView[SizesLevel]):
     """The four classes above, and the table."""
 
     NAME = "sizes"
@@ -101,31 +101,31 @@ class SizesView(LevelView[Level]):
         "what lives. What is older than the sampling is not in it, so all is less than the heap."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("Size", "Site"),
             "A block's size as it was asked for, 1 to 1024 bytes, and what is larger together; inside one, who "
             "allocates it. An object may be made of several blocks.",
             MPROF.at("the allocation bin table"),
         ),
-        Explained(
+        FigureHelp(
             ("Class", "s", "m", "l", "x", "█", "░"),
             "small to 32 bytes, medium to 256, large to 2048, extra large above. Of each, the full bar lives and the "
             "light one was freed.",
             MPROF.at("the direct allocation table"),
         ),
-        Explained(
+        FigureHelp(
             ("Allocated", "Freed", "Live", "Live bytes", "Live blocks"),
             "In bytes or in blocks (key v). Live is what was allocated and not freed.",
             MPROF.at("the allocation bin table"),
         ),
-        Explained(
+        FigureHelp(
             ("≈", "±", "none seen", "samples"),
             "≈ is an estimate and ± half its 95 % interval; without both the figure is exact. Large blocks are all "
             "sampled, of small ones a few, so that none seen need not be none.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        Explained(("≈Share",), "The part of all that lives here. Bars beside it are to the largest row."),
-        Explained(
+        FigureHelp(("≈Share",), "The part of all that lives here. Bars beside it are to the largest row."),
+        FigureHelp(
             ("Types",),
             "The types of objects that such blocks are, as far as they are known. (type not known) is a block that is "
             "no object, or was gone before it was asked.",
@@ -159,9 +159,9 @@ class SizesView(LevelView[Level]):
     """
 
     def __init__(self) -> None:
-        super().__init__(Level())
+        super().__init__(SizesLevel())
         self._in_blocks = False
-        self._made: Paced[Shown] = Paced()
+        self._made: Throttled[SizesFigures] = Throttled()
         self._rows: Sequence[SizeRow] = ()
         self._filtered = ""
         self._selector = Selector(self.set_timer, self._ready)
@@ -172,7 +172,7 @@ class SizesView(LevelView[Level]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         if not self.size.width:
             return
@@ -180,7 +180,7 @@ class SizesView(LevelView[Level]):
         rows: list[SizeRow] = []
         followed = sampling is not None and sampling.follows
         nothing = "Waiting for the first samples." if followed else not_sampled(sampling)
-        lines: list[list[Run]] = []
+        lines: list[list[StyleRun]] = []
         self._filtered = ""
         if sampling is not None and sampling.samples.tally_count and not sampling.samples.is_traced:
             small = sampling.samples.tally_count <= SMALL
@@ -218,7 +218,7 @@ class SizesView(LevelView[Level]):
         """Whether nothing is known of what was allocated and freed."""
         return self._level.where.lifetime is not None
 
-    def _sheet(self, rows: Sequence[SizeRow], look: Look, nothing: str) -> Sheet[SizeRow]:
+    def _sheet(self, rows: Sequence[SizeRow], look: ChartStyle, nothing: str) -> Sheet[SizeRow]:
         wide, inside = self.size.width >= WIDE, self._level.number is not None
         bar = self.size.width // 6 if wide else 0
         name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 11)
@@ -245,17 +245,17 @@ class SizesView(LevelView[Level]):
         largest = max(map(share, rows), default=0.0) or 1.0
         tint, unknown = Style.parse(look.palette.band(0)), UNKNOWN_TYPE_NAME.full
 
-        def draw(row: SizeRow) -> list[Piece]:
+        def draw(row: SizeRow) -> list[CellText]:
             pieces = [
-                Piece(row.name),
-                Piece(estimate_text(row.allocated, blocks=self._in_blocks)),
-                Piece(estimate_text(row.freed, blocks=self._in_blocks)),
-                Piece(estimate_text(row.kept, blocks=self._in_blocks)),
-                Piece(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
-                Piece(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
-                Piece(f"{share(row):.1%}" if row.kept.bytes else ""),
-                Piece(meter(share(row) / largest, bar, ascii_only=look.ascii_only), tint),
-                *([] if inside else [Piece(row.types, shorter=(row.types.replace(unknown, "(not known)"),))]),
+                CellText(row.name),
+                CellText(estimate_text(row.allocated, blocks=self._in_blocks)),
+                CellText(estimate_text(row.freed, blocks=self._in_blocks)),
+                CellText(estimate_text(row.kept, blocks=self._in_blocks)),
+                CellText(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
+                CellText(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
+                CellText(f"{share(row):.1%}" if row.kept.bytes else ""),
+                CellText(meter(share(row) / largest, bar, ascii_only=look.ascii_only), tint),
+                *([] if inside else [CellText(row.types, shorter=(row.types.replace(unknown, "(not known)"),))]),
             ]
             return [pieces[place] for place in kept]
 
@@ -288,7 +288,7 @@ class SizesView(LevelView[Level]):
     def age_ns(self) -> int:
         return max(one.age_ns(self.now) for one in (self._made, self._selector))
 
-    def _crumb(self, outer: Level, level: Level) -> str:
+    def _crumb(self, outer: SizesLevel, level: SizesLevel) -> str:
         return _size_words(level)
 
     @property
@@ -317,7 +317,7 @@ class SizesView(LevelView[Level]):
 
     def action_cycle_key(self) -> bool:
         level = self._level
-        self._levels = [Level(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
+        self._levels = [SizesLevel(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
         self._again()
         return True
 
@@ -344,7 +344,7 @@ class SizesView(LevelView[Level]):
         level, name = self._level, self.table.row_key
         if level.number is not None or name is None:
             return False
-        self._enter(Level(level.key, level.where, int(name), level.key == "class"))
+        self._enter(SizesLevel(level.key, level.where, int(name), level.key == "class"))
         return True
 
     @property
@@ -361,7 +361,7 @@ class SizesView(LevelView[Level]):
 SORTS: Final = ("name", "allocated", "freed", "kept")
 
 
-def measure(samples: Samples, sampling: Sampling, level: Level) -> Shown:
+def measure(samples: SampledBlocks, sampling: Sampling, level: SizesLevel) -> SizesFigures:
     """Everything that one level shows of these samples."""
     where = tally_filter(samples, sampling.sites, level.where)
     if level.number is not None:
@@ -374,10 +374,10 @@ def measure(samples: Samples, sampling: Sampling, level: Level) -> Shown:
             _row(order, one) for order, one in enumerate(found.classes if level.key == "class" else found.rows)
         )
     whole = measure(sampling.samples, sampling, replace(level, where=EVERYTHING)) if level.where else None
-    return Shown(rows, found.classes, found.total, whole)
+    return SizesFigures(rows, found.classes, found.total, whole)
 
 
-def _inside(where: TallyFilter | None, level: Level) -> TallyFilter:
+def _inside(where: TallyFilter | None, level: SizesLevel) -> TallyFilter:
     def fits(tally: Tally) -> bool:
         same = class_of(tally.bin) == level.number if level.whole_class else tally.bin == level.number
         return same and (where is None or where(tally))
@@ -390,7 +390,7 @@ def _row(order: int, one: Bin) -> SizeRow:
     return SizeRow(str(one.number), f"{one.label} B", order, one.allocated, one.freed, one.kept, one.kept_share, types)
 
 
-def _sites(samples: Samples, sites: Sites, where: TallyFilter | None) -> tuple[SizeRow, ...]:
+def _sites(samples: SampledBlocks, sites: Sites, where: TallyFilter | None) -> tuple[SizeRow, ...]:
     """The same blocks by the site that allocated them."""
     sums: dict[str, tuple[Sums, Sums, Sums]] = {}
     for tally in samples.tallies():
@@ -412,7 +412,7 @@ def _order(sort: str, in_blocks: bool, row: SizeRow) -> tuple[int, int]:
     return (one.count if in_blocks else one.bytes), -row.order
 
 
-def _size_words(level: Level) -> str:
+def _size_words(level: SizesLevel) -> str:
     number = level.number or 0
     return f"{CLASS_WORDS[number]} blocks" if level.whole_class else f"{bin_label(number)} B"
 
@@ -430,7 +430,9 @@ def error_text(one: Estimate, *, blocks: bool = False) -> str:
 # -- the classes ---------------------------------------------------------------------------------------------
 
 
-def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside: bool, living: bool) -> list[list[Run]]:
+def _classes(
+    figures: SizesFigures, in_blocks: bool, width: int, look: ChartStyle, *, inside: bool, living: bool
+) -> list[list[StyleRun]]:
     """A line for each class and one for all: what is kept of it, drawn as part of what was allocated, where that is
     known: not of what is but ``living``."""
 
@@ -447,18 +449,22 @@ def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside:
     top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
     full, light = _shades(look)
     titles, legend = ("", f"{full} live") if living else (f"{'Allocated':>10}", f"{full} live  {light} freed")
-    lines = [[Run(f" {'Class':24}{titles}{'Live':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
+    lines = [[StyleRun(f" {'Class':24}{titles}{'Live':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
     for number, one in enumerate(figures.classes):
         if inside and not one.allocated.bytes:
             continue  # not of the size that is looked into
         name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"[1:]
         bar = bar_text(amount(one.kept) / top, amount(one.allocated) / top, room, look)
         lines.append(
-            [Run(f" {CLASSES[number]} ", INK, number), Run(name + words(one), EMPTY, EMPTY), Run(bar, number, EMPTY)]
+            [
+                StyleRun(f" {CLASSES[number]} ", INK, number),
+                StyleRun(name + words(one), EMPTY, EMPTY),
+                StyleRun(bar, number, EMPTY),
+            ]
         )
     total = figures.total
-    lines.append([Run(f" {'all':24}{words(total)}{kept_words(total.kept)}"[:width], EMPTY, EMPTY)])
-    return [[Run(look.text(run.text), run.fg, run.bg) for run in line] for line in lines]
+    lines.append([StyleRun(f" {'all':24}{words(total)}{kept_words(total.kept)}"[:width], EMPTY, EMPTY)])
+    return [[StyleRun(look.text(run.text), run.fg, run.bg) for run in line] for line in lines]
 
 
 def kept_words(one: Estimate) -> str:
@@ -466,12 +472,12 @@ def kept_words(one: Estimate) -> str:
     return f"{format_count(one.samples)} samples live" if one.samples != 1 else "1 sample lives"
 
 
-def _shades(look: Look) -> tuple[str, str]:
+def _shades(look: ChartStyle) -> tuple[str, str]:
     """Of what is kept, and of what was freed."""
     return ("#", ".") if look.ascii_only else ("█", "░")
 
 
-def bar_text(kept: float, allocated: float, width: int, look: Look) -> str:
+def bar_text(kept: float, allocated: float, width: int, look: ChartStyle) -> str:
     """What is kept as part of what was allocated, both as shares of ``width`` columns."""
     full, light = _shades(look)
     whole = max(round(allocated * width), 1 if allocated else 0)

@@ -27,15 +27,15 @@ from heaptop.analysis.text.units import filtered_words, format_bytes, format_cou
 from heaptop.protocol.images import WASTE, Question, Selection, Waste
 from heaptop.protocol.messages import Failure
 from heaptop.protocol.text import printable
-from heaptop.tui.charts.look import Look
-from heaptop.tui.charts.raster import AXIS, EMPTY, Run
-from heaptop.tui.keys.explaining import CPYTHON, MAT, Explained
+from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
+from heaptop.tui.keys.explaining import CPYTHON, MAT, FigureHelp
 from heaptop.tui.state.asking import Answers
 from heaptop.tui.state.desk import Desk, Subject
 from heaptop.tui.state.desk_words import desk_words, stage_words
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import WIDE, Column, Piece, Sheet
+from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -66,40 +66,40 @@ class WasteView(SortedView):
         "compared there by a keyed hash; what they say is never shown."
     )
     EXPLAINS = (
-        Explained(
+        FigureHelp(
             ("What",),
             "What is wrong with the objects of a row: duplicates (equal texts or bytes), equal numbers, empty or "
             "nearly empty containers, sparse dicts, instances without __slots__, lists of nothing but numbers.",
             MAT.at("“Component report”"),
         ),
-        Explained(
+        FigureHelp(
             ("interned, unused", "free in arenas"),
             "Immortal interned strings to which heaptop sees no reference; and resident room in arenas of Python's "
             "allocator that no object takes (view 9).",
             CPYTHON.at("Objects/unicodeobject.c, Objects/obmalloc.c"),
         ),
-        Explained(
+        FigureHelp(
             ("Saves", "≈"),
             "Bytes that a change would save: of duplicates all copies but one. ≈ depends on what takes its place, or "
             "was measured at another moment.",
             MAT.at("“Duplicate strings”, “Collection fill ratio”"),
         ),
-        Explained(
+        FigureHelp(
             ("Once", "each byte once"),
             "Of these, what no other row has in its figure of this column: an equal number in a list of numbers counts "
             "in both rows, and once here. So the column adds up to the total.",
         ),
-        Explained(("Share",), "Which part of all objects' bytes the row could save."),
-        Explained(
+        FigureHelp(("Share",), "Which part of all objects' bytes the row could save."),
+        FigureHelp(
             ("Type", "Objects"),
             "The class of the objects, and how many there are; of duplicates those that could go.",
         ),
-        Explained(
+        FigureHelp(
             ("Held by",),
             "The nearest instance of a class, module or frame on the path to them; of instances the module of their "
             "class. Enter shows one of them with its path.",
         ),
-        Explained(("Advice",), "What to change, in full below the table for the row under the cursor."),
+        FigureHelp(("Advice",), "What to change, in full below the table for the row under the cursor."),
     )
     HELP = "Filters: type: module: kind: of the objects; free room in arenas is then left out."
     MEANS: ClassVar[Mapping[str, str]] = {"drill": "one of the objects, and what keeps it"}
@@ -128,7 +128,7 @@ class WasteView(SortedView):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: Look) -> None:
+    def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
         desk = display.desk
         if not self.size.width or desk is None:
@@ -161,7 +161,7 @@ class WasteView(SortedView):
             self._report, self._made_of = waste_report(found, desk.types, memory, self._where), made_of
         return "Nothing was found that it could do without."
 
-    def _sheet(self, desk: Desk, nothing: str, look: Look) -> Sheet[Wasted]:
+    def _sheet(self, desk: Desk, nothing: str, look: ChartStyle) -> Sheet[Wasted]:
         width = self.size.width
         total = desk.image.bytes if desk.image is not None else 0
         columns = (
@@ -175,17 +175,17 @@ class WasteView(SortedView):
             Column("advice", "Advice", max(20, width // 4), right=False, rank=0),
         )
 
-        def draw(row: Wasted) -> list[Piece]:
+        def draw(row: Wasted) -> list[CellText]:
             about = "≈" if row.estimated else ""
             return [
-                Piece(row.name),
-                Piece(row.type or "-", Style(dim=not row.type)),
-                Piece(row.holder or "-", _DIM),
-                Piece(format_count(row.count) if row.count else "-"),
-                Piece(about + format_bytes(row.bytes)),
-                Piece(about + format_bytes(row.own)),
-                Piece(f"{row.bytes / total:.1%}" if total else ""),
-                Piece(row.advice, _DIM),
+                CellText(row.name),
+                CellText(row.type or "-", Style(dim=not row.type)),
+                CellText(row.holder or "-", _DIM),
+                CellText(format_count(row.count) if row.count else "-"),
+                CellText(about + format_bytes(row.bytes)),
+                CellText(about + format_bytes(row.own)),
+                CellText(f"{row.bytes / total:.1%}" if total else ""),
+                CellText(row.advice, _DIM),
             ]
 
         exact: list[tuple[str, Callable[[Wasted], str | int]]] = [
@@ -199,7 +199,7 @@ class WasteView(SortedView):
             columns, self._rows, lambda row: row.key, draw, look, self._sort, self._descending, nothing, exact
         )  # fmt: skip
 
-    def _draw_panes(self, desk: Desk, look: Look) -> None:
+    def _draw_panes(self, desk: Desk, look: ChartStyle) -> None:
         width, report, row = self.size.width, self._report, self._row
         head = ""
         if report is not None and desk.image is not None:
@@ -298,5 +298,5 @@ def _row_texts(row: Wasted) -> list[str]:
     return texts
 
 
-def _drawn(lines: Sequence[str], look: Look) -> Callable[[int, int], list[list[Run]]]:
-    return lambda width, height: [[Run(look.text(line)[:width], AXIS, EMPTY)] for line in lines[:height]]
+def _drawn(lines: Sequence[str], look: ChartStyle) -> Callable[[int, int], list[list[StyleRun]]]:
+    return lambda width, height: [[StyleRun(look.text(line)[:width], AXIS, EMPTY)] for line in lines[:height]]

@@ -21,7 +21,7 @@ POINTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CensusMoment:
     """The process at one census."""
 
     time_ns: int
@@ -32,22 +32,22 @@ class Point:
 
 
 @dataclass
-class Course:
+class CensusTimeline:
     """Moments in their order, the first census and the last among them."""
 
-    points: tuple[Point, ...] = ()
+    points: tuple[CensusMoment, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     """Their censuses."""
     sites: list[SiteSnapshot] = field(default_factory=list)
     """What was sampled and lived, at moments of its own: whoever reads a recording fills it (:meth:`add_sites`)."""
 
     @classmethod
-    def of(cls, recorded: Recorded) -> Course:
+    def of(cls, recorded: Recorded) -> CensusTimeline:
         """Up to the moment that it was played to."""
         history = recorded.history
         by_time = {snapshot.time_ns: snapshot for snapshot in history.snapshots}
         snapshots = tuple(by_time[time] for time in spread(list(by_time), POINTS))
-        points = [Point(each.time_ns, rss_at(history.ticks, each.time_ns), each.total) for each in snapshots]
+        points = [CensusMoment(each.time_ns, rss_at(history.ticks, each.time_ns), each.total) for each in snapshots]
         if points:
             points[-1] = replace(points[-1], rss=recorded.rss)
         return cls(tuple(points), snapshots)
