@@ -66,7 +66,7 @@ from heaptop.protocol.messages import (  # noqa: E402
 from heaptop.protocol.registry import REPLIES  # noqa: E402
 from heaptop.protocol.source import Received  # noqa: E402
 from heaptop.tui.app import make_app  # noqa: E402
-from heaptop.tui.charts.look import ChartStyle  # noqa: E402
+from heaptop.tui.charts.chart_style import ChartStyle  # noqa: E402
 from heaptop.tui.charts.palette import choose  # noqa: E402
 from heaptop.tui.screens.live import LiveScreen  # noqa: E402
 from heaptop.tui.state.sheet import CellText, Column, Sheet  # noqa: E402

@@ -15,7 +15,7 @@ import pytest
 
 from heaptop.errors import UnresponsiveTarget
 from heaptop.injector.entry import helper_client
-from heaptop.injector.inspect import remembered
+from heaptop.injector.inspect import refusals_cache
 from heaptop.injector.inspect.process import read_facts
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once
@@ -85,9 +85,9 @@ def test_no_command_hangs(what: str, tmp_path: Path) -> None:
 
 def test_what_is_remembered_of_an_executable_that_does_not_answer(tmp_path: Path) -> None:
     with hung("executable", tmp_path) as (_, pid):
-        assert remembered.refusal(pid, "build") == ""
-        remembered.remember(pid, "build", "no")
-        assert not remembered.record().exists()
+        assert refusals_cache.refusal(pid, "build") == ""
+        refusals_cache.remember(pid, "build", "no")
+        assert not refusals_cache.record().exists()
 
 
 @pytest.mark.pythons("3.12")

@@ -9,7 +9,7 @@ from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFacts, Suspect
 from heaptop.protocol.messages import Message, Tick
-from heaptop.protocol.source import Attached, Event, Received, Rewound
+from heaptop.protocol.source import Attached, Event, Received, Seek
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.recorded_source import TapedSource
 from tests.fakes.source import SECOND, START_NS, FakeAgent, FakeSource
@@ -71,7 +71,7 @@ def played(
     times = [e.message.time_ns for e in told if isinstance(e, Received) and hasattr(e.message, "time_ns")]
     last = max(times, default=first)
     now = last if until is None else min(first + (until - 1) * STEP_NS, last)
-    recorded.feed(Rewound(now, first, last, first, WALL + (now - first) / 1e9))
+    recorded.feed(Seek(now, first, last, first, WALL + (now - first) / 1e9))
     for event in told:
         if isinstance(event, Attached) or (isinstance(event, Received) and getattr(event.message, "time_ns", 0) <= now):
             recorded.feed(event)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.protocol.source import Rewound
+from heaptop.protocol.source import Seek
 from heaptop.tui.state import background
 from heaptop.tui.state.background import FigureMaker
 from heaptop.tui.state.session import Display
 
 
 def moment(time_ns: int) -> Display:
-    return Display(shown=Rewound(time_ns, 0, 10, 0, 0.0))
+    return Display(shown=Seek(time_ns, 0, 10, 0, 0.0))
 
 
 def test_moments_of_a_recording_passed_over_leave_no_work_behind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def retainers(stage: Stage) -> RetainersView:
 def at_rest(stage: Stage) -> bool:
     """A snapshot is open, and has answered all that it was asked."""
     live = stage.live
-    return live.desk.is_open and not live.desk.is_busy and not live.hunting.is_busy and bool(retainers(stage)._rows)
+    return live.client.is_open and not live.client.is_busy and not live.hunting.is_busy and bool(retainers(stage)._rows)
 
 
 def marked(stage: Stage) -> bool:
@@ -122,8 +122,8 @@ ON_LIVE: dict[str, Check] = {
     "rate": Check(lambda stage: stage.source.sampling[-1], (8 << 10, 128)),
     "depth": Check(lambda stage: stage.source.sampling[-1], (64 << 10, 512)),
     "census": Check(lambda stage: stage.source.census_requests, 1),
-    "snapshot": Check(lambda stage: stage.live.desk.is_open, True),
-    "shut": Check(lambda stage: stage.live.desk.is_open, False, ("3",), at_rest),
+    "snapshot": Check(lambda stage: stage.live.client.is_open, True),
+    "shut": Check(lambda stage: stage.live.client.is_open, False, ("3",), at_rest),
     "mark": Check(marked, True),
     "look": Check(lambda stage: stage.live.hunting.found is not None, True, ("m",), marked),
     "mark_named": Check(lambda stage: "mark as" in stage.text, True),
@@ -142,7 +142,7 @@ ON_LIVE: dict[str, Check] = {
     "follow": Check(lambda stage: table(stage).follow, True),
     "copy": Check(lambda stage: stage.app.clipboard.split("\t")[0] == table(stage).row_key, True),
     "save": Check(lambda stage: "save as heaptop-4242-bands-" in stage.text, True),
-    "answer(True)": Check(lambda stage: stage.live.desk.values, True, ("V",)),
+    "answer(True)": Check(lambda stage: stage.live.client.values, True, ("V",)),
     "answer(False)": Check(lambda stage: stage.live.state.asked, None, ("V",)),
     "record": Check(lambda stage: stage.live.state.status.text, UNRECORDABLE),
     "leave": Check(lambda stage: stage.source.closed, True),

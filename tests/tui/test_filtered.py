@@ -9,7 +9,7 @@ import pytest
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.filters.selection import tally_filter
 from heaptop.analysis.text.units import format_bytes
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.widgets.filter_bar import _FilterInput, _Line
 from tests.tui.sampled import column, on_sampled_stage

@@ -12,9 +12,9 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.heap.graph_history import GraphCell
 from heaptop.errors import UsageError
 from heaptop.tui.state import graph_watch
-from heaptop.tui.state.desk import Purpose
-from heaptop.tui.state.desk import Stage as DeskStage
 from heaptop.tui.state.graph_watch import GraphFacts, GraphWatch
+from heaptop.tui.state.snapshot_client import Purpose
+from heaptop.tui.state.snapshot_client import Stage as SnapshotStage
 from heaptop.tui.views.producers.view import ProducersView
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
@@ -37,7 +37,7 @@ class GraphStage:
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.clock = stage, Clock()
-        stage.live.state.graph = GraphWatch(stage.live.desk, stage.live.session.sampling.samples.stack_of, self.clock)
+        stage.live.state.graph = GraphWatch(stage.live.client, stage.live.session.sampling.samples.stack_of, self.clock)
 
     @property
     def facts(self) -> GraphFacts:
@@ -126,7 +126,7 @@ async def test_it_waits_while_a_person_has_a_snapshot() -> None:
         assert "graph censuses wait while a snapshot is open: x closes it" in graph.stage.text
         assert "module shop.cache ._sessions" in graph.stage.text, "what is known stays"
         await graph.stage.press("x")
-        await graph.stage.until(lambda: not graph.stage.live.desk.is_open, "the person's snapshot is closed")
+        await graph.stage.until(lambda: not graph.stage.live.client.is_open, "the person's snapshot is closed")
         await graph.second()
         await graph.second()
         await graph.stage.until(lambda: graph.images == 3, "another one was taken")
@@ -137,8 +137,8 @@ async def test_the_view_of_retainers_has_a_snapshot_of_its_own() -> None:
     async with on_graph_stage() as graph:
         await graph.rounds(1)
         await graph.stage.press("3")
-        await graph.stage.until(lambda: graph.stage.live.desk.stage is DeskStage.OPEN, "it is open")
-        assert graph.stage.live.desk.purpose is Purpose.LOOKING
+        await graph.stage.until(lambda: graph.stage.live.client.stage is SnapshotStage.OPEN, "it is open")
+        assert graph.stage.live.client.purpose is Purpose.LOOKING
         assert graph.images == 2
 
 

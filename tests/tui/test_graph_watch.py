@@ -9,22 +9,22 @@ from heaptop.analysis.filters.kept_samples import retainer_term
 from heaptop.protocol.images import GROUPS, RETAINERS, STACKS
 from heaptop.protocol.source import Event
 from heaptop.tui.state import graph_watch
-from heaptop.tui.state.desk import Desk, Purpose
 from heaptop.tui.state.graph_watch import SHORTEST, WAITS, GraphFacts, GraphWatch
+from heaptop.tui.state.snapshot_client import Purpose, SnapshotClient
 from tests.fakes.images import FakeImages
 from tests.fakes.source import FakeSource
 
 
 class Bench:
-    """A watch, its desk, a source that answers at once, and a clock that only the test moves."""
+    """A watch, its snapshot client, a source that answers at once, and a clock that only the test moves."""
 
     def __init__(self) -> None:
         self.source, self.now = FakeSource(), 1000.0
         self.events: list[Event] = []
         self.source.open(self.events.append)
         self.source.attach()
-        self.desk = Desk(self.source)
-        self.watch = GraphWatch(self.desk, lambda said: said + 100, lambda: self.now)
+        self.client = SnapshotClient(self.source)
+        self.watch = GraphWatch(self.client, lambda said: said + 100, lambda: self.now)
 
     @property
     def images(self) -> FakeImages:
@@ -36,7 +36,7 @@ class Bench:
 
     def take_events(self) -> None:
         while self.events:
-            self.desk.feed(self.events.pop(0))
+            self.client.feed(self.events.pop(0))
 
     def turn(self, seconds: float = 0.0, *, wanted: bool = True, kept_by: str = "") -> GraphFacts:
         self.now += seconds
@@ -53,7 +53,7 @@ class Bench:
             self.images.hold = True
             self.take_events()
             assert [one.what for one in self.images.asked] == []
-            assert self.desk.is_open
+            assert self.client.is_open
         self.images.hold = False
 
 
@@ -113,14 +113,14 @@ def test_it_waits_while_a_person_has_a_snapshot(building: bool) -> None:
     bench = Bench()
     bench.turn()
     bench.images.hold = building
-    bench.desk.open()
+    bench.client.open()
     bench.take_events()
     facts = bench.turn(100.0)
     assert facts.words == WAITS
     assert len(facts.kinds) == 1, "what is known stays"
     assert bench.turn(wanted=False).words.startswith("graph census every")
     bench.images.hold = False
-    bench.desk.close()
+    bench.client.close()
     bench.take_events()
     facts = bench.turn()
     assert len(facts.kinds) == 2
@@ -132,14 +132,14 @@ def test_a_person_who_wants_a_snapshot_goes_first(answering: bool) -> None:
     """It is taken from a graph census that is under way, which is neither a failure nor forgotten."""
     bench = Bench()
     bench.hold_back(answering=answering)
-    bench.desk.open()
+    bench.client.open()
     bench.take_events()
     for _ in range(3):
         facts = bench.turn(SHORTEST)
         assert bench.images.is_open, "it is not closed by what came before it"
-        assert bench.desk.purpose is Purpose.LOOKING
+        assert bench.client.purpose is Purpose.LOOKING
         assert (facts.words, facts.failure) == (WAITS, "")
-    bench.desk.close()
+    bench.client.close()
     bench.take_events()
     assert len(bench.turn().kinds) == 1
 
@@ -188,7 +188,7 @@ def test_one_that_ends_by_itself_has_failed() -> None:
 def test_an_answer_that_was_given_up_halfway_is_said_to_be() -> None:
     bench = Bench()
     bench.hold_back(answering=True)
-    bench.desk.give_up()
+    bench.client.give_up()
     bench.take_events()
     assert bench.facts.words.endswith("· given up halfway")
 

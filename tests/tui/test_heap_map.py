@@ -13,8 +13,8 @@ from heaptop.analysis.snapshot.heap_map import MapWindow
 from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question, Selection
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.heap_map_picture import FREE, GUTTER, paint
-from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.views.heap_map.heap_map_marks import ALL
 from heaptop.tui.views.heap_map.view import HeapMapView
@@ -40,7 +40,7 @@ async def on_map(
     size: tuple[int, int] = SMALL, *, ascii: bool = False, source: FakeSource | None = None
 ) -> AsyncIterator[Stage]:
     async with on_stage(size, censuses=3, ascii=ascii, source=source) as stage:
-        stage.live.desk._clock = lambda: 0.0  # the age of the snapshot is on the screen
+        stage.live.client._clock = lambda: 0.0  # the age of the snapshot is on the screen
         await stage.press("5")
         await stage.until(lambda: view(stage)._answers.groups, "the map is there")
         await stage.settled()
@@ -59,8 +59,10 @@ def window(stage: Stage) -> MapWindow:
 
 async def calm(stage: Stage) -> None:
     """Wait until all that is asked was answered, and is drawn."""
-    desk, answers = stage.live.desk, view(stage)._answers
-    await stage.until(lambda: not stage.live._draw_due and not (desk.is_open and answers.is_asking), "all is answered")
+    client, answers = stage.live.client, view(stage)._answers
+    await stage.until(
+        lambda: not stage.live._draw_due and not (client.is_open and answers.is_asking), "all is answered"
+    )
 
 
 async def go(stage: Stage, address: int) -> None:
@@ -119,12 +121,12 @@ async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_legend_adds_up_to_what_is_shown() -> None:
     async with on_map(LARGE) as stage:
-        _, entries = view(stage)._sums(stage.live.desk, window(stage))
+        _, entries = view(stage)._sums(stage.live.client, window(stage))
         assert sum(entry.share for entry in entries) == pytest.approx(1)
         groups = view(stage)._answers.groups
         assert groups is not None
-        assert stage.live.desk.image is not None
-        assert sum(row.bytes for row in groups[1].rows) == stage.live.desk.image.bytes
+        assert stage.live.client.image is not None
+        assert sum(row.bytes for row in groups[1].rows) == stage.live.client.image.bytes
 
 
 async def test_colours_stay_while_zooming() -> None:
@@ -305,13 +307,13 @@ async def test_a_filter_makes_the_rest_faint() -> None:
         await stage.press("enter")
         await calm(stage)
         check_golden(name("filter", SMALL), stage.app)
-        _, entries = view(stage)._sums(stage.live.desk, window(stage))
+        _, entries = view(stage)._sums(stage.live.client, window(stage))
         assert [entry.name for entry in entries] == ["shop.models.Session"]
         assert len(asked(stage, MAP)[-1].selection.types) == 1
         types = []
         for passes in (True, False):
             layout, known = window(stage).layout, view(stage)._answers.cells
-            selection = view(stage)._selection(stage.live.desk)
+            selection = view(stage)._selection(stage.live.client)
             assert selection is not None
             records = [known.get(selection, layout.cell, layout.address(place)) for place in range(layout.count)]
             place = next(place for place, each in enumerate(records) if each and bool(each.bytes) is passes)
@@ -339,9 +341,9 @@ async def test_a_filter_by_kind(where: str, kinds: tuple[int, ...], all_types: b
         selection = asked(stage, MAP)[-1].selection
         assert selection.kinds == kinds
         assert (selection.types == ()) is all_types
-        desk, shown = stage.live.desk, window(stage)
-        marker = view(stage)._marker(desk)
-        hidden = marker.taken(shown, ALL) - marker.taken(shown, view(stage)._selection(desk) or ALL)
+        client, shown = stage.live.client, window(stage)
+        marker = view(stage)._marker(client)
+        hidden = marker.taken(shown, ALL) - marker.taken(shown, view(stage)._selection(client) or ALL)
         assert hidden > 0
         assert f"· {format_bytes(hidden)} filtered out" in stage.text
 
@@ -356,7 +358,7 @@ async def test_a_filter_by_retainer() -> None:
         named = {unit.address for unit in units if "_sessions" in unit.label and unit.address}
         assert named
         assert set(asked(stage, MAP)[-1].selection.retainers) == named
-        held = {entry.name for entry in view(stage)._sums(stage.live.desk, window(stage))[1]}
+        held = {entry.name for entry in view(stage)._sums(stage.live.client, window(stage))[1]}
         assert "shop.models.Session" in held
         with pytest.raises(UsageError, match="Cells know retainers beside the rest alone"):
             view(stage).set_where(parse_filter("!retainer:x"))
@@ -368,7 +370,7 @@ async def test_nothing_passes_and_what_is_not_known() -> None:
         view(stage).set_where(parse_filter("type:nobody"))
         await calm(stage)
         assert len(stage.source.agent.images.asked) == before
-        assert view(stage)._sums(stage.live.desk, window(stage))[1] == []
+        assert view(stage)._sums(stage.live.client, window(stage))[1] == []
         assert not set("▀█▄") & set("".join(stage.text.splitlines()[6:-8])), "all is faint"
         await stage.press("escape", "slash")
         await stage.type("gen:2")
@@ -380,15 +382,15 @@ async def test_what_is_new_since_the_mark() -> None:
         await stage.press("b", "b", "b")
         assert "no mark yet" in stage.text
         await stage.press("m")
-        await stage.until(lambda: stage.live.desk.mark, "it is marked")
+        await stage.until(lambda: stage.live.client.mark, "it is marked")
         await stage.press("o")
         await stage.until(lambda: any(question.selection.seen for question in asked(stage, MAP)), "it is asked")
         await calm(stage)
         stage.live.state.status.until = 0.0
         stage.live._draw_words()
         check_golden(name("new", LARGE), stage.app)
-        _, entries = view(stage)._sums(stage.live.desk, window(stage))
-        image = stage.live.desk.image
+        _, entries = view(stage)._sums(stage.live.client, window(stage))
+        image = stage.live.client.image
         assert image is not None
         assert entries[0].share > 0
         assert sum(entry.share for entry in entries) == pytest.approx(1)
@@ -397,7 +399,7 @@ async def test_what_is_new_since_the_mark() -> None:
 async def test_a_mark_that_cannot_be_told() -> None:
     async with on_map(LARGE) as stage:
         await stage.press("m")
-        await stage.until(lambda: stage.live.desk.mark, "it is marked")
+        await stage.until(lambda: stage.live.client.mark, "it is marked")
         await stage.press("o")
         await stage.until(lambda: len(asked(stage, GROUPS)) == 3, "the new map is there")
         await calm(stage)
@@ -506,7 +508,7 @@ async def test_a_new_snapshot_is_seen_from_where_the_last_one_was() -> None:
         assert window(stage) == before, "the old one stays until there is another"
         assert "shop.models" in "".join(view(stage)._answers.type_name(id) for id in range(9))
         stage.source.go_on()
-        await stage.until(lambda: stage.live.desk.image and view(stage)._answers.groups, "the map is there")
+        await stage.until(lambda: stage.live.client.image and view(stage)._answers.groups, "the map is there")
         await calm(stage)
         now = window(stage)
         assert (now.layout.cell, now.focus) == (before.layout.cell, before.focus)

@@ -13,14 +13,14 @@ from rich.cells import cell_len
 
 from heaptop.choices import MODES
 from heaptop.injector.backends.registry import BACKENDS
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.keys.bindings import PICKER, Key
 from heaptop.tui.keys.explaining import ABOVE, SOURCES, FigureHelp, papers
 from heaptop.tui.screens import live
 from heaptop.tui.screens.picker import EXPLAINS as PICKER_EXPLAINS
 from heaptop.tui.state.control import recording
-from heaptop.tui.state.desk_words import image_words
+from heaptop.tui.state.snapshot_status import image_words
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets import header
 from heaptop.tui.widgets.help_screen import NAMES, WIDTH, HelpPage, HelpScreen, help_text, keys_here
@@ -99,7 +99,7 @@ async def press(stage: Stage, key: str) -> None:
     await (stage.ticks(5) if key == "+" else stage.press(key))
 
     def is_quiet() -> bool:
-        return not (stage.live.hunting.is_busy or stage.live.desk.is_busy or stage.live._draw_due)
+        return not (stage.live.hunting.is_busy or stage.live.client.is_busy or stage.live._draw_due)
 
     await stage.until(is_quiet, "all is answered")
     await stage.settled()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle import Box, Face, at, clip_label, layout, neighbour, paint, slices_of
 from heaptop.tui.charts.icicle_table import LEAST, IcicleColumns, divide, in_order, table, window
-from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.charts.raster import EMPTY, INK, Ink
 

@@ -369,12 +369,12 @@ async def test_while_something_is_asked_keys_do_nothing_to_what_is_behind_it() -
             await stage.press(key)
             assert stage.app.screen is stage.live, f"{key} opens nothing"
             assert stage.text == question, key
-        assert not stage.live.desk.values
+        assert not stage.live.client.values
         await stage.press("escape")
-        assert not stage.live.desk.values, "Esc is no"
+        assert not stage.live.client.values, "Esc is no"
         assert stage.text == before
         await stage.press("V", "y")
-        assert stage.live.desk.values
+        assert stage.live.client.values
 
 
 async def test_a_palette_that_is_open_when_something_is_asked_offers_no_answer() -> None:

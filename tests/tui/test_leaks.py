@@ -15,11 +15,11 @@ from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, 
 from heaptop.protocol.images import KNOWN, MAP, MOST_MARKS, OBJECT, Question
 from heaptop.protocol.messages import Collected, Failure
 from heaptop.protocol.source import Event
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.screens import live
-from heaptop.tui.state.desk import Stage as DeskStage
-from heaptop.tui.state.hunting_words import bars, compared_words, comparisons, rate_words, stretch_words
+from heaptop.tui.state.hunting_words import bars, compared_words, comparisons, interval_words, rate_words
+from heaptop.tui.state.snapshot_client import Stage as SnapshotStage
 from heaptop.tui.views.heap_map.view import HeapMapView
 from heaptop.tui.views.leaks import hunting_sheets
 from heaptop.tui.views.leaks.view import LeaksView
@@ -46,7 +46,7 @@ async def on_leaks(size: tuple[int, int] = SMALL, *keys: str, ascii: bool = Fals
     source.agent.images.plant = growing_shop
     source.sample(65536, 128)
     async with on_stage(size, censuses=2, source=source, ascii=ascii) as stage:
-        stage.live.desk._clock = lambda: 1_000.0
+        stage.live.client._clock = lambda: 1_000.0
         await press(stage, "4", *keys)
         yield stage
 
@@ -55,7 +55,7 @@ async def quiet(stage: Stage) -> None:
     """Wait until everything that is asked has been answered and drawn."""
 
     def is_quiet() -> bool:
-        return not (stage.live.hunting.is_busy or stage.live.desk.is_busy or stage.live._draw_due)
+        return not (stage.live.hunting.is_busy or stage.live.client.is_busy or stage.live._draw_due)
 
     await stage.until(is_quiet, "all is answered")
 
@@ -185,10 +185,10 @@ async def test_a_snapshot_is_open_for_the_first_mark_only_as_long_as_it_takes() 
     async with on_leaks() as stage:
         await stage.press("1")
         await press(stage, "m")
-        assert stage.live.desk.stage is DeskStage.GONE
+        assert stage.live.client.stage is SnapshotStage.GONE
         assert "marked A: " in notice(stage)
         await press(stage, "+", "m")
-        assert stage.live.desk.is_open, "what was found can be looked into"
+        assert stage.live.client.is_open, "what was found can be looked into"
         assert notice(stage) == "marked B: unclear (key 4)"
         await press(stage, "4")
         assert column(stage, "name")[0] == "Session"
@@ -198,7 +198,7 @@ async def test_a_view_of_the_snapshot_keeps_that_of_the_first_mark() -> None:
     async with on_leaks() as stage:
         await stage.press("3")
         await press(stage, "m")
-        assert stage.live.desk.is_open
+        assert stage.live.client.is_open
 
 
 async def test_what_memory_is_used_for_is_asked_with_each_moment() -> None:
@@ -290,8 +290,8 @@ async def test_v_goes_round_what_is_compared() -> None:
 
 async def test_a_look_under_way_keeps_what_it_compares() -> None:
     async with on_leaks(SMALL, *THREE, "+") as stage:
-        hunting, desk = stage.live.hunting, stage.live.desk
-        desk.compare(0, 1)
+        hunting, client = stage.live.hunting, stage.live.client
+        client.compare(0, 1)
         ask = stage.source.ask
 
         def ask_and_press(image: int, question: Question) -> int:
@@ -307,7 +307,7 @@ async def test_a_look_under_way_keeps_what_it_compares() -> None:
         assert found is not None
         assert (found.findings.marks[0].name, found.until) == ("A", "B")
         assert "born A to B, alive" in title(stage)
-        assert desk.seen == (0,), "C was told too"
+        assert client.seen == (0,), "C was told too"
         hunting.compare(0)
         await quiet(stage)
         assert "from A to the look" in title(stage)
@@ -315,13 +315,13 @@ async def test_a_look_under_way_keeps_what_it_compares() -> None:
 
 async def test_any_two_marks_are_chosen_in_their_table() -> None:
     async with on_leaks(SMALL, *THREE, *["b"] * 7) as stage:
-        desk = stage.live.desk
+        client = stage.live.client
         assert column(stage, "compared") == ["from", "", ""]
         await press(stage, "j", "enter", "j", "t")
-        assert (desk.since, desk.until) == (1, 2)
+        assert (client.since, client.until) == (1, 2)
         assert column(stage, "compared") == ["", "from", "to"]
         await press(stage, "t", "k", "k", "t")
-        assert (desk.since, desk.until) == (1, None)
+        assert (client.since, client.until) == (1, None)
         assert "this must be a later mark" in stage.text
 
 
@@ -341,8 +341,8 @@ async def test_new_means_the_same_in_other_views() -> None:
 async def test_new_is_never_the_whole_heap() -> None:
     """A look tells its snapshot no mark before the one that is compared with; another comparison needs them."""
     async with on_leaks(SMALL, *TWO, "v", "+", "m") as stage:
-        stage.live.desk.compare(0)
-        assert stage.live.desk.seen == ()
+        stage.live.client.compare(0)
+        assert stage.live.client.seen == ()
         await press(stage, "3", *["b"] * 5)
         assert "new since the mark 10 s ago, at least" in title(stage)
         assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "60"
@@ -352,7 +352,7 @@ async def test_new_is_never_the_whole_heap() -> None:
 
 async def test_new_since_the_first_of_many_marks() -> None:
     async with on_leaks(SMALL, *["m"] * 14, "+", "d") as stage:
-        assert len(stage.live.desk.seen) == 12, "as many as were told"
+        assert len(stage.live.client.seen) == 12, "as many as were told"
         await press(stage, "3", *["b"] * 5)
         for since, until, new in ((0, None, 420), (1, None, 390), (0, 1, 30), (12, None, 60), (3, 5, 60)):
             await compare(stage, since, until)
@@ -361,7 +361,7 @@ async def test_new_since_the_first_of_many_marks() -> None:
 
 
 async def compare(stage: Stage, since: int, until: int | None = None) -> None:
-    stage.live.desk.compare(since, until)
+    stage.live.client.compare(since, until)
     stage.live._draw()
     await stage.until(lambda: not stage.live.query_one(RetainersView)._finder.answers.is_asking, "it is answered")
     await quiet(stage)
@@ -451,7 +451,7 @@ async def test_x_gives_a_look_up_and_what_was_found_stays() -> None:
         assert "a look is under way" in notice(stage)
         stage.source.go_on()
         stage.source.agent.images.hold = True
-        await stage.until(lambda: stage.live.desk.is_open, "questions are put")
+        await stage.until(lambda: stage.live.client.is_open, "questions are put")
         await stage.press("x")
         await quiet(stage)
         assert notice(stage) == "no mark: it was given up"
@@ -634,8 +634,8 @@ def test_survivors_drawn(values: tuple[int, ...], drawn: str, digits: str) -> No
 def test_only_the_last_stretches_have_room() -> None:
     assert bars((8, 1, 8), 2) == "▁█"
     facts = [MarkFacts(name, 0, 0, 0) for name in "ABCDEFGHI"]
-    assert stretch_words(facts[:3], (4, 5)) == "A–B 4, B–C ≥5"
-    assert stretch_words(facts, range(8)).startswith("…, C–D 2, ")
+    assert interval_words(facts[:3], (4, 5)) == "A–B 4, B–C ≥5"
+    assert interval_words(facts, range(8)).startswith("…, C–D 2, ")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from heaptop.analysis.lifetimes.lifetime_table import MARKS
 from heaptop.analysis.samples.survival import MortalityPoint, Survival
 from heaptop.errors import UsageError
 from heaptop.tui.charts import heat
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state import background
 from heaptop.tui.views.lifetimes import view as lifetimes

@@ -16,7 +16,7 @@ from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import GROWTH_KEYS
 from heaptop.protocol.messages import Decision
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.charts.raster import EMPTY, StyleRun
 from heaptop.tui.screens.table_screen import UNSEEN
@@ -265,7 +265,7 @@ async def test_keys_whose_work_cannot_be_seen_do_nothing(key: str) -> None:
         def state() -> tuple[object, ...]:
             live, source, known = stage.live, stage.source, stage.live.state
             view, cursor = live.view, live.view.table.place
-            looks = known.held, known.asked, known.status.text, known.prompts.open, live.desk.stage
+            looks = known.held, known.asked, known.status.text, known.prompts.open, live.client.stage
             asked = source.census_requests, tuple(source.sampling), source._requests
             return view.NAME, view.by, view.where, view.table.follow, cursor, looks, asked, len(stage.app.screen_stack)
 

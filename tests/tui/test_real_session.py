@@ -89,7 +89,7 @@ class Watched(Stage):
         live = self.live
 
         def is_calm() -> bool:
-            return not (live.hunting.is_busy or live.desk.is_busy or live._draw_due or live.state.inbox._events)
+            return not (live.hunting.is_busy or live.client.is_busy or live._draw_due or live.state.inbox._events)
 
         await self.until(is_calm, "all is answered")
         live._draw_words()
@@ -116,7 +116,7 @@ async def on_session(source: TranscriptSource, size: tuple[int, int], way: Way) 
         await stage.until(lambda: any(isinstance(s, LiveScreen) for s in app.screen_stack), "the screen is there")
         session = stage.live.session
         session.clock = lambda: session.heard_at or 0.0
-        stage.live.desk._clock = stage.live.state.memory._clock = lambda: 0.0  # nothing is asked again by and by
+        stage.live.client._clock = stage.live.state.memory._clock = lambda: 0.0  # nothing is asked again by and by
         for number, censuses in enumerate(CENSUSES):
             await stage.step(censuses)
             await stage.keys(*("4" if number == 0 else ""), "m")

@@ -25,12 +25,12 @@ from heaptop.protocol.images import (
     Step,
     Unit,
 )
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.screens import live
-from heaptop.tui.state.desk import Stage as DeskStage
-from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.messages import SubjectChosen
+from heaptop.tui.state.snapshot_client import Stage as SnapshotStage
+from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.views.retainers.retainer_sheets import RetainerFacts, unit_sheet
 from heaptop.tui.views.retainers.view import RetainersView
 from tests.fakes.heap import PlantedImage
@@ -56,7 +56,7 @@ async def on_retainers(
     if sampled:
         source.sample(65536, 128)
     async with on_stage(size, censuses=4 if sampled else 1, source=source, ascii=ascii) as stage:
-        stage.live.desk._clock = lambda: 1_000.0  # for how long it has been frozen stands on the screen
+        stage.live.client._clock = lambda: 1_000.0  # for how long it has been frozen stands on the screen
         await stage.press("3")
         await quiet(stage)
         await press(stage, *keys)
@@ -67,7 +67,7 @@ async def quiet(stage: Stage) -> None:
     """Wait until everything that is asked has been answered and drawn."""
 
     def is_quiet() -> bool:
-        return not stage.live.desk.is_busy and not view(stage)._finder.answers.is_asking and not stage.live._draw_due
+        return not stage.live.client.is_busy and not view(stage)._finder.answers.is_asking and not stage.live._draw_due
 
     await stage.until(is_quiet, "all is answered")
 
@@ -493,7 +493,7 @@ async def test_what_is_asked_from_elsewhere_lies_in_nothing_that_was_asked_befor
 
 async def test_w_says_that_the_snapshot_is_not_of_now_in_view_3_alone() -> None:
     async with on_retainers(SMALL, "1") as stage:
-        stage.live.desk._clock = lambda: 1_100.0
+        stage.live.client._clock = lambda: 1_100.0
         await press(stage, "w")
         assert "the snapshot that is open, and not of now: o freezes another one" in stage.text
         await press(stage, "1")
@@ -523,11 +523,11 @@ async def test_a_snapshot_that_was_closed_is_followed_by_another_where_one_is_as
     async with on_retainers(SMALL, "j", "j", "x") as stage:
         assert "no snapshot: it was closed · rows are of 0 s ago · key o freezes another one" in stage.text
         assert "shop.models.Session" in stage.text
-        stage.live.desk._clock = lambda: 1_012.0
+        stage.live.client._clock = lambda: 1_012.0
         await press(stage, "j", "k")
         assert "rows are of 12 s ago" in stage.text
         await press(stage, "1", "j", "j", key)
-        assert stage.live.desk.is_open
+        assert stage.live.client.is_open
         assert "no snapshot" not in stage.text
         assert ("What keeps it" in stage.text) == (key == "w")
 
@@ -541,7 +541,7 @@ async def test_w_before_there_are_rows_says_what_is_missing() -> None:
         assert stage.live.view.NAME == "retainers"
         source.agent.images.hold = False
         await stage.press("x")
-        await stage.until(lambda: stage.live.desk.stage is DeskStage.GONE, "it was given up")
+        await stage.until(lambda: stage.live.client.stage is SnapshotStage.GONE, "it was given up")
         await stage.press("w")
         assert "no row to ask about yet: no snapshot is open" in stage.live.state.status.text
         assert "Key o tries again" in stage.live.state.status.text
@@ -607,7 +607,7 @@ async def test_paths_and_objects_are_filtered_by_the_snapshot() -> None:
         await look_for(stage, "module:shop.models !Customer")
         await press(stage, "j")
         asked_of = asked(stage, PATHS)[-1].selection
-        names = {stage.live.desk.types[type].full for type in asked_of.types}
+        names = {stage.live.client.types[type].full for type in asked_of.types}
         assert names == {
             "shop.models.Order",
             "shop.models.Session",
@@ -886,7 +886,7 @@ async def test_a_question_that_nobody_waits_for_is_given_up() -> None:
         await stage.until(lambda: "asking…" in stage.text, "it is asked")
         await stage.press("escape")
         await quiet(stage)
-        assert not stage.live.desk.is_busy
+        assert not stage.live.client.is_busy
         assert title(stage) == "Retainers by type"
 
 

@@ -19,7 +19,7 @@ from heaptop.analysis.snapshot.retaining import PathTree, list_rows
 from heaptop.errors import SaveFailed, UsageError
 from heaptop.protocol.images import PathGroup, Paths, Step
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state.saving import Page, cells, ending_of, page, row_text, table_text, write
 from heaptop.tui.state.sheet import CellText, Column, Sheet
@@ -306,7 +306,7 @@ async def test_while_something_is_asked_y_says_yes_and_nothing_else() -> None:
     async with on_stage() as stage:
         await stage.press("V")
         await stage.press("s", "y")
-        assert stage.live.desk.values
+        assert stage.live.client.values
         assert not stage.app.clipboard
         await stage.press("y")
         assert stage.app.clipboard

@@ -337,11 +337,11 @@ async def test_a_tab_that_is_not_shown_goes_on_but_takes_no_graph_censuses() -> 
             await stage.press("b")
         hidden = shown(stage)
         graph = hidden.state.graph
-        await stage.until(lambda: hidden.desk.is_busy or hidden.desk.is_open or graph.facts.kinds, "it looks")
+        await stage.until(lambda: hidden.client.is_busy or hidden.client.is_open or graph.facts.kinds, "it looks")
         await stage.press("tab")
         await stage.count(*WORKERS, times=3)
         assert len(hidden.session.history.snapshots) == 4
-        assert not hidden.desk.is_open
+        assert not hidden.client.is_open
 
 
 async def test_a_tab_that_nobody_looks_at_keeps_nothing_for_later() -> None:

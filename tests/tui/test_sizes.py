@@ -8,7 +8,7 @@ import pytest
 
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.errors import TargetExited
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.views.gc import view as gc
 from heaptop.tui.views.sizes import view as sizes

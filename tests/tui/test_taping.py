@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.protocol.source import Recordable, Taping
+from heaptop.protocol.source import Recordable, RecordingStatus
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
 from heaptop.tui.app import make_app
@@ -52,8 +52,8 @@ def test_what_can_be_recorded_is_told_from_what_cannot() -> None:
 
 
 def test_what_goes_wrong_is_said() -> None:
-    on = Taping("a", 1000, on=True)
-    assert news(on, Taping("a", 2000, on=True)) == ""
-    assert "No space left" in news(on, Taping("a", 2000, on=False, error="No space left"))
-    assert "older ticks are left out" in news(on, Taping("a", 2000, on=True, thinned=True))
-    assert news(on, Taping("b", 10, on=True)) == "recording into b"
+    on = RecordingStatus("a", 1000, on=True)
+    assert news(on, RecordingStatus("a", 2000, on=True)) == ""
+    assert "No space left" in news(on, RecordingStatus("a", 2000, on=False, error="No space left"))
+    assert "older ticks are left out" in news(on, RecordingStatus("a", 2000, on=True, thinned=True))
+    assert news(on, RecordingStatus("b", 10, on=True)) == "recording into b"

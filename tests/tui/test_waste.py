@@ -12,7 +12,7 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.snapshot.waste import waste_report
 from heaptop.errors import UsageError
 from heaptop.protocol.images import WASTE, Waste
-from heaptop.tui.state.desk import Stage as DeskStage
+from heaptop.tui.state.snapshot_client import Stage as SnapshotStage
 from heaptop.tui.views.waste.view import WasteView
 from tests.fakes.source import FakeSource
 from tests.tui.sampled import column
@@ -29,7 +29,7 @@ def view(stage: Stage) -> WasteView:
 async def on_waste(size: tuple[int, int], source: FakeSource | None = None) -> AsyncIterator[Stage]:
     async with on_stage(size, source=source) as stage:
         await stage.press("0")
-        await stage.until(lambda: not stage.live.desk.is_busy, "all is answered")
+        await stage.until(lambda: not stage.live.client.is_busy, "all is answered")
         await stage.settled()
         yield stage
 
@@ -101,7 +101,7 @@ async def test_a_filter_is_asked_of_the_snapshot() -> None:
     async with on_waste(LARGE) as stage:
         whole = view(stage)._report
         view(stage).set_where(parse_filter("type:=str"))
-        await stage.until(lambda: not stage.live.desk.is_busy, "it is answered")
+        await stage.until(lambda: not stage.live.client.is_busy, "it is answered")
         await stage.settled()
         assert {row.type for row in view(stage)._rows} == {"str"}
         assert "filtered out" in stage.text
@@ -134,7 +134,7 @@ async def test_without_a_snapshot_it_says_why() -> None:
     source = FakeSource()
     source.agent.images.refusal = "its heap is counted in mode python"
     async with on_waste(SMALL, source) as stage:
-        assert stage.live.desk.stage is DeskStage.GONE
+        assert stage.live.client.stage is SnapshotStage.GONE
         assert "its heap is counted in mode python" in stage.text
         assert view(stage)._rows == []
 
@@ -142,7 +142,7 @@ async def test_without_a_snapshot_it_says_why() -> None:
 async def test_what_the_snapshot_cannot_say_is_said() -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("3")
-        await stage.until(lambda: stage.live.desk.is_open and not stage.live.desk.is_busy, "it is open")
+        await stage.until(lambda: stage.live.client.is_open and not stage.live.client.is_busy, "it is open")
         stage.source.agent.images.failure = "it would take more memory than it may"
         await stage.press("0")
         await stage.until(lambda: "more memory" in stage.text, "it is said")

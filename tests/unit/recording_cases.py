@@ -8,7 +8,7 @@ from pathlib import Path
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import UNCLEAR, Findings, MarkFacts
 from heaptop.protocol.messages import Message, Tick
-from heaptop.protocol.source import Event, Received, Taping
+from heaptop.protocol.source import Event, Received, RecordingStatus
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
 from heaptop.recordings.tape import MAX_SIZE
@@ -27,7 +27,7 @@ class Made:
         self.fake = FakeSource()
         self.source = TapedSource(self.fake, max_size=max_size, wall=lambda: WALL + self.fake.agent.time_ns / SECOND)
         self.events: list[Event] = []
-        self.tapings: list[Taping] = []
+        self.tapings: list[RecordingStatus] = []
         self.watched = Recorded("live")
         self.on_tick: Callable[[Recorded], None] = lambda watched: None
         """Called with what is known right after a tick."""
@@ -37,7 +37,7 @@ class Made:
             self.fake.sample(65_536, 32)
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, Taping):
+        if isinstance(event, RecordingStatus):
             self.tapings.append(event)
         elif self._watch:
             self.events.append(event)
@@ -64,7 +64,7 @@ class Made:
         return self
 
     @property
-    def last(self) -> Taping:
+    def last(self) -> RecordingStatus:
         return self.tapings[-1]
 
 

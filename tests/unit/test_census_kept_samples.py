@@ -125,9 +125,9 @@ def test_stacks_go_by_our_numbers_whenever_the_sampler_began() -> None:
     said = program.stack("main", "create")
     assert said != numbers["create"], "else this shows nothing"
     assert program.samples.stack_of(said) == numbers["create"]
-    assert program.samples.said_stacks({numbers["create"]}) == (said,)
-    assert program.samples.said_stacks({numbers["other"]}) == ()
-    assert HeldSamples(program.samples).said_stacks({numbers["create"]}) == (said,)
+    assert program.samples.reported_stacks({numbers["create"]}) == (said,)
+    assert program.samples.reported_stacks({numbers["other"]}) == ()
+    assert HeldSamples(program.samples).reported_stacks({numbers["create"]}) == (said,)
     assert program.samples.stack_of(10_000) == FORGOTTEN
     assert program.samples.stack_of(0) == NO_FRAME
     kept, everything = blocks((said, 7), (said, 4), (10_000, 50), (0, 60)), blocks((said, 44), (10_000, 50))

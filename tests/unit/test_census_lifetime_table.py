@@ -9,7 +9,7 @@ import pytest
 
 from heaptop.analysis.lifetimes.lifetime_table import FEW, MARKS, LifetimeTable
 from heaptop.analysis.samples.estimate import weight
-from heaptop.analysis.samples.living import LivingColumns
+from heaptop.analysis.samples.live_blocks import LiveBlockColumns
 from heaptop.analysis.samples.samples import Death
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.analysis.samples.survival import bin_of
@@ -121,7 +121,7 @@ class Deaths:
     def on_deaths(self, deaths: Sequence[Death]) -> None:
         self.seen += [(birth, clock, one.bytes / weight(1, 1).bytes) for _, one, birth, clock in deaths]
 
-    def on_void(self, columns: LivingColumns, clock: int) -> None:
+    def on_void(self, columns: LiveBlockColumns, clock: int) -> None:
         raise AssertionError("nothing is made void here")
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from heaptop.analysis.samples.estimate import Sums, weight, whole
-from heaptop.analysis.samples.living import ID_LIMIT, Likeness, LivingColumns, Sample
+from heaptop.analysis.samples.live_blocks import ID_LIMIT, Likeness, LiveBlockColumns, Sample
 from heaptop.analysis.samples.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Death, SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
 from heaptop.analysis.samples.stacks import FORGOTTEN
@@ -100,7 +100,7 @@ class Deaths:
     def on_deaths(self, deaths: Sequence[Death]) -> None:
         self.dead += deaths
 
-    def on_void(self, columns: LivingColumns, clock: int) -> None:
+    def on_void(self, columns: LiveBlockColumns, clock: int) -> None:
         self.void.append(([columns.likenesses[number].size for number in columns.likeness if number], clock))
 
 

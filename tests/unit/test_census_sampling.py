@@ -16,7 +16,7 @@ from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.generations import DECADES, Alive, Cohorts, LifetimeBands
 from heaptop.analysis.samples.lifetimes import Lives
-from heaptop.analysis.samples.living import Likeness, Sample
+from heaptop.analysis.samples.live_blocks import Likeness, Sample
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
@@ -316,7 +316,7 @@ def prompt_and_late(requests: int) -> tuple[Sampling, Sampling, list[Message]]:
 
 READERS: dict[str, Callable[[SampledBlocks], object]] = {
     "living": lambda samples: sorted(samples.living()),
-    "columns": lambda samples: samples.living_columns().places(lambda birth: birth, 0, samples.living_count),
+    "columns": lambda samples: samples.live_block_columns().places(lambda birth: birth, 0, samples.living_count),
     "blocks": lambda samples: sorted(map(repr, samples.blocks)),
     "tallies": lambda samples: sorted((one.stack, one.type, one.bin, one.live.bytes) for one in samples.tallies()),
     "tally count": lambda samples: samples.tally_count,

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from heaptop.analysis.heap.image_words import path_words
+from heaptop.analysis.heap.path_words import path_words
+from heaptop.analysis.leaks.container_growth import container_growth_sentence, swollen
 from heaptop.analysis.leaks.marks import Around, Holder, Mark, Trends
 from heaptop.analysis.leaks.suspects import (
     Candidate,
@@ -23,7 +24,6 @@ from heaptop.analysis.leaks.suspects import (
     type_sums,
     type_to_name,
 )
-from heaptop.analysis.leaks.swelling import swollen, swollen_sentence
 from heaptop.analysis.leaks.verdicts import judge
 from heaptop.analysis.samples.estimate import Sums
 from heaptop.analysis.samples.sampling import Sampling
@@ -459,10 +459,12 @@ def test_a_buffer_that_grows_in_place() -> None:
     assert (found.address, found.grown, found.sizes) == (7, 300_000, (100_000, 200_000, 300_000, 400_000))
     assert judge(found.course((10.0,) * 3)).verdict == LEAK
     assert found.words == "at the marks and now it was 100,000, 200,000, 300,000 and 400,000 long"
-    assert swollen_sentence(found, LEAK, "module app → .LOG", 10_000.0) == (
+    assert container_growth_sentence(found, LEAK, "module app → .LOG", 10_000.0) == (
         "1 bytearray grew in place (+293 KiB, now 400,000 long, still growing 10,000/s): module app → .LOG"
     )
-    assert swollen_sentence(found, LEAK, "module app → .LOG", 0.3).endswith("still growing 0.3/s): module app → .LOG")
+    assert container_growth_sentence(found, LEAK, "module app → .LOG", 0.3).endswith(
+        "still growing 0.3/s): module app → .LOG"
+    )
     assert swollen(marks, now, explained=(7,)) == []
 
 
@@ -477,7 +479,7 @@ def test_one_that_has_no_length_goes_by_its_bytes(rate: float, said: str) -> Non
     (found,) = swollen(marks, Trends(dict([stream(4 << 20)])), explained=())
     assert found.sizes == (100 << 10, -1, 300 << 10, 4 << 20)
     assert found.words == "at the marks and now it was 100 KiB, ?, 300 KiB and 4.00 MiB large"
-    assert swollen_sentence(found, LEAK, "module app → .LOG", rate) == (
+    assert container_growth_sentence(found, LEAK, "module app → .LOG", rate) == (
         f"1 _io.BytesIO grew in place (+3.90 MiB, now 4.00 MiB large, still growing {said}): module app → .LOG"
     )
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.heap.image_words import one_place, path_said, path_words, placed
+from heaptop.analysis.heap.path_words import one_place, path_text, path_words, placed
 from heaptop.analysis.snapshot.retained import check_filter, rows_by_kind, rows_by_retainer, wanted
 from heaptop.analysis.snapshot.why import address_of, elided, path_json, shown_paths, types_called, why_json
 from heaptop.errors import AmbiguousType, NotInHeap, UsageError
@@ -170,7 +170,7 @@ def test_a_path_is_named_without_where_its_frame_is() -> None:
     """A frame is elsewhere in the next snapshot: that it is the same path must be seen."""
     steps = (Step("frame work() local seen", DICT, 1, place=LEAKY), Step("[*]", SESSION, 0))
     assert path_words(steps) == ["frame work() local seen", "[*]"]
-    assert path_said(steps) == ["frame work() local seen · leaky.py:25 · thread worker", "[*]"]
+    assert path_text(steps) == ["frame work() local seen · leaky.py:25 · thread worker", "[*]"]
 
 
 @pytest.mark.parametrize(

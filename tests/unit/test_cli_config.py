@@ -15,7 +15,7 @@ from heaptop.__main__ import main
 from heaptop.choices import THEMES
 from heaptop.cli import COMMANDS, build_parser, options
 from heaptop.cli.commands.config import example
-from heaptop.cli.config_file import BY_NAME, NOTHING, SETTINGS, load, parse, usual_path
+from heaptop.cli.config_file import BY_NAME, NOTHING, SETTINGS, default_path, load, parse
 from heaptop.errors import ConfigError
 from heaptop.tui.charts.palette import DARK, PALETTES
 from tests.support.doors import SEEN, Doors, ScriptedSource
@@ -77,7 +77,7 @@ def test_sampling_can_be_off(file: Path) -> None:
 def test_without_a_file_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("HEAPTOP_CONFIG")
-    assert usual_path() == tmp_path / "heaptop" / "heaptop.toml"
+    assert default_path() == tmp_path / "heaptop" / "heaptop.toml"
     assert load() is NOTHING
     (tmp_path / "heaptop").write_text("a file in the place of the folder")
     assert load() is NOTHING
@@ -86,8 +86,8 @@ def test_without_a_file_nothing_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_usual_place_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("HEAPTOP_CONFIG")
-    usual_path().parent.mkdir()
-    usual_path().write_text("depth = 7")
+    default_path().parent.mkdir()
+    default_path().write_text("depth = 7")
     assert load()["depth"] == 7
 
 

@@ -10,7 +10,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.cli.hunting import HuntWatch
 from heaptop.cli.recording import ended_by_signals, missing
 from heaptop.cli.terminal import ProgressLine
-from heaptop.protocol.source import Taping
+from heaptop.protocol.source import RecordingStatus
 from tests.fakes.source import FakeSource
 
 
@@ -30,9 +30,9 @@ def test_what_was_said_is_taken_whole_before_it_ends(number: signal.Signals) -> 
 
 def test_a_recording_that_is_still_being_written_is_not_whole() -> None:
     """A disk that is too slow at the end is not waited for without end."""
-    assert "disk" in missing(Taping("night.heaptop", 1000, on=True))
-    assert missing(Taping("night.heaptop", 1000, on=False, error="disk full")) == "disk full"
-    assert not missing(Taping("night.heaptop", 1000, on=False))
+    assert "disk" in missing(RecordingStatus("night.heaptop", 1000, on=True))
+    assert missing(RecordingStatus("night.heaptop", 1000, on=False, error="disk full")) == "disk full"
+    assert not missing(RecordingStatus("night.heaptop", 1000, on=False))
 
 
 def test_where_ctrl_c_is_ignored_it_stays_so() -> None:

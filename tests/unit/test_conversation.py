@@ -19,9 +19,9 @@ from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopErr
 from heaptop.injector.agent import place
 from heaptop.injector.native import Library
 from heaptop.injector.session import conversation
+from heaptop.injector.session.census_policy import CensusPolicy
 from heaptop.injector.session.conversation import Conversation, Orders, Pace, SamplingSettings
 from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, pause_ns
-from heaptop.injector.session.manner import Manner
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
 from heaptop.protocol.images import FIRST_ID, ImageRequest
@@ -455,7 +455,7 @@ def large() -> Forecast:
 def test_nothing_is_counted_until_a_long_pause_is_decided_on(accept: bool) -> None:
     agent = FakeAgent()
     agent.mode = "clone"
-    with talking(agent, manner=Manner(), forecast=large) as talk:
+    with talking(agent, policy=CensusPolicy(), forecast=large) as talk:
 
         def deliver(event: Event) -> None:
             if isinstance(event, Received) and isinstance(event.message, Decision):
@@ -473,7 +473,7 @@ def test_nothing_is_counted_until_a_long_pause_is_decided_on(accept: bool) -> No
 
 def test_nothing_is_asked_or_foretold_of_a_clone_that_cannot_be() -> None:
     core = Library(Path("_core.so"), "0123456789abcdef", b"\x7fELF")
-    with talking(Refusing(), core=core, manner=Manner(), forecast=large) as talk:
+    with talking(Refusing(), core=core, policy=CensusPolicy(), forecast=large) as talk:
         hold(talk)
     assert not [event for event in talk.events if isinstance(event, Forecast)]
     assert not [message for message in talk.heard if isinstance(message, Decision)]
@@ -484,7 +484,7 @@ def test_nothing_is_asked_or_foretold_of_a_clone_that_cannot_be() -> None:
 def test_without_room_nothing_is_foretold_of_a_clone() -> None:
     agent = FakeAgent()
     agent.mode = "clone"
-    with talking(agent, manner=Manner(budget_ns=0), forecast=large, room=lambda: Headroom(0)) as talk:
+    with talking(agent, policy=CensusPolicy(budget_ns=0), forecast=large, room=lambda: Headroom(0)) as talk:
         hold(talk)
     assert not [event for event in talk.events if isinstance(event, Forecast)]
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"stop"}
@@ -605,8 +605,8 @@ def test_garbage_is_collected_where_the_agent_can(able: bool) -> None:
 def test_no_garbage_is_collected_where_a_snapshots_copies_have_no_room(stage: str, missing: int) -> None:
     """A collection writes to pages all over the heap, and no tick is taken meanwhile that could end the snapshot."""
     anonymous, collect = 1 << 30, CollectRequest(FIRST_ID + 1)
-    manner = Manner()
-    manner.foresee(Forecast(anonymous, anonymous, 0, 0))
+    policy = CensusPolicy()
+    policy.foresee(Forecast(anonymous, anonymous, 0, 0))
     rooms = [
         Headroom(4 << 30),
         Headroom(anonymous + CLONE_LEAST - missing),
@@ -628,7 +628,7 @@ def test_no_garbage_is_collected_where_a_snapshots_copies_have_no_room(stage: st
 
     agent = Collecting()
     agent.images.hold = stage == "building"
-    with talking(agent, manner=manner, room=room, image_bytes=opened) as talk:
+    with talking(agent, policy=policy, room=room, image_bytes=opened) as talk:
         talk.conversation.greet(PATIENCE, silent)
         if stage != "none":
             talk.orders.outbox.put(ImageRequest(FIRST_ID, 60_000_000_000))

@@ -20,7 +20,7 @@ from heaptop.cli.first_run import first_run
 from heaptop.cli.terminal import may_replace
 from heaptop.errors import LaunchFailed, RecordingExists, SaveFailed, UsageError
 from heaptop.injector.backends.run import _start
-from heaptop.injector.inspect import remembered
+from heaptop.injector.inspect import refusals_cache
 from heaptop.injector.requests import Launch
 from heaptop.recordings.tape import create
 from heaptop.tui.state import saving
@@ -212,16 +212,16 @@ def test_a_folder_that_others_could_fill_is_not_used(unsafe: Path, monkeypatch: 
     with pytest.raises(LaunchFailed, match="cannot be used"):
         default_output(["prog.py"])
     assert first_run() is None
-    remembered.remember(os.getpid(), "build", "so")
-    assert remembered.refusal(os.getpid(), "build") == ""
+    refusals_cache.remember(os.getpid(), "build", "so")
+    assert refusals_cache.refusal(os.getpid(), "build") == ""
     assert unsafe.is_file() or not [*unsafe.iterdir()]
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "large"])
 def test_a_record_that_is_no_small_file_is_not_read(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platformdirs.user_state_path", lambda name: tmp_path / name)
-    remembered.remember(os.getpid(), "build", "so")
-    path = remembered.record()
+    refusals_cache.remember(os.getpid(), "build", "so")
+    path = refusals_cache.record()
     assert mode(path) == 0o600
     content = path.read_text()
     path.unlink()
@@ -232,7 +232,7 @@ def test_a_record_that_is_no_small_file_is_not_read(kind: str, tmp_path: Path, m
         path.symlink_to(tmp_path / "other")
     else:
         path.write_text(content + " " * (1 << 20))
-    assert remembered.refusal(os.getpid(), "build") == ""
+    assert refusals_cache.refusal(os.getpid(), "build") == ""
 
 
 # -- root, by sudo ----------------------------------------------------------------------------------------------------

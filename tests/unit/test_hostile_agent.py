@@ -15,7 +15,7 @@ import pytest
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.samples import stacks
 from heaptop.analysis.samples.samples import SampledBlocks
-from heaptop.analysis.samples.stacks import SaidStacks
+from heaptop.analysis.samples.stacks import ReportedStacks
 from heaptop.cli.terminal import ProgressLine
 from heaptop.cli.watching import SourceWatch
 from heaptop.errors import ProtocolError, UnresponsiveTarget
@@ -123,7 +123,7 @@ def test_ranges_of_own_pages_are_bounded() -> None:
 
 def test_code_beyond_the_limit_is_no_longer_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "CODE_BYTES", 100)
-    said = SaidStacks()
+    said = ReportedStacks()
     for number in range(50):
         said.feed_codes(Codes(number, (CodeName(f"f{number:04}", "f" * 15, 1),)))
     said.feed_stacks(Stacks(1, tuple(StackNode(0, code, 1) for code in range(50))))
@@ -133,7 +133,7 @@ def test_code_beyond_the_limit_is_no_longer_told_apart(monkeypatch: pytest.Monke
 
 def test_a_sampler_cannot_number_stacks_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "NUMBERS", 100)
-    said = SaidStacks()
+    said = ReportedStacks()
     for number in range(100):
         said.feed_codes(Codes(number, (CodeName("f", "f", 1),)))
     with pytest.raises(ProtocolError):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.injector.session import forecast
+from heaptop.injector.session.census_policy import NOTHING_KNOWN, TABLES, CensusPolicy
 from heaptop.injector.session.forecast import Headroom, PauseModel, pause_ns, rollup
-from heaptop.injector.session.manner import NOTHING_KNOWN, TABLES, Manner
 from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
 from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure, Pauses, Row
 from heaptop.protocol.source import Forecast
@@ -27,126 +27,126 @@ def seen(anonymous: int = GIB, huge: int = 0) -> Forecast:
 
 
 def test_a_clone_is_asked_for_within_the_budget() -> None:
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen())
-    assert manner.request(5, None) == CensusRequest(5, mode="clone", reason="", budget_ns=100_000_000)
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen())
+    assert policy.request(5, None) == CensusRequest(5, mode="clone", reason="", budget_ns=100_000_000)
 
 
 def test_above_the_budget_a_person_is_asked_first_and_once() -> None:
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen(8 * GIB))
-    question = manner.request(5, None)
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen(8 * GIB))
+    question = policy.request(5, None)
     assert isinstance(question, Decision)
     assert question.mode == "clone"
     assert question.pause_ns > 8 * 15_000_000
-    manner.decide(True)
-    assert manner.request(6, None) == CensusRequest(6, mode="clone", reason="", budget_ns=100_000_000), (
+    policy.decide(True)
+    assert policy.request(6, None) == CensusRequest(6, mode="clone", reason="", budget_ns=100_000_000), (
         "a clone was allowed, not a stop"
     )
-    manner.counted(replace(COUNTED, pause_ns=2 * question.pause_ns), None)
-    assert isinstance(manner.request(7, None), CensusRequest)
-    manner.counted(replace(COUNTED, pause_ns=2 * question.pause_ns + 1), None)
-    manner.counted(replace(COUNTED, pause_ns=2 * question.pause_ns + 1), None)
-    assert isinstance(manner.request(8, None), Decision), "that is longer than what was allowed"
+    policy.counted(replace(COUNTED, pause_ns=2 * question.pause_ns), None)
+    assert isinstance(policy.request(7, None), CensusRequest)
+    policy.counted(replace(COUNTED, pause_ns=2 * question.pause_ns + 1), None)
+    policy.counted(replace(COUNTED, pause_ns=2 * question.pause_ns + 1), None)
+    assert isinstance(policy.request(8, None), Decision), "that is longer than what was allowed"
 
 
 def test_a_stop_that_was_allowed_allows_no_longer_clone() -> None:
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen(8 * GIB))
-    manner.pending = Decision(5, "stop", "no clone could be made", 2_000_000_000, 100_000_000)
-    manner.decide(True)
-    assert isinstance(manner.request(6, None), Decision)
-    assert manner.request(7, None, Headroom(0)).budget_ns == 4_000_000_000
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen(8 * GIB))
+    policy.pending = Decision(5, "stop", "no clone could be made", 2_000_000_000, 100_000_000)
+    policy.decide(True)
+    assert isinstance(policy.request(6, None), Decision)
+    assert policy.request(7, None, Headroom(0)).budget_ns == 4_000_000_000
 
 
 def test_without_the_core_nothing_is_asked() -> None:
-    manner = Manner(budget_ns=0)
-    manner.foresee(seen())
-    manner.core(Core(1, "0123456789abcdef", loaded=False, reused=False, text="it does not fit"))
-    assert manner.request(5, None, Headroom(0)) == CensusRequest(
+    policy = CensusPolicy(budget_ns=0)
+    policy.foresee(seen())
+    policy.core(Core(1, "0123456789abcdef", loaded=False, reused=False, text="it does not fit"))
+    assert policy.request(5, None, Headroom(0)) == CensusRequest(
         5, mode="python", reason="it does not fit", budget_ns=0
     )
 
 
 def test_a_declined_pause_means_slices_from_then_on() -> None:
-    manner = Manner(budget_ns=0)
-    manner.foresee(seen())
-    assert isinstance(manner.request(5, None), Decision)
-    manner.decide(False)
-    request = manner.request(6, None)
+    policy = CensusPolicy(budget_ns=0)
+    policy.foresee(seen())
+    assert isinstance(policy.request(5, None), Decision)
+    policy.decide(False)
+    request = policy.request(6, None)
     assert isinstance(request, CensusRequest)
     assert request.mode == "python"
     assert "declined" in request.reason
-    manner.decide(True)
-    assert manner.request(7, None) == replace(request, id=7), "there was nothing to decide"
+    policy.decide(True)
+    assert policy.request(7, None) == replace(request, id=7), "there was nothing to decide"
 
 
 def test_huge_pages_make_the_same_heap_cheap() -> None:
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen(8 * GIB, huge=8 * GIB))
-    assert isinstance(manner.request(5, None), CensusRequest)
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen(8 * GIB, huge=8 * GIB))
+    assert isinstance(policy.request(5, None), CensusRequest)
 
 
 def test_what_was_measured_replaces_what_was_expected_and_grows_with_the_process() -> None:
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen())
-    manner.counted(COUNTED, 2 * GIB)
-    assert isinstance(manner.request(5, 3 * GIB), CensusRequest)
-    question = manner.request(6, 5 * GIB)
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen())
+    policy.counted(COUNTED, 2 * GIB)
+    assert isinstance(policy.request(5, 3 * GIB), CensusRequest)
+    question = policy.request(6, 5 * GIB)
     assert isinstance(question, Decision)
     assert question.pause_ns == 125_000_000
 
 
 def test_one_long_pause_among_short_ones_is_the_machine_s() -> None:
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen())
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen())
     for pause in (20, 400, 22, 21, 23):
-        manner.counted(replace(COUNTED, pause_ns=pause * 1_000_000), GIB)
-        assert isinstance(manner.request(5, GIB), CensusRequest)
+        policy.counted(replace(COUNTED, pause_ns=pause * 1_000_000), GIB)
+        assert isinstance(policy.request(5, GIB), CensusRequest)
     for _ in range(3):
-        manner.counted(replace(COUNTED, pause_ns=150_000_000), GIB)
-    assert isinstance(manner.request(6, GIB), Decision), "by now they are all long"
+        policy.counted(replace(COUNTED, pause_ns=150_000_000), GIB)
+    assert isinstance(policy.request(6, GIB), Decision), "by now they are all long"
 
 
 def test_one_slow_pause_on_a_loaded_machine_asks_nobody() -> None:
     """There is the forecast to say that it was not the target's; with three of them, the forecast was too low."""
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen())
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen())
     for _ in range(2):
-        manner.counted(replace(COUNTED, pause_ns=101_000_000), GIB)
-        assert isinstance(manner.request(5, GIB), CensusRequest)
-        assert manner.model.expect(GIB) == pause_ns(GIB, 0)
-    manner.counted(replace(COUNTED, pause_ns=101_000_000), GIB)
-    assert isinstance(manner.request(6, GIB), Decision)
+        policy.counted(replace(COUNTED, pause_ns=101_000_000), GIB)
+        assert isinstance(policy.request(5, GIB), CensusRequest)
+        assert policy.model.expect(GIB) == pause_ns(GIB, 0)
+    policy.counted(replace(COUNTED, pause_ns=101_000_000), GIB)
+    assert isinstance(policy.request(6, GIB), Decision)
 
 
 def test_what_a_clone_costs_is_its_cpu_time_and_not_how_long_the_machine_took() -> None:
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen())
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen())
     for _ in range(forecast.REMEMBERED):
         felt = Pauses(stopped_ns=400_000_000, stopped_cpu_ns=7_000_000)
-        manner.counted(replace(COUNTED, pause_ns=400_000_000, pauses=felt), GIB)
-    assert manner.model.expect(GIB) == 7_000_000
+        policy.counted(replace(COUNTED, pause_ns=400_000_000, pauses=felt), GIB)
+    assert policy.model.expect(GIB) == 7_000_000
 
 
 def test_a_slow_first_snapshot_does_not_forbid_the_next() -> None:
-    manner = Manner(budget_ns=100_000_000)
-    manner.foresee(seen())
-    manner.frozen(replace(IMAGE, pause_ns=150_000_000), GIB)
-    assert isinstance(manner.image(ImageRequest(FIRST_ID, 1), GIB), ImageRequest)
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen())
+    policy.frozen(replace(IMAGE, pause_ns=150_000_000), GIB)
+    assert isinstance(policy.image(ImageRequest(FIRST_ID, 1), GIB), ImageRequest)
 
 
 def test_without_room_for_a_clone_the_target_is_stopped() -> None:
-    manner = Manner()
-    manner.foresee(seen(2 * GIB))
-    request = manner.request(5, None, Headroom(10 << 20))
+    policy = CensusPolicy()
+    policy.foresee(seen(2 * GIB))
+    request = policy.request(5, None, Headroom(10 << 20))
     assert isinstance(request, CensusRequest)
     assert request.mode == "stop"
     assert request.reason.startswith("only 10 MiB of memory are free")
-    later = manner.request(6, None, Headroom(GIB))
+    later = policy.request(6, None, Headroom(GIB))
     assert isinstance(later, CensusRequest)
     assert (later.mode, later.reason) == ("clone", ""), "there is room again"
-    grown = manner.request(7, 40 * GIB, Headroom(GIB))
+    grown = policy.request(7, 40 * GIB, Headroom(GIB))
     assert isinstance(grown, CensusRequest)
     assert grown.mode == "stop"
 
@@ -159,9 +159,9 @@ def test_where_all_would_be_ended_together_a_clone_needs_room_for_every_page() -
 
 def test_a_mode_that_a_person_chose_has_no_reason_and_no_forecast() -> None:
     for mode in ("stop", "python"):
-        manner = Manner(mode)
-        manner.foresee(seen(64 * GIB))
-        assert manner.request(5, None, Headroom(0)) == CensusRequest(5, mode=mode, reason="")
+        policy = CensusPolicy(mode)
+        policy.foresee(seen(64 * GIB))
+        assert policy.request(5, None, Headroom(0)) == CensusRequest(5, mode=mode, reason="")
 
 
 @given(st.integers(0, 1 << 44), st.integers(0, 1 << 44), st.none() | st.integers(0, 1 << 44))
@@ -244,61 +244,61 @@ MILLION = replace(COUNTED, rows=(Row(0, 2, 1_000_000, 64_000_000),))
 
 
 def test_an_open_snapshot_is_asked_for_within_the_budget_and_with_a_limit() -> None:
-    manner = Manner()
-    manner.foresee(seen())
-    assert manner.image(FREEZE, None) == FREEZE, "of the room nothing is known"
-    assert manner.image(FREEZE, None, Headroom(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
-    assert manner.image(replace(FREEZE, memory=7), None, Headroom(4 * GIB)) == replace(FREEZE, memory=7)
-    assert manner.image(replace(FREEZE, memory=3 * GIB), None, Headroom(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
+    policy = CensusPolicy()
+    policy.foresee(seen())
+    assert policy.image(FREEZE, None) == FREEZE, "of the room nothing is known"
+    assert policy.image(FREEZE, None, Headroom(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
+    assert policy.image(replace(FREEZE, memory=7), None, Headroom(4 * GIB)) == replace(FREEZE, memory=7)
+    assert policy.image(replace(FREEZE, memory=3 * GIB), None, Headroom(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
 
 
-def refusal(manner: Manner, room: Headroom = NOTHING_KNOWN) -> str:
-    made = manner.image(FREEZE, None, room)
+def refusal(policy: CensusPolicy, room: Headroom = NOTHING_KNOWN) -> str:
+    made = policy.image(FREEZE, None, room)
     assert isinstance(made, Failure)
     assert made.request == FIRST_ID
     return made.text
 
 
 def test_there_is_none_where_its_tables_have_no_room() -> None:
-    manner = Manner()
-    manner.foresee(seen(64 << 20))
+    policy = CensusPolicy()
+    policy.foresee(seen(64 << 20))
     enough = Headroom(forecast.CLONE_LEAST + (4 << 20) + TABLES * 1_000_000)
-    manner.counted(MILLION, None)
-    assert isinstance(manner.image(FREEZE, None, enough), ImageRequest)
-    text = refusal(manner, replace(enough, left=enough.left - 1 if enough.left else 0))
+    policy.counted(MILLION, None)
+    assert isinstance(policy.image(FREEZE, None, enough), ImageRequest)
+    text = refusal(policy, replace(enough, left=enough.left - 1 if enough.left else 0))
     assert "only 107 MiB of memory are free, and a clone may need 107 MiB" in text
-    assert "memory.oom.group" in refusal(manner, replace(enough, together=True))
+    assert "memory.oom.group" in refusal(policy, replace(enough, together=True))
 
 
 def test_before_the_first_census_there_are_as_many_objects_as_there_may_be() -> None:
-    manner = Manner()
-    manner.foresee(seen(64 << 20))
+    policy = CensusPolicy()
+    policy.foresee(seen(64 << 20))
     least = forecast.CLONE_LEAST + (4 << 20) + TABLES * (1 << 20)
-    assert isinstance(manner.image(FREEZE, None, Headroom(least)), ImageRequest)
-    assert "memory" in refusal(manner, Headroom(least - 1))
+    assert isinstance(policy.image(FREEZE, None, Headroom(least)), ImageRequest)
+    assert "memory" in refusal(policy, Headroom(least - 1))
 
 
 def test_there_is_none_above_the_budget_until_a_person_has_agreed() -> None:
-    manner = Manner()
-    manner.foresee(seen(8 * GIB))
-    assert "about 240 ms, and 100 ms are allowed" in refusal(manner)
-    assert isinstance(manner.request(5, None), Decision)
-    manner.decide(True)
-    assert isinstance(manner.image(FREEZE, None), ImageRequest)
+    policy = CensusPolicy()
+    policy.foresee(seen(8 * GIB))
+    assert "about 240 ms, and 100 ms are allowed" in refusal(policy)
+    assert isinstance(policy.request(5, None), Decision)
+    policy.decide(True)
+    assert isinstance(policy.image(FREEZE, None), ImageRequest)
 
 
 def test_there_is_none_without_a_clone() -> None:
-    assert "mode stop was chosen" in refusal(Manner("stop"))
-    manner = Manner(budget_ns=0)
-    manner.foresee(seen())
-    manner.request(5, None)
-    manner.decide(False)
-    assert "a pause of about 30 ms was declined" in refusal(manner)
+    assert "mode stop was chosen" in refusal(CensusPolicy("stop"))
+    policy = CensusPolicy(budget_ns=0)
+    policy.foresee(seen())
+    policy.request(5, None)
+    policy.decide(False)
+    assert "a pause of about 30 ms was declined" in refusal(policy)
 
 
 def test_the_pause_of_an_open_snapshot_is_one_to_expect_the_next_by() -> None:
-    manner = Manner()
-    manner.foresee(seen())
+    policy = CensusPolicy()
+    policy.foresee(seen())
     for _ in range(forecast.ENOUGH):
-        manner.frozen(IMAGE, None)
-    assert "about 150 ms" in refusal(manner)
+        policy.frozen(IMAGE, None)
+    assert "about 150 ms" in refusal(policy)

@@ -14,7 +14,7 @@ from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.text.recorded_times import RecordedSpan, utc
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import Census, Tick
-from heaptop.protocol.source import Rewound
+from heaptop.protocol.source import Seek
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -81,12 +81,12 @@ def test_what_a_program_reads_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
     tzset()
     assert utc(NIGHT + 0.123456) == "2025-06-15T22:00:00.123+00:00"
-    told = Recorded("a", shown=Rewound(FIRST + HOUR, FIRST, FIRST + 12 * HOUR, FIRST, NIGHT + 3600.5))
+    told = Recorded("a", shown=Seek(FIRST + HOUR, FIRST, FIRST + 12 * HOUR, FIRST, NIGHT + 3600.5))
     assert moment_json(told)["time"] == "2025-06-15T23:00:00.500+00:00"
 
 
 def test_a_recording_says_it_of_itself() -> None:
-    shown = Rewound(FIRST + HOUR, FIRST, FIRST + 12 * HOUR, FIRST, NIGHT + 3600)
+    shown = Seek(FIRST + HOUR, FIRST, FIRST + 12 * HOUR, FIRST, NIGHT + 3600)
     assert RecordedSpan.of(shown) == SPAN
     assert (SPAN.words, SPAN.short) == ("from 22:00:00 to 10:00:00", "22:00–10:00")
     assert RecordedSpan(0, 60_000_000_000, NIGHT).short == "22:00:00–22:01:00"
@@ -94,7 +94,7 @@ def test_a_recording_says_it_of_itself() -> None:
 
 def test_report_and_diff_say_the_same_rss_of_one_moment() -> None:
     """Ticks come after the last census too, and not all of them know it."""
-    told = Recorded("a", shown=Rewound(5 * SECOND, 0, 5 * SECOND, 0, NIGHT))
+    told = Recorded("a", shown=Seek(5 * SECOND, 0, 5 * SECOND, 0, NIGHT))
     for second, rss in ((1, 100), (2, None), (3, 300), (5, None)):
         told.take(tick(second, rss))
         if second in (1, 2):

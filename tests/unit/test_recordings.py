@@ -23,7 +23,7 @@ from heaptop.errors import NotARecording, ProtocolError, RecordingExists, Record
 from heaptop.protocol.codec import encode
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.recorded import About
-from heaptop.protocol.source import Attached, Ended, Event, Received, Rewound, Taping, Told
+from heaptop.protocol.source import Attached, Ended, Event, Received, RecordingStatus, Seek, SeekDone
 from heaptop.recordings import blocks, format, reader, recorded_source, tape
 from heaptop.recordings.format import Segment, frames, pack_alone, pack_header
 from heaptop.recordings.keeper import Keeper
@@ -433,7 +433,7 @@ def test_the_end_of_a_tape_is_not_waited_for_in_a_session(path: Path, tmp_path: 
     while made.last.path == str(path) and time.monotonic() < deadline:
         made.run(1)
     made.end()
-    ends = [taping for taping in made.tapings if not taping.on]
+    ends = [recording_status for recording_status in made.tapings if not recording_status.on]
     assert [(end.path, end.error) for end in ends] == [(str(path), ""), (str(made.path), "")]
     for end in ends:
         assert end.bytes == Path(end.path).stat().st_size
@@ -468,7 +468,7 @@ def test_a_close_waits_until_it_was_told_how_the_tape_ended(path: Path) -> None:
     speaks.join()
     source.close(0.1)
     assert isinstance(events[-1], Ended)
-    (told,) = [event for event in events if isinstance(event, Taping) and not event.on]
+    (told,) = [event for event in events if isinstance(event, RecordingStatus) and not event.on]
     assert (told.error, told.bytes) == ("", path.stat().st_size)
 
 
@@ -551,7 +551,7 @@ def test_at_its_largest_size_older_ticks_are_left_out(path: Path) -> None:
 def test_what_cannot_be_made_smaller_ends(path: Path) -> None:
     made = Made(path, max_size=3_000).begin().run(30)
     made.end()
-    ended = [taping for taping in made.tapings if taping.error]
+    ended = [recording_status for recording_status in made.tapings if recording_status.error]
     assert len(ended) == 1
     assert "as large as it may be" in ended[0].error
     with Recording.open(path) as recording:
@@ -586,11 +586,11 @@ def take(events: tape.queue.SimpleQueue[object], moment: int) -> Recorded:
     """What is known once it has shown this moment."""
     told = Recorded("played")
     event = None
-    while not (isinstance(event, Told) and told.time_ns == moment):
+    while not (isinstance(event, SeekDone) and told.time_ns == moment):
         event = events.get(timeout=10)
         if isinstance(event, Attached):
             told = Recorded("played")
-        assert isinstance(event, (Attached, Rewound, Received, Told))
+        assert isinstance(event, (Attached, Seek, Received, SeekDone))
         told.feed(event)
     assert told.history.ticks[-1].time_ns == moment
     return told

@@ -125,7 +125,7 @@ class Config:
 NOTHING: Final = Config(None, {})
 
 
-def usual_path() -> Path:
+def default_path() -> Path:
     """Where the file is looked for unless a person says otherwise."""
     import platformdirs
 
@@ -139,7 +139,7 @@ def load(asked: str | None = None, environ: Mapping[str, str] = os.environ) -> C
         ConfigError: it cannot be read, or means nothing.
     """
     named = asked or environ.get("HEAPTOP_CONFIG")
-    path = Path(named) if named else usual_path()
+    path = Path(named) if named else default_path()
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)

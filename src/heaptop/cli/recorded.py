@@ -17,7 +17,7 @@ from heaptop.analysis.text.units import format_duration_ns
 from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.source import Received
 from heaptop.protocol.text import printable
-from heaptop.recordings.reader import Recording, told_of_a_file
+from heaptop.recordings.reader import Recording, naming_file
 
 SITES: Final = 30
 """Moments at which it is looked who had allocated what lives: each is a seek."""
@@ -42,7 +42,7 @@ def moment_of(recording: Recording, text: str | None) -> int | None:
 def play(recording: Recording, until: int | None, user_code: Sequence[str]) -> Recorded:
     """What was known at a moment; None for the end."""
     recorded = Recorded(printable(Path(recording.path).name), remarks(recording), sampling=Sampling(user_code))
-    with told_of_a_file(recording.path):
+    with naming_file(recording.path):
         for event in recording.events(until):
             recorded.feed(event)
     return recorded
@@ -63,7 +63,7 @@ def course_of(
 
 def _sampled(recording: Recording, until: int, user_code: Sequence[str]) -> Sampling:
     sampling = Sampling(user_code)
-    with told_of_a_file(recording.path):
+    with naming_file(recording.path):
         for event in recording.events(until):
             if isinstance(event, Received):
                 sampling.feed(event.message)

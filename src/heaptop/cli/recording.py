@@ -23,7 +23,7 @@ from heaptop.cli.terminal import ProgressLine, say
 from heaptop.cli.watching import enough_ms, pause_too_long
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
 from heaptop.protocol.messages import Core, Decision, Failure, Message
-from heaptop.protocol.source import Event, Taping
+from heaptop.protocol.source import Event, RecordingStatus
 from heaptop.recordings.recorded_source import TapedSource
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -68,7 +68,7 @@ class RecordWatch(HuntWatch):
         self, source: TapedSource, progress: ProgressLine, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
     ) -> None:
         super().__init__(source, progress, again, sampling, timeout=timeout)
-        self.taping = Taping("", 0, True)
+        self.recording_status = RecordingStatus("", 0, True)
         """How it goes."""
         self.no_looks = ""
         """Why no snapshot can be made, if none can."""
@@ -77,14 +77,14 @@ class RecordWatch(HuntWatch):
         self.no_looks = reason
 
     def _hear(self, event: Event) -> None:
-        if isinstance(event, Taping):
-            self.taping = event
+        if isinstance(event, RecordingStatus):
+            self.recording_status = event
             if event.error:
                 raise RecordingFailed(f"The recording {event.path} ended: {event.error}.")
 
     def _hear_after(self, event: Event) -> None:
-        if isinstance(event, Taping):
-            self.taping = event
+        if isinstance(event, RecordingStatus):
+            self.recording_status = event
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Core) and not message.loaded:
@@ -202,12 +202,12 @@ class Recorder:
         if self._next_look is not None:
             look = f"; next look in {format_duration_ns(round(max(self._next_look - self._passed, 0) * 1e9))}"
         so_far = f"; so far: {self.hunter.found.verdict}" if self.hunter is not None and self.hunter.found else ""
-        return f"recorded {passed}, {format_bytes(watch.taping.bytes)}: {', '.join(told)}{look}{so_far}"
+        return f"recorded {passed}, {format_bytes(watch.recording_status.bytes)}: {', '.join(told)}{look}{so_far}"
 
 
-def missing(taping: Taping) -> str:
+def missing(recording_status: RecordingStatus) -> str:
     """What has become of the end of a recording, once its source is closed; empty where it is whole."""
-    return taping.error or ("the disk has not taken all of it" if taping.on else "")
+    return recording_status.error or ("the disk has not taken all of it" if recording_status.on else "")
 
 
 def summary(hunter: Hunter) -> str:

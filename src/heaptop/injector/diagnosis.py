@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from heaptop.errors import HeaptopError, UnresponsiveTarget
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.entry.hijack import take_descriptor
-from heaptop.injector.inspect import preflight, process, remembered
+from heaptop.injector.inspect import preflight, process, refusals_cache
 from heaptop.injector.inspect.layout import PythonVersion
 from heaptop.injector.inspect.preflight import CheckedProcess
 from heaptop.injector.inspect.process import ProcessFacts
@@ -22,7 +22,7 @@ from heaptop.injector.inspect.threads import agent_error, blocked_threads, threa
 from heaptop.injector.native import NoCore, library
 from heaptop.injector.requests import AttachOptions, Request
 from heaptop.injector.session.forecast import forecast, room
-from heaptop.injector.session.session import most_telling
+from heaptop.injector.session.session import most_informative
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOption
         build = library().build
     except NoCore as why:
         return Check("counting", None, f"in Python mode, in slices: {why}")
-    if refusal := remembered.refusal(facts.pid, build):
+    if refusal := refusals_cache.refusal(facts.pid, build):
         last = "as at the last attach to this executable"
         return Check("counting", None, f"in Python mode, in slices, {last}: {refusal}")
     if version.micro is not None and version.micro < version.facts.first_counted:
@@ -232,4 +232,4 @@ def _doors(seen: CheckedProcess, options: AttachOptions) -> tuple[list[Check], H
         else:
             refusals.append(refusal.about(seen.facts.pid))
             checks.append(Check(f"door {backend.name}", None, refusal.message, refusal.fix))
-    return checks, None if open_doors else most_telling(refusals)
+    return checks, None if open_doors else most_informative(refusals)

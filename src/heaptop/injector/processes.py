@@ -23,7 +23,7 @@ from heaptop.injector.inspect import preflight, proc
 from heaptop.injector.inspect.process import real_user, stat_fields
 from heaptop.injector.inspect.threads import AGENT_NAME, agent_error, agent_thread
 from heaptop.injector.requests import AttachOptions, Request
-from heaptop.injector.session.session import most_telling
+from heaptop.injector.session.session import most_informative
 from heaptop.protocol.text import printable
 
 _INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|-dbg|-intel64)*$")
@@ -164,7 +164,7 @@ def refusal(pid: int) -> HeaptopError | None:
     request = Request(AttachOptions(), "", _not_waiting, look=look)
     refusals = [backend.refusal(request) for backend in BACKENDS]
     closed = [error for error in refusals if error is not None]
-    return most_telling(closed) if len(closed) == len(refusals) else None
+    return most_informative(closed) if len(closed) == len(refusals) else None
 
 
 def _alone(error: HeaptopError) -> HeaptopError:

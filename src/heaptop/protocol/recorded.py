@@ -87,8 +87,8 @@ class Tallied(Message):
 @dataclass(frozen=True, slots=True)
 class Likenesses(Message):
     """What sampled blocks that are alike have in common, a column each, with numbers as
-    :class:`~heaptop.analysis.samples.living.Likeness` has them: by their own numbers. Size and interval 0: nobody has
-    it now."""
+    :class:`~heaptop.analysis.samples.live_blocks.Likeness` has them: by their own numbers. Size and interval 0: nobody
+    has it now."""
 
     KIND: ClassVar[str] = "likenesses"
     first: int

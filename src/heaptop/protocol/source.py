@@ -129,7 +129,7 @@ class Received(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Taping(Event):
+class RecordingStatus(Event):
     """How a recording of this session stands: after each flush, and when it begins or ends."""
 
     path: str
@@ -143,7 +143,7 @@ class Taping(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound(Event):
+class Seek(Event):
     """The source is a recording, and shows another moment from now on: all that was said before is void. What follows
     is what was known at that moment."""
 
@@ -159,8 +159,8 @@ class Rewound(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Event):
-    """All that was known at the moment of the last :class:`Rewound` has been said."""
+class SeekDone(Event):
+    """All that was known at the moment of the last :class:`Seek` has been said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class Recordable(Source, Protocol):
     """A source of which a recording can be made while it is watched."""
 
     def begin_tape(self, path: str) -> None:
-        """Record from now on, into a new file; a :class:`Taping` says how it goes.
+        """Record from now on, into a new file; a :class:`RecordingStatus` says how it goes.
 
         Raises:
             RecordingExists, RecordingFailed: the file cannot be made.
@@ -277,5 +277,5 @@ class Player(Source, Protocol):
         """Times of all that can be shown, ascending, on the target's clock."""
 
     def seek(self, time_ns: int) -> None:
-        """Show the last moment up to this one, or else the first: a :class:`Rewound` follows, what was known, and
-        :class:`Told`."""
+        """Show the last moment up to this one, or else the first: a :class:`Seek` follows, what was known, and
+        :class:`SeekDone`."""

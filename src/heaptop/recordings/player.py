@@ -13,7 +13,7 @@ from heaptop.errors import HeaptopError
 from heaptop.protocol.images import FIRST_ID, Question
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, never_behind
-from heaptop.recordings.reader import Recording, target_of, told_of_a_file
+from heaptop.recordings.reader import Recording, naming_file, target_of
 
 NO_PROCESS = "this is a recording: there is no process to ask"
 
@@ -127,7 +127,7 @@ class PlayedSource:
             return wanted
 
     def _show(self, time_ns: int) -> None:
-        with told_of_a_file(self.recording.path):
+        with naming_file(self.recording.path):
             for event in self.recording.events(time_ns):
                 self._deliver(event)
                 if self._closing:  # read without the lock: it is only ever set

@@ -23,7 +23,7 @@ from heaptop.protocol.findings import NOTED, Findings
 from heaptop.protocol.messages import BIRTH, Census, Hello, Memory, Message, Samples, Tick, Traced, Types
 from heaptop.protocol.recorded import About
 from heaptop.protocol.registry import RECORDED
-from heaptop.protocol.source import Attached, Event, Received, Rewound, TargetInfo, Told
+from heaptop.protocol.source import Attached, Event, Received, Seek, SeekDone, TargetInfo
 from heaptop.recordings.allowance import Allowance
 from heaptop.recordings.format import (
     COUNT,
@@ -178,8 +178,9 @@ class Recording:
 
     def events(self, until: int | None = None, since: int | None = None) -> Iterator[Event]:
         """What a source would have delivered to show the last moment up to ``until`` (or the first, or else the last of
-        all): Attached, Rewound, what there is to know of it, and Told. All that was said since a moment up to ``since``
-        (or else the last with a KEY) is told; where something is missing in between, all that was said after that."""
+        all): Attached, Seek, what there is to know of it, and SeekDone. All that was said since a moment up to
+        ``since`` (or else the last with a KEY) is told; where something is missing in between, all that was said after
+        that."""
         allowance = self._allowance()
         shown = self._position(until)
         block, begin = self._blocks[shown], self._begin(shown, since)
@@ -190,12 +191,12 @@ class Recording:
             if isinstance(hello, Hello):
                 yield Attached(target_of(about), hello, about.backend, about.stopped_ns)
         time_ns = block.head.time_ns
-        yield Rewound(time_ns, self.first_ns, self.last_ns, first.head.time_ns, self.wall(time_ns))
+        yield Seek(time_ns, self.first_ns, self.last_ns, first.head.time_ns, self.wall(time_ns))
         for message in self._replay(shown, begin, said, allowance, all_counted=since is not None):
             _check_room(message, allowance)
             yield Received(message)
             allowance.check()
-        yield Told()
+        yield SeekDone()
 
     def _replay(
         self, shown: int, begin: int, said: Sequence[Message], allowance: Allowance, *, all_counted: bool
@@ -336,7 +337,7 @@ class Recording:
 
 
 @contextmanager
-def told_of_a_file(path: str) -> Iterator[None]:
+def naming_file(path: str) -> Iterator[None]:
     """Name the file where what is read in it does not fit."""
     try:
         yield

@@ -27,8 +27,8 @@ from heaptop.protocol.source import (
     Ended,
     Event,
     Received,
+    RecordingStatus,
     Source,
-    Taping,
     never_behind,
 )
 from heaptop.protocol.through import Through
@@ -230,7 +230,7 @@ class TapedSource(Through):
             self._untold -= 1
 
     def _tell(self, path: str, size: int, *, on: bool, error: str = "", thinned: bool = False) -> None:
-        self._deliver(Taping(path, size, on, error, thinned))
+        self._deliver(RecordingStatus(path, size, on, error, thinned))
 
 
 def _sentence(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from textual.screen import Screen
 
 from heaptop.choices import TIMES
 from heaptop.errors import HeaptopError, UsageError
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import PALETTES, Palette, choose
 from heaptop.tui.keys.bindings import HEAPTOP, bindings
 from heaptop.tui.keys.remapping import Wanted, keymap, shown_as

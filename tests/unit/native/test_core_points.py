@@ -40,7 +40,7 @@ def grown(planted: Exercise, name: str, count: int = NEW) -> Points:
 
 
 @dataclass(frozen=True)
-class Told:
+class SeekDone:
     """A point in words."""
 
     path: str
@@ -49,7 +49,7 @@ class Told:
     count: int
 
     @classmethod
-    def of(cls, point: AccumulationPoint, planted: Exercise) -> Told:
+    def of(cls, point: AccumulationPoint, planted: Exercise) -> SeekDone:
         names = {number: name for name, number in planted.types.items()}
         path = " ".join(step.label for step in point.path).removeprefix(PROGRAM + " ")
         return cls(path, names[point.type], names[point.head_type], point.head_count)
@@ -57,17 +57,17 @@ class Told:
 
 # some places may have been of the same type before: then there are a few less
 ONE: Final = {
-    "dict": Told("BY_NAME", "dict", "__main__.Session", NEW),
-    "attribute": Told("APP .jobs", "list", "__main__.Session", NEW),
-    "class": Told("Member .registry", "list", "__main__.Session", NEW),
-    "closures": Told("HANDLERS", "list", "function", NEW),
-    "deque": Told("QUEUE", "collections.deque", "list", NEW),
-    "cache": Told("page", "functools._lru_cache_wrapper", "str", NEW),
-    "members": Told("MEMBERS", "dict", "__main__.Member", NEW),
-    "tasks": Told("WAITED", "list", "_asyncio.Future", NEW),
-    "tail": Told("APP .head .below .below", "__main__.Node", "__main__.Node", 1),
-    "linked": Told("APP .names", "list", "dict", 1),
-    "nested": Told("APP .jobs [*] [*] [*]", "dict", "bytearray", NEW),
+    "dict": SeekDone("BY_NAME", "dict", "__main__.Session", NEW),
+    "attribute": SeekDone("APP .jobs", "list", "__main__.Session", NEW),
+    "class": SeekDone("Member .registry", "list", "__main__.Session", NEW),
+    "closures": SeekDone("HANDLERS", "list", "function", NEW),
+    "deque": SeekDone("QUEUE", "collections.deque", "list", NEW),
+    "cache": SeekDone("page", "functools._lru_cache_wrapper", "str", NEW),
+    "members": SeekDone("MEMBERS", "dict", "__main__.Member", NEW),
+    "tasks": SeekDone("WAITED", "list", "_asyncio.Future", NEW),
+    "tail": SeekDone("APP .head .below .below", "__main__.Node", "__main__.Node", 1),
+    "linked": SeekDone("APP .names", "list", "dict", 1),
+    "nested": SeekDone("APP .jobs [*] [*] [*]", "dict", "bytearray", NEW),
 }
 
 
@@ -76,7 +76,7 @@ def test_the_point_is_what_a_person_would_name(planted: Exercise) -> None:
     for name, wanted in ONE.items():
         found = grown(planted, name)
         first = found.points[0]
-        told = Told.of(first, planted)
+        told = SeekDone.of(first, planted)
         assert told.path == "." + wanted.path, name
         assert (told.type, told.heads) == (wanted.type, wanted.heads), name
         assert wanted.count * 0.95 <= told.count <= wanted.count, name
@@ -88,10 +88,10 @@ def test_the_point_is_what_a_person_would_name(planted: Exercise) -> None:
 
 @pytest.mark.pythons("3.12")
 def test_several_points_chains_and_what_is_loose(planted: Exercise) -> None:
-    two = [Told.of(point, planted) for point in grown(planted, "two").points]
+    two = [SeekDone.of(point, planted) for point in grown(planted, "two").points]
     assert {each.path for each in two} == {".APP .pages", ".APP .users"}
     (stack,) = grown(planted, "stack").points
-    assert Told.of(stack, planted) == Told(".APP", "__main__.App", "__main__.Node", 1)
+    assert SeekDone.of(stack, planted) == SeekDone(".APP", "__main__.App", "__main__.Node", 1)
     threads = grown(planted, "threads", 4).points
     assert {" ".join(step.label for step in point.path) for point in threads} == {f"{PROGRAM} .LOCAL .kept of a thread"}
     assert len(threads) == 4

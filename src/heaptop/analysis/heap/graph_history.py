@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from heaptop.analysis.heap.history import CELL_LIMIT, Amount, halve_older
-from heaptop.analysis.heap.image_words import type_of
+from heaptop.analysis.heap.path_words import type_of
 from heaptop.protocol.images import KINDS, Groups, Image, Retainers, RetainerSet, Unit
 from heaptop.protocol.messages import UNTRACKED, TypeName
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heaptop.analysis.heap.history import Amount
-from heaptop.analysis.heap.image_words import type_of
+from heaptop.analysis.heap.path_words import type_of
 from heaptop.analysis.leaks.marks import NOTHING, Around, Mark, Trends, retainer_words, sums_by
 from heaptop.analysis.samples.estimate import Sums, weight
 from heaptop.analysis.samples.producers import Flow
@@ -174,7 +174,7 @@ def _by_site(flows: Mapping[tuple[str, str], Flow]) -> dict[str, Flow]:
 def _survivors(clocks: Sequence[int], sampling: Sampling) -> dict[str, dict[int, Sums]]:
     """By site, the living sampled blocks by stretch: -1 for those born before the first mark."""
     samples: SampledBlocks = sampling.samples
-    columns = samples.living_columns()
+    columns = samples.live_block_columns()
     found: dict[str, dict[int, Sums]] = {}
     alike = columns.places(lambda birth: bisect_left(clocks, birth) - 1, 0, columns.rows)
     for (stack, _, size, interval, stretch), number in alike.items():

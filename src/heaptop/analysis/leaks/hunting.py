@@ -16,7 +16,8 @@ from itertools import pairwise
 from typing import Final
 
 from heaptop.analysis.heap.history import Amount, History
-from heaptop.analysis.heap.image_words import path_words, type_name, type_of
+from heaptop.analysis.heap.path_words import path_words, type_name, type_of
+from heaptop.analysis.leaks.container_growth import LEAST_GROWTH, ContainerGrowth, container_growth_sentence, swollen
 from heaptop.analysis.leaks.growth import (
     Aged,
     Epochs,
@@ -57,7 +58,6 @@ from heaptop.analysis.leaks.suspects import (
     type_sums,
     type_to_name,
 )
-from heaptop.analysis.leaks.swelling import LEAST_GROWTH, Swollen, swollen, swollen_sentence
 from heaptop.analysis.leaks.verdicts import ENDED, STEADY_GROWTH, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
@@ -419,7 +419,7 @@ class _Hunt:
         said = sentence(suspect, holding, site, rate, named.bytes, least=at.epochs.until is None)
         return replace(suspect, sentence=said)
 
-    def _swollen(self, each: Swollen) -> Asking[Suspect | None]:
+    def _swollen(self, each: ContainerGrowth) -> Asking[Suspect | None]:
         """A container that has grown in place; None where it is younger than it seemed."""
         at, itself = self._at, Selection(addresses=(each.address,))
         ages = yield Question(images.AGES, itself, limit=_MOST_AGES)
@@ -450,7 +450,7 @@ class _Hunt:
             generations=course.born,
             series=each.sizes,
             evidence=(STEADY_GROWTH if judged.verdict == LEAK else judged.evidence[0], each.words),
-            sentence=swollen_sentence(each, judged.verdict, arrows(path.steps), rate),
+            sentence=container_growth_sentence(each, judged.verdict, arrows(path.steps), rate),
         )
 
     # -- how it went

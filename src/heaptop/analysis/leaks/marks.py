@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from heaptop.analysis.heap.history import Amount, History
-from heaptop.analysis.heap.image_words import path_words, type_of
+from heaptop.analysis.heap.path_words import path_words, type_of
 from heaptop.analysis.samples.producers import Flow
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.analysis.heap.image_words import path_said, path_words, type_name, type_of
+from heaptop.analysis.heap.path_words import path_text, path_words, type_name, type_of
 from heaptop.analysis.leaks.marks import retainer_steps
 from heaptop.analysis.samples.estimate import whole
 from heaptop.analysis.samples.sampling import Sampling
@@ -410,7 +410,7 @@ def holder_words(candidate: Candidate, types: Sequence[TypeName]) -> str:
 
 def arrows(steps: Sequence[Step]) -> str:
     """``module app.cache → ._sessions``"""
-    return " → ".join(path_said(steps)).removeprefix("held by ") or "an unnamed root"
+    return " → ".join(path_text(steps)).removeprefix("held by ") or "an unnamed root"
 
 
 def holding_words(candidate: Candidate, types: Sequence[TypeName], count: int, along: int | None = None) -> str:

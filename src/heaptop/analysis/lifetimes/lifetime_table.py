@@ -101,7 +101,7 @@ class LifetimeTable:
         self._clock = sampling.samples.clock
         self._told_from = sampling.told_from - sampling.samples.origin
         self._lives = sampling.lives.copy()
-        self._columns = sampling.samples.living_columns()
+        self._columns = sampling.samples.live_block_columns()
         self._name: dict[str, Callable[[int, int, int], str]] = {
             "type": lambda stack, kind, size: sampling.samples.type_name(kind).full,
             "site": lambda stack, kind, size: sampling.sites.name(stack, "site"),

@@ -16,7 +16,7 @@ from heaptop.analysis.heap.history import History
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.messages import Hello, Message, Tick
-from heaptop.protocol.source import Attached, Event, Received, Rewound, TargetInfo
+from heaptop.protocol.source import Attached, Event, Received, Seek, TargetInfo
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Recorded:
     """What leak hunts came to, oldest first."""
     target: TargetInfo | None = None
     hello: Hello | None = None
-    shown: Rewound | None = None
+    shown: Seek | None = None
     """Which moment it was, and of which recording."""
 
     def feed(self, event: Event) -> None:
@@ -44,7 +44,7 @@ class Recorded:
         """
         if isinstance(event, Attached):
             self.target, self.hello = event.target, event.hello
-        elif isinstance(event, Rewound):
+        elif isinstance(event, Seek):
             self.shown = event
         elif isinstance(event, Received):
             self.take(event.message)

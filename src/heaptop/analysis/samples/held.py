@@ -28,7 +28,7 @@ class StillSamples(SampledBlocks):
 
 
 class HeldSamples(StillSamples):
-    """What :meth:`SampledBlocks.tallies` and :meth:`SampledBlocks.living_columns` say now."""
+    """What :meth:`SampledBlocks.tallies` and :meth:`SampledBlocks.live_block_columns` say now."""
 
     def __init__(self, samples: SampledBlocks) -> None:
         super().__init__(samples)

@@ -13,7 +13,7 @@ from typing import Final
 from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.held import StillSamples
-from heaptop.analysis.samples.living import Likeness
+from heaptop.analysis.samples.live_blocks import Likeness
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import bin_of
 
@@ -30,7 +30,7 @@ class LongLived(StillSamples):
         self.lifetime = bound
         born_by = bound.born_by(timeline, samples.origin + samples.clock, samples.time_ns)
         self._born_by = -1 if born_by is None else born_by - samples.origin
-        self._columns = samples.living_columns()
+        self._columns = samples.live_block_columns()
         self._made: list[Tally] | None = None
 
     def work(self) -> Iterator[None]:

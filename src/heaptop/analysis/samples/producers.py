@@ -147,7 +147,7 @@ class Sites:
         """The frame of the stack's site."""
         return self.frame(self.node(stack))
 
-    def said_site(self, said: int) -> str:
+    def reported_site(self, said: int) -> str:
         """The site of a stack by the sampler's own number of it; empty where it has not said it yet."""
         stack = self._samples.stack_of(said)
         return "" if stack == FORGOTTEN else self.name(stack, "site")

@@ -9,12 +9,11 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 - :meth:`SampledBlocks.changes`: what of this has changed, from which :mod:`heaptop.analysis.samples.moments` makes
   bands over time.
 
-**Bounds.** A living sample takes 13 to 20 bytes (:mod:`heaptop.analysis.samples.living`), and what alike ones have in
-common some 0.3 KiB once. Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each
-message: at the limit the smaller half of them first loses its exact sizes, then its place and type (stack
+**Bounds.** A living sample takes 13 to 20 bytes (:mod:`heaptop.analysis.samples.live_blocks`), and what alike ones have
+in common some 0.3 KiB once. Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after
+each message: at the limit the smaller half of them first loses its exact sizes, then its place and type (stack
 :data:`FORGOTTEN`), so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT`
-nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too.
-"""
+nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too. """
 
 from __future__ import annotations
 
@@ -27,9 +26,17 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from heaptop.analysis.samples.clock import LifetimeBound
 from heaptop.analysis.samples.estimate import Sums, Weight, of_parts, parts_of, weight, whole
-from heaptop.analysis.samples.living import FREE, ID_LIMIT, NONE, Likeness, LivingBlocks, LivingColumns, Sample
+from heaptop.analysis.samples.live_blocks import (
+    FREE,
+    ID_LIMIT,
+    NONE,
+    Likeness,
+    LiveBlockColumns,
+    LiveBlockTable,
+    Sample,
+)
 from heaptop.analysis.samples.sizes import CLASSES, bin_of, coarse, whole_class
-from heaptop.analysis.samples.stacks import FORGOTTEN, STACK_LIMIT, SaidStacks
+from heaptop.analysis.samples.stacks import FORGOTTEN, STACK_LIMIT, ReportedStacks
 from heaptop.errors import ProtocolError
 from heaptop.protocol.bounds import check_types
 from heaptop.protocol.messages import (
@@ -98,7 +105,7 @@ class Observer(Protocol):
     def on_deaths(self, deaths: Sequence[Death]) -> None:
         """The blocks of one message were freed."""
 
-    def on_void(self, columns: LivingColumns, clock: int) -> None:
+    def on_void(self, columns: LiveBlockColumns, clock: int) -> None:
         """These lived at this clock, and what becomes of them will not be said. The clock may begin anew."""
 
 
@@ -166,11 +173,11 @@ class SampledBlocks:
         """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0
         """Samples that were lost, for not all could be followed: figures are too low by these."""
-        self._blocks = LivingBlocks[_Tied]()
+        self._blocks = LiveBlockTable[_Tied]()
         self._owed: tuple[_Records, _Records, _Records] | None = None
         """Births, types of living blocks and deaths that were told and are not worked in yet: see :meth:`work_in`."""
         self.types: list[TypeName] = []
-        self._said = SaidStacks(stack_limit)
+        self._said = ReportedStacks(stack_limit)
         self.codes: list[CodeName] = self._said.codes
         """Code by number, each once, over all sessions of the sampler."""
         self.stacks = self._said.tree
@@ -187,7 +194,7 @@ class SampledBlocks:
         self._observers.append(observer)
 
     @property
-    def blocks(self) -> LivingBlocks[_Tied]:
+    def blocks(self) -> LiveBlockTable[_Tied]:
         """The living. Not to be read while messages are fed."""
         self.work_in()
         return self._blocks
@@ -201,7 +208,7 @@ class SampledBlocks:
         """The living samples by id; an age is ``clock`` less ``birth``. Not to be read while messages are fed."""
         return iter(self.blocks)
 
-    def living_columns(self) -> LivingColumns:
+    def live_block_columns(self) -> LiveBlockColumns:
         """A copy of what is known of the living, for whoever works on it while messages are fed."""
         return self.blocks.columns()
 
@@ -221,9 +228,9 @@ class SampledBlocks:
         yet."""
         return self._said[said] if 0 <= said < len(self._said) else FORGOTTEN
 
-    def said_stacks(self, stacks: Collection[int]) -> tuple[int, ...]:
+    def reported_stacks(self, stacks: Collection[int]) -> tuple[int, ...]:
         """What the sampler calls these now, for questions about its blocks: O(stacks)."""
-        return self._said.said_as(stacks)
+        return self._said.reported_as(stacks)
 
     @property
     def is_traced(self) -> bool:
@@ -532,7 +539,7 @@ class SampledBlocks:
         had = [likeness for likeness in everyone if likeness != NONE]
         if len(set(had)) < len(had):
             raise ProtocolError("A likeness was kept twice.")
-        self._blocks = LivingBlocks[_Tied](everyone)
+        self._blocks = LiveBlockTable[_Tied](everyone)
 
     def _check_likeness(self, likeness: Likeness) -> None:
         stack, kind, size, interval = likeness
@@ -612,7 +619,7 @@ class SampledBlocks:
 
     def _void(self) -> None:
         """None of the living is followed any more; the sampler may begin its numbers anew."""
-        columns = self.living_columns()
+        columns = self.live_block_columns()
         for observer in self._observers:
             observer.on_void(columns, self.clock)
         for tally in self._tallies.values():
@@ -621,7 +628,7 @@ class SampledBlocks:
                 tally.live = Sums()
                 self._changed[tally] = None
         self._live_bytes = 0
-        self._blocks = LivingBlocks[_Tied]()
+        self._blocks = LiveBlockTable[_Tied]()
         self._said.may_begin_anew()
 
     # -- the dead --------------------------------------------------------------------------------------------

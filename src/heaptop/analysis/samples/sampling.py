@@ -18,7 +18,7 @@ from heaptop.analysis.samples.estimate import Weight, weight
 from heaptop.analysis.samples.gc_profile import GcProfile
 from heaptop.analysis.samples.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
 from heaptop.analysis.samples.lifetimes import LiveBlock, Lives
-from heaptop.analysis.samples.living import Likeness, LivingColumns, Sample
+from heaptop.analysis.samples.live_blocks import Likeness, LiveBlockColumns, Sample
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
 from heaptop.analysis.samples.samples import Death, SampledBlocks
@@ -221,11 +221,16 @@ class Sampling:
 
     def find_alive(self, attribute: str, found: dict[Hashable, list[Alive]]) -> Iterator[None]:
         """The same into ``found``, in steps of a few milliseconds: of those that live as this is called."""
-        cuts, columns = self.lifetime_bands.cuts, self.samples.living_columns()
+        cuts, columns = self.lifetime_bands.cuts, self.samples.live_block_columns()
         return self._find_alive(attribute, found, cuts, columns, self.samples.origin)
 
     def _find_alive(
-        self, attribute: str, found: dict[Hashable, list[Alive]], cuts: list[int], columns: LivingColumns, origin: int
+        self,
+        attribute: str,
+        found: dict[Hashable, list[Alive]],
+        cuts: list[int],
+        columns: LiveBlockColumns,
+        origin: int,
     ) -> Iterator[None]:
         place_of = partial(bisect_left, [cut - origin for cut in cuts])
         places: Counter[tuple[int, int, int, int, int]] = Counter()
@@ -245,7 +250,7 @@ class Sampling:
         latest = self.timeline.latest
         self.cohorts.reach(latest)
         step, volumes = self.cohorts.step, Counter[int]()
-        columns = self.samples.living_columns()
+        columns = self.samples.live_block_columns()
         places = columns.places(lambda birth: self.timeline.clock(birth) // step, 0, columns.rows)
         for (_, _, size, interval, generation), number in places.items():
             volumes[generation] += number * weight(size, interval).bytes
@@ -301,7 +306,7 @@ class Sampling:
         if span is not None:
             self._lifetime_bands.add_to(groups, span, one, number)
 
-    def on_void(self, columns: LivingColumns, clock: int) -> None:
+    def on_void(self, columns: LiveBlockColumns, clock: int) -> None:
         self._settle()
         self._void = _Void(columns, self.timeline.clock(0), clock)
 
@@ -355,7 +360,7 @@ class _Void:
 
     __slots__ = ("clock", "columns", "done", "origin")
 
-    def __init__(self, columns: LivingColumns, origin: int, clock: int) -> None:
+    def __init__(self, columns: LiveBlockColumns, origin: int, clock: int) -> None:
         self.columns = columns
         self.origin = origin
         self.clock = clock

@@ -61,7 +61,7 @@ class StackTree:
         return len(self.parents) - 1
 
 
-class SaidStacks:
+class ReportedStacks:
     """What the sampler has said of code and stacks. ``[number]`` is our number of a stack that it says: what is equal
     has one over all sessions."""
 
@@ -85,7 +85,7 @@ class SaidStacks:
         """Our number of a stack."""
         return self._stacks[said]
 
-    def said_as(self, ours: Collection[int]) -> tuple[int, ...]:
+    def reported_as(self, ours: Collection[int]) -> tuple[int, ...]:
         """What the sampler calls these stacks: it tells more apart, and those of sessions before it knows no longer."""
         return tuple(said for said, own in enumerate(self._stacks) if said and own in ours)
 
@@ -157,8 +157,8 @@ class SaidStacks:
             part = slice(first, first + PIECE)
             yield KeptStacks(first, *(column[part].tobytes() for column in (tree.parents, tree.codes, tree.lines)))
         pieces = [[said[i : i + PIECE].tobytes() for i in range(0, len(said), PIECE)] for said in self._numbers]
-        for place, (said_codes, said_stacks) in enumerate(zip_longest(*pieces, fillvalue=b"")):
-            yield KeptNumbers(said_codes, said_stacks, place > 0)
+        for place, (said_codes, reported_stacks) in enumerate(zip_longest(*pieces, fillvalue=b"")):
+            yield KeptNumbers(said_codes, reported_stacks, place > 0)
 
     @property
     def _numbers(self) -> tuple[array[int], array[int]]:

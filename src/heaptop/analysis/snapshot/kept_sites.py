@@ -81,7 +81,7 @@ class SamplingIntervals:
     def __init__(self, samples: SampledBlocks) -> None:
         self._now = samples.state.interval if samples.state is not None else 1
         self._sums, self._counts = Counter[int](), Counter[int]()
-        for likeness, times in samples.living_columns().alike():
+        for likeness, times in samples.live_block_columns().alike():
             self._sums[likeness.stack] += likeness.interval * times
             self._counts[likeness.stack] += times
 

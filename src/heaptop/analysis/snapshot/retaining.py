@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeVar
 from heaptop.analysis.filters.filters import MEASURES, Filter
 from heaptop.analysis.filters.predicates import FilterFigures
 from heaptop.analysis.heap.graph_history import NO_RETAINER, GraphCell, set_labels
-from heaptop.analysis.heap.image_words import KIND_WORDS, one_place, placed, type_name
+from heaptop.analysis.heap.path_words import KIND_WORDS, one_place, placed, type_name
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
@@ -299,7 +299,7 @@ def set_words(units: Sequence[Unit]) -> str:
     return " + ".join(unit.label for unit in units) or NO_RETAINER
 
 
-def unit_said(unit: Unit) -> str:
+def unit_text(unit: Unit) -> str:
     """A retainer for a person, with where its frame is."""
     return placed(unit.label, unit.place)
 
@@ -307,7 +307,7 @@ def unit_said(unit: Unit) -> str:
 def _said(units: Sequence[Unit], *, alike: bool) -> str:
     """Retainers of a row for a person: all members of a set, or those that read ``alike`` as one."""
     if not alike or len(units) < 2:
-        return " + ".join(map(unit_said, units)) or NO_RETAINER
+        return " + ".join(map(unit_text, units)) or NO_RETAINER
     return placed(units[0].label, reduce(one_place, (unit.place for unit in units)))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
-from heaptop.analysis.heap.image_words import path_words, type_name, type_of
+from heaptop.analysis.heap.path_words import path_words, type_name, type_of
 from heaptop.analysis.snapshot.retaining import narrowed
 from heaptop.analysis.snapshot.why import image_json, path_json
 from heaptop.analysis.text.units import format_bytes, format_count, format_number

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from heaptop.analysis.bands.report import NS_PER_MS
-from heaptop.analysis.heap.image_words import step_words, type_name
+from heaptop.analysis.heap.path_words import step_words, type_name
 from heaptop.errors import AmbiguousType, NotInHeap, UsageError
 from heaptop.protocol.images import KINDS, NO_TYPE, Image, Link, Object, ObjectRow, PathGroup, Paths, Step
 from heaptop.protocol.messages import TypeName

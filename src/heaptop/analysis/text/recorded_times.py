@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Final
 
 from heaptop.errors import UsageError
-from heaptop.protocol.source import Rewound
+from heaptop.protocol.source import Seek
 
 _UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "": 1}
 _SPAN: Final = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?[dhms])+|\d{1,9}(?:\.\d{1,9})?", re.ASCII)
@@ -34,7 +34,7 @@ class RecordedSpan:
     """Seconds since 1970 of ``first_ns``."""
 
     @classmethod
-    def of(cls, shown: Rewound) -> RecordedSpan:
+    def of(cls, shown: Seek) -> RecordedSpan:
         """As a recording says it of itself."""
         return cls(shown.first_ns, shown.last_ns, shown.wall - (shown.time_ns - shown.first_ns) / 1e9)
 

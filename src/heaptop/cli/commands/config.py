@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from heaptop.cli.config_file import SETTINGS, Config, load, usual_path
+from heaptop.cli.config_file import SETTINGS, Config, default_path, load
 from heaptop.protocol.text import printable
 
 
@@ -56,7 +56,7 @@ def example() -> list[str]:
 
 
 def _lines(config: Config) -> list[str]:
-    path = config.path or usual_path()
+    path = config.path or default_path()
     lines = [f"{path}" if config.path else f"{path} (there is none)", ""]
     rows = [(setting.name, *_standing(config, setting.name, setting.usual)) for setting in SETTINGS]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]

@@ -107,7 +107,7 @@ class Record:
                 say(f"recording process {pid} into {path}")
                 why = recorder.run(args.seconds)
         print(_told(recorder, watch, why, args), flush=True)
-        if lost := missing(watch.taping):
+        if lost := missing(watch.recording_status):
             raise RecordingFailed(f"The recording {path} is not whole: {lost}.")
         return 0
 
@@ -118,15 +118,15 @@ def _told(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Names
     from heaptop.analysis.text.units import format_bytes, format_duration_ns
     from heaptop.cli.recording import summary
 
-    taping, hunter = watch.taping, recorder.hunter
+    recording_status, hunter = watch.recording_status, recorder.hunter
     found = hunter.found if hunter is not None else None
     if args.json:
         document = {
-            "file": taping.path,
+            "file": recording_status.path,
             "pid": watch.attached.target.pid,
             "seconds": round(recorder.seconds, 3),
-            "bytes": taping.bytes,
-            "thinned": taping.thinned,
+            "bytes": recording_status.bytes,
+            "thinned": recording_status.thinned,
             "ended": why,
             "no_looks": watch.no_looks,
             "leaks": findings_json(found, pid=hunter.pid, python=hunter.python, top=None)
@@ -135,12 +135,12 @@ def _told(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Names
         }
         return json.dumps(document, indent=2)
     lasted = format_duration_ns(round(recorder.seconds * 1e9))
-    thinned = ", older ticks left out" if taping.thinned else ""
-    line = f"{lasted} of process {watch.attached.target.pid}, {format_bytes(taping.bytes)}{thinned}; {why}"
+    thinned = ", older ticks left out" if recording_status.thinned else ""
+    line = f"{lasted} of process {watch.attached.target.pid}, {format_bytes(recording_status.bytes)}{thinned}; {why}"
     hunted = summary(hunter) if hunter is not None else ""
     if watch.no_looks:
         hunted = f"no hunt for leaks: {watch.no_looks}"
-    return "\n".join([printable(taping.path), line, *([hunted] if hunted else [])])
+    return "\n".join([printable(recording_status.path), line, *([hunted] if hunted else [])])
 
 
 def duration(text: str) -> float:

@@ -98,7 +98,7 @@ class Why:
     @staticmethod
     def _of_type(watch: ImageWatch, args: argparse.Namespace) -> str:
         from heaptop.analysis.filters.filters import EVERYTHING
-        from heaptop.analysis.heap.image_words import type_name
+        from heaptop.analysis.heap.path_words import type_name
         from heaptop.analysis.snapshot.retained import Remainder, row_json, rows_by_retainer
         from heaptop.analysis.snapshot.why import types_called, why_json
         from heaptop.cli.imaging import image_remarks

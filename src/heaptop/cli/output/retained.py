@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED, matching, retainer_term
-from heaptop.analysis.heap.image_words import KIND_WORDS
+from heaptop.analysis.heap.path_words import KIND_WORDS
 from heaptop.analysis.snapshot.retained import (
     Remainder,
     RetainedRow,

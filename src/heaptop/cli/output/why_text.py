@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heaptop.analysis.filters.attributes import generation_label
-from heaptop.analysis.heap.image_words import KIND_WORDS, path_said, placed, type_name
+from heaptop.analysis.heap.path_words import KIND_WORDS, path_text, placed, type_name
 from heaptop.analysis.snapshot.why import (
     GARBAGE,
     Rest,
@@ -45,7 +45,7 @@ def _total(paths: Paths, name: str) -> str:
 
 
 def _row(group: PathGroup) -> tuple[str, ...]:
-    path = " ".join(path_said(group.steps)) or KINDS[group.kind]
+    path = " ".join(path_text(group.steps)) or KINDS[group.kind]
     return format_count(group.count), format_bytes(group.bytes), format_bytes(group.retained), path
 
 
@@ -100,7 +100,7 @@ def object_lines(found: Object, dominator: Object | None, types: Types, image: I
 
 
 def _path(steps: Sequence[Step]) -> str:
-    return " ".join(path_said(steps)) or "it is a root itself"
+    return " ".join(path_text(steps)) or "it is a root itself"
 
 
 def _dominator(dominator: Object | None, types: Types) -> str:

@@ -21,9 +21,9 @@ from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
 from heaptop.injector.agent import framed_source, named_places
 from heaptop.injector.inspect.links import ready, receive
 from heaptop.injector.native import Library
+from heaptop.injector.session.census_policy import CensusPolicy
 from heaptop.injector.session.forecast import Headroom
 from heaptop.injector.session.image_cost import SnapshotCost, excess
-from heaptop.injector.session.manner import Manner
 from heaptop.protocol.bounds import MessageBounds
 from heaptop.protocol.codec import decode, encode, read_hello
 from heaptop.protocol.framing import FrameReader, frame
@@ -177,7 +177,7 @@ class Conversation:
         outside_rss: Callable[[], int | None],
         agent_lives: Callable[[], bool],
         outside_memory: Callable[[Sequence[OwnPages]], Outside | None] = lambda _: None,
-        manner: Manner | None = None,
+        policy: CensusPolicy | None = None,
         core: Library | None = None,
         forecast: Callable[[], Forecast | None] = lambda: None,
         room: Callable[[], Headroom] = Headroom,
@@ -196,7 +196,7 @@ class Conversation:
         self._outside_rss = outside_rss
         self._agent_lives = agent_lives
         self._outside_memory = outside_memory
-        self._manner = manner or Manner()
+        self._policy = policy or CensusPolicy()
         self._core = core
         self._forecast = forecast
         self._room = room
@@ -269,9 +269,9 @@ class Conversation:
         if self._orders.sampling.interval and self._samples:
             self._ask_sampler()
             self._listen_until(lambda: self._sampler_told, patience)
-        if self._manner.mode == "clone":
+        if self._policy.mode == "clone":
             seen = self._forecast()
-            self._manner.foresee(seen)
+            self._policy.foresee(seen)
             if seen is not None and not self._room().shortage(seen.anonymous):
                 self._deliver(seen)
 
@@ -303,7 +303,7 @@ class Conversation:
         for order, accept in ((orders.accept, True), (orders.decline, False)):
             if order.is_set():
                 order.clear()
-                self._manner.decide(accept)
+                self._policy.decide(accept)
                 self._pace.held, self._pace.next_census = False, now
 
     def _post(self, request: Message) -> None:
@@ -313,7 +313,7 @@ class Conversation:
             self._take(Failure(request.id, why))
             return
         if isinstance(request, ImageRequest):
-            made = self._manner.image(request, self._rss, self._room())
+            made = self._policy.image(request, self._rss, self._room())
             if isinstance(made, Failure):
                 self._take(made)
                 return
@@ -324,7 +324,7 @@ class Conversation:
     def _no_collection(self) -> str:
         if not self._collects:
             return "This agent cannot have garbage collected."
-        return self._manner.collection(self._rss, self._room()) if self._image.is_there else ""
+        return self._policy.collection(self._rss, self._room()) if self._image.is_there else ""
 
     def _watch_image(self) -> None:
         """Say what the open snapshot costs, and end it where that is too much."""
@@ -337,7 +337,7 @@ class Conversation:
             self._send(CloseRequest(self._next_id(), why))
 
     def _ask_census(self, now: float) -> None:
-        request = self._manner.request(self._next_id(), self._rss, self._room())
+        request = self._policy.request(self._next_id(), self._rss, self._room())
         if isinstance(request, Decision):
             self._take(request)
         else:
@@ -376,16 +376,16 @@ class Conversation:
                 message = replace(message, rss=self._outside_rss())
             self._rss = message.rss
         elif isinstance(message, Image):
-            self._manner.frozen(message, self._rss)
+            self._policy.frozen(message, self._rss)
         elif isinstance(message, Memory):
             message = replace(message, outside=self._outside_memory(message.own_pages), own_pages=())
         elif isinstance(message, Core):
             self._core_told = True
-            self._manner.core(message)
+            self._policy.core(message)
         elif isinstance(message, Sampler):
             self._sampler_told = True
         elif isinstance(message, Decision):
-            self._manner.pending = message
+            self._policy.pending = message
             self._pace.held, self._pace.census_out = True, False
         elif isinstance(message, Failure):
             if message.request < FIRST_ID:
@@ -399,7 +399,7 @@ class Conversation:
             self._watch_image()
 
     def _counted(self, census: Census) -> None:
-        self._manner.counted(census, self._rss)
+        self._policy.counted(census, self._rss)
         before = self._pace.spacing
         self._pace.counted(census)
         if self._pace.spacing != before:

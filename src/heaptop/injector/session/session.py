@@ -28,16 +28,16 @@ from heaptop.errors import (
     fault,
 )
 from heaptop.injector.backends.registry import BACKENDS
-from heaptop.injector.inspect import process, remembered
+from heaptop.injector.inspect import process, refusals_cache
 from heaptop.injector.inspect.preflight import CheckedProcess
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.requests import AttachOptions, Connection, Launch, Request
 from heaptop.injector.rss import memory_map, own
+from heaptop.injector.session.census_policy import CensusPolicy
 from heaptop.injector.session.conversation import Conversation, Orders, SamplingSettings
 from heaptop.injector.session.forecast import forecast, room
 from heaptop.injector.session.image_cost import private_bytes
-from heaptop.injector.session.manner import Manner
 from heaptop.protocol.images import FIRST_ID, AskRequest, CancelRequest, CloseRequest, ImageRequest, Question
 from heaptop.protocol.messages import Core, Message
 from heaptop.protocol.source import (
@@ -75,10 +75,10 @@ def connect(request: Request) -> Connection:
             except (PtraceDenied, TracedTarget) as error:
                 refusal = error
         refusals.append(refusal)
-    raise most_telling(refusals)
+    raise most_informative(refusals)
 
 
-def most_telling(refusals: list[HeaptopError]) -> HeaptopError:
+def most_informative(refusals: list[HeaptopError]) -> HeaptopError:
     """A door that somebody has switched off on purpose says more than one that does not exist."""
     return next((error for error in refusals if isinstance(error, RemoteDebuggingDisabled)), refusals[0])
 
@@ -195,7 +195,7 @@ class LiveSource:
         start = self._start_of(connection)
         tid, _ = agent_thread(connection.pid) or (None, 0)
         named = tid is not None
-        manner = Manner(self._options.mode, budget_ns=int(self._options.pause_budget * 1e9))
+        policy = CensusPolicy(self._options.mode, budget_ns=int(self._options.pause_budget * 1e9))
         conversation = Conversation(
             connection.socket,
             self._request.token,
@@ -206,8 +206,8 @@ class LiveSource:
             outside_rss=lambda: process.rss_bytes(connection.pid),
             agent_lives=lambda: self._agent_lives(connection.pid, start, named),
             outside_memory=lambda told: memory_map.look(connection.pid, told, self._before, tid),
-            manner=manner,
-            core=self._core_for(connection, manner),
+            policy=policy,
+            core=self._core_for(connection, policy),
             forecast=lambda: forecast(connection.pid),
             room=lambda: room(connection.pid),
             image_bytes=lambda clone: private_bytes(connection.pid, clone),
@@ -248,20 +248,20 @@ class LiveSource:
 
     def _watch(self, event: Event, pid: int) -> None:
         if isinstance(event, Received) and isinstance(event.message, Core):
-            remembered.remember(pid, event.message.build, event.message.text)
+            refusals_cache.remember(pid, event.message.build, event.message.text)
         self._deliver(event)
 
     @staticmethod
-    def _core_for(connection: Connection, manner: Manner) -> Library | None:
-        """The native core to send, if it may be used there; where not, the manner says so."""
-        if manner.mode == "python":
+    def _core_for(connection: Connection, policy: CensusPolicy) -> Library | None:
+        """The native core to send, if it may be used there; where not, the policy says so."""
+        if policy.mode == "python":
             return None
         try:
             if connection.core_refusal:
                 raise NoCore(connection.core_refusal)
             return library()
         except NoCore as why:
-            manner.limit("python", str(why))
+            policy.limit("python", str(why))
             return None
 
     @staticmethod

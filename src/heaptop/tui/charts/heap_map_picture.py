@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from heaptop.tui.charts.look import ChartStyle, letter_of
+from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, StyleRun
 from heaptop.tui.text import clip

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle import Box, Face
-from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.text import clip
 

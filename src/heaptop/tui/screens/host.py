@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from heaptop.protocol.source import Source
-    from heaptop.tui.charts.look import ChartStyle
+    from heaptop.tui.charts.chart_style import ChartStyle
     from heaptop.tui.charts.palette import Palette
     from heaptop.tui.screens.live import LiveScreen
     from heaptop.tui.screens.several import Several

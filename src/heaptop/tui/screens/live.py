@@ -30,7 +30,6 @@ from heaptop.tui.state.control.recording import RecordingControl
 from heaptop.tui.state.control.sampling import SamplingControl
 from heaptop.tui.state.control.snapshot import SnapshotControl
 from heaptop.tui.state.control.status_line import StatusLine
-from heaptop.tui.state.desk import Desk
 from heaptop.tui.state.hunting import Hunting
 from heaptop.tui.state.messages import (
     EventsArrived,
@@ -42,6 +41,7 @@ from heaptop.tui.state.messages import (
     ViewChanged,
 )
 from heaptop.tui.state.session import OVER, AttachSession
+from heaptop.tui.state.snapshot_client import SnapshotClient
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.cursor import Cursor
@@ -99,8 +99,8 @@ class LiveScreen(ActingScreen):
         return self.state.session
 
     @property
-    def desk(self) -> Desk:
-        return self.state.desk
+    def client(self) -> SnapshotClient:
+        return self.state.client
 
     @property
     def hunting(self) -> Hunting:

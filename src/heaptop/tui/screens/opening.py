@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.bindings import HEAPTOP, bindings
 from heaptop.tui.state.opening import Opening
 from heaptop.tui.widgets.footer import Footer

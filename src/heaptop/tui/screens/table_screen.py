@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple, cast
 
 from textual.screen import Screen
 
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.screens.host import Host
 from heaptop.tui.state.control.status_line import FIRST, LAST

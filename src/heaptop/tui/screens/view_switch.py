@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.control.snapshot import SnapshotControl
-from heaptop.tui.state.desk import Subject
-from heaptop.tui.state.desk_words import age_words
 from heaptop.tui.state.session import AttachPhase
+from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_status import age_words
 from heaptop.tui.views.base import View
 from heaptop.tui.views.table_view import ExploringView
 
@@ -91,7 +91,7 @@ class ViewSwitch:
         if subject is None:
             return self.view.unasked
         self.explore(subject)
-        return age_words(self._live.desk)
+        return age_words(self._live.client)
 
     @property
     def _explorer(self) -> ExploringView[Any] | None:
@@ -99,7 +99,7 @@ class ViewSwitch:
 
     def explore(self, subject: Subject) -> None:
         """Look into something in the view that explores; Esc from there leads back here."""
-        explorer, image = self._explorer, self._live.desk.image
+        explorer, image = self._explorer, self._live.client.image
         if explorer is None:
             return
         origin = self.name

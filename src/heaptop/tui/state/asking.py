@@ -10,14 +10,14 @@ from functools import partial
 
 from heaptop.protocol.images import Question
 from heaptop.protocol.messages import Failure, Message
-from heaptop.tui.state.desk import Desk
+from heaptop.tui.state.snapshot_client import SnapshotClient
 
 
 class Answers:
     """Those of one snapshot: they stay when it is gone, until there is another one."""
 
     def __init__(self) -> None:
-        self._desk: Desk | None = None
+        self._client: SnapshotClient | None = None
         self._known: dict[Question, Message] = {}
         self._asked: dict[Question, int] = {}
         self._wanted: set[Question] = set()
@@ -27,36 +27,36 @@ class Answers:
         self.version = 0
         """Counts up with each answer: what was made of those before is old."""
 
-    def begin(self, desk: Desk) -> bool:
+    def begin(self, client: SnapshotClient) -> bool:
         """A drawing begins. Whether the snapshot is not the one that was asked before."""
         self._wanted.clear()
-        image = desk.image.image if desk.image is not None else 0
-        if desk is self._desk and image == self.image:
-            self._forget_numbers(desk)
+        image = client.image.image if client.image is not None else 0
+        if client is self._client and image == self.image:
+            self._forget_numbers(client)
             return False
-        self._desk, self.image, self._numbering = desk, image, desk.numbering
-        self._known, self._asked = {}, {}  # whoever asked the desk before was told that there is no answer
+        self._client, self.image, self._numbering = client, image, client.numbering
+        self._known, self._asked = {}, {}  # whoever asked the snapshot client before was told that there is no answer
         self.version += 1
         return True
 
-    def _forget_numbers(self, desk: Desk) -> None:
+    def _forget_numbers(self, client: SnapshotClient) -> None:
         """Where numbers of marks seen mean others than before, what was answered about them is void."""
-        if desk.numbering == self._numbering:
+        if client.numbering == self._numbering:
             return
-        self._numbering = desk.numbering
+        self._numbering = client.numbering
         self._known = {each: answer for each, answer in self._known.items() if not each.selection.seen}
         for question in [each for each in self._asked if each.selection.seen]:
-            desk.forget(self._asked.pop(question))
+            client.forget(self._asked.pop(question))
         self.version += 1
 
     def get(self, question: Question) -> Message | None:
         """The answer, or the Failure in its place; None while there is none. Asks for it where that was not done."""
         self._wanted.add(question)
         answer = self._known.get(question)
-        if answer is not None or question in self._asked or self._desk is None:
+        if answer is not None or question in self._asked or self._client is None:
             return answer
         self._asked[question] = 0  # it may fail as it is put
-        id = self._desk.ask(question, partial(self._take, self.image, question))
+        id = self._client.ask(question, partial(self._take, self.image, question))
         if id:
             self._asked[question] = id
         else:
@@ -67,8 +67,8 @@ class Answers:
         """The drawing is done: what it did not look for nobody waits for."""
         for question in [question for question in self._asked if question not in self._wanted]:
             id = self._asked.pop(question)
-            if self._desk is not None:
-                self._desk.forget(id)
+            if self._client is not None:
+                self._client.forget(id)
 
     @property
     def is_asking(self) -> bool:

@@ -28,8 +28,8 @@ from heaptop.protocol.images import (
     Selection,
 )
 from heaptop.protocol.messages import Failure, Message
-from heaptop.tui.state.desk import Desk, Purpose, Stage
-from heaptop.tui.state.desk_words import seconds
+from heaptop.tui.state.snapshot_client import Purpose, SnapshotClient, Stage
+from heaptop.tui.state.snapshot_status import seconds
 
 KEEP: Final = 30.0
 """Seconds that its snapshot stays open at most, when something goes wrong."""
@@ -80,11 +80,13 @@ class Cost:
 
 
 class GraphWatch:
-    """The graph censuses of one screen, taken by way of its desk."""
+    """The graph censuses of one screen, taken by way of its snapshot client."""
 
-    def __init__(self, desk: Desk, stack_of: Callable[[int], int], clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, client: SnapshotClient, stack_of: Callable[[int], int], clock: Callable[[], float] = monotonic
+    ) -> None:
         """``stack_of``: our number of a stack that the sampler says, as :meth:`SampledBlocks.stack_of`."""
-        self._desk = desk
+        self._client = client
         self._stack_of = stack_of
         self._clock = clock
         self._history = GraphHistory()
@@ -132,14 +134,14 @@ class GraphWatch:
 
         With ``kept_by`` it is also asked which sampled blocks these retainers keep.
         """
-        desk = self._desk
-        if self._under_way and desk.purpose is not Purpose.GRAPH:
+        client = self._client
+        if self._under_way and client.purpose is not Purpose.GRAPH:
             self._under_way = False  # a person has asked for a snapshot in the middle of it
         elif self._under_way and self._refused and self._sets is not None and self._kept_by is not None:
             self._done(KeptBlocks(self._kept_by, 0, 0, failure=self._refused))
-        elif self._under_way and (self._refused or desk.stage is Stage.GONE):
-            self._fail(self._refused or desk.why)
-        self._waits = wanted and desk.purpose is not Purpose.GRAPH and desk.stage in (Stage.BUILDING, Stage.OPEN)
+        elif self._under_way and (self._refused or client.stage is Stage.GONE):
+            self._fail(self._refused or client.why)
+        self._waits = wanted and client.purpose is not Purpose.GRAPH and client.stage in (Stage.BUILDING, Stage.OPEN)
         is_news = kept_by is not None and (self._kept is None or self._kept.term != kept_by)
         due = min(self._due, self._began + SHORTEST) if is_news else self._due
         if wanted and not self._waits and not self._under_way and self._clock() >= due:
@@ -149,19 +151,19 @@ class GraphWatch:
         self._under_way, self._began, self._kept_by = True, self._clock(), kept_by
         self._image = self._groups = self._sets = self._blocks = None
         self._refused = ""
-        self._desk.open(KEEP, Purpose.GRAPH, self._ask)
+        self._client.open(KEEP, Purpose.GRAPH, self._ask)
 
     def _ask(self) -> None:
         self._asked_at = self._clock()
-        self._image = self._desk.image
-        self._desk.ask(Question(GROUPS, limit=MOST_GROUPS), self._take)
+        self._image = self._client.image
+        self._client.ask(Question(GROUPS, limit=MOST_GROUPS), self._take)
 
     def _take(self, answer: Message) -> None:
         """The answers one after the other. That there is none may be because a person's snapshot is there instead."""
         match answer:
             case Groups():
                 self._groups = answer
-                self._desk.ask(Question(RETAINERS, limit=MOST_SETS, number=NUMBER), self._take)
+                self._client.ask(Question(RETAINERS, limit=MOST_SETS, number=NUMBER), self._take)
             case Retainers():
                 self._sets = answer
                 self._ask_blocks(answer)
@@ -191,7 +193,7 @@ class GraphWatch:
             self._done(KeptBlocks(self._kept_by, 0, 0))
 
     def _ask_stacks(self, selection: Selection) -> None:
-        self._desk.ask(Question(STACKS, selection, limit=MOST_STACKS, number=NUMBER), self._take)
+        self._client.ask(Question(STACKS, selection, limit=MOST_STACKS, number=NUMBER), self._take)
 
     def _done(self, kept: KeptBlocks | None) -> None:
         image, groups, sets = self._image, self._groups, self._sets
@@ -200,7 +202,7 @@ class GraphWatch:
         assert sets is not None
         if kept is not None:
             self._kept = replace(kept, time_ns=image.time_ns, retainers=len(self._retainers))
-        self._history.take(image, self._desk.types, groups, sets)
+        self._history.take(image, self._client.types, groups, sets)
         asked_ns = int((self._clock() - self._asked_at) * 1e9)
         busy_ns = image.build_ns + asked_ns
         interval = max(SHORTEST, REST * (busy_ns + image.pause_ns) / 1e9)
@@ -217,4 +219,4 @@ class GraphWatch:
     def _end(self, interval: float) -> None:
         self._under_way = False
         self._due = self._began + interval
-        self._desk.close()
+        self._client.close()

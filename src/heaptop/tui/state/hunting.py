@@ -1,4 +1,4 @@
-"""The leak hunt of one screen: marks are set and looked back to, one moment after the other, by way of its desk.
+"""The leak hunt of one screen: marks are set and compared with, one after the other, through its snapshot client.
 
 What is asked of a snapshot, and what is found, is :mod:`heaptop.analysis.leaks.hunting`'s. This module never draws,
 and never has garbage collected unless a person has said so.
@@ -15,10 +15,10 @@ from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
 from heaptop.protocol.findings import Findings, MarkFacts
 from heaptop.protocol.images import MOST_MARKS
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory
-from heaptop.protocol.source import Ended, Event, Received, Rewound, Source
-from heaptop.tui.state.desk import Desk, Purpose
-from heaptop.tui.state.desk_words import progress_words, seconds
+from heaptop.protocol.source import Ended, Event, Received, Seek, Source
 from heaptop.tui.state.hunting_words import compared_words, first_words, found_words
+from heaptop.tui.state.snapshot_client import Purpose, SnapshotClient
+from heaptop.tui.state.snapshot_status import progress_words, seconds
 
 if TYPE_CHECKING:
     from heaptop.tui.state.session import AttachSession
@@ -61,11 +61,11 @@ class _Moment:
 class Hunting:
     """Sets marks, looks what is new since, and keeps what was found last. One moment at a time."""
 
-    def __init__(self, source: Source, session: AttachSession, hunt: LeakHunt, desk: Desk) -> None:
+    def __init__(self, source: Source, session: AttachSession, hunt: LeakHunt, client: SnapshotClient) -> None:
         self._source = source
         self._session = session
         self._hunt = hunt
-        self._desk = desk
+        self._client = client
         self._moment: _Moment | None = None
         self._collection = 0
         """The id of what was asked for last."""
@@ -98,10 +98,10 @@ class Hunting:
         if self.doing in (Doing.NOTHING, Doing.COLLECTING):
             return f"{self.doing.value}: all threads wait" if self.is_busy else ""
         what = "looking" if self._moment is None or self._moment.mark is None else f"mark {self._moment.mark}"
-        how = progress_words(self._desk.progress)
+        how = progress_words(self._client.progress)
         if self.doing is Doing.ASKING:  # how far each question is would begin anew with the next one
-            how = f"{self.doing.value}, {self._desk.answered - self._answered} answered"
-        return f"{what}: {how} · {seconds(self._desk.age)} · x gives up"
+            how = f"{self.doing.value}, {self._client.answered - self._answered} answered"
+        return f"{what}: {how} · {seconds(self._client.age)} · x gives up"
 
     @property
     def next_name(self) -> str:
@@ -138,8 +138,8 @@ class Hunting:
     def compare(self, since: int, until: int | None = None) -> None:
         """Compare with another mark, or with what came between two, from now on; at once where the snapshot that was
         looked at last is still open and no mark itself."""
-        desk, marks = self._desk, self.marks
-        desk.compare(since, until)
+        client, marks = self._client, self.marks
+        client.compare(since, until)
         if self._can_look_again:
             self._moment = _Moment(None, keep=True)
             self._ask()
@@ -148,10 +148,10 @@ class Hunting:
 
     @property
     def _can_look_again(self) -> bool:
-        desk, found = self._desk, self.found
-        if self.is_busy or desk.is_telling or found is None or desk.image is None or not desk.is_open:
+        client, found = self._client, self.found
+        if self.is_busy or client.is_sending_marks or found is None or client.image is None or not client.is_open:
             return False
-        return desk.image.image == found.image and desk.image.time_ns > self.marks[-1].time_ns
+        return client.image.image == found.image and client.image.time_ns > self.marks[-1].time_ns
 
     def _is_refused(self) -> bool:
         if self.is_busy:
@@ -169,18 +169,18 @@ class Hunting:
 
     def _freeze(self) -> None:
         self.doing = Doing.FREEZING
-        self._desk.open(purpose=Purpose.HUNT, then=self._ask, failed=self._fail)
+        self._client.open(purpose=Purpose.HUNT, then=self._ask, failed=self._fail)
 
     def _ask(self) -> None:
-        desk, session = self._desk, self._session
+        client, session = self._client, self._session
         assert self._moment is not None
-        assert desk.image is not None
-        moment = self._moment = replace(self._moment, since=desk.since, until=desk.until)
-        self.doing, self._answered = Doing.ASKING, desk.answered
-        desk.begin_telling()
-        desk.run(
+        assert client.image is not None
+        moment = self._moment = replace(self._moment, since=client.since, until=client.until)
+        self.doing, self._answered = Doing.ASKING, client.answered
+        client.begin_sending_marks()
+        client.run(
             self._hunt.look(
-                desk.image, desk.types, session.history, session.sampling,
+                client.image, client.types, session.history, session.sampling,
                 mark=moment.mark, since=moment.since, until=moment.until, collected=moment.collected,
                 memory=self._memory,
             ),
@@ -189,23 +189,23 @@ class Hunting:
         )  # fmt: skip
 
     def _take(self, findings: Findings | None) -> None:
-        moment, desk = self._moment, self._desk
+        moment, client = self._moment, self._client
         assert moment is not None
-        assert desk.image is not None
+        assert client.image is not None
         self._end()
-        desk.purpose = Purpose.LOOKING
+        client.purpose = Purpose.LOOKING
         if findings is not None:
             count = len(self._hunt.marks) - (moment.mark is not None)
-            desk.note_told(chosen_marks(count, moment.since, moment.until))
+            client.note_marks_sent(chosen_marks(count, moment.since, moment.until))
             later = self.marks[moment.until : moment.until + 1] if moment.until is not None else ()
-            self.found = CheckResult(findings, desk.image.image, later[0].name if later else "")
+            self.found = CheckResult(findings, client.image.image, later[0].name if later else "")
             self.news = findings
             self.said = found_words(findings, moment.mark)
         else:
-            desk.note_told(())
+            client.note_marks_sent(())
             self.said = first_words(self._hunt.marks[-1].facts)
             if not moment.keep:
-                desk.close()
+                client.close()
 
     def _fail(self, why: str) -> None:
         moment = self._moment
@@ -213,17 +213,17 @@ class Hunting:
         self.failed = why
         if moment is not None:
             self.said = f"no mark: {why}" if moment.mark is not None else f"nothing was found: {why}"
-        self._desk.close()
+        self._client.close()
 
     def _end(self) -> None:
         self._moment, self.doing = None, Doing.NOTHING
-        self._desk.changes += 1
+        self._client.changes += 1
 
     def feed(self, event: Event) -> None:
-        """Take one event, after the desk has; those that are about something else are nothing to it."""
+        """Take one event, after the snapshot client has; those that are about something else are nothing to it."""
         collecting = self.doing is Doing.COLLECTING
         match event:
-            case Rewound():
+            case Seek():
                 self.found = None
             case Ended() if collecting:
                 self._fail("the session is over")

@@ -10,7 +10,7 @@ from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts
-from heaptop.tui.state.desk_words import seconds
+from heaptop.tui.state.snapshot_status import seconds
 
 SIGNS: Final = {LEAK: "!", UNCLEAR: "?", NO_LEAK: "-"}
 """Of verdicts, beside their words."""
@@ -100,7 +100,7 @@ def bars(values: Sequence[int], width: int, *, ascii_only: bool = False) -> str:
     return "".join(marks[max(-(-value * len(marks) // top) - 1, 0)] if value > 0 else none for value in shown)
 
 
-def stretch_words(marks: Sequence[MarkFacts], counts: Sequence[int]) -> str:
+def interval_words(marks: Sequence[MarkFacts], counts: Sequence[int]) -> str:
     """``A–B 310, B–C ≥312``: how many were born in which stretch between two marks, and are there, as far as addresses
     tell. Of many stretches the last."""
     each = [

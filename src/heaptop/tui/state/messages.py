@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from heaptop.tui.state.desk import Subject
+    from heaptop.tui.state.snapshot_client import Subject
 
 
 class EventsArrived(Message):

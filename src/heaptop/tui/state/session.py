@@ -30,15 +30,15 @@ from heaptop.protocol.source import (
     Forecast,
     IntervalChanged,
     Received,
-    Rewound,
-    Taping,
+    RecordingStatus,
+    Seek,
     TargetInfo,
     Waiting,
 )
-from heaptop.tui.state.desk import Desk
 from heaptop.tui.state.graph_watch import GraphFacts
 from heaptop.tui.state.hunting import CheckResult, Hunting
 from heaptop.tui.state.sampling_words import sampling_remarks
+from heaptop.tui.state.snapshot_client import SnapshotClient
 
 
 class AttachPhase(Enum):
@@ -93,7 +93,7 @@ class AttachSession:
     """Bytes from one sample to the next, as they are or last were while it was sampled; 0 before."""
     forecast: Forecast | None = None
     paced: IntervalChanged | None = None
-    taping: Taping | None = None
+    recording_status: RecordingStatus | None = None
     """How the recording of this session stands, if one was ever begun."""
     decision: Decision | None = None
     """What the person has to decide before anything is counted."""
@@ -101,7 +101,7 @@ class AttachSession:
     clock: Callable[[], float] = monotonic
     heard_at: float | None = None
     """When the agent last said anything, by :attr:`clock`."""
-    shown: Rewound | None = None
+    shown: Seek | None = None
     """The moment that a recording is at; None where a process is looked at."""
     path: str = ""
     """Of the recording that is shown; empty for a process."""
@@ -133,7 +133,7 @@ class AttachSession:
             case Attached():
                 self.heard_at = self.clock()
                 self.attached, self.target, self.phase = event, event.target, AttachPhase.LIVE
-            case Rewound():
+            case Seek():
                 self.shown, self.zero_wall = event, event.wall - event.time_ns / 1e9
             case Forecast():
                 self.forecast = event
@@ -141,8 +141,8 @@ class AttachSession:
                 self.paced = event
             case Received():
                 self._received(event.message)
-            case Taping():
-                self.taping = event
+            case RecordingStatus():
+                self.recording_status = event
             case Ended():
                 self.end(event.error)
 
@@ -243,7 +243,7 @@ class Display:
     cpu_share: float | None = None
     interval_ns: int | None = None
     censuses: int = 0
-    desk: Desk | None = None
+    client: SnapshotClient | None = None
     """The open snapshot. It is frozen already, so holding the display changes nothing of it."""
     graph: GraphFacts = field(default_factory=GraphFacts)
     """What graph censuses said, and what they cost."""
@@ -251,7 +251,7 @@ class Display:
     """The leak hunt: its marks, and what it does now."""
     found: CheckResult | None = None
     """What it has found last."""
-    shown: Rewound | None = None
+    shown: Seek | None = None
     """The moment of a recording that this is; None where it is of a process."""
 
     @property
@@ -285,14 +285,14 @@ class Display:
     def of(
         cls,
         session: AttachSession,
-        desk: Desk | None = None,
+        client: SnapshotClient | None = None,
         graph: GraphFacts | None = None,
         hunting: Hunting | None = None,
     ) -> Display:
         return cls(
             hunting=hunting,
             found=hunting.found if hunting is not None else None,
-            desk=desk,
+            client=client,
             graph=graph or GraphFacts(),
             live=session.phase is AttachPhase.LIVE and session.shown is None,
             target=session.target,

@@ -15,15 +15,15 @@ from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.samples.producers import stacks_at
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.keys.trail import trail
-from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import added
 from heaptop.tui.state.sampling_words import standing_text
 from heaptop.tui.state.saving import Page, page, row_text
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.terminal.on_time import OnTime
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -241,7 +241,7 @@ class View(OnTime, Vertical):
         samples, sampling = self.now.samples, self.now.sampling
         if samples is None or sampling is None:
             return None
-        stacks = samples.said_stacks(stacks_at(samples, sampling.sites, site))[:MOST_ASKED]
+        stacks = samples.reported_stacks(stacks_at(samples, sampling.sites, site))[:MOST_ASKED]
         return Subject(site, stacks=stacks) if stacks else None
 
     @property

@@ -11,10 +11,10 @@ from typing import Generic, TypeVar
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.text.units import format_duration_ns
-from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import Level, added
 from heaptop.tui.state.messages import HeadingClicked, ViewChanged
 from heaptop.tui.state.sheet import WIDE
+from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heaptop.analysis.text.time_words import ELAPSED, Times
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import ChartBands, StyleRun, lettered, picture
 from heaptop.tui.state.messages import LettersChanged
 from heaptop.tui.widgets.picture import Picture

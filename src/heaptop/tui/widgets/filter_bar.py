@@ -18,7 +18,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.trail import fit_trail
 from heaptop.tui.state.messages import FilterAccepted, FilterDropped, FilterEdited
 from heaptop.tui.text import clip

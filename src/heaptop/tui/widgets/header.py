@@ -10,7 +10,7 @@ from typing import Final
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.source import Forecast
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.state.control.recording import standing
 from heaptop.tui.state.sampling_words import is_traced, rate_text
 from heaptop.tui.state.session import AttachPhase, AttachSession, Display
@@ -110,7 +110,7 @@ def figures(session: AttachSession, display: Display) -> list[Field]:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
         fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))
     fields += sampled(session, display)
-    if recording := standing(session.taping):
+    if recording := standing(session.recording_status):
         fields.append(Field(9, "", recording, "bad"))
     if display.cpu_share is not None:
         fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))

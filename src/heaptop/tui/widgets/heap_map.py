@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Sequence
 from textual import events
 
 from heaptop.analysis.snapshot.heap_map import MapWindow
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.heap_map_picture import paint, place_at, plot_size
-from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.raster import StyleRun
 from heaptop.tui.state.messages import RowChosen, ViewChanged
 from heaptop.tui.widgets.picture import Picture

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from rich.text import Text
 from textual.binding import Binding, BindingType
 
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.bindings import Key, grouped
 from heaptop.tui.keys.explaining import FigureHelp, papers
 from heaptop.tui.widgets.scroll_page import ScrollPage

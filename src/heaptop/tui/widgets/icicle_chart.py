@@ -13,9 +13,9 @@ from typing import Final
 from textual import events
 
 from heaptop.analysis.callers.call_paths import Amounts, CallPaths, Measure
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle import Box, Face, at, layout, neighbour, paint, slices_of
 from heaptop.tui.charts.icicle_table import IcicleColumns, IcicleLayout, divide, table
-from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.state.messages import RowChosen, ViewChanged
 from heaptop.tui.text import clip

@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from heaptop.analysis.text.units import format_bytes
-from heaptop.tui.charts.look import ChartStyle, letter_of
+from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.terminal.bare import Bare
 from heaptop.tui.terminal.repaint import dirty_region

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Center, Middle, VerticalScroll
 from textual.widgets import Static
 
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 
 if TYPE_CHECKING:
     from heaptop.errors import HeaptopError

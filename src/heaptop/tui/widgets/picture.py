@@ -10,7 +10,7 @@ from textual import events
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import EMPTY, StyleRun
 from heaptop.tui.terminal.bare import Bare
 

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.visual import VisualType
 from textual.widgets import Static
 
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.widgets.too_small import TooSmall
 
 

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from heaptop.analysis.text.units import fit_command
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from heaptop.tui.state.control.prompts import FilterPrompt, Prompts
 from heaptop.tui.state.control.questions import Confirmation, pause_question
 from heaptop.tui.state.control.recording import news
 from heaptop.tui.state.control.status_line import StatusLine
-from heaptop.tui.state.desk import Desk
 from heaptop.tui.state.graph_watch import GraphWatch
 from heaptop.tui.state.hunting import Hunting
 from heaptop.tui.state.inbox import Inbox
 from heaptop.tui.state.memory_watch import MemoryWatch
 from heaptop.tui.state.sampling_words import change_text
 from heaptop.tui.state.session import AttachPhase, AttachSession, Display
+from heaptop.tui.state.snapshot_client import SnapshotClient
 from heaptop.tui.text import clip
 
 
@@ -84,9 +84,9 @@ class LiveState:
     def _begin(self, session: AttachSession) -> None:
         self.session = session
         hunt = LeakHunt()
-        self.desk = Desk(self.source, hunt)
-        self.hunting = Hunting(self.source, session, hunt, self.desk)
-        self.graph = GraphWatch(self.desk, session.sampling.samples.stack_of)
+        self.client = SnapshotClient(self.source, hunt)
+        self.hunting = Hunting(self.source, session, hunt, self.client)
+        self.graph = GraphWatch(self.client, session.sampling.samples.stack_of)
 
     # -- events ----------------------------------------------------------------------------------------------
 
@@ -98,18 +98,18 @@ class LiveState:
         self.source.open(self.inbox.put, self.inbox.is_behind)
 
     def feed(self, event: Event) -> None:
-        for part in (self.session, self.desk, self.hunting, self.memory):
+        for part in (self.session, self.client, self.hunting, self.memory):
             part.feed(event)
 
     def take_events(self) -> None:
         """Take all that has come, and report what it changed."""
-        before, taping = self.session.sampling.state, self.session.taping
+        before, recording_status = self.session.sampling.state, self.session.recording_status
         with self._taking:
             for event in self.inbox.drain():
                 self.feed(event)
         if before is not None or self.asked_sampler:  # how it stands at first the header says
             self.status.say(change_text(before, self.session.sampling.state, asked=self.asked_sampler))
-        self.status.say(news(taping, self.session.taping))
+        self.status.say(news(recording_status, self.session.recording_status))
         found = self.hunting.take_news()
         if found is not None and isinstance(self.source, Recordable):
             self.source.note(found)
@@ -135,7 +135,7 @@ class LiveState:
     def refresh(self) -> None:
         """Make the display of what is known now, unless it is held."""
         if self.held is None:
-            self.display = Display.of(self.session, self.desk, self.graph.facts, self.hunting)
+            self.display = Display.of(self.session, self.client, self.graph.facts, self.hunting)
 
     def action_pause(self) -> str:
         if self.held is None:

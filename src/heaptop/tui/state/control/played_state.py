@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.protocol.source import Event, Player, Rewound, Told
+from heaptop.protocol.source import Event, Player, Seek, SeekDone
 from heaptop.tui.state.control.live_state import LiveState
-from heaptop.tui.state.desk import Stage
 from heaptop.tui.state.session import AttachSession
+from heaptop.tui.state.snapshot_client import Stage
 
 
 class PlayedState(LiveState):
@@ -20,10 +20,10 @@ class PlayedState(LiveState):
 
     def feed(self, event: Event) -> None:
         match event:
-            case Rewound():
+            case Seek():
                 self._rewind()
                 self.told, self.tells = False, True
-            case Told():
+            case SeekDone():
                 self.told = True
         super().feed(event)
 
@@ -31,4 +31,4 @@ class PlayedState(LiveState):
         before = self.session
         path, attached, sampling = self.source.path, before.attached, Sampling(self._user_code)
         self._begin(AttachSession(before.target, before.phase, attached=attached, sampling=sampling, path=path))
-        self.desk.stage, self.desk.why, self.desk.over = Stage.GONE, "a recording has no object graph", True
+        self.client.stage, self.client.why, self.client.over = Stage.GONE, "a recording has no object graph", True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from heaptop.analysis.text.recorded_times import file_name
 from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import HeaptopError
-from heaptop.protocol.source import Recordable, Taping
+from heaptop.protocol.source import Recordable, RecordingStatus
 
 if TYPE_CHECKING:
     from heaptop.tui.state.control.live_state import LiveState
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNRECORDABLE = "this session cannot be recorded"
 
 
-def news(before: Taping | None, now: Taping | None) -> str:
+def news(before: RecordingStatus | None, now: RecordingStatus | None) -> str:
     """What a person has to be told; empty where all goes on as it was."""
     if now is None or now is before:
         return ""
@@ -32,9 +32,11 @@ def news(before: Taping | None, now: Taping | None) -> str:
     return ""
 
 
-def standing(taping: Taping | None) -> str:
+def standing(recording_status: RecordingStatus | None) -> str:
     """``● rec 1.2 MiB``; empty where nothing is recorded now."""
-    return f"● rec {format_bytes(taping.bytes)}" if taping is not None and taping.on else ""
+    return (
+        f"● rec {format_bytes(recording_status.bytes)}" if recording_status is not None and recording_status.on else ""
+    )
 
 
 class RecordingControl:
@@ -49,7 +51,7 @@ class RecordingControl:
         live, source = self._live, self._live.source
         if not isinstance(source, Recordable):
             live.status.say(UNRECORDABLE)
-        elif live.session.taping is not None and live.session.taping.on:
+        elif live.session.recording_status is not None and live.session.recording_status.on:
             source.end_tape()
         elif live.unasked:
             return live.unasked

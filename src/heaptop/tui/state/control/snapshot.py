@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.control.questions import values_question
-from heaptop.tui.state.desk import Purpose, Stage
+from heaptop.tui.state.snapshot_client import Purpose, Stage
 
 
 class SnapshotControl:
@@ -26,33 +26,33 @@ class SnapshotControl:
             return None
         if live.unasked:
             return live.unasked
-        live.desk.open(failed=lambda why: live.status.say(f"no snapshot: {why}"))
+        live.client.open(failed=lambda why: live.status.say(f"no snapshot: {why}"))
         return "" if live.view().FROZEN else f"freezing the program: views {self._views} show it"
 
     def open_for_view(self) -> None:
         """A view that shows the snapshot was chosen: freeze one, unless one is there for a person to look at."""
         live = self._live
-        wanted = live.desk.stage is Stage.NONE or live.desk.is_shut or live.desk.purpose is not Purpose.LOOKING
+        wanted = live.client.stage is Stage.NONE or live.client.is_shut or live.client.purpose is not Purpose.LOOKING
         if wanted and live.view().FROZEN and not live.unasked:
             live.status.outcome(self.action_snapshot() or "")
 
     def action_shut(self) -> str:
         """Give up what takes its time; where nothing does, close the snapshot."""
-        desk = self._live.desk
-        if desk.is_open and not desk.is_busy:
-            desk.close()
+        client = self._live.client
+        if client.is_open and not client.is_busy:
+            client.close()
             return "" if self._live.view().FROZEN else "the snapshot is closed"
-        return "" if desk.give_up() else "no snapshot is open"
+        return "" if client.give_up() else "no snapshot is open"
 
     def action_values(self) -> None:
         """Ask whether values may be shown; where they are, hide them."""
         live = self._live
-        if live.desk.values:
-            live.desk.show_values(False)
+        if live.client.values:
+            live.client.show_values(False)
             live.status.say("values are hidden again")
         else:
             live.ask(values_question(live.session.target.pid, self._show_values))
 
     def _show_values(self, accept: bool) -> None:
-        self._live.desk.show_values(accept)
+        self._live.client.show_values(accept)
         self._live.status.say("values are shown of the object looked at; V hides them" if accept else "")

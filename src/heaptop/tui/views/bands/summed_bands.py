@@ -14,7 +14,7 @@ from heaptop.analysis.bands.table import Rows, TableRow
 from heaptop.analysis.filters.attributes import Origin
 from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import UsageError
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.state.drill import Level
 from heaptop.tui.state.session import Display

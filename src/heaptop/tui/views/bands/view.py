@@ -27,18 +27,18 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_change, format_count
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
-from heaptop.tui.charts.look import ChartStyle, change_style, letter_of
+from heaptop.tui.charts.chart_style import ChartStyle, change_style, letter_of
 from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import ChartBands
 from heaptop.tui.keys.explaining import CPYTHON, NHC, FigureHelp
 from heaptop.tui.state.background import Throttled
-from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import Level, into
 from heaptop.tui.state.messages import LettersChanged
 from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
+from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Legend, LegendEntry, swatch

@@ -13,8 +13,8 @@ from heaptop.analysis.samples.gc_profile import Collection, PhaseSpan
 from heaptop.analysis.text.time_words import ELAPSED, Times
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns, format_number
 from heaptop.tui.charts import curves, lanes
+from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.curves import Curve, Scale
-from heaptop.tui.charts.look import ChartStyle, letter_of
 from heaptop.tui.charts.raster import EMPTY, INK, StyleRun, byte_axis, window_for
 from heaptop.tui.text import clip
 from heaptop.tui.views.gc.gc_tables import Moment, Profile
@@ -25,7 +25,7 @@ HEAP, LIVE, ALLOCATED = range(3)
 """The slots of the curves."""
 
 
-def curves_said(profile: Profile, variant: str, *, wide: bool) -> list[StyleRun]:
+def curves_text(profile: Profile, variant: str, *, wide: bool) -> list[StyleRun]:
     """The curves by their letters, with the last value of each."""
     wanted = {"blocks": [HEAP, LIVE], "bytes": [HEAP], "allocated": [ALLOCATED]}[variant]
     if wide:
@@ -55,7 +55,7 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
     return f"heap {format_count(values[-1])} blocks" if values else "heap (no tick yet)"
 
 
-def collection_said(row: Collection, spans: Sequence[PhaseSpan], at: Moment) -> list[StyleRun]:
+def collection_text(row: Collection, spans: Sequence[PhaseSpan], at: Moment) -> list[StyleRun]:
     """The curves at one collection, by their letters, and the phases that it fell into."""
     known = (
         (HEAP, format_count(row.heap_blocks) if row.heap_blocks is not None else ""),
@@ -71,7 +71,7 @@ def collection_said(row: Collection, spans: Sequence[PhaseSpan], at: Moment) -> 
     return [*line, StyleRun(rss + (f"in {', '.join(inside)}" if inside else ""), EMPTY, EMPTY)]
 
 
-def totals_said(profile: Profile) -> str:
+def totals_text(profile: Profile) -> str:
     totals = profile.totals
     if not totals.collections:
         return " no collection yet"

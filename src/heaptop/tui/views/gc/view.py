@@ -19,14 +19,14 @@ from heaptop.analysis.samples.gc_profile import Collection, GenerationTotals, Ph
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
 from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.sampling_words import standing_text
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Sheet
-from heaptop.tui.views.gc.gc_pictures import collection_said, curves_said, draw_chart, fit, totals_said
+from heaptop.tui.views.gc.gc_pictures import collection_text, curves_text, draw_chart, fit, totals_text
 from heaptop.tui.views.gc.gc_tables import TABLES, Moment, Profile, take
 from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.picture import Picture
@@ -157,10 +157,10 @@ class GcView(SortedView):
             return times.moment((time_ns - origin) / 1e9)
 
         self._show_table(profile, at, look)
-        lines = [curves_said(profile, variant, wide=wide), [StyleRun(totals_said(profile), AXIS, EMPTY)]]
+        lines = [curves_text(profile, variant, wide=wide), [StyleRun(totals_text(profile), AXIS, EMPTY)]]
         row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
         if isinstance(row, Collection):
-            lines.insert(1, collection_said(row, profile.spans, at))
+            lines.insert(1, collection_text(row, profile.spans, at))
         said = self.query_one("#said", Picture)
         said.styles.height = len(lines)
         said.show(lambda width, height: [fit(line, width, look) for line in lines], look)

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from heaptop.analysis.heap.image_words import type_name
+from heaptop.analysis.heap.path_words import type_name
 from heaptop.analysis.snapshot.heap_map import KnownCells, MapWindow
 from heaptop.protocol.images import (
     GROUPS,
@@ -29,7 +29,7 @@ from heaptop.protocol.images import (
     Selection,
 )
 from heaptop.protocol.messages import Failure, Message, TypeName
-from heaptop.tui.state.desk import Desk
+from heaptop.tui.state.snapshot_client import SnapshotClient
 
 ALL: Final = Selection()
 _AT_ONCE: Final = 32
@@ -97,14 +97,14 @@ class MapAnswers:
         self.image = image
         """Its number; 0 before there is one."""
         self.seen: tuple[int, ...] = ()
-        """Of what is new (:attr:`Desk.seen`); empty until it is told."""
+        """Of what is new (:attr:`SnapshotClient.seen`); empty until it is told."""
         self.types = types
         """Of this image, also while another one is being built."""
         self._waiting: dict[Asked, int] = {}
         """What is asked for, and the question's id."""
         self._refused: set[Asked] = set()
         self._numbering = 0
-        """Which marks numbers of marks seen mean (:attr:`Desk.numbering`)."""
+        """Which marks numbers of marks seen mean (:attr:`SnapshotClient.numbering`)."""
         self.extents: list[tuple[int, int]] | None = None
         self.retainers: Retainers | None = None
         self.cells = KnownCells()
@@ -136,7 +136,7 @@ class MapAnswers:
 
     def ask(
         self,
-        desk: Desk,
+        client: SnapshotClient,
         window: MapWindow | None,
         selection: Selection | None,
         *,
@@ -152,64 +152,66 @@ class MapAnswers:
             by_group: what there is of each type and kind is asked for.
             by_retainer: by which retainers things are kept is asked for.
         """
-        if desk.image is not None and desk.image.image != self.image:
-            self._begin(desk.image.image, desk.types)
-            self._numbering = desk.numbering
+        if client.image is not None and client.image.image != self.image:
+            self._begin(client.image.image, client.types)
+            self._numbering = client.numbering
             self.changes += 1
-        self._forget_numbers(desk)
-        if desk.image is not None:
-            self.seen = desk.seen
-        if not desk.is_open:
+        self._forget_numbers(client)
+        if client.image is not None:
+            self.seen = client.seen
+        if not client.is_open:
             return
         if by_retainer and self.retainers is None:
-            self._put(desk, Once.UNITS, Question(RETAINERS, limit=_MOST_SETS))
+            self._put(client, Once.UNITS, Question(RETAINERS, limit=_MOST_SETS))
         if self.extents is None:
-            self._put(desk, Once.EXTENTS, Question(MAP))
-        elif window is not None and (not by_mark or self._tell_mark(desk)):
+            self._put(client, Once.EXTENTS, Question(MAP))
+        elif window is not None and (not by_mark or self._send_mark(client)):
             self._ask_cells(
-                desk,
+                client,
                 window,
                 [ALL] if selection in (ALL, None) else [ALL, selection],
                 by_group and selection is not None,
             )
-        self._ask_object(desk)
+        self._ask_object(client)
 
-    def _forget_numbers(self, desk: Desk) -> None:
+    def _forget_numbers(self, client: SnapshotClient) -> None:
         """Where numbers of marks seen mean others than before, what was answered about them is void."""
-        if desk.numbering == self._numbering:
+        if client.numbering == self._numbering:
             return
-        self._numbering, self.cells, self.groups = desk.numbering, KnownCells(), None
+        self._numbering, self.cells, self.groups = client.numbering, KnownCells(), None
         self.partial = {each for each in self.partial if not each[0].seen}
         for asked, id in [*self._waiting.items()]:
             if isinstance(asked, (CellsAsked, GroupsAsked)):
                 del self._waiting[asked]
-                desk.forget(id)
+                client.forget(id)
         self.changes += 1
 
-    def _tell_mark(self, desk: Desk) -> bool:
+    def _send_mark(self, client: SnapshotClient) -> bool:
         """Whether the image knows what is new."""
-        if Once.MARK in self._waiting and desk.untold:
+        if Once.MARK in self._waiting and client.untold:
             del self._waiting[Once.MARK]
             self._refused.add(Once.MARK)
-            self.failure = f"the snapshot could not be told what was there at the mark: {desk.untold}"
-        if not desk.is_told and Once.MARK not in self._waiting and Once.MARK not in self._refused:
+            self.failure = f"the snapshot could not be told what was there at the mark: {client.untold}"
+        if not client.marks_sent and Once.MARK not in self._waiting and Once.MARK not in self._refused:
             self._waiting[Once.MARK] = 0
-            desk.tell_mark(partial(self._mark_told, self.image))
-        self.seen = desk.seen
-        return desk.is_told
+            client.send_mark(partial(self._mark_told, self.image))
+        self.seen = client.seen
+        return client.marks_sent
 
     def _mark_told(self, image: int) -> None:
         if image == self.image:
             self._waiting.pop(Once.MARK, None)
             self.changes += 1
 
-    def _ask_cells(self, desk: Desk, window: MapWindow, selections: list[Selection | None], by_group: bool) -> None:
+    def _ask_cells(
+        self, client: SnapshotClient, window: MapWindow, selections: list[Selection | None], by_group: bool
+    ) -> None:
         cell = window.layout.cell
         shown = [each for each in selections if each is not None]
         for asked, id in [*self._waiting.items()]:
             if isinstance(asked, CellsAsked) and (asked.cell != cell or asked.selection not in shown):
                 del self._waiting[asked]
-                desk.forget(id)
+                client.forget(id)
         missing = [
             CellsAsked(each, cell, low, high)
             for each in shown
@@ -218,30 +220,30 @@ class MapAnswers:
         if not any(isinstance(asked, CellsAsked) for asked in self._waiting):
             for asked in missing[:_AT_ONCE]:
                 limit = (asked.high - asked.low) // cell
-                self._put(desk, asked, Question(MAP, asked.selection, limit=limit, low=asked.low, high=asked.high))
+                self._put(client, asked, Question(MAP, asked.selection, limit=limit, low=asked.low, high=asked.high))
         groups = GroupsAsked(shown[-1], *window.range)
         waits = any(isinstance(asked, GroupsAsked) for asked in self._waiting)
         if by_group and not waits and (self.groups is None or self.groups[0] != groups):
             question = Question(GROUPS, groups.selection, limit=_EVERY_GROUP, low=groups.low, high=groups.high)
-            self._put(desk, groups, question)
+            self._put(client, groups, question)
 
-    def _ask_object(self, desk: Desk) -> None:
+    def _ask_object(self, client: SnapshotClient) -> None:
         wanted = self.wanted
         if wanted is None:
             return
         if self.largest is None:
-            self._put(desk, wanted, Question(OBJECTS, wanted.selection, limit=1, low=wanted.low, high=wanted.high))
+            self._put(client, wanted, Question(OBJECTS, wanted.selection, limit=1, low=wanted.low, high=wanted.high))
         elif self.largest.rows:
-            asked = ObjectAsked(self.largest.rows[0].address, desk.values)
+            asked = ObjectAsked(self.largest.rows[0].address, client.values)
             if self.object is None or self.object[0] != asked:
                 selection = Selection(addresses=(asked.address,))
-                self._put(desk, asked, Question(OBJECT, selection, limit=1, values=asked.values))
+                self._put(client, asked, Question(OBJECT, selection, limit=1, values=asked.values))
 
-    def _put(self, desk: Desk, asked: Asked, question: Question) -> None:
+    def _put(self, client: SnapshotClient, asked: Asked, question: Question) -> None:
         if asked in self._waiting or asked in self._refused:
             return
         self._waiting[asked] = 0  # an answer may come before the id does
-        id = desk.ask(question, partial(self._take, self.image, asked))
+        id = client.ask(question, partial(self._take, self.image, asked))
         if asked in self._waiting:
             self._waiting[asked] = id
 

@@ -24,16 +24,16 @@ from heaptop.protocol.findings import Suspect
 from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.protocol.text import printable
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.heap_map_picture import MarkEntry, card, legend
-from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
-from heaptop.tui.state.desk import Desk, Subject
-from heaptop.tui.state.desk_words import desk_words
 from heaptop.tui.state.messages import SubjectChosen, ViewChanged
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE
+from heaptop.tui.state.snapshot_client import SnapshotClient, Subject
+from heaptop.tui.state.snapshot_status import snapshot_status
 from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map.heap_map_card import (
     NONE_PASS,
@@ -173,24 +173,24 @@ class HeapMapView(View):
 
     def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
-        desk, answers = display.desk, self._answers
-        if desk is None or not self.table.size.width:
+        client, answers = display.client, self._answers
+        if client is None or not self.table.size.width:
             return
         if answers.extents is not None and answers.extents is not self._opened:
             self._opened = answers.extents
             self.table.open(answers.extents, look)
         self.table.fit(look)
         answers.ask(
-            desk,
+            client,
             self.table.window,
-            self._selection(desk),
+            self._selection(client),
             by_group=self._colouring in (TYPE, KIND),
             by_retainer=retainer_term(self._where, "Cells") is not None,
-            by_mark=self._colouring in SINCE and desk.mark is not None,
+            by_mark=self._colouring in SINCE and client.mark is not None,
         )
         self._assign()
-        self.table.show_marks(partial(self._marks, desk), look, self._key(desk))
-        self._show_side(desk, look)
+        self.table.show_marks(partial(self._marks, client), look, self._key(client))
+        self._show_side(client, look)
 
     def _assign(self) -> None:
         """Letters and colours for what there is most of on the screen."""
@@ -203,9 +203,9 @@ class HeapMapView(View):
             sums[self._answers.type_name(row.type)] += row.bytes
         self._slots.assign([name for name, _ in sums.most_common()])
 
-    def _show_side(self, desk: Desk, look: ChartStyle) -> None:
-        window, lines = self.table.window, self._card(desk)
-        entries = self._sums(desk, window)[1] if window is not None else []
+    def _show_side(self, client: SnapshotClient, look: ChartStyle) -> None:
+        window, lines = self.table.window, self._card(client)
+        entries = self._sums(client, window)[1] if window is not None else []
         title = f" {self._colouring} of what is shown"
         self.query_one("#legend", Picture).show(
             lambda width, height: legend(entries, title, width, height, look), look, key=(title, *entries)
@@ -220,20 +220,20 @@ class HeapMapView(View):
 
     @property
     def note(self) -> str:
-        return desk_words(self.now.desk)
+        return snapshot_status(self.now.client)
 
     @property
     def words(self) -> tuple[str, str]:
-        desk, window, answers = self.now.desk, self.table.window, self._answers
+        client, window, answers = self.now.client, self.table.window, self._answers
         left = f"{self.TITLE} by {self._colouring}{self.trail}"
-        if desk is None or window is None:
+        if client is None or window is None:
             return left, ""
-        taken, _ = self._sums(desk, window)
+        taken, _ = self._sums(client, window)
         low, high = window.range
         parts = [
             answers.failure,
-            "asking…" if desk.is_open and answers.is_asking else "",
-            "partial" if (self._selection(desk), window.layout.cell) in answers.partial else "",
+            "asking…" if client.is_open and answers.is_asking else "",
+            "partial" if (self._selection(client), window.layout.cell) in answers.partial else "",
             f"{low:x}–{high:x}" if self.has_class("wide") else "",
             f"{format_bytes(window.layout.cell)} a cell",
             f"{taken:.0%} taken" if taken is not None else "",
@@ -242,12 +242,12 @@ class HeapMapView(View):
 
     @property
     def filtered(self) -> str:
-        desk, window = self.now.desk, self.table.window
-        if not self._where or desk is None or window is None:
+        client, window = self.now.client, self.table.window
+        if not self._where or client is None or window is None:
             return ""
-        key = self._key(desk), window.shown
+        key = self._key(client), window.shown
         if self._hidden is None or self._hidden[0] != key:
-            self._hidden = key, self._find_filtered(self._marker(desk), self._selection(desk), window)
+            self._hidden = key, self._find_filtered(self._marker(client), self._selection(client), window)
         return self._hidden[1]
 
     @staticmethod
@@ -272,20 +272,20 @@ class HeapMapView(View):
     @property
     def copied(self) -> str:
         """What is said of the cell."""
-        desk = self.now.desk
-        lines = self._card(desk, hints=False) if desk is not None else []
+        client = self.now.client
+        lines = self._card(client, hints=False) if client is not None else []
         return "\n".join(printable(f"{label}\t{text}").strip() for label, text in lines if text)
 
     # -- what is marked how ----------------------------------------------------------------------------------
 
-    def _selection(self, desk: Desk) -> Selection | None:
+    def _selection(self, client: SnapshotClient) -> Selection | None:
         """What stands out: all there is without a filter; None for nothing at all."""
         answers, where, known = self._answers, self._where, self._narrowed
         key = answers.types, answers.retainers, where
         if known is None or known[0] != key:
             units = answers.retainers.units if answers.retainers is not None else ()
             known = self._narrowed = key, _narrowed(answers.types, units, where)
-        if self._colouring not in SINCE or desk.mark is None or known[1] is None:
+        if self._colouring not in SINCE or client.mark is None or known[1] is None:
             return known[1]
         return replace(known[1], seen=answers.seen) if answers.seen else None
 
@@ -297,9 +297,9 @@ class HeapMapView(View):
             return []
         return [row for row in enumerate(found.findings.suspects, 1) if row[1].point]
 
-    def _marker(self, desk: Desk) -> Marker:
+    def _marker(self, client: SnapshotClient) -> Marker:
         slots, name = self._slots.slots, self._answers.type_name
-        selection = self._selection(desk)
+        selection = self._selection(client)
         return Marker(
             self._colouring,
             self._answers.cells,
@@ -308,23 +308,23 @@ class HeapMapView(View):
             frozenset(suspect.point for _, suspect in self._suspects),
         )
 
-    def _key(self, desk: Desk) -> Hashable:
+    def _key(self, client: SnapshotClient) -> Hashable:
         """Of all that a picture is made from, but the window."""
         holders = tuple(suspect.point for _, suspect in self._suspects)
-        return self._answers.changes, self._colouring, self._where, desk.mark is not None, self._answers.seen, holders
+        return self._answers.changes, self._colouring, self._where, client.mark is not None, self._answers.seen, holders
 
-    def _marks(self, desk: Desk, window: MapWindow) -> list[int]:
+    def _marks(self, client: SnapshotClient, window: MapWindow) -> list[int]:
         """Of each place that is shown: the same while only the cursor moves."""
-        key = self._key(desk), window.shown
+        key = self._key(client), window.shown
         if self._marked is None or self._marked[0] != key:
-            self._marked = key, self._marker(desk).marks(window)
+            self._marked = key, self._marker(client).marks(window)
         return self._marked[1]
 
-    def _sums(self, desk: Desk, window: MapWindow) -> tuple[float | None, list[MarkEntry]]:
+    def _sums(self, client: SnapshotClient, window: MapWindow) -> tuple[float | None, list[MarkEntry]]:
         """Which part of what is shown is taken, None until all of it was answered; and what its marks stand for."""
-        key = self._key(desk), window.shown
+        key = self._key(client), window.shown
         if self._figures is None or self._figures[0] != key:
-            marker, groups, name = self._marker(desk), self._answers.groups, self._answers.type_name
+            marker, groups, name = self._marker(client), self._answers.groups, self._answers.type_name
             shown = sum(high - low for _, low, high in window.layout.pieces(window.top, window.end))
             entries = marker.entries(window, groups[1] if groups is not None else None, name)
             missing = marker.cells.missing(ALL, window.layout, window.top, window.end)
@@ -333,7 +333,7 @@ class HeapMapView(View):
 
     # -- the card --------------------------------------------------------------------------------------------
 
-    def _card(self, desk: Desk, *, hints: bool = True) -> list[Line]:
+    def _card(self, client: SnapshotClient, *, hints: bool = True) -> list[Line]:
         """``hints``: with what keys do next."""
         window, answers = self.table.window, self._answers
         if window is None:
@@ -344,10 +344,10 @@ class HeapMapView(View):
         looked, wide = self._largest is not None, self.has_class("wide") or not hints
         hint = "" if not hints else "Enter: explore it" if looked else "Enter: which object"
         lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
-        if self._colouring in SINCE and desk.mark is None:
+        if self._colouring in SINCE and client.mark is None:
             lines.append(UNMARKED)
         lines += suspect_lines(self._suspects_here)
-        if self._where and not answers.is_asking and not self._sums(desk, window)[1]:
+        if self._where and not answers.is_asking and not self._sums(client, window)[1]:
             lines.append(NONE_PASS)
         if looked:
             lines += object_lines(answers, self._producer, wide=wide)
@@ -379,7 +379,7 @@ class HeapMapView(View):
         row, sampling = self._largest, self.now.sampling
         if row is None or not row.stack or sampling is None:
             return ""
-        return sampling.sites.said_site(row.stack) or "sampled so late that its stack is not known yet"
+        return sampling.sites.reported_site(row.stack) or "sampled so late that its stack is not known yet"
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -426,8 +426,8 @@ class HeapMapView(View):
 
     def action_drill(self) -> bool:
         """Look at the largest object of the cell; explore it, when it is looked at."""
-        desk, window = self.now.desk, self.table.window
-        if desk is None or window is None or not desk.is_open:
+        client, window = self.now.client, self.table.window
+        if client is None or window is None or not client.is_open:
             return False
         if (row := self._largest) is not None:
             self.post_message(SubjectChosen(Subject("", address=row.address)))
@@ -439,8 +439,8 @@ class HeapMapView(View):
         record = self._record(window)
         if is_gap or (record is not None and not record.bytes):
             return False
-        chosen = self._marker(desk).chosen(window.layout.cell, low)
-        selection = self._selection(desk) if chosen is not None and chosen.bytes else None
+        chosen = self._marker(client).chosen(window.layout.cell, low)
+        selection = self._selection(client) if chosen is not None and chosen.bytes else None
         self._answers.look_at(LargestAsked(selection or ALL, low, high))
         self._again()
         return True

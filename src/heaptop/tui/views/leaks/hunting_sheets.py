@@ -18,7 +18,7 @@ from heaptop.analysis.samples.producers import Frame
 from heaptop.analysis.snapshot.retaining import short_name
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
 from heaptop.protocol.findings import Findings, GrownRow, Lint, MarkFacts, Suspect
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.state.hunting_words import (
     SIGNS,
@@ -26,8 +26,8 @@ from heaptop.tui.state.hunting_words import (
     ago,
     bars,
     byte_rate_words,
+    interval_words,
     rate_words,
-    stretch_words,
 )
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
 from heaptop.tui.widgets.sparkline import sparkline
@@ -189,7 +189,7 @@ def page_lines(
     lines += _evidence(suspect, width)
     if suspect.generations:
         figure = bars(suspect.generations, 24, ascii_only=look.ascii_only)
-        words = f"survivors {figure}  {stretch_words(findings.marks, suspect.generations)}, {ADDRESSES}"
+        words = f"survivors {figure}  {interval_words(findings.marks, suspect.generations)}, {ADDRESSES}"
         for n, part in enumerate(wrap(words, max(width - 6, 20), break_on_hyphens=False)):
             lines.append(SuspectLine(f"born/{n}", f"  {'  ' if n else ''}{part}"))
     return lines

@@ -22,15 +22,15 @@ from heaptop.analysis.samples.producers import Frame, stacks_at
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
 from heaptop.protocol.findings import GROWTH_KEYS, Findings, GrownRow, Lint, MarkFacts, Suspect
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.explaining import BEE, NHC, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
-from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.hunting import CheckResult, Hunting
 from heaptop.tui.state.hunting_words import CHOOSING, WAITING, ago, compared_words, comparisons, found_note
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
+from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.leaks.hunting_sheets import (
     COUNTED_SORTS,
@@ -304,8 +304,8 @@ class LeaksView(LevelView[LeaksLevel]):
 
     def _why_closed(self, found: CheckResult) -> str:
         """Why objects that were found cannot be looked at; empty where they can."""
-        desk = self.now.desk
-        if desk is not None and desk.is_open and desk.image is not None and desk.image.image == found.image:
+        client = self.now.client
+        if client is not None and client.is_open and client.image is not None and client.image.image == found.image:
             return ""
         if self._is_recorded:
             return "a recording has no single objects"
@@ -369,8 +369,8 @@ class LeaksView(LevelView[LeaksLevel]):
 
     @property
     def _compared(self) -> tuple[int, int | None]:
-        desk = self.now.desk
-        return (desk.since, desk.until) if desk is not None else (0, None)
+        client = self.now.client
+        return (client.since, client.until) if client is not None else (0, None)
 
     @property
     def _key(self) -> str:

@@ -17,8 +17,8 @@ from heaptop.analysis.samples.generations import LifetimeBand, LifetimeChart
 from heaptop.analysis.samples.survival import MortalityPoint, Survival, SurvivalPoint
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.tui.charts import curves, heat
+from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.curves import Curve, Scale
-from heaptop.tui.charts.look import ChartStyle, letter_of
 from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, ChartBands, StyleRun
 from heaptop.tui.text import clip
@@ -217,7 +217,7 @@ def band_series(chart: LifetimeChart, rows: list[BandRow]) -> ChartBands:
     )
 
 
-def bands_said(rows: list[BandRow], group: tuple[str, str] | None) -> str:
+def bands_text(rows: list[BandRow], group: tuple[str, str] | None) -> str:
     if not rows:
         return ""
     longest = max(rows, key=lambda row: row.share)

@@ -26,23 +26,23 @@ from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.look import ChartStyle, letter_of
+from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.marks import NONE
 from heaptop.tui.charts.raster import EMPTY, ChartBands, StyleRun
 from heaptop.tui.keys.explaining import NHC, SML, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import FigureMaker, Throttled
-from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import UNSAMPLED, not_sampled, now_words
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
+from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.views.lifetimes.lifetime_pictures import (
     BandRow,
     band_name,
     band_rows,
     band_series,
-    bands_said,
+    bands_text,
     curve_lines,
     draw_ages,
     draw_curves,
@@ -320,7 +320,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
             self.query_one("#curves", Picture).show(
                 partial(draw_ages, joint.matrix, joint.latest, look), look, key=joint
             )
-        lines = [bands_said(rows, group)]
+        lines = [bands_text(rows, group)]
         if self._level.key == "age":
             lines.append(" across: bytes allocated since sampling began; up: age; darker: more lived")
         self._said(

@@ -17,7 +17,7 @@ from heaptop.analysis.rss.memory_history import OWNERS, MemoryFacts, Reading, ow
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.protocol.messages import Memory, Region
 from heaptop.protocol.text import printable
-from heaptop.tui.charts.look import ChartStyle, change_style, letter_of
+from heaptop.tui.charts.chart_style import ChartStyle, change_style, letter_of
 from heaptop.tui.state.sheet import CellText, Column
 from heaptop.tui.views.memory.memory_words import OWNED, share
 from heaptop.tui.widgets.sparkline import meter, sparkline

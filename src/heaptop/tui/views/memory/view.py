@@ -21,7 +21,7 @@ from heaptop.analysis.filters.predicates import FilterFigures
 from heaptop.analysis.rss.memory_history import UNSEEN, LiveBytes, UseHistory, course
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
-from heaptop.tui.charts.look import ChartStyle, letter_of
+from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import EMPTY, ChartBands, StyleRun
 from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp

@@ -22,8 +22,8 @@ from heaptop.analysis.samples.producers import Frame, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle_table import IcicleColumns
-from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.marks import NONE, estimate_text
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.views.producers.call_rows import PAGE, CallRow, Kind
@@ -143,10 +143,10 @@ def columns_of(key: str, width: int, known: KnownBlocks = KnownBlocks.ALL) -> tu
 
 def _shown(key: str, width: int, known: KnownBlocks) -> tuple[str, ...]:
     names = _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
-    return told_by(names, known)
+    return known_columns(names, known)
 
 
-def told_by(names: Sequence[str], known: KnownBlocks) -> tuple[str, ...]:
+def known_columns(names: Sequence[str], known: KnownBlocks) -> tuple[str, ...]:
     """Those of the columns that are known."""
     return tuple(name for name in names if name not in known.value)
 
@@ -185,7 +185,7 @@ def box_figures(
     is_live = measure == "live"
     titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Itself", "≈Part", "≈Of all")
     widths = {"±": 6, "≈Part": 6, "≈Of all": 7}
-    shown = told_by(["error" if title == "±" else title for title in titles], known)
+    shown = known_columns(["error" if title == "±" else title for title in titles], known)
     headings = tuple(
         (_title("±" if title == "error" else title, known), widths.get("±" if title == "error" else title, 9))
         for title in shown
@@ -431,7 +431,7 @@ def stack_sheet(
 def tree_columns(width: int, known: KnownBlocks = KnownBlocks.ALL) -> tuple[str, ...]:
     """The columns of the tree."""
     wide = ("error", "range", "count") if width >= WIDE else ()
-    return told_by(("name", "part", "live", *wide, "allocated", "share"), known)
+    return known_columns(("name", "part", "live", *wide, "allocated", "share"), known)
 
 
 def tree_sheet(

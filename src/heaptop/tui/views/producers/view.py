@@ -36,17 +36,17 @@ from heaptop.analysis.text.units import filtered_words, format_bytes, format_dur
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.protocol.text import printable
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle import Face
-from heaptop.tui.charts.look import ChartStyle
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.keys.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import Background, Throttled
-from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import exact_term
 from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import by_words, not_sampled, now_words
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.producers.call_rows import CallRow, ExpandedCalls, call_rows, part_rows
 from heaptop.tui.views.producers.producer_sheets import (
@@ -763,7 +763,7 @@ class ProducersView(LevelView[ProducersLevel]):
         if not isinstance(row, ProducerGroup) or samples is None:
             return None
         weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
-        return Subject(row.name, stacks=samples.said_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
+        return Subject(row.name, stacks=samples.reported_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
 
     @property
     def unasked(self) -> str:

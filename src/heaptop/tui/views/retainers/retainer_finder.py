@@ -51,9 +51,9 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Failure
 from heaptop.tui.state.asking import Answers
-from heaptop.tui.state.desk import Desk
-from heaptop.tui.state.desk_words import stage_words
 from heaptop.tui.state.sampling_words import not_sampled
+from heaptop.tui.state.snapshot_client import SnapshotClient
+from heaptop.tui.state.snapshot_status import stage_words
 from heaptop.tui.views.retainers.retainer_levels import FIRST_LINKS, FIRST_PATHS, RetainersLevel
 from heaptop.tui.views.retainers.retainer_sheets import PAGE, ObjectPages
 
@@ -84,24 +84,24 @@ class Finder:
         """Why there are no rows."""
         self.is_partial = False
         """Something that is drawn is so."""
-        self._desk: Desk | None = None
+        self._client: SnapshotClient | None = None
         self._sampling: Sampling | None = None
         self._telling: tuple[int, int, int | None] | None = None
         """The snapshot that was asked to be told what was there at marks, and which marks; None once it knows."""
         self._made: dict[Hashable, object] = {}
         self._made_of = 0
 
-    def begin(self, desk: Desk, sampling: Sampling | None) -> bool:
+    def begin(self, client: SnapshotClient, sampling: Sampling | None) -> bool:
         """A drawing begins. Whether the snapshot is not the one that was asked before."""
-        self._desk, self._sampling = desk, sampling
-        is_new = self.answers.begin(desk)
+        self._client, self._sampling = client, sampling
+        is_new = self.answers.begin(client)
         if is_new:
             self.steps.clear()
             self.excluded = dict.fromkeys(self.excluded, 0)
         if self._made_of != self.answers.version:
             self._made, self._made_of = {}, self.answers.version
         self.is_partial = False
-        self.nothing = stage_words(desk) or "Asking the snapshot…"
+        self.nothing = stage_words(client) or "Asking the snapshot…"
         return is_new
 
     def end(self) -> None:
@@ -113,9 +113,9 @@ class Finder:
         return self.answers.image
 
     @property
-    def desk(self) -> Desk:
-        assert self._desk is not None, "only while the view draws"
-        return self._desk
+    def client(self) -> SnapshotClient:
+        assert self._client is not None, "only while the view draws"
+        return self._client
 
     @property
     def left_out(self) -> tuple[int, ...]:
@@ -131,7 +131,7 @@ class Finder:
         """The answer, once it is there. Where there is none, or nothing in it, :attr:`nothing` says why."""
         answer = self.answers.get(question)
         if isinstance(answer, Failure):
-            self.nothing = stage_words(self.desk) or f"The snapshot could not say it: {answer.text}."
+            self.nothing = stage_words(self.client) or f"The snapshot could not say it: {answer.text}."
         if not isinstance(answer, kind):
             return None
         self.is_partial = self.is_partial or not getattr(answer, "complete", True)
@@ -157,15 +157,15 @@ class Finder:
 
     def selection(self, level: RetainersLevel) -> Selection | None:
         """The objects of a level; None where there are none to ask about."""
-        desk = self.desk
-        if desk.image is None or (level.subject.new and not self._knows_mark()):
+        client = self.client
+        if client.image is None or (level.subject.new and not self._knows_mark()):
             return None
-        found = desk.selection(level.subject)
+        found = client.selection(level.subject)
         if found is not None:
             found = replace(found, kinds=level.kinds, retainers=level.retainers, path=level.path, below=level.below)
             if level.what == "objects" or level.key in ("path", "retainers", "site"):
                 try:
-                    found = narrowed(level.where, desk.types, found)
+                    found = narrowed(level.where, client.types, found)
                 except UsageError as error:
                     self.nothing = error.message
                     return None
@@ -192,24 +192,24 @@ class Finder:
 
     def _knows_mark(self) -> bool:
         """Whether the snapshot was told what was there at the mark; tells it."""
-        desk = self.desk
-        mark, image = desk.mark, desk.image
+        client = self.client
+        mark, image = client.mark, client.image
         if mark is None or image is None:
             self.nothing = "There is no mark. Key m marks what is there; a later snapshot (key o) shows what is new."
         elif mark.time_ns == image.time_ns:
             self.nothing = "This snapshot is the mark itself. Key o freezes a later one."
         else:
-            telling = image.image, desk.since, desk.until
-            if not desk.is_told and self._telling != telling and desk.is_open:
+            telling = image.image, client.since, client.until
+            if not client.marks_sent and self._telling != telling and client.is_open:
                 self._telling = telling
-                desk.tell_mark(lambda: None)
-            if desk.is_told:
+                client.send_mark(lambda: None)
+            if client.marks_sent:
                 self._telling = None
                 return True
-            if desk.untold:
-                self.nothing = f"The snapshot could not be told what was there at the mark: {desk.untold}."
+            if client.untold:
+                self.nothing = f"The snapshot could not be told what was there at the mark: {client.untold}."
             else:
-                self.nothing = stage_words(desk) or "Telling the snapshot what was there at the mark…"
+                self.nothing = stage_words(client) or "Telling the snapshot what was there at the mark…"
         return False
 
     # -- what is known of them -------------------------------------------------------------------------------
@@ -234,10 +234,10 @@ class Finder:
             passing = sum(row.bytes for row in rows)
             if level.key != "retainers":
                 make = kind_rows if level.key == "kind" else type_rows
-                hidden = len(make(whole, self.desk.types)) - len(rows)
+                hidden = len(make(whole, self.client.types)) - len(rows)
         else:
             try:
-                narrowed(level.where, self.desk.types, Selection())
+                narrowed(level.where, self.client.types, Selection())
             except UsageError:
                 return ""
             some = self._ask_of(level, GROUPS, Groups, 10_000)
@@ -250,7 +250,7 @@ class Finder:
         answer = self._ask_of(level, GROUPS, Groups, 10_000)
         if answer is None:
             return []
-        image, types = self.desk.image, self.desk.types
+        image, types = self.client.image, self.client.types
         make = kind_rows if level.key == "kind" else type_rows
         key = "rows", answer.id, level.key, level.where.text
         rows = self._once(key, lambda: make(kept(answer, level.where, types, level.key), types))
@@ -271,7 +271,7 @@ class Finder:
         if again:  # left out of the snapshot before, where they had other addresses
             excluded |= again
             return self._sets(level)
-        types, where = self.desk.types, level.where
+        types, where = self.client.types, level.where
         if where:
             self.nothing = "The filter leaves nothing."
         key = "sets", answer.id, where.text
@@ -284,7 +284,7 @@ class Finder:
         return self.ask(question, Retainers)
 
     def _sites(self, level: RetainersLevel) -> list[RetainerRow]:
-        sampling, image = self._sampling, self.desk.image
+        sampling, image = self._sampling, self.client.image
         if image is None:
             return []
         why = _not_sampled(sampling, image.time_ns)
@@ -317,7 +317,7 @@ class Finder:
             answer = self._ask_of(level, PATHS, Paths, FIRST_PATHS)
         if answer is None or not answer.groups:
             return None
-        found, types = answer, self.desk.types
+        found, types = answer, self.client.types
         return self._once(("tree", found.id), lambda: PathTree(found, types))
 
     def pages(self, level: RetainersLevel, at: int, room: int) -> ObjectPages:
@@ -340,9 +340,11 @@ class Finder:
         return found
 
     def object(self, address: int, links: int = 0) -> Object | None:
-        if not address or self.desk.image is None:
+        if not address or self.client.image is None:
             return None
-        return self.ask(Question(OBJECT, Selection(addresses=(address,)), limit=links, values=self.desk.values), Object)
+        return self.ask(
+            Question(OBJECT, Selection(addresses=(address,)), limit=links, values=self.client.values), Object
+        )
 
     def find_steps(self, addresses: Collection[int]) -> Mapping[int, ObjectRow]:
         """The objects at these addresses, as far as they are known: asked for together."""

@@ -14,7 +14,7 @@ from heaptop.analysis.snapshot.retaining import AMOUNTS, NAMES
 from heaptop.errors import UsageError
 from heaptop.protocol.images import Unit
 from heaptop.tui.state import drill
-from heaptop.tui.state.desk import Subject
+from heaptop.tui.state.snapshot_client import Subject
 
 By = Literal["type", "path", "retainers", "kind", "site", "new"]
 TOP: Final[tuple[By, ...]] = ("type", "path", "retainers", "kind", "site", "new")

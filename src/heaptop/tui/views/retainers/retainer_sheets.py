@@ -13,7 +13,7 @@ from typing import Final, TypeVar, overload
 from rich.style import Style
 
 from heaptop.analysis.filters.attributes import generation_label
-from heaptop.analysis.heap.image_words import placed, step_said, step_words, type_name
+from heaptop.analysis.heap.path_words import placed, step_text, step_words, type_name
 from heaptop.analysis.snapshot.retaining import (
     Drop,
     Measure,
@@ -22,12 +22,12 @@ from heaptop.analysis.snapshot.retaining import (
     TreeRow,
     short_name,
     texts_down,
-    unit_said,
+    unit_text,
 )
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
 from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Place, Unit
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.state.sheet import CellText, Column, Sheet
 from heaptop.tui.text import clip
@@ -159,7 +159,7 @@ def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: RetainerFacts) -
         alone = drop.alone.get(unit.address) if drop is not None and not unit.several else None
         frees = f"{format_bytes(alone[1])}" if alone is not None else ""
         mark = facts.mark(unit.address)
-        name = CellText(mark + unit_said(unit), shorter=(mark + unit.label,))
+        name = CellText(mark + unit_text(unit), shorter=(mark + unit.label,))
         return [name, CellText(KINDS[unit.kind], _DIM), CellText(frees)]
 
     columns = (
@@ -403,7 +403,7 @@ def object_lines(
     for place, (step, name) in enumerate(zip(found.path, texts_down(found.path), strict=True)):
         known = frees.get(step.address)
         size, retained = (known.size, known.retained) if known is not None else (-1, -1)
-        text, short = ("  " * min(place, 8) + words(step) for words in (step_said, step_words))
+        text, short = ("  " * min(place, 8) + words(step) for words in (step_text, step_words))
         what = "step", name, found.row.kind, step.place, short
         lines.append(ObjectLine(f"path/{place}", text, step.address, step.type, size, retained, *what))
     words, short = ("It would go with", "") if found.dominator else (ALONE, ALONE_SHORT)
@@ -503,7 +503,7 @@ class Card:
         if self.with_path:
             lines += [("", EMPTY), ("Path from the root", AXIS)]
             lines += [
-                (f"{'  ' * min(place, 10)}{step_said(step)}", EMPTY)
+                (f"{'  ' * min(place, 10)}{step_text(step)}", EMPTY)
                 for place, step in enumerate(found.path)
                 if step.label
             ]

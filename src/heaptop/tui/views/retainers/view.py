@@ -16,7 +16,7 @@ from textual.containers import Horizontal
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED
-from heaptop.analysis.heap.image_words import type_name
+from heaptop.analysis.heap.path_words import type_name
 from heaptop.analysis.snapshot.retaining import (
     Measure,
     RetainerRow,
@@ -38,13 +38,13 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import TypeName
 from heaptop.protocol.text import printable
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import BEE, CPYTHON, NHC, STATMEMPROF, FigureHelp
-from heaptop.tui.state.desk import Subject
-from heaptop.tui.state.desk_words import desk_words, seconds
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
+from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_status import seconds, snapshot_status
 from heaptop.tui.views.retainers.retainer_finder import NUMBERS, Finder
 from heaptop.tui.views.retainers.retainer_levels import (
     MOST_LINKS,
@@ -232,10 +232,10 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
-        desk = display.desk
-        if not self.size.width or desk is None:
+        client = display.client
+        if not self.size.width or client is None:
             return
-        if self._finder.begin(desk, display.sampling):
+        if self._finder.begin(client, display.sampling):
             self._renew()
         had_rows = bool(self._rows)
         at = self.list.cursor
@@ -354,11 +354,11 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     def _site(self, stack: int) -> str:
         sampling = self.now.sampling
-        return sampling.sites.said_site(stack) if stack and sampling is not None else ""
+        return sampling.sites.reported_site(stack) if stack and sampling is not None else ""
 
     @property
     def _types(self) -> Sequence[TypeName]:
-        return self.now.desk.types if self.now.desk is not None else ()
+        return self.now.client.types if self.now.client is not None else ()
 
     # -- panes -----------------------------------------------------------------------------------------------
 
@@ -433,13 +433,13 @@ class RetainersView(ExploringView[RetainersLevel]):
         if self._rows:
             return "this row is neither one object nor a type: Enter looks into it"
         why = self._finder.nothing.rstrip(".…")
-        busy = self.now.desk is not None and self.now.desk.is_busy
+        busy = self.now.client is not None and self.now.client.is_busy
         when = ", w again then" if busy else ""
         return f"no row to ask about yet: {why[:1].lower()}{why[1:]}{when}"
 
     @property
     def note(self) -> str:
-        return desk_words(self.now.desk, has_rows=bool(self._rows))
+        return snapshot_status(self.now.client, has_rows=bool(self._rows))
 
     @property
     def table(self) -> VirtualTable:
@@ -460,11 +460,11 @@ class RetainersView(ExploringView[RetainersLevel]):
     @property
     def _since(self) -> str:
         """How long ago the mark was set; empty where there is none. With a second one, until when."""
-        desk = self.now.desk
-        if desk is None or desk.mark is None:
+        client = self.now.client
+        if client is None or client.mark is None:
             return ""
-        since = seconds((self.now.now_ns - desk.mark.time_ns) / 1e9)
-        until = desk.second_mark
+        since = seconds((self.now.now_ns - client.mark.time_ns) / 1e9)
+        until = client.second_mark
         return f"{since} ago, until {seconds((self.now.now_ns - until.time_ns) / 1e9)}" if until is not None else since
 
     @property
@@ -541,8 +541,8 @@ class RetainersView(ExploringView[RetainersLevel]):
             return ()
         if len(self._levels) > 1:
             return level.inner_keys
-        desk = self.now.desk
-        return TOP if desk is not None and desk.mark is not None else TOP[:-1]
+        client = self.now.client
+        return TOP if client is not None and client.mark is not None else TOP[:-1]
 
     @property
     def bys(self) -> Mapping[str, str]:
@@ -599,13 +599,13 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     @property
     def subject(self) -> Subject | None:
-        row, level, desk = self._row, self._level, self.now.desk
+        row, level, client = self._row, self._level, self.now.client
         if isinstance(row, RetainerRow) and level.what == "rows" and level.key in ("type", "new"):
             return replace(level.subject, title=row.name, types=(row.name,))
         if isinstance(row, RetainerRow) and level.key == "site":
             return self._site_subject(row)
-        if isinstance(row, ObjectRow | ObjectLine) and row.type != NO_TYPE and desk is not None:
-            name = type_name(desk.types, row.type)
+        if isinstance(row, ObjectRow | ObjectLine) and row.type != NO_TYPE and client is not None:
+            name = type_name(client.types, row.type)
             return Subject(name, types=(name,))
         name, address = self._named(row)
         return Subject(name, address=address) if address else None
@@ -723,8 +723,8 @@ class RetainersView(ExploringView[RetainersLevel]):
     def action_tag(self) -> bool:
         row = self._row
         name, address = self._named(row)
-        desk = self.now.desk
-        if not address or desk is None:
+        client = self.now.client
+        if not address or client is None:
             return False
         if address in self._tagged:
             del self._tagged[address]
@@ -732,7 +732,7 @@ class RetainersView(ExploringView[RetainersLevel]):
             self._remark = f"no more than {MOST_TAGGED} can be tagged"
         else:
             type = row.type if isinstance(row, ObjectRow | ObjectLine) else NO_TYPE
-            said = "" if type == NO_TYPE else f"{type_name(desk.types, type)} {address:#x}"
+            said = "" if type == NO_TYPE else f"{type_name(client.types, type)} {address:#x}"
             self._tagged[address] = f"{name}  {said}".strip()
         self._again()
         return True

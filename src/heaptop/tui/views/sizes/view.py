@@ -23,17 +23,17 @@ from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, SampledBlocks, T
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.sizes import CLASSES, bin_label, class_of
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.marks import estimate_text
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import Throttled
-from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import UNSAMPLED, by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
+from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.views.producers.selecting import Selector, check_bound
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture

@@ -27,15 +27,15 @@ from heaptop.analysis.text.units import filtered_words, format_bytes, format_cou
 from heaptop.protocol.images import WASTE, Question, Selection, Waste
 from heaptop.protocol.messages import Failure
 from heaptop.protocol.text import printable
-from heaptop.tui.charts.look import ChartStyle
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.keys.explaining import CPYTHON, MAT, FigureHelp
 from heaptop.tui.state.asking import Answers
-from heaptop.tui.state.desk import Desk, Subject
-from heaptop.tui.state.desk_words import desk_words, stage_words
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
+from heaptop.tui.state.snapshot_client import SnapshotClient, Subject
+from heaptop.tui.state.snapshot_status import snapshot_status, stage_words
 from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -130,20 +130,20 @@ class WasteView(SortedView):
 
     def show(self, display: Display, look: ChartStyle) -> None:
         self._shown = (display, look)
-        desk = display.desk
-        if not self.size.width or desk is None:
+        client = display.client
+        if not self.size.width or client is None:
             return
-        self._answers.begin(desk)
-        nothing = self._take_report(display, desk)
+        self._answers.begin(client)
+        nothing = self._take_report(display, client)
         self._answers.end()
         rows = self._report.rows if self._report is not None else ()
         self._rows = sorted(rows, key=ORDERS[self._sort], reverse=self._descending)
-        self.list.show(self._sheet(desk, nothing, look))
-        self._draw_panes(desk, look)
+        self.list.show(self._sheet(client, nothing, look))
+        self._draw_panes(client, look)
 
-    def _take_report(self, display: Display, desk: Desk) -> str:
+    def _take_report(self, display: Display, client: SnapshotClient) -> str:
         """Ask what is not known yet. What is said where there are no rows."""
-        selection = wanted(self._where, desk.types) if desk.types else Selection()
+        selection = wanted(self._where, client.types) if client.types else Selection()
         if selection is None:
             self._report, self._made_of = None, ()
             return f"No type of the heap passes {self._where}."
@@ -153,17 +153,17 @@ class WasteView(SortedView):
         if not isinstance(found, Waste):
             self._report, self._made_of = None, ()
             failed = f"The snapshot could not say it: {found.text}." if isinstance(found, Failure) else ""
-            return stage_words(desk) or failed or "Asking the snapshot…"
+            return stage_words(client) or failed or "Asking the snapshot…"
         reading = display.memory.latest
         made_of = (found, reading, self._where)
         if made_of != self._made_of:
             memory = reading.memory if reading is not None else None
-            self._report, self._made_of = waste_report(found, desk.types, memory, self._where), made_of
+            self._report, self._made_of = waste_report(found, client.types, memory, self._where), made_of
         return "Nothing was found that it could do without."
 
-    def _sheet(self, desk: Desk, nothing: str, look: ChartStyle) -> Sheet[Wasted]:
+    def _sheet(self, client: SnapshotClient, nothing: str, look: ChartStyle) -> Sheet[Wasted]:
         width = self.size.width
-        total = desk.image.bytes if desk.image is not None else 0
+        total = client.image.bytes if client.image is not None else 0
         columns = (
             Column("what", "What", 16, right=False, rank=8),
             Column("name", "Type", 0, right=False, keep_tail=True),
@@ -199,12 +199,12 @@ class WasteView(SortedView):
             columns, self._rows, lambda row: row.key, draw, look, self._sort, self._descending, nothing, exact
         )  # fmt: skip
 
-    def _draw_panes(self, desk: Desk, look: ChartStyle) -> None:
+    def _draw_panes(self, client: SnapshotClient, look: ChartStyle) -> None:
         width, report, row = self.size.width, self._report, self._row
         head = ""
-        if report is not None and desk.image is not None:
+        if report is not None and client.image is not None:
             sorts = " · ".join(map(sort_words, report.sorts)) if width >= WIDE else ""
-            head = f" {total_words(report, desk.image)}" + (f" · {sorts}" if sorts else "")
+            head = f" {total_words(report, client.image)}" + (f" · {sorts}" if sorts else "")
         self.query_one("#head", Picture).show(_drawn([head], look), look, key=head)
         texts = _row_texts(row) if row is not None else []
         lines = [f" {line}" for text in texts for line in wrap(printable(text), max(width - 2, 8))]
@@ -222,7 +222,7 @@ class WasteView(SortedView):
 
     @property
     def note(self) -> str:
-        return desk_words(self.now.desk, has_rows=bool(self._rows))
+        return snapshot_status(self.now.client, has_rows=bool(self._rows))
 
     @property
     def remarks(self) -> str:
@@ -254,8 +254,8 @@ class WasteView(SortedView):
 
     def action_drill(self) -> bool:
         """One of the objects, in the view that explores them."""
-        row, desk = self._row, self.now.desk
-        if row is None or not row.example or desk is None or not desk.is_open:
+        row, client = self._row, self.now.client
+        if row is None or not row.example or client is None or not client.is_open:
             return False
         self.post_message(SubjectChosen(Subject("", address=row.example)))
         return True
@@ -270,7 +270,7 @@ class WasteView(SortedView):
         return self._where
 
     def set_where(self, where: Filter) -> None:
-        wanted(where, self.now.desk.types if self.now.desk is not None else ())
+        wanted(where, self.now.client.types if self.now.client is not None else ())
         self._where = where
         self._again()
 

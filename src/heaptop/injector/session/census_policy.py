@@ -30,7 +30,7 @@ def clone_cost_ns(census: Census) -> int:
 
 
 @dataclass(slots=True)
-class Manner:
+class CensusPolicy:
     """What is known and was decided so far."""
 
     mode: str = "clone"

@@ -2,7 +2,7 @@
 
 The self-check runs in the target, at the attach; ``heaptop doctor`` only looks from outside. So what an attach was
 told is kept in a file of this user's, by the interpreter's executable and the core's build, until an attach to it
-goes better. It is a courtesy: where the file cannot be read or written, nothing is remembered, and nothing fails.
+goes better. It is a courtesy: where the file cannot be read or written, nothing is refusals_cache, and nothing fails.
 This module never touches a target.
 """
 

@@ -22,7 +22,7 @@ MOST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Swollen:
+class ContainerGrowth:
     """One of them."""
 
     address: int
@@ -58,7 +58,7 @@ class Swollen:
         return Turnover(seconds, born, known[0], self.sizes)
 
 
-def swollen(marks: Sequence[Mark], now: Trends, explained: Collection[int]) -> list[Swollen]:
+def swollen(marks: Sequence[Mark], now: Trends, explained: Collection[int]) -> list[ContainerGrowth]:
     """Those that grew since the first of these marks, the most first, but for those that were ``explained``: what is
     new collects there."""
     found = [
@@ -71,7 +71,7 @@ def swollen(marks: Sequence[Mark], now: Trends, explained: Collection[int]) -> l
     return sorted(found, key=lambda each: -each.grown)[:MOST]
 
 
-def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> Iterator[Swollen]:
+def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> Iterator[ContainerGrowth]:
     then = [mark.trends.holders.get(address) for mark in marks]
     if any(each is not None and each.type != holder.type for each in then):
         return  # another one was there
@@ -79,10 +79,10 @@ def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> Iterator[Swol
     by_length = holder.length >= 0
     sizes = [-1 if each is None else each.length if by_length else each.size for each in then]
     sizes.append(holder.length if by_length else holder.size)
-    yield Swollen(address, holder.type, holder.size - before, tuple(sizes), in_bytes=not by_length)
+    yield ContainerGrowth(address, holder.type, holder.size - before, tuple(sizes), in_bytes=not by_length)
 
 
-def swollen_sentence(found: Swollen, verdict: str, where: str, rate: float) -> str:
+def container_growth_sentence(found: ContainerGrowth, verdict: str, where: str, rate: float) -> str:
     """``1 bytearray grew in place (+2.90 MiB, now 3,040,000 long, still growing 20,000/s): module app → .LOG``"""
     more = [f"+{format_bytes(found.grown)}", f"now {found.now}"]
     if verdict == LEAK and rate > 0:

@@ -56,7 +56,7 @@ NONE: Final = Likeness(-2, -1, 0, 0)
 """Stands where there is none, or none any more."""
 
 
-class LivingColumns(NamedTuple):
+class LiveBlockColumns(NamedTuple):
     """The living samples, a column each; rows that no sample has now are among them."""
 
     likenesses: Sequence[Likeness]
@@ -87,7 +87,7 @@ class LivingColumns(NamedTuple):
         return Counter({self.likenesses[number]: times for number, times in alike.items()})
 
 
-class LivingBlocks(Generic[T]):
+class LiveBlockTable(Generic[T]):
     """The living by the sampler's numbers. ``T`` is what the owner ties to those that are alike, to have it at hand
     when one of them changes."""
 
@@ -191,13 +191,13 @@ class LivingBlocks(Generic[T]):
             self._times[number] += times
             self._count += times
 
-    def columns(self) -> LivingColumns:
+    def columns(self) -> LiveBlockColumns:
         """A copy of what is known of all of them."""
-        return LivingColumns(self._likenesses[:], self._likeness[:], self._birth[:])
+        return LiveBlockColumns(self._likenesses[:], self._likeness[:], self._birth[:])
 
-    def copy(self) -> LivingBlocks[T]:
+    def copy(self) -> LiveBlockTable[T]:
         """As they are now, with nothing tied to them."""
-        new = LivingBlocks[T](self._likenesses)
+        new = LiveBlockTable[T](self._likenesses)
         new._count, new._times, new._domain = self._count, self._times[:], self._domain[:]
         new._likeness, new._birth = self._likeness[:], self._birth[:]
         return new

@@ -1,4 +1,4 @@
-"""The desk of the open snapshot: who asked, who is told, and what becomes of questions that nobody can answer."""
+"""The client of the open snapshot: who asked, who is told, and what becomes of questions that nobody can answer."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import Failure, Message, TypeName
 from heaptop.protocol.source import Ended, Event, ImageCost, Received
 from heaptop.tui.state.asking import Answers
-from heaptop.tui.state.desk import Desk, Purpose, Stage, Subject
-from heaptop.tui.state.desk_words import desk_words
+from heaptop.tui.state.snapshot_client import Purpose, SnapshotClient, Stage, Subject
+from heaptop.tui.state.snapshot_status import snapshot_status
 from tests.fakes.source import FakeSource
 
 
@@ -56,16 +56,16 @@ class Recorder(FakeSource):
 
 
 class Bench:
-    """A desk, its source, a clock."""
+    """A client, its source, a clock."""
 
     def __init__(self) -> None:
         self.source, self.now = Recorder(), 0.0
         self.hunt = LeakHunt()
-        self.desk = Desk(self.source, self.hunt, clock=lambda: self.now)
+        self.client = SnapshotClient(self.source, self.hunt, clock=lambda: self.now)
         self.told: list[Message] = []
 
     def say(self, message: Message) -> None:
-        self.desk.feed(Received(message))
+        self.client.feed(Received(message))
 
     def image(self, number: int = 1, id: int | None = None) -> Image:
         return Image(
@@ -75,7 +75,7 @@ class Bench:
         )  # fmt: skip
 
     def opened(self, number: int = 1) -> Bench:
-        self.desk.open()
+        self.client.open()
         self.say(ImageTypes(self.source.last, 0, (TypeName("app", "Session"), TypeName("builtins", "dict"))))
         self.say(self.image(number))
         return self
@@ -87,49 +87,49 @@ def bench() -> Bench:
 
 
 def test_from_the_request_to_the_first_answer(bench: Bench) -> None:
-    desk = bench.desk
-    assert desk.stage is Stage.NONE
-    assert desk.ask(Question(GROUPS), bench.told.append) == 0
-    assert "key o" in desk_words(desk)
-    desk.open(600)
+    client = bench.client
+    assert client.stage is Stage.NONE
+    assert client.ask(Question(GROUPS), bench.told.append) == 0
+    assert "key o" in snapshot_status(client)
+    client.open(600)
     bench.say(Progress(bench.source.last, "searching", 43, 100))
-    assert "searching, 43%" in desk_words(desk)
+    assert "searching, 43%" in snapshot_status(client)
     bench.say(ImageTypes(bench.source.last, 0, (TypeName("app", "Session"),)))
     bench.say(bench.image())
-    assert desk.is_open
-    id = desk.ask(Question(GROUPS), bench.told.append)
+    assert client.is_open
+    id = client.ask(Question(GROUPS), bench.told.append)
     assert bench.source.calls == [("image", 600), ("ask", 1, Question(GROUPS))]
     answer = Groups(id, ())
     bench.say(answer)
     bench.say(answer)
     assert bench.told == [answer]
-    assert not desk.is_busy
+    assert not client.is_busy
 
 
 def test_how_long_it_stays(bench: Bench) -> None:
     bench.now = 1.0
     bench.opened()
     bench.now = 12.0  # it was asked for at 1 and built after a second
-    assert bench.desk.age == 11
-    assert bench.desk.left == 590
-    assert "frozen 11 s ago, closes in 9m 50s · tables 1.00 MiB" in desk_words(bench.desk)
+    assert bench.client.age == 11
+    assert bench.client.left == 590
+    assert "frozen 11 s ago, closes in 9m 50s · tables 1.00 MiB" in snapshot_status(bench.client)
 
 
 def test_what_it_costs_by_now(bench: Bench) -> None:
     bench.opened(2)
-    bench.desk.feed(ImageCost(1, own=5, copied=7, left=1.0))
-    assert bench.desk.cost is None
-    bench.desk.feed(ImageCost(2, own=3 << 20, copied=4 << 20, left=590.0))
-    assert "copied 4.00 MiB, tables 3.00 MiB" in desk_words(bench.desk)
-    bench.desk.feed(ImageCost(2, own=3 << 20, copied=None, left=590.0))
-    assert "copied unknown, tables 3.00 MiB" in desk_words(bench.desk)
-    bench.desk.open()
-    assert bench.desk.cost is None
+    bench.client.feed(ImageCost(1, own=5, copied=7, left=1.0))
+    assert bench.client.cost is None
+    bench.client.feed(ImageCost(2, own=3 << 20, copied=4 << 20, left=590.0))
+    assert "copied 4.00 MiB, tables 3.00 MiB" in snapshot_status(bench.client)
+    bench.client.feed(ImageCost(2, own=3 << 20, copied=None, left=590.0))
+    assert "copied unknown, tables 3.00 MiB" in snapshot_status(bench.client)
+    bench.client.open()
+    assert bench.client.cost is None
 
 
 def test_a_question_that_is_forgotten_is_given_up_and_nobody_is_told(bench: Bench) -> None:
-    id = bench.opened().desk.ask(Question(GROUPS), bench.told.append)
-    bench.desk.forget(id)
+    id = bench.opened().client.ask(Question(GROUPS), bench.told.append)
+    bench.client.forget(id)
     bench.say(Failure(id, "cancelled"))
     assert bench.source.calls[-1] == ("give up", id)
     assert bench.told == []
@@ -139,7 +139,7 @@ def test_a_view_learns_of_a_question_that_cannot_even_be_put(bench: Bench, monke
     answers = Answers()
 
     def look() -> Message | None:
-        answers.begin(bench.desk)
+        answers.begin(bench.client)
         found = answers.get(Question(GROUPS))
         answers.end()
         return found
@@ -160,69 +160,69 @@ def test_a_view_learns_of_a_question_that_cannot_even_be_put(bench: Bench, monke
 
 @pytest.mark.parametrize("end", ["gone", "lost", "another"])
 def test_whoever_waits_is_told_when_it_goes(bench: Bench, end: str) -> None:
-    id = bench.opened().desk.ask(Question(GROUPS), bench.told.append)
+    id = bench.opened().client.ask(Question(GROUPS), bench.told.append)
     if end == "gone":
         bench.say(ImageGone(1, "its time was over"))
     elif end == "lost":
-        bench.desk.feed(Ended(None))
+        bench.client.feed(Ended(None))
     else:
-        bench.desk.open()
+        bench.client.open()
     assert [type(each) for each in bench.told] == [Failure]
-    assert bench.told == [Failure(id, bench.desk.why or "another one was asked for")]
-    assert bench.desk.stage is (Stage.BUILDING if end == "another" else Stage.GONE)
+    assert bench.told == [Failure(id, bench.client.why or "another one was asked for")]
+    assert bench.client.stage is (Stage.BUILDING if end == "another" else Stage.GONE)
 
 
 def test_the_end_of_an_image_before_is_nothing_to_the_one_after_it(bench: Bench) -> None:
-    bench.opened(1).desk.open()
+    bench.opened(1).client.open()
     bench.say(ImageGone(1, "it was closed"))
     bench.say(bench.image(2))
     bench.say(ImageGone(1, "it was closed"))
-    assert bench.desk.is_open
+    assert bench.client.is_open
 
 
 def test_a_failure_to_build_says_why(bench: Bench) -> None:
-    bench.desk.open()
+    bench.client.open()
     bench.say(Failure(bench.source.last, "there was no memory for the graph"))
-    assert bench.desk.stage is Stage.GONE
-    assert "there was no memory for the graph" in desk_words(bench.desk)
+    assert bench.client.stage is Stage.GONE
+    assert "there was no memory for the graph" in snapshot_status(bench.client)
 
 
 def test_giving_up(bench: Bench) -> None:
-    assert not bench.desk.give_up()
-    bench.desk.open()
-    assert bench.desk.give_up()
+    assert not bench.client.give_up()
+    bench.client.open()
+    assert bench.client.give_up()
     assert bench.source.calls[-1] == ("give up", bench.source.last)
     bench.say(bench.image())
-    assert not bench.desk.give_up()
-    bench.desk.close()
+    assert not bench.client.give_up()
+    bench.client.close()
     assert bench.source.calls[-1] == ("close",)
 
 
 def test_a_subject_in_words_of_the_image(bench: Bench) -> None:
-    desk = bench.opened().desk
-    found = desk.selection(Subject("app.Session", types=("app.Session",)))
+    client = bench.opened().client
+    found = client.selection(Subject("app.Session", types=("app.Session",)))
     assert found is not None
     assert found.types == (0,)
-    assert desk.selection(Subject("gone", types=("app.Gone",))) is None
-    site = desk.selection(Subject("views.py:88", stacks=(4, 5)))
+    assert client.selection(Subject("gone", types=("app.Gone",))) is None
+    site = client.selection(Subject("views.py:88", stacks=(4, 5)))
     assert site is not None
     assert (site.types, site.stacks, site.seen) == ((), (4, 5), ())
 
 
 def test_a_question_that_is_too_long_has_failed() -> None:
     source, events = FakeSource(), list[Event]()
-    desk = Desk(source)
+    client = SnapshotClient(source)
     source.open(events.append)
     source.attach()
-    desk.open()
+    client.open()
     for event in events:
-        desk.feed(event)
+        client.feed(event)
     told: list[Message] = []
-    assert desk.ask(Question(GROUPS, Selection(addresses=tuple(range(9_000)))), told.append) == 0
+    assert client.ask(Question(GROUPS, Selection(addresses=tuple(range(9_000)))), told.append) == 0
     (answer,) = told
     assert isinstance(answer, Failure)
     assert "room for" in answer.text
-    assert not desk.is_busy
+    assert not client.is_busy
 
 
 # -- conversations -------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ class Outcome:
         self.unanswered: list[str] = []
 
     def of(self, bench: Bench, asked: int) -> Outcome:
-        bench.desk.run(talk(asked, self.unanswered), self.results.append, self.failures.append)
+        bench.client.run(talk(asked, self.unanswered), self.results.append, self.failures.append)
         return self
 
 
@@ -265,7 +265,7 @@ def test_a_conversation_is_held_question_by_question(bench: Bench) -> None:
         else:
             bench.say(Groups(bench.source.last, ()))
     assert (outcome.results, outcome.failures, outcome.unanswered) == ([2], [], ["there was no memory"])
-    assert not bench.desk.is_busy
+    assert not bench.client.is_busy
 
 
 def test_a_conversation_with_a_snapshot_that_goes_comes_to_its_end(bench: Bench) -> None:
@@ -286,27 +286,27 @@ def test_a_conversation_without_a_snapshot_fails_at_once(bench: Bench) -> None:
         yield Question(GROUPS)
         return 1
 
-    bench.desk.run(needs(), outcome.results.append, outcome.failures.append)
+    bench.client.run(needs(), outcome.results.append, outcome.failures.append)
     assert outcome.failures == ["no snapshot is open"]
 
 
 @pytest.mark.parametrize("is_partial", [False, True])
 def test_a_conversation_that_is_given_up_asks_nothing_more(bench: Bench, is_partial: bool) -> None:
     outcome = Outcome().of(bench.opened(), 3)
-    assert bench.desk.give_up()
+    assert bench.client.give_up()
     assert bench.source.calls[-1] == ("give up", bench.source.last)
     id = bench.source.last
     bench.say(Groups(id, (), complete=False) if is_partial else Failure(id, "it was cancelled"))
     assert (outcome.results, outcome.failures, outcome.unanswered) == ([], ["it was given up"], [])
     assert bench.source.last == id
-    assert not bench.desk.is_busy
+    assert not bench.client.is_busy
 
 
 def test_who_opens_one_is_told_whether_it_came_to_be(bench: Bench) -> None:
     told: list[str] = []
 
     def ask_for() -> None:
-        bench.desk.open(then=lambda: told.append("open"), failed=told.append)
+        bench.client.open(then=lambda: told.append("open"), failed=told.append)
 
     ask_for()
     bench.say(bench.image())
@@ -314,7 +314,7 @@ def test_who_opens_one_is_told_whether_it_came_to_be(bench: Bench) -> None:
     bench.say(Failure(bench.source.last, "there was no memory"))
     ask_for()
     ask_for()
-    bench.desk.feed(Ended(None))
+    bench.client.feed(Ended(None))
     assert told == ["open", "there was no memory", "another one was asked for", "the session is over"]
 
 
@@ -337,48 +337,48 @@ def told(bench: Bench) -> list[tuple[int, bytes]]:
 
 
 def test_marks_are_told_the_latest_first_and_once(bench: Bench) -> None:
-    desk, done = marked(bench.opened(), "A", "B").desk, list[bool]()
-    desk.tell_mark(lambda: done.append(True))
+    client, done = marked(bench.opened(), "A", "B").client, list[bool]()
+    client.send_mark(lambda: done.append(True))
     for count in range(4):
-        assert desk.seen == ()
-        desk.tell_mark(lambda: done.append(True))
+        assert client.seen == ()
+        client.send_mark(lambda: done.append(True))
         assert done == []
         bench.say(Known(bench.source.last, count))
     assert told(bench) == [(1, b"B1"), (1, b"B2"), (2, b"A1"), (2, b"A2")]
     assert done == [True] * 5
-    desk.tell_mark(lambda: done.append(False))
+    client.send_mark(lambda: done.append(False))
     assert (done[-1], len(told(bench))) == (False, 4)
     bench.say(ImageGone(1, "its time was over"))
-    assert desk.seen == (0, 1), "what was asked of it stays on the screen"
-    desk.open()
-    assert desk.seen == (), "the next one knows nothing yet"
+    assert client.seen == (0, 1), "what was asked of it stays on the screen"
+    client.open()
+    assert client.seen == (), "the next one knows nothing yet"
 
 
 def test_without_a_mark_nothing_is_told(bench: Bench) -> None:
     done: list[bool] = []
-    bench.opened().desk.tell_mark(lambda: done.append(True))
+    bench.opened().client.send_mark(lambda: done.append(True))
     assert (done, told(bench)) == ([True], [])
 
 
 def test_a_mark_that_an_image_does_not_take(bench: Bench) -> None:
-    desk, done = marked(bench.opened(), "A").desk, list[bool]()
-    desk.tell_mark(lambda: done.append(True))
+    client, done = marked(bench.opened(), "A").client, list[bool]()
+    client.send_mark(lambda: done.append(True))
     bench.say(Failure(bench.source.last, "there was no memory for the question"))
-    assert (desk.untold, desk.seen) == ("there was no memory for the question", ())
-    desk.tell_mark(lambda: done.append(True))
+    assert (client.untold, client.seen) == ("there was no memory for the question", ())
+    client.send_mark(lambda: done.append(True))
     bench.say(Known(bench.source.last, 3))
     bench.say(Known(bench.source.last, 3))
-    assert (desk.untold, done) == ("", [True])
+    assert (client.untold, done) == ("", [True])
 
 
 def test_a_hunt_tells_its_image_itself(bench: Bench) -> None:
-    desk, done = marked(bench, "A").desk, list[bool]()
-    desk.open(purpose=Purpose.HUNT)
+    client, done = marked(bench, "A").client, list[bool]()
+    client.open(purpose=Purpose.HUNT)
     bench.say(bench.image())
-    desk.tell_mark(lambda: done.append(True))
+    client.send_mark(lambda: done.append(True))
     assert (done, told(bench)) == ([], [])
-    desk.note_told([0])
-    assert (done, desk.seen) == ([True], (0,))
+    client.note_marks_sent([0])
+    assert (done, client.seen) == ([True], (0,))
 
 
 @given(st.data())
@@ -388,22 +388,25 @@ def test_what_is_new_in_numbers_of_marks(data: st.DataObject) -> None:
     since = data.draw(st.integers(0, marks - 1))
     until = data.draw(st.none() | st.integers(since + 1, marks)) if since + 1 <= marks else None
     bench = marked(Bench(), *"ABCDEFGHI"[:marks])
-    bench.opened().desk.note_told(range(marks))
-    bench.desk.compare(since, until)
+    bench.opened().client.note_marks_sent(range(marks))
+    bench.client.compare(since, until)
     for birth in range(marks + 1):
         is_new = birth > since and (until is None or birth <= until)
-        assert (marks - birth in bench.desk.seen) == is_new
+        assert (marks - birth in bench.client.seen) == is_new
 
 
 def test_what_the_open_image_is_compared_with(bench: Bench) -> None:
-    desk = bench.opened().desk
-    assert (desk.mark, desk.second_mark) == (None, None)
-    assert desk.selection(Subject("new", new=True)) is None, "it is not taken for everything"
+    client = bench.opened().client
+    assert (client.mark, client.second_mark) == (None, None)
+    assert client.selection(Subject("new", new=True)) is None, "it is not taken for everything"
     marked(bench, "A", "B", "C")
-    desk.compare(1, 2)
-    assert (desk.mark.name if desk.mark else "", desk.second_mark.name if desk.second_mark else "") == ("B", "C")
-    desk.note_told(range(3))
-    found = desk.selection(Subject("new", new=True))
+    client.compare(1, 2)
+    assert (client.mark.name if client.mark else "", client.second_mark.name if client.second_mark else "") == (
+        "B",
+        "C",
+    )
+    client.note_marks_sent(range(3))
+    found = client.selection(Subject("new", new=True))
     assert found is not None
     assert found.seen == (1,)
 
@@ -416,60 +419,60 @@ def test_what_is_new_where_not_all_marks_were_told(data: st.DataObject) -> None:
     since = data.draw(st.integers(0, marks - 1))
     until = data.draw(st.none() | st.integers(since + 1, marks))
     bench = marked(Bench(), *"ABCDEFGHI"[:marks])
-    bench.opened().desk.note_told(told)
-    bench.desk.compare(since, until)
-    is_told = since in told and until in (None, marks, *told)
-    assert bench.desk.is_told == is_told
+    bench.opened().client.note_marks_sent(told)
+    bench.client.compare(since, until)
+    marks_sent = since in told and until in (None, marks, *told)
+    assert bench.client.marks_sent == marks_sent
     for birth in range(marks + 1):
         is_new = birth > since and (until is None or birth <= until)
         number = sum(position >= birth for position in told)
-        if is_told:
-            assert (number in bench.desk.seen) == is_new
-    assert is_told or bench.desk.seen == ()
+        if marks_sent:
+            assert (number in bench.client.seen) == is_new
+    assert marks_sent or bench.client.seen == ()
 
 
 def test_another_comparison_is_told_anew_where_its_mark_was_not(bench: Bench) -> None:
-    desk, done = marked(bench.opened(), "A", "B", "C").desk, list[bool]()
-    desk.note_told([1, 2])
-    desk.compare(1)
-    assert desk.seen == (0, 1)
-    desk.compare(0)
-    assert desk.seen == (), "not the whole heap"
-    assert desk.selection(Subject("new", new=True)) is None
-    desk.tell_mark(lambda: done.append(True))
+    client, done = marked(bench.opened(), "A", "B", "C").client, list[bool]()
+    client.note_marks_sent([1, 2])
+    client.compare(1)
+    assert client.seen == (0, 1)
+    client.compare(0)
+    assert client.seen == (), "not the whole heap"
+    assert client.selection(Subject("new", new=True)) is None
+    client.send_mark(lambda: done.append(True))
     for _ in range(6):
-        assert (done, desk.seen) == ([], ())
+        assert (done, client.seen) == ([], ())
         bench.say(Known(bench.source.last, 0))
-    assert (done, desk.seen, desk.numbering) == ([True], (0, 1, 2), 0)
-    desk.compare(2)
-    assert desk.seen == (0,)
+    assert (done, client.seen, client.numbering) == ([True], (0, 1, 2), 0)
+    client.compare(2)
+    assert client.seen == (0,)
 
 
 def test_who_waits_while_what_is_compared_changes_waits_until_that_is_told(bench: Bench) -> None:
-    desk, done = marked(bench.opened(), "A", "B").desk, list[bool]()
-    desk.compare(1)
-    desk.tell_mark(lambda: done.append(True))
-    desk.compare(0)
+    client, done = marked(bench.opened(), "A", "B").client, list[bool]()
+    client.compare(1)
+    client.send_mark(lambda: done.append(True))
+    client.compare(0)
     for _ in range(6):  # the pieces of B, then of both
         assert done == []
         bench.say(Known(bench.source.last, 0))
-    assert (done, desk.seen) == ([True], (0, 1))
+    assert (done, client.seen) == ([True], (0, 1))
     assert [number for number, _ in told(bench)] == [1, 1, 1, 1, 2, 2]
 
 
 def test_of_many_marks_a_dozen_are_told(bench: Bench) -> None:
-    desk = marked(bench.opened(), *(f"M{number}" for number in range(100))).desk
-    desk.tell_mark(lambda: None)
+    client = marked(bench.opened(), *(f"M{number}" for number in range(100))).client
+    client.send_mark(lambda: None)
     for _ in range(24):
         bench.say(Known(bench.source.last, 0))
-    assert not desk.is_busy
-    assert (told(bench)[0], told(bench)[-1], desk.seen) == ((1, b"M991"), (12, b"M02"), tuple(range(12)))
-    desk.compare(50, 60)
-    assert desk.seen == ()
-    desk.tell_mark(lambda: None)
-    assert desk.numbering == 0
-    while desk.is_busy:
+    assert not client.is_busy
+    assert (told(bench)[0], told(bench)[-1], client.seen) == ((1, b"M991"), (12, b"M02"), tuple(range(12)))
+    client.compare(50, 60)
+    assert client.seen == ()
+    client.send_mark(lambda: None)
+    assert client.numbering == 0
+    while client.is_busy:
         bench.say(Known(bench.source.last, 0))
-    assert desk.is_told
+    assert client.marks_sent
     assert (12, b"M602") not in told(bench)
-    assert desk.numbering == 1, "numbers mean other marks than before"
+    assert client.numbering == 1, "numbers mean other marks than before"

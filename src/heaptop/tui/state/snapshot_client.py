@@ -1,7 +1,7 @@
 """The open snapshot as the screen has it: how far its building is, what it was told, what is asked of it.
 
 All views share one: a snapshot that one of them opens, the others ask too. This module never draws, and never keeps a
-question that nobody waits for. What is answered comes through :meth:`Desk.feed`, as every event does.
+question that nobody waits for. What is answered comes through :meth:`SnapshotClient.feed`, as every event does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Stage(Enum):
     BUILDING = "building"
     OPEN = "open"
     GONE = "gone"
-    """It is closed, or there never was one: :attr:`Desk.why` says it."""
+    """It is closed, or there never was one: :attr:`SnapshotClient.why` says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ Failed = Callable[[str], None]
 """Takes the reason, in a few words without a full stop."""
 
 
-class Desk:
+class SnapshotClient:
     """At most one snapshot at a time, and who waits for which answer."""
 
     def __init__(self, source: Source, hunt: LeakHunt | None = None, clock: Callable[[], float] = monotonic) -> None:
@@ -290,44 +290,44 @@ class Desk:
     def seen(self) -> tuple[int, ...]:
         """Of what is new, how many marks of those that the open image was told it has seen, from the latest back
         (:attr:`Selection.seen`); empty where the image was not told of both marks, or is the mark itself."""
-        if not self.is_told:
+        if not self.marks_sent:
             return ()
         told = self._told
         last = len(told) - told.index(self.until) if self.until in told else 0
         return tuple(range(last, len(told) - told.index(self.since)))
 
     @property
-    def is_told(self) -> bool:
+    def marks_sent(self) -> bool:
         """Whether the open image knows the marks that are compared. A second one after all that it was told was not
         there yet, or is the image itself: all that is in it was there by then."""
         told, until = self._told, self.until
         return self.since in told and (until is None or until in told or until > told[-1] or until <= self.since)
 
     @property
-    def is_telling(self) -> bool:
+    def is_sending_marks(self) -> bool:
         """Whether it is being told."""
         return self._telling
 
-    def tell_mark(self, then: Opened) -> None:
+    def send_mark(self, then: Opened) -> None:
         """Tell the open image what was there at the marks that are compared, and at some others; ``then`` when it
         knows. :attr:`untold` says where it will not."""
         count = len(self._hunt.marks)
-        if self.is_told or self.since >= count or self.image is None:
+        if self.marks_sent or self.since >= count or self.image is None:
             then()
             return
         self._tellers.append(then)
         if not self._telling and self.purpose is not Purpose.HUNT:  # a hunt tells it what it looks at
-            self.begin_telling()
+            self.begin_sending_marks()
             told = chosen_marks(count, self.since, self.until)
             marks = [self._hunt.marks[each] for each in told]
-            self.run(tell_marks(marks), lambda _: self.note_told(told), self._not_told)
+            self.run(tell_marks(marks), lambda _: self.note_marks_sent(told), self._not_told)
 
-    def begin_telling(self) -> None:
+    def begin_sending_marks(self) -> None:
         """The open image is told marks from now on, whoever tells it; what it was told before it forgets."""
         self._told, self._telling, self.untold = (), True, ""
         self.changes += 1
 
-    def note_told(self, told: Sequence[int]) -> None:
+    def note_marks_sent(self, told: Sequence[int]) -> None:
         """The open image knows these marks, ascending, and no others, whoever has told it."""
         self._told, self._telling = tuple(told), False
         same = min(len(self._told), len(self._numbered))  # numbers are counted from the latest back
@@ -336,7 +336,7 @@ class Desk:
         self._numbered = self._told
         tellers, self._tellers = self._tellers, []
         for then in tellers:
-            self.tell_mark(then)  # others may be compared by now
+            self.send_mark(then)  # others may be compared by now
 
     def _not_told(self, why: str) -> None:
         self.untold, self._tellers, self._telling = why, [], False

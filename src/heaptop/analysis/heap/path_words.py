@@ -62,11 +62,11 @@ def path_words(steps: Sequence[Step]) -> list[str]:
     return [step_words(step) for step in steps if step.label]
 
 
-def step_said(step: Step) -> str:
+def step_text(step: Step) -> str:
     """The step for a person, with where its frame is."""
     return placed(step_words(step), step.place)
 
 
-def path_said(steps: Sequence[Step]) -> list[str]:
+def path_text(steps: Sequence[Step]) -> list[str]:
     """The path for a person, likewise."""
-    return [step_said(step) for step in steps if step.label]
+    return [step_text(step) for step in steps if step.label]
