@@ -16,7 +16,7 @@ import pytest
 from heaptop.protocol.framing import FrameReader
 from heaptop.protocol.images import (
     INTERNED_FREED,
-    INTERNED_TOLD,
+    INTERNED_COUNTED,
     NO_TYPE,
     OBJECT,
     WASTE,
@@ -103,7 +103,7 @@ def test_it_is_what_the_program_counts_itself(interpreter: Interpreter) -> None:
             if interpreter.version < (3, 12):
                 assert (whole.interned, interned.count) == (INTERNED_FREED, 0)
             else:
-                assert whole.interned == INTERNED_TOLD
+                assert whole.interned == INTERNED_COUNTED
                 if interpreter.version < (3, 13):
                     assert interned.count >= 500
                     assert interned.bytes >= wanted["interned"]

@@ -14,7 +14,7 @@ void stack_set_own(const void *const codes[STACK_OWNS]) { (void)codes; }
 void stack_forget(void) {}
 void stack_close(struct budget *budget) { (void)budget; }
 void stack_ranges(struct pages_range found[STACK_RANGES]) { memset(found, 0, STACK_RANGES * sizeof *found); }
-uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]) {
+uint32_t stack_release(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]) {
     return nodes == codes && objects == NULL;
 }
 

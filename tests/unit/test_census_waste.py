@@ -27,7 +27,7 @@ from heaptop.analysis.snapshot.waste import (
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     INTERNED_FREED,
-    INTERNED_TOLD,
+    INTERNED_COUNTED,
     INTERNED_UNKNOWN,
     NO_TYPE,
     WASTE,
@@ -144,7 +144,7 @@ def test_free_room_in_arenas_is_a_row_where_nothing_is_filtered() -> None:
 
 @pytest.mark.parametrize(
     ("interned", "says"),
-    [(INTERNED_FREED, "none is unused"), (INTERNED_TOLD, "immortal"), (INTERNED_UNKNOWN, "cannot be told")],
+    [(INTERNED_FREED, "none is unused"), (INTERNED_COUNTED, "immortal"), (INTERNED_UNKNOWN, "cannot be told")],
 )
 def test_what_can_be_told_of_interned_strings_is_said(interned: int, says: str) -> None:
     assert says in " ".join(waste_report(answer(interned=interned), TYPES).notes)

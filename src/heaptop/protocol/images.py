@@ -635,7 +635,7 @@ would do; equal ints and floats, likewise; list, dict or set without an item; on
 dicts of which at least half was deleted; instances of a class with the same few attributes in a dict; lists of nothing
 but ints of up to 60 bits, or floats; interned strings that live for ever, with no reference that is known of."""
 
-INTERNED_FREED, INTERNED_TOLD, INTERNED_UNKNOWN = range(3)
+INTERNED_FREED, INTERNED_COUNTED, INTERNED_UNKNOWN = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -686,7 +686,7 @@ class Waste(Message):
     rows: tuple[WasteRow, ...]
     other_rows: int
     interned: int
-    """INTERNED_FREED: here an interned string goes with its last reference, so that none is unused. INTERNED_TOLD: such
+    """INTERNED_FREED: here an interned string goes with its last reference, so that none is unused. INTERNED_COUNTED: such
     as live for ever were looked through. INTERNED_UNKNOWN: where they are was not found."""
     complete: bool = True
 

@@ -18,7 +18,7 @@ from heaptop.analysis.text.units import format_bytes, format_count, format_numbe
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     INTERNED_FREED,
-    INTERNED_TOLD,
+    INTERNED_COUNTED,
     NO_TYPE,
     WASTES,
     Image,
@@ -221,7 +221,7 @@ def _notes(waste: Waste, where: Filter, *, has_arenas: bool) -> list[str]:
         notes.append("Some objects are in several rows, each with its full figure; the total counts each byte once.")
     if not where and waste.interned == INTERNED_FREED:
         notes.append("Interned strings: on this Python each is freed with its last reference, so none is unused.")
-    elif not where and waste.interned == INTERNED_TOLD:
+    elif not where and waste.interned == INTERNED_COUNTED:
         notes.append(
             "Interned strings: reference counts say nothing of immortal ones. Those listed have no reference that "
             "heaptop sees; C code may use some. Others are freed with their last reference."

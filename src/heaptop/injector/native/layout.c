@@ -82,7 +82,7 @@ static const char *find_symbols(uint32_t version) {
     *(void **)&symbols.thread_state =
         lookup_symbol(version >= 0x030D0000 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
     symbols.thread_state_is_shared = version < 0x030C0000;
-    symbols.tracer_is_told = version >= 0x030E0000;
+    symbols.tracer_is_notified = version >= 0x030E0000;
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
     if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.frame_type || !symbols.generator_type ||
         !symbols.coroutine_type || !symbols.asynchronous_type || !symbols.weakref_type)

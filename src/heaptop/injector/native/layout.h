@@ -244,7 +244,7 @@ struct symbols {
     void (*get_allocator)(int domain, void *allocator);
     void *(*thread_state)(void);           /* the calling thread's, or NULL where it has no GIL … */
     bool thread_state_is_shared;           /* … but up to 3.11 that of whoever has the GIL */
-    bool tracer_is_told;                   /* a reference tracer, from 3.14 on, when another takes its place */
+    bool tracer_is_notified;                   /* a reference tracer, from 3.14 on, when another takes its place */
     int (*code_line)(PyObject *code, int); /* PyCode_Addr2Line */
     inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
     traverseproc dict_traverse;    /* tp_traverse of ``dict`` */

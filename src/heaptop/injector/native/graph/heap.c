@@ -173,9 +173,9 @@ static int64_t find_number(const struct graph_held *held, const uint32_t *number
     return low < (int64_t)held->count && numbers[low] == number ? low : -1;
 }
 
-/* Values in use by calls under way, each as what explains a reference that nothing else does; ``is_told`` by place in
+/* Values in use by calls under way, each as what explains a reference that nothing else does; ``is_reported`` by place in
    ``held``. */
-static void take_maybes(struct gathering *g, const struct graph_held *held, uint8_t *is_told) {
+static void take_maybes(struct gathering *g, const struct graph_held *held, uint8_t *is_reported) {
     const void *last = NULL;
     uint32_t frame = CSR_NONE;
     for (uint64_t i = 0; i < g->maybes.count && !g->failed; i++) {
@@ -187,7 +187,7 @@ static void take_maybes(struct gathering *g, const struct graph_held *held, uint
             frame = note_frame(g, maybe->item.class, &maybe->frame, maybe->item.thread);
         last = maybe->frame.address;
         maybe->item.frame = frame;
-        is_told[place] = 1;
+        is_reported[place] = 1;
         if (!g->failed)
             note_reference(g, &maybe->item);
     }
@@ -201,10 +201,10 @@ static bool is_type(PyObject *o) { return has_types(Py_TYPE(o)); }
 static bool is_static_type(PyObject *o) { return is_type(o) && !(type_flags((PyTypeObject *)o) & FLAG_HEAP_TYPE); }
 
 /* The item of an object that the interpreter has. */
-static uint32_t note_told(struct gathering *g, uint32_t number, const char *what) {
+static uint32_t note_what(struct gathering *g, uint32_t number, const char *what) {
     const struct heap_item item = {
         ROOT_RUNTIME,
-        {.object = graph_object(&g->heap->graph, number), .part = PART_TOLD, .what = what, .counted = true},
+        {.object = graph_object(&g->heap->graph, number), .part = PART_WHAT, .what = what, .counted = true},
         CSR_NONE,
         CSR_NONE,
     };
@@ -212,7 +212,7 @@ static uint32_t note_told(struct gathering *g, uint32_t number, const char *what
 }
 
 static void note_runtime(struct gathering *g, uint32_t number, const char *what) {
-    note_found(g, HEAP_RUNTIME, number, note_told(g, number, what));
+    note_found(g, HEAP_RUNTIME, number, note_what(g, number, what));
 }
 
 /* The types that nothing ever frees, whether somebody refers to them or not. */
@@ -260,11 +260,11 @@ static const char *kept_by_interpreter(const struct gathering *g, uint32_t numbe
 }
 
 /* The rest of what more references are counted of than there are: the interpreter's own, and else C's. */
-static void take_held(struct gathering *g, const struct graph_held *held, const uint8_t *is_told) {
+static void take_held(struct gathering *g, const struct graph_held *held, const uint8_t *is_reported) {
     for (uint64_t i = 0; i < held->count && !g->failed; i++) {
         uint32_t number = held->numbers[i];
         PyObject *o = graph_object(&g->heap->graph, number);
-        if (is_told[i] || is_static_type(o))
+        if (is_reported[i] || is_static_type(o))
             continue;
         const char *what = kept_by_interpreter(g, number, o);
         if (what != NULL)
@@ -278,15 +278,15 @@ static bool find_held(struct gathering *g) {
     struct graph_held held;
     const struct graph_besides besides = {g->more.items, g->more.count, g->fewer.items, g->fewer.count};
     bool done = graph_find_held(&g->heap->graph, &besides, &held);
-    uint8_t *is_told = done ? pages_map(held.count + 1) : NULL;
-    if (is_told != NULL) {
-        take_maybes(g, &held, is_told);
+    uint8_t *is_reported = done ? pages_map(held.count + 1) : NULL;
+    if (is_reported != NULL) {
+        take_maybes(g, &held, is_reported);
         take_static_types(g);
-        take_held(g, &held, is_told);
-        pages_unmap(is_told, held.count + 1);
+        take_held(g, &held, is_reported);
+        pages_unmap(is_reported, held.count + 1);
     }
     graph_held_close(&held);
-    return is_told != NULL && !g->failed;
+    return is_reported != NULL && !g->failed;
 }
 
 /* -- all of it ---------------------------------------------------------------------------------------------- */
@@ -300,8 +300,8 @@ static void add_object(void *context, enum root_class class, const struct root *
         g->failed = true;
 }
 
-static bool tell(const struct heap_request *request, enum heap_phase phase, const struct heap *h) {
-    return request->tell == NULL || request->tell(request->context, phase, h->graph.walk.objects);
+static bool notify(const struct heap_request *request, enum heap_phase phase, const struct heap *h) {
+    return request->notify == NULL || request->notify(request->context, phase, h->graph.walk.objects);
 }
 
 static int status_of_walk(int status) {
@@ -319,7 +319,7 @@ static int build_graph(struct gathering *g, const struct heap_request *request) 
     graph->walk.progress = request->progress;
     for (size_t i = 0; i < request->excluded_count; i++)
         walk_exclude(&graph->walk, (PyObject *)request->excluded[i]);
-    if (!tell(request, PHASE_WALK, g->heap))
+    if (!notify(request, PHASE_WALK, g->heap))
         return HEAP_STOPPED;
     int status = status_of_walk(walk_run(&graph->walk));
     if (status != HEAP_OK)
@@ -327,7 +327,7 @@ static int build_graph(struct gathering *g, const struct heap_request *request) 
     roots_each(request->roots, &graph->walk.marks, add_object, g);
     if (g->failed)
         return HEAP_NO_MEMORY;
-    if (!tell(request, PHASE_ROWS, g->heap))
+    if (!notify(request, PHASE_ROWS, g->heap))
         return HEAP_STOPPED;
     return status_of_graph(graph_build(graph));
 }
@@ -345,7 +345,7 @@ static void gather_greenlets(struct gathering *g, const struct roots *roots) {
 
 static int gather_roots(struct gathering *g, const struct heap_request *request) {
     struct heap *h = g->heap;
-    if (!tell(request, PHASE_ROOTS, h))
+    if (!notify(request, PHASE_ROOTS, h))
         return HEAP_STOPPED;
     h->whole = roots_each(request->roots, &h->graph.walk.marks, gather, g);
     gather_greenlets(g, request->roots);
@@ -376,7 +376,7 @@ static bool reach_own(struct gathering *g) {
         uint32_t number = table_number(&g->own, i);
         if (r->kind[number] != RETAIN_UNREACHED)
             continue;
-        done = table_add_number(&g->heap->roots, note_told(g, number, "heaptop")) && !g->failed &&
+        done = table_add_number(&g->heap->roots, note_what(g, number, "heaptop")) && !g->failed &&
                retain_reach(r, HEAP_RUNTIME, &number, 1) == RETAIN_OK;
     }
     return done;
@@ -384,7 +384,7 @@ static bool reach_own(struct gathering *g) {
 
 static int search(struct gathering *g, const struct heap_request *request) {
     struct heap *h = g->heap;
-    if (!tell(request, PHASE_SEARCH, h))
+    if (!notify(request, PHASE_SEARCH, h))
         return HEAP_STOPPED;
     bool done = retain_open(&h->retain, &h->graph.rows) == RETAIN_OK;
     h->retain.progress = request->progress;
@@ -394,7 +394,7 @@ static int search(struct gathering *g, const struct heap_request *request) {
     done = done && reach_own(g);
     if (!done || retain_rest(&h->retain, HEAP_NONE) != RETAIN_OK)
         return HEAP_NO_MEMORY;
-    if (!tell(request, PHASE_DOMINATORS, h))
+    if (!notify(request, PHASE_DOMINATORS, h))
         return HEAP_STOPPED;
     return retain_dominate(&h->retain) == RETAIN_OK ? HEAP_OK : HEAP_NO_MEMORY;
 }
@@ -449,7 +449,7 @@ static struct label label_of_item(const struct heap *h, uint32_t position) {
     return labels_root(item->class, &root);
 }
 
-static struct label told(const char *text) { return (struct label){.kind = LABEL_TOLD, .text = text, .index = -1}; }
+static struct label text_label(const char *text) { return (struct label){.kind = LABEL_TEXT, .text = text, .index = -1}; }
 
 static struct label label_of_root(const struct heap *h, uint32_t number) {
     uint32_t place = h->retain.place[number];
@@ -458,7 +458,7 @@ static struct label label_of_root(const struct heap *h, uint32_t number) {
         return labels_frame(&frame_at(h, number - h->graph.objects)->frame);
     if (item != CSR_NONE)
         return label_of_item(h, item);
-    return told(h->retain.kind[number] == HEAP_C ? "held by C" : "held by nothing");
+    return text_label(h->retain.kind[number] == HEAP_C ? "held by C" : "held by nothing");
 }
 
 struct label heap_reference(struct heap *h, uint32_t from, uint32_t place, const struct label *before) {

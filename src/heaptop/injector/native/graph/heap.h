@@ -66,7 +66,7 @@ struct heap_request {
     size_t excluded_count;
     bool call_methods;
     /* Said at the beginning of each phase. False: stop. NULL: nobody listens. */
-    bool (*tell)(void *context, enum heap_phase phase, uint64_t objects);
+    bool (*notify)(void *context, enum heap_phase phase, uint64_t objects);
     void *context;
     struct progress *progress; /* who is told how far a phase is, or NULL */
 };

@@ -157,7 +157,7 @@ static struct label attribute_called(const char *name) {
     return (struct label){.kind = LABEL_ATTRIBUTE, .text = name, .index = -1};
 }
 
-static struct label told(const char *text) { return (struct label){.kind = LABEL_TOLD, .text = text, .index = -1}; }
+static struct label text_label(const char *text) { return (struct label){.kind = LABEL_TEXT, .text = text, .index = -1}; }
 
 static bool is_str(PyObject *o) { return o != NULL && Py_TYPE(o) == &PyUnicode_Type; }
 
@@ -617,7 +617,7 @@ static struct label find_in_module(PyObject *o, const struct kind *kind, PyObjec
     if (referent == object_at(o, layout.module_dict))
         return collapsed(ROLE_ATTRIBUTES, o);
     struct label label = find_attribute(o, kind, referent);
-    return label.kind == LABEL_INSIDE ? told("held by C") : label;
+    return label.kind == LABEL_INSIDE ? text_label("held by C") : label;
 }
 
 static struct label find_in_builtin(PyObject *o, const struct kind *kind, PyObject *referent) {
@@ -655,7 +655,7 @@ static struct label find_in_context(PyObject *o, const struct kind *kind, PyObje
 static struct label find_in_weakref(PyObject *o, const struct kind *kind, PyObject *referent) {
     struct label label = find_attribute(o, kind, referent);
     bool is_callback = label.kind == LABEL_INSIDE || (label.text != NULL && strcmp(label.text, "__callback__") == 0);
-    return is_callback ? told("weakref callback") : label;
+    return is_callback ? text_label("weakref callback") : label;
 }
 
 struct label labels_find(const struct label *before, PyObject *o, const struct kind *kind, int64_t ordinal,
@@ -765,7 +765,7 @@ struct label labels_root(enum root_class class, const struct root *root) {
     }
     if (root->frame != NULL)
         return label_in_frame(root);
-    return told(root->what != NULL && strcmp(root->what, "atexit") == 0 ? "held by C (atexit)" : root->what);
+    return text_label(root->what != NULL && strcmp(root->what, "atexit") == 0 ? "held by C (atexit)" : root->what);
 }
 
 uint64_t labels_hash(const struct label *label) {
@@ -941,7 +941,7 @@ static void put_label(struct writer *w, const struct label *label, bool values) 
         writer_text(w, " ");
         writer_str(w, label->name);
         break;
-    case LABEL_TOLD:
+    case LABEL_TEXT:
         writer_text(w, label->text);
         break;
     case LABEL_FRAME:

@@ -52,7 +52,7 @@ enum label_kind {
     LABEL_THREAD_LOCAL, /* .name of a thread */
     LABEL_VARIABLE,    /* context variable name */
     LABEL_MODULE,      /* module name */
-    LABEL_TOLD,        /* ``text`` */
+    LABEL_TEXT,        /* ``text`` */
     LABEL_FRAME,       /* frame f() text */
 };
 

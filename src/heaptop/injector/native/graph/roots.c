@@ -181,22 +181,22 @@ struct pass {
     struct root root;
 };
 
-static void tell(struct pass *p, enum root_part part, PyObject *o) {
+static void report(struct pass *p, enum root_part part, PyObject *o) {
     p->root.part = part;
     p->root.object = o;
     if (o != NULL && o != Py_None)
         p->visit(p->context, p->other ? ROOT_INTERPRETER : p->class, &p->root);
 }
 
-static void tell_what(struct pass *p, const char *what, PyObject *o) {
+static void report_what(struct pass *p, const char *what, PyObject *o) {
     p->root.what = what;
-    tell(p, PART_TOLD, o);
+    report(p, PART_WHAT, o);
     p->root.what = NULL;
 }
 
-static void tell_members(struct pass *p, const char *what, const void *base, int32_t offset, int count) {
+static void report_members(struct pass *p, const char *what, const void *base, int32_t offset, int count) {
     for (int i = 0; i < count; i++)
-        tell_what(p, what, object_at(base, offset + 8 * i));
+        report_what(p, what, object_at(base, offset + 8 * i));
 }
 
 /* -- modules ------------------------------------------------------------------------------------------------ */
@@ -212,7 +212,7 @@ static void visit_modules(struct pass *p, PyObject *modules) {
         if (module == NULL)
             continue;
         p->root.name = Py_TYPE(entry[0]) == &PyUnicode_Type ? entry[0] : NULL;
-        tell(p, PART_MODULE, module);
+        report(p, PART_MODULE, module);
     }
     p->root.name = NULL;
 }
@@ -263,7 +263,7 @@ static void visit_item(struct pass *p, const void *frame, PyObject *code, uint32
     p->root.slot = slot;
     p->root.counted = counted;
     p->root.name = local ? roots_local_name(code, slot) : NULL;
-    tell(p, local ? PART_LOCAL : PART_STACK, o);
+    report(p, local ? PART_LOCAL : PART_STACK, o);
     p->root.counted = true;
     p->root.name = NULL;
 }
@@ -297,7 +297,7 @@ static void visit_flagged(struct pass *p, enum root_part part, const void *frame
     bool counted;
     PyObject *o = unflagged(frame, offset, &counted);
     p->root.counted = counted;
-    tell(p, part, o);
+    report(p, part, o);
     p->root.counted = true;
 }
 
@@ -306,15 +306,15 @@ static void visit_members(struct pass *p, const void *frame) {
     visit_flagged(p, PART_CODE, frame, layout.frame_code);
     if (frames_are_structures())
         visit_flagged(p, PART_FUNCTION, frame, layout.frame_function);
-    tell(p, PART_NAMESPACE, object_at(frame, layout.frame_namespace));
+    report(p, PART_NAMESPACE, object_at(frame, layout.frame_namespace));
     p->root.counted = !frames_are_structures();
-    tell(p, PART_GLOBALS, object_at(frame, layout.frame_globals));
-    tell(p, PART_BUILTINS, object_at(frame, layout.frame_builtins));
+    report(p, PART_GLOBALS, object_at(frame, layout.frame_globals));
+    report(p, PART_BUILTINS, object_at(frame, layout.frame_builtins));
     p->root.counted = true;
     if (layout.frame_object != 0)
-        tell(p, PART_FRAME, object_at(frame, layout.frame_object));
+        report(p, PART_FRAME, object_at(frame, layout.frame_object));
     if (layout.frame_trace != 0)
-        tell(p, PART_TRACE, object_at(frame, layout.frame_trace));
+        report(p, PART_TRACE, object_at(frame, layout.frame_trace));
 }
 
 /* The code of a frame of Python's; else NULL. */
@@ -334,35 +334,35 @@ static PyObject *object_of(const struct pass *p, const char *frame) {
 
 /* An object in its place tells all that a collection sees: locals, and where frames are structures the stack where
    its top is known, which is what it looks at. */
-static void visit_frame(struct pass *p, const char *frame, struct roots_frame *told) {
-    int64_t top = top_of(frame, told->code);
-    if (told->object == NULL) {
+static void visit_frame(struct pass *p, const char *frame, struct roots_frame *reported) {
+    int64_t top = top_of(frame, reported->code);
+    if (reported->object == NULL) {
         visit_members(p, frame);
     } else {
         p->root.counted = !frames_are_structures(); /* who called a generator refers to it */
-        tell(p, PART_ITSELF, told->object);
+        report(p, PART_ITSELF, reported->object);
         p->root.counted = true;
         if (top != UNKNOWN)
             return;
     }
-    if (told->object == NULL || frames_are_structures())
-        visit_locals(p, frame, told->code);
-    visit_stack(p, frame, told->code, top);
+    if (reported->object == NULL || frames_are_structures())
+        visit_locals(p, frame, reported->code);
+    visit_stack(p, frame, reported->code, top);
 }
 
 static void visit_frames(struct pass *p, const void *thread) {
     if (layout.thread_cframe != 0 && !is_readable(pointer_at(thread, layout.thread_cframe), (size_t)layout.cframe_frame + 8))
         return;
-    struct roots_frame told = {0};
-    p->root.frame = &told;
+    struct roots_frame reported = {0};
+    p->root.frame = &reported;
     for (const char *frame = thread_innermost(thread); frame != NULL; frame = pointer_at(frame, layout.frame_back)) {
-        told.code = code_of(frame);
-        if (told.code == NULL)
+        reported.code = code_of(frame);
+        if (reported.code == NULL)
             continue;
-        told.address = frame;
-        told.object = object_of(p, frame);
-        visit_frame(p, frame, &told);
-        told.depth++;
+        reported.address = frame;
+        reported.object = object_of(p, frame);
+        visit_frame(p, frame, &reported);
+        reported.depth++;
     }
     p->root.frame = NULL;
 }
@@ -384,15 +384,15 @@ static void describe(const struct roots *r, const void *state, struct roots_thre
 static void visit_thread(struct pass *p, const void *state) {
     bool one_raised = symbols.thread_state_is_shared == false, one_handled = frames_are_structures();
     p->class = ROOT_RUNTIME;
-    tell_members(p, "thread's storage", state, layout.thread_dict, 1);
-    tell_members(p, "thread's context", state, layout.thread_context, 1);
-    tell_members(p, "profile function", state, layout.thread_profile, 1);
-    tell_members(p, "trace function", state, layout.thread_trace, 1);
-    tell_members(p, "hook for asynchronous generators", state, layout.thread_generators, 2);
+    report_members(p, "thread's storage", state, layout.thread_dict, 1);
+    report_members(p, "thread's context", state, layout.thread_context, 1);
+    report_members(p, "profile function", state, layout.thread_profile, 1);
+    report_members(p, "trace function", state, layout.thread_trace, 1);
+    report_members(p, "hook for asynchronous generators", state, layout.thread_generators, 2);
     p->class = ROOT_FRAME;
-    tell_members(p, "exception raised", state, layout.thread_raised, one_raised ? 1 : 3);
-    tell_members(p, "exception handled", state, layout.thread_handled, one_handled ? 1 : 3);
-    tell_members(p, "exception to be raised", state, layout.thread_async, 1);
+    report_members(p, "exception raised", state, layout.thread_raised, one_raised ? 1 : 3);
+    report_members(p, "exception handled", state, layout.thread_handled, one_handled ? 1 : 3);
+    report_members(p, "exception to be raised", state, layout.thread_async, 1);
     visit_frames(p, state);
 }
 
@@ -455,17 +455,17 @@ static const char *frame_of_greenlet(const struct pass *p, const char *greenlet)
 
 void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObject *greenlet, roots_visit visit, void *context) {
     struct pass pass = {r, marks, visit, context, ROOT_FRAME, false, {.counted = true}};
-    struct roots_frame told = {0};
+    struct roots_frame reported = {0};
     if (!frames_are_structures())
         return;
-    pass.root.frame = &told;
+    pass.root.frame = &reported;
     for (const char *frame = frame_of_greenlet(&pass, (char *)greenlet); frame != NULL && is_frame(&pass, frame);
          frame = pointer_at(frame, layout.frame_back)) {
-        told.code = code_of(frame);
-        told.address = frame;
-        told.object = object_of(&pass, frame);
-        visit_frame(&pass, frame, &told);
-        told.depth++;
+        reported.code = code_of(frame);
+        reported.address = frame;
+        reported.object = object_of(&pass, frame);
+        visit_frame(&pass, frame, &reported);
+        reported.depth++;
     }
 }
 
@@ -477,9 +477,9 @@ static void visit_codecs(struct pass *p) {
     if (layout.interpreter_codecs == 0 || !is_readable(place, 24) || !is_exactly(object_at(place, 0), &PyList_Type) ||
         !is_exactly(object_at(place, 8), &PyDict_Type) || !is_exactly(object_at(place, 16), &PyDict_Type))
         return;
-    tell_what(p, "codec search functions", object_at(place, 0));
-    tell_what(p, "codec registry", object_at(place, 8));
-    tell_what(p, "codec error handlers", object_at(place, 16));
+    report_what(p, "codec search functions", object_at(place, 0));
+    report_what(p, "codec registry", object_at(place, 8));
+    report_what(p, "codec error handlers", object_at(place, 16));
 }
 
 struct callback { /* pycore_atexit.h, atexit_py_callback */
@@ -499,7 +499,7 @@ static void visit_atexit(struct pass *p) {
     PyObject *list = object_at(place, 0);
     if (layout.atexit_is_list) {
         if (is_exactly(list, &PyList_Type))
-            tell_what(p, "atexit", list);
+            report_what(p, "atexit", list);
         return;
     }
     const struct callback *const *callbacks = pointer_at(place, 0);
@@ -509,9 +509,9 @@ static void visit_atexit(struct pass *p) {
             continue;
         if (!is_callback(callbacks[i]))
             break;
-        tell_what(p, "atexit", callbacks[i]->function);
-        tell_what(p, "atexit", callbacks[i]->arguments);
-        tell_what(p, "atexit", callbacks[i]->keywords);
+        report_what(p, "atexit", callbacks[i]->function);
+        report_what(p, "atexit", callbacks[i]->arguments);
+        report_what(p, "atexit", callbacks[i]->keywords);
     }
 }
 
@@ -530,7 +530,7 @@ bool roots_each(const struct roots *r, const struct marks *marks, roots_visit vi
     visit_modules(&pass, r->modules);
     bool whole = visit_threads(&pass, r->interpreter);
     pass.class = ROOT_RUNTIME;
-    tell_what(&pass, "sys.modules", r->modules);
+    report_what(&pass, "sys.modules", r->modules);
     visit_codecs(&pass);
     visit_atexit(&pass);
     for (uint32_t i = 0; i < r->other_count; i++)

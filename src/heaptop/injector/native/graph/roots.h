@@ -27,7 +27,7 @@ enum root_class { ROOT_MODULE, ROOT_FRAME, ROOT_RUNTIME, ROOT_INTERPRETER };
 
 enum root_part {
     PART_MODULE,    /* has a name, where the key is a str */
-    PART_TOLD,      /* what ``what`` says; of a thread, where there is one */
+    PART_WHAT,      /* what ``what`` says; of a thread, where there is one */
     PART_ITSELF,
     PART_CODE,
     PART_FUNCTION,
@@ -62,7 +62,7 @@ struct root {
     enum root_part part;
     uint32_t slot;                     /* of a local or a value on the stack: from the first local on */
     PyObject *name;                    /* an exact str, or NULL */
-    const char *what;                  /* PART_TOLD */
+    const char *what;                  /* PART_WHAT */
     const struct roots_thread *thread; /* NULL where it is of none */
     const struct roots_frame *frame;   /* likewise. Gone after the call, as is the thread */
     bool counted;                      /* ob_refcnt has it */

@@ -75,7 +75,7 @@ static int watch(PyObject *o, void *context) {
 static void finish_type(const struct watching *w, const struct kind *kind) {
     if (!kind_is_watched(kind))
         return;
-    ((struct kind *)kind)->told = w->types != 0 ? kind->told + 1 : 0;
+    ((struct kind *)kind)->type_visits = w->types != 0 ? kind->type_visits + 1 : 0;
     if (w->types == 0)
         w->visit((PyObject *)kind->type, w->context);
 }

@@ -90,7 +90,7 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     kind->edges = edges_decide(type);
     kind->holds_type = flags & FLAG_HEAP_TYPE && !(flags & FLAG_HAVE_GC);
     kind->uneven = edges_decide_uneven(type);
-    kind->told = flags & FLAG_HEAP_TYPE && flags & FLAG_HAVE_GC ? 0 : KIND_ASKED;
+    kind->type_visits = flags & FLAG_HEAP_TYPE && flags & FLAG_HAVE_GC ? 0 : KIND_ASKED;
     if (kind != &k->nobody)
         insert(k, kind);
     return kind;

@@ -216,8 +216,8 @@ uint64_t size_of(PyObject *o, const struct kind *kind) {
     /* sysmodule.c, _PySys_GetSizeOf: what the object has; or (flags_pre_header) what its type says, also of an object
        that does not have it (an active greenlet), but for a static type whose own type is `type`, where layout says so */
     bool by_type = layout.size_static_pre_header || (layout.flags_pre_header && kind->collected == COLLECTED_ASK);
-    bool stands_before = kind->collected <= COLLECTED_ALWAYS || by_type || kind_collects(kind, o);
-    return size + (stands_before ? kind->before : 0);
+    bool has_header = kind->collected <= COLLECTED_ALWAYS || by_type || kind_collects(kind, o);
+    return size + (has_header ? kind->before : 0);
 }
 
 uint64_t size_hidden(PyObject *o, const struct kind *kind) {
@@ -231,8 +231,8 @@ uint64_t size_hidden(PyObject *o, const struct kind *kind) {
     if (kind->values == VALUES_INLINE) {
         /* pycore_dict.h, struct _dictvalues: a header, the values, a byte for the place of each in the order */
         uint64_t capacity = uint8_at(o, (int32_t)kind->basic), more = layout.values_items + ((capacity + 7) & ~(uint64_t)7);
-        bool told = dict != NULL && pointer_at(dict, layout.dict_values) == at(o, (int32_t)kind->basic);
-        return more + (told ? 0 : 8 * capacity); /* the dict counts the values */
+        bool is_inline = dict != NULL && pointer_at(dict, layout.dict_values) == at(o, (int32_t)kind->basic);
+        return more + (is_inline ? 0 : 8 * capacity); /* the dict counts the values */
     }
     uintptr_t values = (uintptr_t)pointer_at(o, layout.object_values);
     if (values == 0 || (layout.values_tag && !(values & 1)))

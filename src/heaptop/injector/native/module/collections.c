@@ -42,9 +42,9 @@ static int64_t number(PyObject *value) {
 
 /* How many blocks there are; -1 when it is not said. */
 static int64_t blocks(void) {
-    PyObject *said = PyObject_CallObject(watch.blocks, NULL);
-    int64_t result = number(said);
-    Py_XDECREF(said);
+    PyObject *result_object = PyObject_CallObject(watch.blocks, NULL);
+    int64_t result = number(result_object);
+    Py_XDECREF(result_object);
     return result;
 }
 
@@ -132,7 +132,7 @@ PyObject *collections_unwatch(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *told(const struct row *row) {
+static PyObject *row_tuple(const struct row *row) {
     PyObject *blocks = row->blocks < 0 ? Py_BuildValue("") : PyLong_FromLongLong(row->blocks);
     PyObject *sampled = !row->is_sampled ? Py_BuildValue("") : PyLong_FromUnsignedLongLong(row->sampled);
     if (blocks != NULL && sampled != NULL)
@@ -148,7 +148,7 @@ PyObject *collections_read(PyObject *module, PyObject *args) {
     unsigned count = watch.rows == NULL ? 0 : watch.count; /* making the lists may collect, and add to them */
     PyObject *rows = PyList_New(0);
     for (unsigned i = 0; i < count && rows != NULL; i++) {
-        PyObject *row = told(&watch.rows[i]);
+        PyObject *row = row_tuple(&watch.rows[i]);
         if (row == NULL || PyList_Append(rows, row) < 0) {
             Py_DecRef(rows);
             rows = NULL;

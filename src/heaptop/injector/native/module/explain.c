@@ -171,7 +171,7 @@ struct request {
     struct result *out;
 };
 
-static void tell_root(void *context, enum root_class class, const struct root *root) {
+static void report_root(void *context, enum root_class class, const struct root *root) {
     struct request *request = context;
     char text[LABEL_BYTES];
     for (size_t i = 0; i < request->count; i++)
@@ -189,7 +189,7 @@ static int work(void *context, struct result *out) {
     request->out = out;
     if (walk_open(&walk, true) < 0 || walk_run(&walk) != WALK_OK)
         return 1;
-    return roots_each(&request->roots, &walk.marks, tell_root, request) ? 0 : 1;
+    return roots_each(&request->roots, &walk.marks, report_root, request) ? 0 : 1;
 }
 
 PyObject *explain_clone(PyObject *module, PyObject *args) {

@@ -14,7 +14,7 @@ struct answering_kept { /* what one question has made, and others use; of zeros 
 struct answering {
     struct heap *heap;
     const struct types *types;
-    struct told *told;
+    struct seen_marks *seen_marks;
     struct answering_kept *kept;
     const struct query *query;
     const void *interpreter; /* its state */

@@ -62,7 +62,7 @@ static bool is_thread(PyTypeObject *type) {
     return false;
 }
 
-/* An object's attribute, or NULL: of its own, or of the dict of them that ``before`` leads to. */
+/* An object's attribute, or NULL: of its second, or of the dict of them that ``before`` leads to. */
 static PyObject *attribute_of(struct heap *h, uint32_t from, const struct label *before, const char *name) {
     const struct csr *rows = &h->graph.rows;
     for (uint32_t place = 0; place < rows->first[from + 1] - rows->first[from]; place++) {
@@ -117,12 +117,12 @@ static PyObject *module_called(const struct heap *h, const char *name) {
 static PyObject *main_thread(struct heap *h, const struct roots_thread *noted) {
     PyObject *main = attribute_called(h, module_called(h, "threading"), "_main_thread");
     PyObject *ident = attribute_called(h, main, "_ident");
-    char said[32], own[32];
-    struct writer one = {said, said + sizeof said}, other = {own, own + sizeof own};
+    char first[32], second[32];
+    struct writer one = {first, first + sizeof first}, other = {second, second + sizeof second};
     if (ident == NULL || Py_TYPE(ident) != &PyLong_Type || !writer_value(&one, ident))
         return NULL;
     writer_int(&other, (int64_t)noted->id);
-    return one.at - said == other.at - own && memcmp(said, own, (size_t)(one.at - said)) == 0 ? main : NULL;
+    return one.at - first == other.at - second && memcmp(first, second, (size_t)(one.at - first)) == 0 ? main : NULL;
 }
 
 static void put_thread(struct writer *w, struct heap *h, uint32_t thread) {

@@ -69,7 +69,7 @@ struct narrowing {
     struct selection *selection;
     struct heap *heap;
     const struct types *types;
-    const struct told *told;
+    const struct seen_marks *seen_marks;
     uint64_t *bits; /* of one criterion */
     struct progress *progress;
 };
@@ -124,7 +124,7 @@ static bool narrow_by_seen(struct narrowing *n, const struct numbers *list) {
     if (wanted == NULL)
         return false;
     for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++)
-        if (wanted[told_seen(n->told, number)])
+        if (wanted[marks_seen_by(n->seen_marks, number)])
             set_bit(n->bits, number);
     pages_unmap(wanted, UINT8_MAX + 2ul);
     apply(n);
@@ -251,11 +251,11 @@ static void sum(struct selection *s, const struct heap *h, struct progress *prog
         }
 }
 
-const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct told *told,
+const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct seen_marks *seen_marks,
                            const struct query *q, struct progress *progress) {
     uint32_t objects = h->graph.objects;
     *s = (struct selection){.bits = pages_map(query_bits_bytes(objects)), .objects = objects};
-    struct narrowing n = {s, h, types, told, pages_map(query_bits_bytes(objects)), progress};
+    struct narrowing n = {s, h, types, seen_marks, pages_map(query_bits_bytes(objects)), progress};
     progress_begin(progress, 0);
     const char *refusal = s->bits == NULL || n.bits == NULL ? query_no_memory : NULL;
     if (refusal == NULL) {

@@ -52,13 +52,15 @@ static inline uint32_t query_blocks(struct heap *h, uint32_t number, struct size
 }
 
 /* Which objects were there at the marks that were told, the latest first. */
-struct told {
+struct seen_marks {
     uint8_t *seen;  /* [objects] at how many of them, from the latest back without one left out; NULL: none was told */
     uint32_t marks; /* the last of which a piece was told */
     uint32_t count; /* objects that have seen it */
 };
 
-static inline uint8_t told_seen(const struct told *t, uint32_t number) { return t->seen == NULL ? 0 : t->seen[number]; }
+static inline uint8_t marks_seen_by(const struct seen_marks *t, uint32_t number) {
+    return t->seen == NULL ? 0 : t->seen[number];
+}
 
 static inline size_t query_bits_bytes(uint32_t objects) { return (objects / 64 + 1ul) * sizeof(uint64_t); }
 
@@ -74,7 +76,7 @@ extern const char query_no_memory[], query_cancelled[];
 
 /* NULL, or a sentence why it cannot be told; selection_close is right after either. ``path`` and ``retainers`` are not looked
    at: paths.c and answers_retainers.c do. */
-const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct told *told,
+const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct seen_marks *seen_marks,
                            const struct query *q, struct progress *progress);
 void selection_close(struct selection *s);
 

@@ -95,7 +95,7 @@ static const char *enter_chain(void) {
         return NULL;
     if (top == NULL)
         return put_on_top(NULL);
-    if (symbols.tracer_is_told)
+    if (symbols.tracer_is_notified)
         return "another reference tracer is there";
     if (reborn.in_chain)
         return NULL; /* twice would be a circle */

@@ -113,7 +113,7 @@ static bool takes_part(const struct sample_thread *t) { return t->session == sam
    is left of a gap is the interval, at any time; where only the countdown's end is known to come before the mark, it is
    that of the countdown and another interval. */
 static uint64_t excess(const struct sample_thread *t) {
-    return (uint64_t)t->left - (t->is_cut ? 0 : t->interval) - (uint64_t)t->unsaid;
+    return (uint64_t)t->left - (t->is_cut ? 0 : t->interval) - (uint64_t)t->uncounted;
 }
 
 static double scale_of(uint64_t interval) { return interval == sampler.interval ? sampler.scale : gaps_scale(interval); }
@@ -180,7 +180,7 @@ void sample_undo(size_t size) {
         sampler.granted -= size;
         unlock();
     } else if (__atomic_load_n(&sampler.on, __ATOMIC_RELAXED)) {
-        thread->unsaid -= (int64_t)size;
+        thread->uncounted -= (int64_t)size;
     }
 }
 
@@ -622,11 +622,11 @@ bool sample_make_room(void) {
     return done;
 }
 
-void sample_let_go(uint32_t nodes, uint32_t codes) {
+void sample_release(uint32_t nodes, uint32_t codes) {
     static PyObject *objects[STACK_SWEPT]; /* for the agent's thread alone */
     if (!enter())
         return;
-    uint32_t count = stack_let_go(nodes, codes, objects);
+    uint32_t count = stack_release(nodes, codes, objects);
     unlock();
     for (uint32_t i = 0; i < count; i++)
         Py_DecRef(objects[i]);

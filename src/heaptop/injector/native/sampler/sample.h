@@ -54,7 +54,7 @@ struct sample_thread {
     uint64_t interval;
     uint32_t session;
     bool is_cut;
-    int64_t unsaid; /* bytes counted where the lock was not had: the clock hears of them at the next draw */
+    int64_t uncounted; /* bytes counted where the lock was not had: the clock hears of them at the next draw */
 };
 extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -222,7 +222,7 @@ bool sample_make_room(void);
 
 /* Let go of code objects that nobody else holds: of all nodes below ``nodes``, and codes below ``codes``, everything was
    said. Code of the target may run by that. */
-void sample_let_go(uint32_t nodes, uint32_t codes);
+void sample_release(uint32_t nodes, uint32_t codes);
 
 /* Drain up to ``limit`` blocks of the chain, none with a stack of ``stack_end`` or more: records as BIRTH and DEATH of
    protocol/messages.py say, into room for ``limit`` of each. */

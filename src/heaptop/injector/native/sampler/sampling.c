@@ -18,7 +18,7 @@ static struct {
     uint64_t dropped; /* at the last read */
     const char *note; /* what voided the samples, or made that some are lost, until it is read */
     const char *reborn_refusal; /* why rebirths are not seen though they were asked for */
-} said;
+} reported;
 
 static PyObject *refuse(const char *sentence) {
     PyErr_SetString(PyExc_RuntimeError, sentence);
@@ -54,14 +54,14 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
         sample_close();
     if (refusal != NULL)
         return refuse(refusal);
-    said.arrays = arrays_install() == NULL && arrays_scan() > 0; /* else the figures are of Python's allocators alone */
-    said.reborn_refusal = option(given, "reborn") != 0 ? reborn_install() : "";
-    said.reborn = option(given, "reborn") != 0 && said.reborn_refusal == NULL;
-    said.codes = 0;
-    said.nodes = 1; /* node 0 stands for none */
-    said.note = "";
-    said.full = said.overrun = false;
-    said.dropped = 0;
+    reported.arrays = arrays_install() == NULL && arrays_scan() > 0; /* else the figures are of Python's allocators alone */
+    reported.reborn_refusal = option(given, "reborn") != 0 ? reborn_install() : "";
+    reported.reborn = option(given, "reborn") != 0 && reported.reborn_refusal == NULL;
+    reported.codes = 0;
+    reported.nodes = 1; /* node 0 stands for none */
+    reported.note = "";
+    reported.full = reported.overrun = false;
+    reported.dropped = 0;
     Py_RETURN_NONE;
 }
 
@@ -145,8 +145,8 @@ static bool pack_code(struct pack *p, uint32_t number) {
 }
 
 static bool pack_nodes(struct pack *p, uint32_t end, uint32_t *code_end) {
-    pack_array(p, end - said.nodes);
-    for (uint32_t i = said.nodes; i < end; i++) {
+    pack_array(p, end - reported.nodes);
+    for (uint32_t i = reported.nodes; i < end; i++) {
         uint32_t parent, code;
         int line;
         stack_node(i, &parent, &code, &line);
@@ -163,8 +163,8 @@ static bool pack_nodes(struct pack *p, uint32_t end, uint32_t *code_end) {
 }
 
 static bool pack_codes(struct pack *p, uint32_t end) {
-    pack_array(p, end - said.codes);
-    for (uint32_t i = said.codes; i < end; i++)
+    pack_array(p, end - reported.codes);
+    for (uint32_t i = reported.codes; i < end; i++)
         if (!pack_code(p, i))
             return false;
     return true;
@@ -173,7 +173,7 @@ static bool pack_codes(struct pack *p, uint32_t end) {
 /* Whether we are still called: where not, begin anew over what is there now. */
 static void look_after_hooks(void) {
     enum hook_state state = hook_state();
-    said.covered = state == HOOK_COVERED;
+    reported.covered = state == HOOK_COVERED;
     if (state != HOOK_DROPPED && state != HOOK_TWICE)
         return;
     const char *refusal = "other tools' hooks in the allocators call heaptop's twice";
@@ -181,12 +181,12 @@ static void look_after_hooks(void) {
         refusal = hook_install();
     if (refusal == NULL) {
         sample_void();
-        said.note = "another tool took its hook out of the allocators, and heaptop's with it";
+        reported.note = "another tool took its hook out of the allocators, and heaptop's with it";
     } else {
         sample_close();
         arrays_remove();
         reborn_remove();
-        said.note = refusal;
+        reported.note = refusal;
     }
 }
 
@@ -195,19 +195,19 @@ static void look_after_room(void) {
     struct sample_stats stats;
     bool has_room = sample_make_room();
     sample_stats(&stats);
-    if (!has_room && !said.full && stats.dropped > said.dropped && said.note[0] == '\0') {
-        said.note = "the sampler's tables are full: of what is new, not all is followed";
-        said.full = true;
+    if (!has_room && !reported.full && stats.dropped > reported.dropped && reported.note[0] == '\0') {
+        reported.note = "the sampler's tables are full: of what is new, not all is followed";
+        reported.full = true;
     }
-    said.dropped = stats.dropped;
+    reported.dropped = stats.dropped;
 }
 
 static void look_after_rebirths(void) {
-    said.reborn = reborn_poll();
-    if (!reborn_overrun() || said.overrun || said.note[0] != '\0')
+    reported.reborn = reborn_poll();
+    if (!reborn_overrun() || reported.overrun || reported.note[0] != '\0')
         return;
-    said.note = "free lists hand on more blocks than can be followed: sites are approximate from now on";
-    said.overrun = true;
+    reported.note = "free lists hand on more blocks than can be followed: sites are approximate from now on";
+    reported.overrun = true;
 }
 
 static PyObject *intervals_of(const struct sample_stats *stats) {
@@ -231,10 +231,10 @@ static PyObject *stats_of(bool more) {
         return NULL;
     return Py_BuildValue("{sNsKsKsIsNsKsIsNsIsssNsKsNsNss}", "more", PyBool_FromLong(more || stats.more), "clock", stats.clock,
                          "dropped", stats.dropped, "epoch", stats.epoch, "on", PyBool_FromLong(stats.on), "interval",
-                         stats.interval, "depth", stats.depth, "intervals", intervals, "live", stats.live, "note", said.note,
-                         "covered", PyBool_FromLong(said.covered), "bytes", stats.bytes, "arrays",
-                         PyBool_FromLong(said.arrays && stats.on), "reborn", PyBool_FromLong(said.reborn && stats.on),
-                         "reborn_refusal", said.reborn_refusal == NULL ? "" : said.reborn_refusal);
+                         stats.interval, "depth", stats.depth, "intervals", intervals, "live", stats.live, "note",
+                         reported.note, "covered", PyBool_FromLong(reported.covered), "bytes", stats.bytes, "arrays",
+                         PyBool_FromLong(reported.arrays && stats.on), "reborn", PyBool_FromLong(reported.reborn && stats.on),
+                         "reborn_refusal", reported.reborn_refusal == NULL ? "" : reported.reborn_refusal);
 }
 
 struct reading {
@@ -246,9 +246,9 @@ struct reading {
 /* What a read says of the tree: all of it, but for a burst of new stacks, which is parted. To find a line costs as much
    as ten records. */
 static bool read_tree(struct reading *r) {
-    uint64_t end = (uint64_t)said.nodes + r->limit;
+    uint64_t end = (uint64_t)reported.nodes + r->limit;
     r->node_end = end < stack_nodes() ? (uint32_t)end : stack_nodes();
-    r->code_end = said.codes;
+    r->code_end = reported.codes;
     return pack_nodes(&r->nodes, r->node_end, &r->code_end) && pack_codes(&r->codes, r->code_end);
 }
 
@@ -256,8 +256,8 @@ static PyObject *answer(struct reading *r) {
     PyObject *stats = stats_of(r->node_end < stack_nodes());
     if (stats == NULL)
         return NULL;
-    return Py_BuildValue("y#Iy#Iy#y#N", r->codes.base, (Py_ssize_t)pack_size(&r->codes), said.codes, r->nodes.base,
-                         (Py_ssize_t)pack_size(&r->nodes), said.nodes, r->births,
+    return Py_BuildValue("y#Iy#Iy#y#N", r->codes.base, (Py_ssize_t)pack_size(&r->codes), reported.codes, r->nodes.base,
+                         (Py_ssize_t)pack_size(&r->nodes), reported.nodes, r->births,
                          (Py_ssize_t)(SAMPLE_BIRTH_BYTES * r->birth_count), r->deaths,
                          (Py_ssize_t)(SAMPLE_DEATH_BYTES * r->death_count), stats);
 }
@@ -272,9 +272,9 @@ static PyObject *read_all(struct reading *r) {
         sample_void(); /* what was drained is lost */
         return NULL;
     }
-    said.nodes = r->node_end;
-    said.codes = r->code_end;
-    said.note = "";
+    reported.nodes = r->node_end;
+    reported.codes = r->code_end;
+    reported.note = "";
     return result;
 }
 
@@ -282,8 +282,8 @@ static PyObject *read_all(struct reading *r) {
 static PyObject *read_nothing(void) {
     PyObject *stats = stats_of(false);
     return stats == NULL ? NULL
-                         : Py_BuildValue("y#Iy#Iy#y#N", "\x90", (Py_ssize_t)1, said.codes, "\x90", (Py_ssize_t)1, said.nodes,
-                                         "", (Py_ssize_t)0, "", (Py_ssize_t)0, stats);
+                         : Py_BuildValue("y#Iy#Iy#y#N", "\x90", (Py_ssize_t)1, reported.codes, "\x90", (Py_ssize_t)1,
+                                         reported.nodes, "", (Py_ssize_t)0, "", (Py_ssize_t)0, stats);
 }
 
 PyObject *sampling_read(PyObject *module, PyObject *args) {
@@ -299,9 +299,9 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
     if (sample_is_on()) {
         look_after_hooks();
         if (sample_missed() && sample_void())
-            said.note = "a block was freed unseen, while a thread that was in the tables of samples did not run";
+            reported.note = "a block was freed unseen, while a thread that was in the tables of samples did not run";
         look_after_room();
-        said.arrays = arrays_scan() > 0;
+        reported.arrays = arrays_scan() > 0;
         look_after_rebirths();
     }
     if (!sample_is_on())
@@ -310,7 +310,7 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
     r.deaths = pages_map(SAMPLE_DEATH_BYTES * (size_t)r.limit);
     PyObject *result = read_all(&r);
     if (result != NULL)
-        sample_let_go(said.nodes, said.codes);
+        sample_release(reported.nodes, reported.codes);
     pages_unmap(r.births, SAMPLE_BIRTH_BYTES * (size_t)r.limit);
     pages_unmap(r.deaths, SAMPLE_DEATH_BYTES * (size_t)r.limit);
     packs_close(&r.nodes);

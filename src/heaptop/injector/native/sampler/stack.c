@@ -315,7 +315,7 @@ bool stack_make_room(void) {
 /* The low half of ob_refcnt, which is never 1 for an immortal object. */
 static bool is_ours_alone(const PyObject *object) { return *(const uint32_t *)object == 1; }
 
-static PyObject *let_go(uint32_t held) {
+static PyObject *release_object(uint32_t held) {
     struct held *h = &tables.held[held];
     PyObject *object = h->object;
     index_remove(&tables.held_index, place_of_held(object), hash_of_held);
@@ -326,7 +326,7 @@ static PyObject *let_go(uint32_t held) {
     return object;
 }
 
-uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]) {
+uint32_t stack_release(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]) {
     uint32_t found = 0;
     if (tables.node_count != nodes)
         return 0; /* the line of one is not known yet */
@@ -334,7 +334,7 @@ uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SW
         uint32_t held = tables.swept++ % tables.held_count;
         const struct held *h = &tables.held[held];
         if (h->object != NULL && h->code < codes && is_ours_alone(h->object))
-            objects[found++] = let_go(held);
+            objects[found++] = release_object(held);
     }
     if (found > 0)
         memset(tables.cache, 0, CACHED * sizeof *tables.cache); /* its claim is of objects that are held */

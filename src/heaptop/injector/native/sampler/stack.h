@@ -57,7 +57,7 @@ PyObject *stack_code(uint32_t code);
 
 /* Of all nodes below ``nodes`` and codes below ``codes`` everything was said. Take objects that nobody else holds out of
    the next STACK_SWEPT held ones; their number. The caller has a reference to each then. Under the sampler's lock. */
-uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]);
+uint32_t stack_release(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]);
 
 /* Where the tables lie. */
 enum { STACK_RANGES = 7 };

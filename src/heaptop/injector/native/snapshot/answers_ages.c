@@ -6,7 +6,7 @@
 enum { MOST_ROWS = 50000, AGES = UINT8_MAX + 1 };
 
 static uint64_t key_of(const struct answering *a, uint32_t number) {
-    return (uint64_t)types_of(a->types, a->heap, number) * AGES + told_seen(a->told, number);
+    return (uint64_t)types_of(a->types, a->heap, number) * AGES + marks_seen_by(a->seen_marks, number);
 }
 
 /* False when there is no memory. */

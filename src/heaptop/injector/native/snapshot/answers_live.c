@@ -109,13 +109,13 @@ static bool read_places(struct reading *r, uint64_t *count) {
     return false;
 }
 
-struct cell_told {
+struct cell_counts {
     uint64_t bits;
     const uint8_t *types; /* one for each bit */
 };
 
 /* The next cell; false behind the last, and where none can be: then r->at is not the end. */
-static bool next_cell(struct reading *r, struct cell_told *cell) {
+static bool next_cell(struct reading *r, struct cell_counts *cell) {
     uint64_t count;
     struct reading begin = *r;
     if (r->at == r->end)
@@ -141,57 +141,58 @@ static bool is_whole(const struct query *q, uint32_t head[2]) {
         return false;
     memcpy(head, q->known, HEAD_BYTES);
     struct reading r = begin_reading(q);
-    for (struct cell_told cell; next_cell(&r, &cell);)
+    for (struct cell_counts cell; next_cell(&r, &cell);)
         ;
     return head[0] == MARK && head[1] <= 1 && r.at == r.end;
 }
 
 /* Objects of the cell that have seen all marks told before have seen this one, too. */
-static void tell(struct answering *a, uint64_t place, const struct cell_told *cell) {
+static void note_cell(struct answering *a, uint64_t place, const struct cell_counts *cell) {
     struct graph *g = &a->heap->graph;
-    struct told *told = a->told;
+    struct seen_marks *seen_marks = a->seen_marks;
     const uint8_t *type = cell->types;
     uint64_t base = (place & ((1ull << PLACE_PLANE) - 1)) << CELL_BITS | place >> PLACE_PLANE << 3;
     for (uint64_t bits = cell->bits; bits != 0; bits &= bits - 1, type++) {
         uint32_t number = graph_number(g, (void *)(base + 16u * (unsigned)__builtin_ctzll(bits)));
-        if (number >= a->selection.objects || told->seen[number] + 1u != told->marks || type_byte(g, number) != *type)
+        if (number >= a->selection.objects || seen_marks->seen[number] + 1u != seen_marks->marks ||
+            type_byte(g, number) != *type)
             continue;
-        told->seen[number]++;
-        told->count++;
+        seen_marks->seen[number]++;
+        seen_marks->count++;
     }
 }
 
 /* Whether a piece of this mark may come now; if so, it is the mark that is told from here on. */
-static bool begin_mark(struct told *told, uint32_t number, bool is_first, size_t size) {
+static bool begin_mark(struct seen_marks *seen_marks, uint32_t number, bool is_first, size_t size) {
     if (!is_first)
-        return number != 0 && number == told->marks;
-    if (number != 1 && number != told->marks + 1)
+        return number != 0 && number == seen_marks->marks;
+    if (number != 1 && number != seen_marks->marks + 1)
         return false;
     if (number == 1)
-        memset(told->seen, 0, size);
-    told->marks = number;
-    told->count = 0;
+        memset(seen_marks->seen, 0, size);
+    seen_marks->marks = number;
+    seen_marks->count = 0;
     return true;
 }
 
 const char *answers_known(struct answering *a) {
     uint32_t head[2];
-    struct told *told = a->told;
+    struct seen_marks *seen_marks = a->seen_marks;
     size_t size = a->selection.objects + 1ul;
     if (!is_whole(a->query, head))
         return "what it tells is damaged";
     if (a->query->number > MOST_MARKS)
         return "more marks than it can be told";
-    if (told->seen == NULL)
-        told->seen = pages_map(size);
-    if (told->seen == NULL)
+    if (seen_marks->seen == NULL)
+        seen_marks->seen = pages_map(size);
+    if (seen_marks->seen == NULL)
         return query_no_memory;
-    if (!begin_mark(told, a->query->number, head[1] != 0, size))
+    if (!begin_mark(seen_marks, a->query->number, head[1] != 0, size))
         return "marks are told one after the other, the latest first";
     struct reading r = begin_reading(a->query);
-    for (struct cell_told cell; next_cell(&r, &cell);)
-        tell(a, r.place, &cell);
+    for (struct cell_counts cell; next_cell(&r, &cell);)
+        note_cell(a, r.place, &cell);
     answering_begin(a, "known", 1);
-    answering_field_uint(a, "objects", told->count);
+    answering_field_uint(a, "objects", seen_marks->count);
     return NULL;
 }

@@ -23,7 +23,7 @@ static bool pack_group(struct answering *a, const struct group *group, const str
 }
 
 /* Which steps of the groups to be told stand for several objects. Whether there was memory. */
-static bool tell_apart(struct answering *a, const struct paths *p, const struct grouping *g, struct alike *alike) {
+static bool find_shared_steps(struct answering *a, const struct paths *p, const struct grouping *g, struct alike *alike) {
     for (uint32_t i = 0; i < g->largest.count; i++)
         if (!paths_note(a, grouping_at(g, i)->example, alike))
             return false;
@@ -53,7 +53,7 @@ const char *answers_paths(struct answering *a) {
     struct alike alike = {.slots = NULL};
     uint32_t limit = a->query->limit < MOST_GROUPS ? a->query->limit : MOST_GROUPS;
     bool done = paths_open(&p, a) && !a->progress->stopped && grouping_open(&g, a, by_path, &p, GROUPING_BY_RETAINED, limit) &&
-                alike_open(&alike, p.hashes, (uint64_t)g.largest.count * PATH_STEPS) && tell_apart(a, &p, &g, &alike) &&
+                alike_open(&alike, p.hashes, (uint64_t)g.largest.count * PATH_STEPS) && find_shared_steps(a, &p, &g, &alike) &&
                 pack_groups(a, &g, &alike);
     alike_close(&alike);
     grouping_close(&g);

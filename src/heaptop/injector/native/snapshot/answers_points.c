@@ -69,7 +69,7 @@ static bool pack_point(struct answering *a, const struct points *p, uint32_t num
         pack_uint(a->out, answering_bytes_of(a, number));
         pack_uint(a->out, is_frame ? 0 : a->heap->retain.retained[number]);
         pack_int(a->out, is_frame ? -1 : answers_length_of(a, number));
-        pack_uint(a->out, is_frame ? 0 : told_seen(a->told, number));
+        pack_uint(a->out, is_frame ? 0 : marks_seen_by(a->seen_marks, number));
         pack_uint(a->out, p->count[number]);
         pack_uint(a->out, p->below[number]);
         pack_heads(a, &g, heads);

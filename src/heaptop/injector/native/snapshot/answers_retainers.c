@@ -91,8 +91,8 @@ static bool find_candidates(struct answering *a, const struct paths *p, struct g
 static bool open_paths(struct paths *p, struct answering *a) {
     struct answering all = *a;
     const struct query everything = {.what = QUERY_PATHS};
-    bool opened =
-        selection_open(&all.selection, a->heap, a->types, a->told, &everything, a->progress) == NULL && paths_open(p, &all);
+    bool opened = selection_open(&all.selection, a->heap, a->types, a->seen_marks, &everything, a->progress) == NULL &&
+                  paths_open(p, &all);
     selection_close(&all.selection);
     return opened;
 }

@@ -23,7 +23,7 @@ enum { LIST_LEAST = 16 /* numbers in a list that an array is worth it for */, MO
 
 enum waste { DUPLICATE, EQUAL, EMPTY, SPARE, SPARSE, SLOTS, INTS, FLOATS, INTERNED, WASTES }; /* WASTES of protocol/images.py */
 
-enum interned_state { INTERNED_NONE_CAN_BE, INTERNED_TOLD, INTERNED_NOT_FOUND };
+enum interned_state { INTERNED_NONE_CAN_BE, INTERNED_COUNTED, INTERNED_NOT_FOUND };
 
 /* -- contents ---------------------------------------------------------------------------------------------------- */
 
@@ -595,7 +595,7 @@ static bool waste_interned(struct wasting *w) {
     if (layout.refcount_bits == 64)
         w->interned = INTERNED_NONE_CAN_BE;
     else
-        w->interned = (dict = find_interned(w)) == NULL ? INTERNED_NOT_FOUND : INTERNED_TOLD;
+        w->interned = (dict = find_interned(w)) == NULL ? INTERNED_NOT_FOUND : INTERNED_COUNTED;
     if (dict == NULL || w->a->selection.count != w->a->selection.objects || kind->position >= w->a->types->kinds)
         return true;
     struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));

@@ -29,7 +29,7 @@ struct child {
     struct image_box *box;
     struct heap heap;
     struct types types;
-    struct told told;
+    struct seen_marks seen_marks;
     struct answering_kept kept;
     struct progress progress;
     struct pack out;
@@ -75,7 +75,7 @@ static bool look(struct progress *p, void *context) {
     return __atomic_load_n(&c->box->cancel, __ATOMIC_RELAXED) == 0 && !child_memory_refused();
 }
 
-static bool tell_phase(void *context, enum heap_phase phase, uint64_t objects) {
+static bool notify_phase(void *context, enum heap_phase phase, uint64_t objects) {
     struct child *c = context;
     c->box->phase = phase;
     progress_begin(&c->progress, phase == PHASE_WALK ? 0 : objects);
@@ -207,7 +207,7 @@ static const char *answer_to(struct answering *a) {
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)
         return "this agent does not know the question";
-    const char *refusal = selection_open(&a->selection, a->heap, a->types, a->told, a->query, a->progress);
+    const char *refusal = selection_open(&a->selection, a->heap, a->types, a->seen_marks, a->query, a->progress);
     if (refusal == NULL && a->query->path.count != 0 && !paths_narrow(a, &a->query->path))
         refusal = query_no_memory;
     if (refusal == NULL && a->progress->stopped)
@@ -233,7 +233,7 @@ static void answer(struct child *c) {
         struct answering a = {
             .heap = &c->heap,
             .types = &c->types,
-            .told = &c->told,
+            .seen_marks = &c->seen_marks,
             .kept = &c->kept,
             .query = &query,
             .out = &c->out,
@@ -264,7 +264,7 @@ int image_run(void *context, struct result *out) {
     child_memory_limit(r->memory);
     child_memory_use();
     c->box->until_ns = r->begin_ns + r->keep_ns;
-    const struct heap_request request = {&r->roots, r->excluded, r->excluded_count, true, tell_phase, c, &c->progress};
+    const struct heap_request request = {&r->roots, r->excluded, r->excluded_count, true, notify_phase, c, &c->progress};
     int status = heap_open(&c->heap, &request);
     if (status != HEAP_OK)
         return child_memory_refused() ? IMAGE_TOO_MUCH : status;

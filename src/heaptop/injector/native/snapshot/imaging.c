@@ -175,10 +175,10 @@ PyObject *imaging_end(PyObject *module, PyObject *args) {
     if (status == SNAPSHOT_RUNNING)
         return refuse("the image does not end");
     const char *why = reason(text, sizeof text, &expected);
-    PyObject *told = Py_BuildValue("sOK", why, expected ? Py_True : Py_False, open.snapshot.cpu_ns);
+    PyObject *result = Py_BuildValue("sOK", why, expected ? Py_True : Py_False, open.snapshot.cpu_ns);
     snapshot_release(&open.snapshot);
     close_request();
-    return told;
+    return result;
 }
 
 struct pages_range imaging_range(void) {
