@@ -70,8 +70,8 @@ from heaptop.tui.charts.chart_style import ChartStyle  # noqa: E402
 from heaptop.tui.charts.palette import choose  # noqa: E402
 from heaptop.tui.screens.live import LiveScreen  # noqa: E402
 from heaptop.tui.state.sheet import CellText, Column, Sheet  # noqa: E402
+from heaptop.tui.terminal.plain import collect_seldom  # noqa: E402
 from heaptop.tui.terminal.shown_cells import ShownCells  # noqa: E402
-from heaptop.tui.terminal.terminal import collect_seldom  # noqa: E402
 from heaptop.tui.views import VIEWS  # noqa: E402
 from heaptop.tui.widgets.virtual_table import VirtualTable  # noqa: E402
 

@@ -15,8 +15,8 @@ import pytest
 
 from heaptop.protocol.framing import FrameReader
 from heaptop.protocol.images import (
-    INTERNED_FREED,
     INTERNED_COUNTED,
+    INTERNED_FREED,
     NO_TYPE,
     OBJECT,
     WASTE,

@@ -26,8 +26,8 @@ from heaptop.analysis.snapshot.waste import (
 )
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
-    INTERNED_FREED,
     INTERNED_COUNTED,
+    INTERNED_FREED,
     INTERNED_UNKNOWN,
     NO_TYPE,
     WASTE,

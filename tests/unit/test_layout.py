@@ -53,6 +53,18 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
 
 
+@pytest.mark.parametrize("folder", ["bench", "art"])
+def test_what_nothing_else_runs_still_imports_what_there_is(folder: str) -> None:
+    missing = []
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("heaptop", "tests"):
+                names = [name.name for name in node.names]
+                module = __import__(node.module or "", fromlist=names)  # submodules among them too
+                missing += [f"{path.name}: {node.module}.{name}" for name in names if not hasattr(module, name)]
+    assert missing == []
+
+
 def test_the_tests_run_this_tree() -> None:
     assert heaptop.__file__ is not None
     assert Path(heaptop.__file__).resolve().parent == ROOT / "src" / "heaptop"

@@ -686,8 +686,8 @@ class Waste(Message):
     rows: tuple[WasteRow, ...]
     other_rows: int
     interned: int
-    """INTERNED_FREED: here an interned string goes with its last reference, so that none is unused. INTERNED_COUNTED: such
-    as live for ever were looked through. INTERNED_UNKNOWN: where they are was not found."""
+    """INTERNED_FREED: here an interned string goes with its last reference, so that none is unused. INTERNED_COUNTED:
+    such as live for ever were looked through. INTERNED_UNKNOWN: where they are was not found."""
     complete: bool = True
 
 

@@ -17,8 +17,8 @@ from heaptop.analysis.snapshot.why import image_json, path_json
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
-    INTERNED_FREED,
     INTERNED_COUNTED,
+    INTERNED_FREED,
     NO_TYPE,
     WASTES,
     Image,
