@@ -124,13 +124,13 @@ def test_a_site_is_the_innermost_frame_of_the_users_own_code() -> None:
         ("shop/views.py:88 create_session", 1_000, 10),
         ("shop/views.py:90 create_session", 300, 1),
         ("jobs.py:3 tick", 50, 1),
-        ("json/decoder.py:1 main", 20, 1),  # no user's code: the outermost
+        ("json/decoder.py:9 loads", 20, 1),
         (NO_FRAME_NAME, 7, 1),
     ]
     assert table(samples, "function") == [
         ("create_session (shop/views.py)", 1_300, 11),
         ("tick (jobs.py)", 50, 1),
-        ("main (json/decoder.py)", 20, 1),
+        ("loads (json/decoder.py)", 20, 1),
         (NO_FRAME_NAME, 7, 1),
     ]
     assert table(samples, "module") == [
@@ -138,6 +138,21 @@ def test_a_site_is_the_innermost_frame_of_the_users_own_code() -> None:
         ("jobs", 50, 1),
         ("json.decoder", 20, 1),
         (NO_FRAME_NAME, 7, 1),
+    ]
+
+
+def test_without_user_code_a_site_is_the_innermost_frame_outside_the_standard_library_else_the_innermost() -> None:
+    program = Program()
+    thread = ("/usr/lib/python3.11/threading.py _bootstrap:1002", "/usr/lib/python3.11/threading.py run:982")
+    program.allocate((*thread, f"{ORM} serve:8", f"{ORM} handle:9", f"{JSON} loads:7"), 30)
+    program.allocate((*thread, f"{ORM} serve:8", "<string> __init__:1"), 20)
+    program.allocate((*thread, "/usr/lib/python3.11/socketserver.py process:3", f"{JSON} loads:9"), 10)
+    program.allocate((*thread, "<frozen importlib._bootstrap> load:4"), 5)
+    assert table(program.run(), "site") == [
+        ("orm/query.py:9 handle", 30, 1),
+        ("orm/query.py:8 serve", 20, 1),
+        ("json/decoder.py:9 loads", 10, 1),
+        ("<frozen importlib._bootstrap>:4 load", 5, 1),
     ]
 
 

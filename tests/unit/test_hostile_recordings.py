@@ -36,7 +36,7 @@ OPEN = """
 import sys
 from queue import SimpleQueue
 from heaptop.errors import HeaptopError
-from heaptop.protocol.source import Ended, Told
+from heaptop.protocol.source import Ended, SeekDone
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 try:
@@ -44,7 +44,7 @@ try:
 except HeaptopError as error:
     sys.exit(error.exit_code)
 said = SimpleQueue()
-source.open(lambda event: said.put(event) if isinstance(event, (Ended, Told)) else None)
+source.open(lambda event: said.put(event) if isinstance(event, (Ended, SeekDone)) else None)
 event = said.get()
 source.close()
 sys.exit(event.error.exit_code if isinstance(event, Ended) and event.error else 0)

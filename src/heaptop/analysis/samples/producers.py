@@ -3,8 +3,9 @@
 This module never keeps samples and never draws.
 
 The **site** of a block is the innermost frame of its stack that is the user's own code, for it is there that something
-can be changed ("the first user function, not a library's", KBDB: Serrano and Boehm, 2000, §4). A stack without one goes
-by its outermost frame, and what was allocated while no Python code ran by ``(no Python frame)``.
+can be changed ("the first user function, not a library's", KBDB: Serrano and Boehm, 2000, §4). In a stack without one
+it is the innermost frame outside the standard library, and in a stack of nothing else the innermost frame: the outermost
+one is ``Thread._bootstrap`` for every thread. What was allocated while no Python code ran has ``(no Python frame)``.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Sites:
         self._samples = samples
         self.places = places
         self._site = array("i", [0])  # by stack: the node of its innermost user frame, 0 for none
-        self._outermost = array("i", [0])
+        self._outside = array("i", [0])  # likewise of its innermost frame outside the standard library
         self._frames: dict[tuple[int, int], Frame] = {}
         self._names: dict[str, dict[int, str]] = {key: {} for key in PRODUCER_KEYS}
 
@@ -119,7 +120,7 @@ class Sites:
         if stack <= 0:
             return stack
         self._extend()
-        return self._site[stack] or self._outermost[stack]
+        return self._site[stack] or self._outside[stack] or stack
 
     def frame(self, stack: int) -> Frame:
         """The stack's innermost frame."""
@@ -178,9 +179,9 @@ class Sites:
         stacks = self._samples.stacks
         for node in range(len(self._site), len(stacks)):
             parent = stacks.parents[node]
-            is_user = self.places.is_user(self._samples.codes[stacks.codes[node]].file)
-            self._site.append(node if is_user else self._site[parent])
-            self._outermost.append(self._outermost[parent] or node)
+            file = self._samples.codes[stacks.codes[node]].file
+            self._site.append(node if self.places.is_user(file) else self._site[parent])
+            self._outside.append(self._outside[parent] if self.places.is_standard_library(file) else node)
 
 
 def _name(frame: Frame, key: str) -> str:

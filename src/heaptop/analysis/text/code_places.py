@@ -41,6 +41,12 @@ class CodePlaces:
             known = self._is_user[file] = self._judge(file)
         return known
 
+    def is_standard_library(self, file: str) -> bool:
+        """Whether it came with Python, or is no file: code that the standard library makes is ``<string>`` too."""
+        if not file or file.startswith("<"):
+            return True
+        return not any(mark in file for mark in _PACKAGES) and not self.is_user(file)
+
     def module(self, file: str) -> str:
         """The module's name by the longest entry of ``sys.path`` that the file lies below: ``shop.views``.
 
