@@ -16,3 +16,7 @@ UNITS: Final = ("binary", "decimal")
 """Bytes in KiB, or in kB."""
 TIMES: Final = ("elapsed", "clock", "utc")
 """Moments: since the attach, as the time of day here, or in UTC."""
+
+MIN_GROWTH: Final = 64 << 10
+"""Bytes that a leak has grown by, at least, to be an exit code: a few KiB of weak references in a hunt of half a minute
+are no reason to stop a release."""

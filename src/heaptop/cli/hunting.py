@@ -28,6 +28,8 @@ from heaptop.protocol.source import Source
 
 FIRST_STRETCH: Final = 60.0
 """Seconds from the first mark to the second where nobody knows when it will end; each stretch is twice the last."""
+LEAST_SHARE: Final = 0.5
+"""Of the time that is given, at least so much lies between the first mark and the last look."""
 LAST_WORDS: Final = "one last look at the heap; ctrl+C again leaves at once"
 MEMORY_WAIT: Final = 5.0
 """Seconds that are waited for what the allocators say: without that, fewer lints can be explained."""
@@ -38,6 +40,7 @@ class Plan:
     """What a person wants."""
 
     seconds: float
+    """For all of it, from the attach to the last answer."""
     marks: int
     """Moments at which the heap is looked at, the last one among them: 2 at least."""
     collect: bool = False
@@ -160,16 +163,21 @@ class Hunter:
         Errors: as :class:`HuntWatch`, where nothing can be said, or nothing more.
         """
         watch, plan = self._watch, self._plan
-        watch.ready()
-        self.look("start")
         self._begin = time.monotonic()
+        watch.ready()
+        first = time.monotonic()
+        self.look("start")
+        marked = time.monotonic()
         self._first = watch.resident, watch.live
+        # The time that a person gives is for all of it: the last look is taken to be as long as the first.
+        left = self._begin + plan.seconds - (marked - first) - marked
+        window = max(left, plan.seconds * LEAST_SHARE)
         try:
             with watch.patience():
-                for at in islice(marks_at(plan.seconds, plan.marks), 1, None):
-                    self._wait(at)
+                for at in islice(marks_at(window, plan.marks), 1, None):
+                    self._wait(marked + at)
                     self._try_to_look(f"{at:.3g} s")
-                self._wait(plan.seconds)
+                self._wait(marked + window)
         except KeyboardInterrupt:
             watch.close()
             self._progress.show(LAST_WORDS)
@@ -201,7 +209,7 @@ class Hunter:
         return max(self._pauses, default=0)
 
     def _wait(self, until: float) -> None:
-        self._watch.wait(self._begin + until - time.monotonic(), self._words)
+        self._watch.wait(until - time.monotonic(), self._words)
 
     def _words(self, left: float) -> str:
         """``mark 2 of 4, 14 s left: RSS +1.20 MiB, live +3.10 MiB; so far: leak``"""

@@ -332,8 +332,8 @@ def _milliseconds(text: str) -> float:
     return value / 1000
 
 
-def _size(text: str) -> int:
-    """Bytes."""
+def size(text: str) -> int:
+    """For an option: bytes."""
     from heaptop.analysis.text.units import parse_size
 
     try:
@@ -346,14 +346,14 @@ def sample_rate(text: str) -> int:
     """For an option: bytes; 0 for ``off``."""
     if text.lower() == "off":
         return 0
-    value = _size(text)
+    value = size(text)
     if not LEAST_INTERVAL <= value <= MOST_INTERVAL:
         raise argparse.ArgumentTypeError(f"{text} is not a size from 1KiB to 1GiB, or off")
     return value
 
 
 def _tape_size(text: str) -> int:
-    value = _size(text)
+    value = size(text)
     if value < LEAST_SIZE:
         raise argparse.ArgumentTypeError(f"{text} is not a size of 1MiB or more")
     return value

@@ -4,8 +4,9 @@ This module never keeps samples and never draws.
 
 The **site** of a block is the innermost frame of its stack that is the user's own code, for it is there that something
 can be changed ("the first user function, not a library's", KBDB: Serrano and Boehm, 2000, §4). In a stack without one
-it is the innermost frame outside the standard library, and in a stack of nothing else the innermost frame: the outermost
-one is ``Thread._bootstrap`` for every thread. What was allocated while no Python code ran has ``(no Python frame)``.
+it is the innermost frame outside the standard library, and in a stack of nothing else the innermost frame: the
+outermost one is ``Thread._bootstrap`` for every thread. What was allocated while no Python code ran has
+``(no Python frame)``.
 """
 
 from __future__ import annotations

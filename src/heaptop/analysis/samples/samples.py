@@ -13,7 +13,7 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 in common some 0.3 KiB once. Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after
 each message: at the limit the smaller half of them first loses its exact sizes, then its place and type (stack
 :data:`FORGOTTEN`), so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT`
-nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too. """
+nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too."""
 
 from __future__ import annotations
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from heaptop import files
+from heaptop.choices import MIN_GROWTH
 from heaptop.cli.options import (
     add_attach_options,
     add_json,
@@ -19,12 +22,14 @@ from heaptop.cli.options import (
     row_count,
     rows_shown,
     seconds,
+    size,
     target_pid,
 )
 from heaptop.cli.terminal import WIDEST, ProgressLine, stdout_columns
 from heaptop.errors import HeaptopError, UsageError
 
 if TYPE_CHECKING:
+    from heaptop.analysis.leaks.gate import LeakGate
     from heaptop.cli.hunting import Hunter
 
 SECONDS = 30.0
@@ -32,6 +37,8 @@ MARKS = 4
 """Three stretches between them: that something rises in each is seen from there on."""
 LEAK_FOUND = 3
 """Exit code, where a person has asked for one."""
+_LARGEST: Final = 1 << 20
+"""Bytes of a file of patterns."""
 
 
 class Leaks:
@@ -42,7 +49,7 @@ class Leaks:
 
     heaptop leaks PID
     heaptop leaks PID --for 600 --marks 6 --collect
-    heaptop leaks PID --fail-on-leak --allow threads --json
+    heaptop leaks PID --fail-on-leak --min-growth 1MB --ignore 'app.cache.*' --json
     """
 
     name = "leaks"
@@ -55,7 +62,7 @@ class Leaks:
             type=seconds,
             default=SECONDS,
             metavar="S",
-            help="seconds from the first mark to the last look; what leaks slowly needs more (default %(default)g)",
+            help="seconds for all of it; what leaks slowly needs more (default %(default)g)",
         )
         parser.add_argument(
             "--marks",
@@ -74,7 +81,34 @@ class Leaks:
         parser.add_argument(
             "--fail-on-leak",
             action="store_true",
-            help=f"exit with code {LEAK_FOUND} where the verdict is leak",
+            help=f"exit with code {LEAK_FOUND} where a leak is found that the next four options do not leave out",
+        )
+        parser.add_argument(
+            "--min-growth",
+            type=size,
+            default=MIN_GROWTH,
+            metavar="SIZE",
+            help="with --fail-on-leak: ignore leaks that grew by less than this in the hunt (default 64KiB)",
+        )
+        parser.add_argument(
+            "--min-rate",
+            type=size,
+            default=0,
+            metavar="SIZE",
+            help="with --fail-on-leak: ignore leaks that grow by less than this a second (default 0)",
+        )
+        parser.add_argument(
+            "--ignore",
+            action="append",
+            default=[],
+            metavar="TYPE|SITE",
+            help="with --fail-on-leak: ignore leaks of this type (app.Session) or allocation site (app/views.py:12, "
+            "app/views.py, or a function's name); * stands for any text; can be given several times",
+        )
+        parser.add_argument(
+            "--ignore-from",
+            metavar="FILE",
+            help="the same from a file, one a line; # begins a comment",
         )
         parser.add_argument(
             "--allow",
@@ -100,7 +134,6 @@ class Leaks:
         from heaptop.analysis.samples.sampling import Sampling
         from heaptop.cli.hunting import Hunter, HuntWatch, Plan
         from heaptop.injector.api import attach_source
-        from heaptop.protocol.findings import LEAK
 
         # A wrong option is said before anything is touched.
         refuse_mode(args, "heaptop leaks")
@@ -114,6 +147,7 @@ class Leaks:
         if unknown:
             raise UsageError(f"There is no lint {unknown[0]!r}.", fix=f"Choose from: {', '.join(LINTS)}.")
         plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow))
+        gate = _gate(args)
         pid, progress = target_pid(args), ProgressLine()
         source = attach_source(pid, attach_options(args))
         with HuntWatch(
@@ -126,14 +160,37 @@ class Leaks:
                 if hunter.found is not None:
                     progress.clear()
                     note = f"not to the end: {error.message}".rstrip(".")
-                    print(_told(hunter, args, note), flush=True)
+                    print(_report(hunter, args, gate, note), flush=True)
                 raise
-        print(_told(hunter, args))
-        is_leak = hunter.found is not None and hunter.found.verdict == LEAK
-        return LEAK_FOUND if args.fail_on_leak and is_leak else 0
+        print(_report(hunter, args, gate))
+        fails = gate is not None and hunter.found is not None and gate.failing(hunter.found)
+        return LEAK_FOUND if fails else 0
 
 
-def _told(hunter: Hunter, args: argparse.Namespace, *notes: str) -> str:
+def _gate(args: argparse.Namespace) -> LeakGate | None:
+    """None where no leak is to be an exit code."""
+    from heaptop.analysis.leaks.gate import LeakGate, read_patterns
+
+    patterns = list(args.ignore)
+    if args.ignore_from:
+        try:
+            patterns += read_patterns(files.read_small(Path(args.ignore_from), _LARGEST).decode())
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"{args.ignore_from} cannot be read: {getattr(error, 'strerror', None) or error}.",
+                fix="Give a text file of at most 1 MiB, one type or site a line.",
+            ) from None
+    if not args.fail_on_leak:
+        if patterns or args.min_rate or args.min_growth != MIN_GROWTH:
+            raise UsageError(
+                "--min-growth, --min-rate, --ignore and --ignore-from say which leaks are an exit code.",
+                fix="Add `--fail-on-leak`.",
+            )
+        return None
+    return LeakGate(args.min_growth, args.min_rate, tuple(patterns))
+
+
+def _report(hunter: Hunter, args: argparse.Namespace, gate: LeakGate | None, *notes: str) -> str:
     """What was found, as text or JSON, with more notes."""
     from dataclasses import replace
 
@@ -143,8 +200,10 @@ def _told(hunter: Hunter, args: argparse.Namespace, *notes: str) -> str:
     found = replace(hunter.found, notes=(*hunter.found.notes, *notes))
     if args.json:
         document = findings_json(found, pid=hunter.pid, python=hunter.python, top=args.top or None)
-        return json.dumps({**document, "pause_ms": hunter.pause_ns / 1e6}, indent=2)
+        gated = {"gate": gate.document(found)} if gate else {}
+        return json.dumps({**document, **gated, "pause_ms": hunter.pause_ns / 1e6}, indent=2)
     top = rows_shown(args, GROWN)
     columns = stdout_columns()
     width = None if columns is None else min(columns, WIDEST)
-    return "\n".join([*findings_lines(found, top=top, width=width), "", *hunter.remarks])
+    verdict = [f"--fail-on-leak {gate.line(found)}"] if gate else []
+    return "\n".join([*findings_lines(found, top=top, width=width), "", *hunter.remarks, *verdict])
