@@ -14,6 +14,7 @@ from heaptop.analysis.snapshot.waste import (
     ADVICE,
     ARENAS,
     ESTIMATED,
+    MOST_ROWS,
     NAMES,
     SORTS,
     advice,
@@ -166,6 +167,13 @@ def test_what_makes_no_sense_is_shown_and_breaks_nothing() -> None:
 
 
 # -- filters --------------------------------------------------------------------------------------------------
+
+
+def test_no_more_rows_are_kept_than_are_asked_for() -> None:
+    """An agent that sends more costs neither memory nor a slow table; they are counted."""
+    found = waste_report(answer(*(row("spare", 8, example=n) for n in range(MOST_ROWS + 5)), other_rows=2), TYPES)
+    assert (len(found.rows), found.other_rows) == (MOST_ROWS, 7)
+    assert found.total == 8 * (MOST_ROWS + 5)
 
 
 def test_a_filter_is_a_selection_of_types() -> None:

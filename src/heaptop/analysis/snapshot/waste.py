@@ -48,6 +48,8 @@ ESTIMATED: Final = frozenset(("spare", "sparse", "slots", "ints", "floats", "int
 """Sorts whose bytes depend on what takes their place, or were measured at another moment."""
 KNOWN: Final = ("type", "module", "kind")
 """What a filter may ask."""
+MOST_ROWS: Final = 2_000
+"""No snapshot is asked for more, and no more are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ def waste_report(
     waste: Waste, types: Sequence[TypeName], memory: Memory | None = None, where: Filter = EVERYTHING
 ) -> WasteReport:
     """``memory``: measured at about the same time, for the arenas; they are left out where something is filtered."""
-    rows = [_row(each, types) for each in waste.rows]
+    rows = [_row(each, types) for each in waste.rows[:MOST_ROWS]]
     sorts = [SortTotal(WASTES[t.sort], t.count, t.bytes, min(t.own, t.bytes), t.kept) for t in waste.totals if t.count]
     arenas = _arenas(memory) if not where else None
     if arenas is not None:
@@ -174,7 +176,7 @@ def waste_report(
     return WasteReport(
         rows=tuple(sorted(rows, key=lambda row: -row.bytes)),
         sorts=tuple(sorted(sorts, key=lambda each: -each.bytes)),
-        other_rows=waste.other_rows,
+        other_rows=waste.other_rows + len(waste.rows[MOST_ROWS:]),
         notes=tuple(_notes(waste, where, has_arenas=arenas is not None)),
         complete=waste.complete,
     )

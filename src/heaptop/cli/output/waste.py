@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.analysis.filters.filters import Filter
-from heaptop.analysis.snapshot.waste import Wasted, WasteReport, selection, sort_words, total_words, waste_report
+from heaptop.analysis.snapshot.waste import (
+    MOST_ROWS,
+    Wasted,
+    WasteReport,
+    selection,
+    sort_words,
+    total_words,
+    waste_report,
+)
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
 from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.options import TIMEOUT
@@ -17,8 +25,6 @@ from heaptop.protocol.images import WASTE, Image, Question, Waste
 from heaptop.protocol.source import Attached, Source
 from heaptop.protocol.text import printable
 
-MOST_ROWS: Final = 2_000
-"""No snapshot tells more."""
 HEADER: Final = ("SAVES", "OBJECTS", "WHAT", "TYPE", "HELD BY")
 
 

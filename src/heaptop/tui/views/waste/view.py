@@ -15,6 +15,7 @@ from textual.app import ComposeResult
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.snapshot.waste import (
+    MOST_ROWS,
     Wasted,
     WasteReport,
     row_words,
@@ -40,8 +41,6 @@ from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
-MOST_ROWS: Final = 2_000
-"""No snapshot tells more."""
 ORDERS: Final[Mapping[str, Callable[[Wasted], str | int]]] = {
     "what": lambda row: row.name,
     "name": lambda row: row.type,
