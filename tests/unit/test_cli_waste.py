@@ -256,7 +256,7 @@ def test_control_c_detaches(doors: FrozenDoors, capsys: Said, monkeypatch: pytes
     def show(self: object, text: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(terminal.Progress, "show", show)
+    monkeypatch.setattr(terminal.ProgressLine, "show", show)
     assert main(COMMAND) == 130
     assert source.closed
     assert capsys.readouterr().out == ""

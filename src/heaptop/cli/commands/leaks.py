@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from heaptop import files
 from heaptop.choices import MIN_GROWTH
 from heaptop.cli.options import (
     add_attach_options,
@@ -49,7 +48,7 @@ class Leaks:
 
     heaptop leaks PID
     heaptop leaks PID --for 600 --marks 6 --collect
-    heaptop leaks PID --fail-on-leak --min-growth 1MB --ignore 'app.cache.*' --json
+    heaptop leaks PID --fail-on-leak --min-growth 1MB --ignore 'app.*'
     """
 
     name = "leaks"
@@ -169,6 +168,7 @@ class Leaks:
 
 def _gate(args: argparse.Namespace) -> LeakGate | None:
     """None where no leak is to be an exit code."""
+    from heaptop import files
     from heaptop.analysis.leaks.gate import LeakGate, read_patterns
 
     patterns = list(args.ignore)
