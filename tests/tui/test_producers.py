@@ -14,6 +14,7 @@ from heaptop.analysis.callers.call_paths import Amounts, CallPaths
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.text.units import parse_size
 from heaptop.injector.inspect import target_files
+from heaptop.tui.state.sampling_words import WITHOUT_C
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.producers import view as producers
 from heaptop.tui.views.producers.call_rows import PAGE, ExpandedCalls, Kind, call_rows
@@ -143,7 +144,7 @@ async def test_b_goes_round_the_keys_and_tells_apart_what_each_is_by() -> None:
     async with sampled() as stage:
         seen = []
         for _ in range(5):
-            seen.append((stage.live.view.words[0], rows(stage)[0].split("  ")[0]))
+            seen.append((stage.live.view.words[0].removesuffix(WITHOUT_C), rows(stage)[0].split("  ")[0]))
             await stage.press("b")
         assert seen[0] == seen[4] == ("Producers by ≈ sampled site", "…/views.py:88 create_session")
         assert [name for name, _ in seen[1:4]] == [
@@ -156,6 +157,13 @@ async def test_b_goes_round_the_keys_and_tells_apart_what_each_is_by() -> None:
             "shop.views",
             "create_session ‹ main",
         ]
+
+
+async def test_what_is_never_sampled_is_named_beside_the_figures() -> None:
+    async with sampled() as stage:
+        assert "without C's malloc" in stage.text
+        await stage.press("7")
+        assert "without C's malloc" in stage.text
 
 
 async def test_what_is_older_than_the_attach_is_a_row_that_nothing_is_inside() -> None:
@@ -334,7 +342,7 @@ async def test_the_icicle_moves_zooms_and_goes_back() -> None:
         await stage.press("escape")
         assert not chart(stage).zoom
         await stage.press("escape")
-        assert stage.live.view.words[0] == "Producers ≈ icicle, live", "what key v chose is no level"
+        assert stage.live.view.words[0] == f"Producers ≈ icicle, live{WITHOUT_C}", "what key v chose is no level"
         assert "nothing to go back from" in stage.text
 
 

@@ -23,6 +23,8 @@ DEPTH: Final = 128
 """As the commands have both."""
 NEW_NS: Final = 60 * 10**9
 """How long it is news that sampling began anew."""
+WITHOUT_C: Final = " · without C's malloc"
+"""What C code takes from malloc or PyMem_RawMalloc is not sampled: said beside the figures."""
 UNSAMPLED: Final = "nothing lives that was sampled of this site"
 """Why what keeps alive what a site has allocated cannot be asked."""
 

@@ -44,7 +44,7 @@ from heaptop.tui.state import drill
 from heaptop.tui.state.background import Background, Throttled
 from heaptop.tui.state.drill import exact_term
 from heaptop.tui.state.messages import ViewChanged
-from heaptop.tui.state.sampling_words import by_words, not_sampled, now_words
+from heaptop.tui.state.sampling_words import WITHOUT_C, by_words, not_sampled, now_words
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.snapshot_client import Subject
 from heaptop.tui.state.source_lines import SourceLines
@@ -635,6 +635,8 @@ class ProducersView(LevelView[ProducersLevel]):
         }[level.shape]
         if standing.means == TRACEMALLOC:
             what = what.removeprefix("≈ ")
+        elif self._count and not self.trail:
+            what += WITHOUT_C
         left = f"{self.TITLE} {what}{self.trail}"
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""

@@ -23,6 +23,7 @@ from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, SampledBlocks, T
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.sizes import CLASSES, bin_label, class_of
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
+from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.marks import estimate_text
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
@@ -30,7 +31,7 @@ from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.messages import ViewChanged
-from heaptop.tui.state.sampling_words import UNSAMPLED, by_words, not_sampled
+from heaptop.tui.state.sampling_words import UNSAMPLED, WITHOUT_C, by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.state.snapshot_client import Subject
@@ -282,6 +283,8 @@ class SizesView(LevelView[SizesLevel]):
         if level.number is not None:
             left = f"{self.TITLE} {by_words('site', standing)}"
         left += ", in blocks" if self._in_blocks else ""
+        if self._rows and not self.trail and standing.means != TRACEMALLOC:
+            left += WITHOUT_C
         return left + self.trail, self._place(len(self._rows))
 
     @property
