@@ -19,7 +19,7 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 # Mostly wait: while programs leak, or are sampled.
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
 
-.PHONY: demo test quick pythons live harm alone units screen waiting check stress fuzz zoo art clean
+.PHONY: demo test quick pythons live harm alone units screen waiting check stress fuzz zoo art docs clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -74,6 +74,10 @@ zoo: $(DEV) ## a leak hunt in each program of the zoo, a minute for each Python:
 
 art: $(RUN) ## the README's pictures, from the real front end over a real recording
 	$(BIN)/python art/picture.py
+
+docs: $(RUN) ## the documentation as a site, in build/site
+	$(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/python -m mkdocs build
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
