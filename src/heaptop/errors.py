@@ -465,5 +465,5 @@ def _leaves(root: type[HeaptopError]) -> list[type[HeaptopError]]:
 
 
 def all_errors() -> list[type[HeaptopError]]:
-    """Every class of the tree, parents first: what the README's table of exit codes is made from."""
+    """Every class of the tree, parents first: what the table of docs/exit-codes.md is made from."""
     return _leaves(HeaptopError)

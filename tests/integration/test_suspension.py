@@ -82,7 +82,7 @@ sys.path.append(sys.argv[1])
 from heaptop.errors import InjectionFailed
 from heaptop.injector.entry import admission, hijack
 from heaptop.injector.inspect.memory import read_mappings
-checked, seen = hijack.Inside.checked, []
+checked, seen = hijack.HijackedThread.checked, []
 def look(inside, what, number, *arguments):
     result = checked(inside, what, number, *arguments)
     base = result if not seen else base_of[0]
@@ -93,7 +93,7 @@ def look(inside, what, number, *arguments):
         raise InjectionFailed("mapped " + ", then ".join(seen))
     return result
 base_of = []
-hijack.Inside.checked = look
+hijack.HijackedThread.checked = look
 from heaptop.injector.entry.helper import main; main(int(sys.argv[2]))
 """
 """Looks at the first page after each of the two calls that map heaptop's."""

@@ -315,15 +315,15 @@ async def test_a_tick_sends_a_small_part_of_the_screen(monkeypatch: pytest.Monke
         assert sent < len(everything.encode()) / 3, "figures and one column of the chart, not the chart"
 
 
-async def test_what_the_agent_used_is_a_part_of_a_core() -> None:
+async def test_what_the_agent_used_is_a_part_of_a_core_over_the_last_ten_seconds() -> None:
     async with on_stage(censuses=0) as stage:
         (first,) = (each for each in stage.source.agent.answer(TickRequest(1)) if isinstance(each, Tick))
         shares: list[float | None] = []
-        for milliseconds, used in ((0, 0), (1000, 20), (1010, 40), (1020, 50), (2000, 60), (2500, 30), (3500, 40)):
+        for milliseconds, used in ((0, 0), (10, 5), (1000, 20), (2000, 60), (12000, 160), (12500, 30), (13500, 40)):
             time_ns = first.time_ns + milliseconds * 10**6
             stage.live.session.feed(Received(replace(first, time_ns=time_ns, agent_cpu_ns=used * 10**6)))
             shares.append(stage.live.session.cpu_share)
-        assert shares == [None, 0.02, 0.02, 0.02, 0.04, 0.04, 0.01], "of a hundredth of a second nothing is told"
+        assert shares == [None, None, 0.02, 0.03, 0.01, 0.01, 0.01], "of a hundredth of a second nothing is said"
 
 
 async def test_what_was_drawn_is_not_kept() -> None:

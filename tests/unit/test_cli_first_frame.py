@@ -77,7 +77,7 @@ ALLOWED = {
     ],
     "protocol": ["text"],
     "tui": ["app", "charts", "keys", "screens", "state", "terminal", "text"],
-    "tui.charts": ["look", "palette", "raster"],
+    "tui.charts": ["chart_style", "palette", "raster"],
     "tui.keys": ["bindings", "remapping"],
     "tui.screens": ["opening"],
     "tui.state": ["messages", "opening"],

@@ -5,6 +5,7 @@ This module never draws and never asks the source for anything: events go in, fi
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -55,7 +56,9 @@ class AttachPhase(Enum):
 OVER: Final = (AttachPhase.EXITED, AttachPhase.ENDED, AttachPhase.FAILED)
 """Nothing comes any more."""
 USED_NS: Final = 500_000_000
-"""Over less, what the agent used is no part of a core: ticks come as they are needed too, right after a count."""
+"""Over less, what the agent used is no part of a core: ticks come as they are needed too, right after a census."""
+AVERAGED_NS: Final = 10_000_000_000
+"""Over so long: a second with a census in it, and the next one without, say little each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,10 @@ class AttachSession:
     """Between the beginnings of the last two censuses."""
     tick: Tick | None = None
     cpu_share: float | None = None
-    """Part of one core that the agent used of late, 0 to 1; more where clones counted beside it."""
-    used_from: Tick | None = None
-    """The tick that this is counted from next."""
+    """Part of one core that the agent used in the last :data:`AVERAGED_NS`, 0 to 1; more where clones counted beside
+    it."""
+    averaged: deque[Tick] = field(default_factory=deque)
+    """The ticks that this is counted from."""
     notice: str = ""
     """The last census that failed, until one succeeds."""
     rate: int = 0
@@ -187,12 +191,15 @@ class AttachSession:
             self.interval_ns = latest.time_ns - previous.time_ns
 
     def _ticked(self, tick: Tick) -> None:
-        before = self.used_from
-        used = tick.agent_cpu_ns - before.agent_cpu_ns if before is not None else -1
-        if before is None or used < 0 or tick.time_ns <= before.time_ns:
-            self.used_from = tick
-        elif tick.time_ns - before.time_ns >= USED_NS:
-            self.used_from, self.cpu_share = tick, used / (tick.time_ns - before.time_ns)
+        ticks = self.averaged
+        if ticks and (tick.agent_cpu_ns < ticks[-1].agent_cpu_ns or tick.time_ns <= ticks[-1].time_ns):
+            ticks.clear()  # another agent's, or another moment of a recording
+        ticks.append(tick)
+        while len(ticks) > 1 and tick.time_ns - ticks[1].time_ns >= AVERAGED_NS:
+            ticks.popleft()
+        passed = tick.time_ns - ticks[0].time_ns
+        if passed >= USED_NS:
+            self.cpu_share = (tick.agent_cpu_ns - ticks[0].agent_cpu_ns) / passed
         if self.zero_wall is None:
             self.zero_wall = self.wall() - tick.time_ns / 1e9
         self.tick = tick
