@@ -24,6 +24,7 @@ from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.picker import SORTS as SORTS_OF_PROCESSES
 from heaptop.tui.screens.picker import PickerScreen
 from heaptop.tui.state.control.recording import UNRECORDABLE
+from heaptop.tui.state.sampling_words import WITHOUT_C
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.retainers.view import RetainersView
 from heaptop.tui.widgets.filter_bar import FilterBar
@@ -113,7 +114,7 @@ ON_LIVE: dict[str, Check] = {
     "next_view(1)": Check(lambda stage: stage.live.view.NAME, "producers"),
     "last_view": Check(lambda stage: stage.live.view.NAME, "lifetimes", ("6", "8")),
     "cycle_key": Check(lambda stage: stage.bands.words[0], "Bands by module"),
-    "variant": Check(lambda stage: stage.live.view.words[0], "Producers ≈ tree, live", ("2",)),
+    "variant": Check(lambda stage: stage.live.view.words[0], f"Producers ≈ tree, live{WITHOUT_C}", ("2",)),
     "filter": Check(editing, True),
     "drill": Check(lambda stage: stage.bands.depth, 2, ("b",)),
     "back": Check(lambda stage: stage.bands.depth, 1, ("b", "enter")),
