@@ -57,11 +57,17 @@ class GraphStage:
     async def rounds(self, number: int) -> None:
         """So many times it is due."""
         for _ in range(number):
-            await self.stage.until(lambda: not self.stage.live.state.graph._under_way, "the one under way was taken")
+            await self.rest()
             self.clock.now += graph_watch.SHORTEST  # in the middle of one it would be what that one has cost
             wanted = len(self.facts.kinds) + 1
             await self.second()
             await self.stage.until(partial(self._has, wanted), "it was taken")
+        await self.rest()
+
+    async def rest(self) -> None:
+        """Until none is under way, and nothing else has had its turn since that was seen."""
+        while self.stage.live.state.graph._under_way:
+            await self.stage.pilot.pause(0.02)
 
     def _has(self, number: int) -> bool:
         return len(self.facts.kinds) >= number
