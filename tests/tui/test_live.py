@@ -26,6 +26,7 @@ from heaptop.protocol.source import (
 )
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.state.session import MOST_AVERAGED
 from heaptop.tui.terminal.shown_cells import ShownCells
 from heaptop.tui.views import LIVE, VIEWS
 from tests.fakes.source import SECOND, FakeAgent, FakeSource
@@ -324,6 +325,15 @@ async def test_what_the_agent_used_is_a_part_of_a_core_over_the_last_ten_seconds
             stage.live.session.feed(Received(replace(first, time_ns=time_ns, agent_cpu_ns=used * 10**6)))
             shares.append(stage.live.session.cpu_share)
         assert shares == [None, None, 0.02, 0.03, 0.01, 0.01, 0.01], "of a hundredth of a second nothing is said"
+
+
+async def test_ticks_without_end_are_not_kept() -> None:
+    """The target says when they were: a nanosecond apart."""
+    async with on_stage(censuses=0) as stage:
+        (first,) = (each for each in stage.source.agent.answer(TickRequest(1)) if isinstance(each, Tick))
+        for later in range(10 * MOST_AVERAGED):
+            stage.live.session.feed(Received(replace(first, time_ns=first.time_ns + later)))
+        assert len(stage.live.session.averaged) == MOST_AVERAGED
 
 
 async def test_what_was_drawn_is_not_kept() -> None:

@@ -59,6 +59,8 @@ USED_NS: Final = 500_000_000
 """Over less, what the agent used is no part of a core: ticks come as they are needed too, right after a census."""
 AVERAGED_NS: Final = 10_000_000_000
 """Over so long: a second with a census in it, and the next one without, say little each."""
+MOST_AVERAGED: Final = 64
+"""Ticks; a target that reports more in that time is averaged over less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class AttachSession:
     cpu_share: float | None = None
     """Part of one core that the agent used in the last :data:`AVERAGED_NS`, 0 to 1; more where clones counted beside
     it."""
-    averaged: deque[Tick] = field(default_factory=deque)
+    averaged: deque[Tick] = field(default_factory=lambda: deque(maxlen=MOST_AVERAGED))
     """The ticks that this is counted from."""
     notice: str = ""
     """The last census that failed, until one succeeds."""
