@@ -9,7 +9,7 @@ from heaptop.analysis.heap.history import History
 from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered, T, drive
-from heaptop.protocol.findings import Findings
+from heaptop.protocol.findings import Findings, Suspect
 from heaptop.protocol.images import Image, Question
 from heaptop.protocol.messages import Message
 from tests.fakes.graph import PlantedHeap
@@ -17,6 +17,31 @@ from tests.fakes.heap import PlantedImage, Refused
 from tests.fakes.shop import growing_shop
 
 SECOND = 10**9
+SENTENCE = (
+    "1,240 Session (+3.10 MiB) allocated at views.py:88 in create_session, all held by module app.cache ._sessions"
+)
+SUSPECT = Suspect(
+    verdict="leak",
+    type="app.models.Session",
+    count=1_240,
+    bytes=3_250_585,
+    rate=21.0,
+    site="app/views.py:88 create_session",
+    stack=tuple(f"app/views.py:{line} f{line}" for line in (88, 70, 60, 50, 40)),
+    site_share=1.0,
+    samples=49,
+    retainer="module app.cache ._sessions",
+    holder="dict",
+    path=("module app.cache", "._sessions", "dict[*]", "app.models.Session"),
+    kind="module",
+    held=1_240,
+    point=0x7F00,
+    example=0,
+    generations=(620, 620),
+    series=(80, -1, 1_320),
+    evidence=("it grew in every stretch", "none of the old ones went"),
+    sentence=SENTENCE,
+)
 
 
 def image_of(planted: PlantedImage, number: int, *, gc_enabled: bool = True) -> Image:

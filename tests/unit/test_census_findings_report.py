@@ -13,32 +13,8 @@ from hypothesis import strategies as st
 from heaptop.analysis.leaks.findings_report import FRAMES, findings_json, findings_lines, growth_lines, suspect_lines
 from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
 from tests.unit.any_message import any_of
+from tests.unit.hunting_cases import SENTENCE, SUSPECT
 
-SENTENCE = (
-    "1,240 Session (+3.10 MiB) allocated at views.py:88 in create_session, all held by module app.cache ._sessions"
-)
-SUSPECT = Suspect(
-    verdict="leak",
-    type="app.models.Session",
-    count=1_240,
-    bytes=3_250_585,
-    rate=21.0,
-    site="app/views.py:88 create_session",
-    stack=tuple(f"app/views.py:{line} f{line}" for line in (88, 70, 60, 50, 40)),
-    site_share=1.0,
-    samples=49,
-    retainer="module app.cache ._sessions",
-    holder="dict",
-    path=("module app.cache", "._sessions", "dict[*]", "app.models.Session"),
-    kind="module",
-    held=1_240,
-    point=0x7F00,
-    example=0,
-    generations=(620, 620),
-    series=(80, -1, 1_320),
-    evidence=("it grew in every stretch", "none of the old ones went"),
-    sentence=SENTENCE,
-)
 ROW = GrownRow("app.models.Session", 1_240, 400_000, 1_320, 430_000, 1_240, 0, (620, 620))
 SITE = GrownRow("app/views.py:88 create_session", 1_200, 390_000, 1_200, 390_000, None, None, error=90_000)
 FOUND = Findings(

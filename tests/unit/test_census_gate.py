@@ -8,31 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.leaks.gate import LeakGate, byte_rate, matches, read_patterns
+from heaptop.analysis.leaks.gate import LeakGate, matches, read_patterns
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts, Suspect
+from tests.unit.hunting_cases import SUSPECT
 
-SESSION = Suspect(
-    verdict=LEAK,
-    type="app.models.Session",
-    count=100,
-    bytes=200_000,
-    rate=5.0,
-    site="app/views.py:88 create_session",
-    stack=(),
-    site_share=1.0,
-    samples=3,
-    retainer="module app ._sessions",
-    holder="builtins.dict",
-    path=(),
-    kind="module",
-    held=100,
-    point=0,
-    example=0,
-    generations=(),
-    series=(),
-    evidence=(),
-    sentence="",
-)
+SESSION = replace(SUSPECT, count=100, bytes=200_000, rate=5.0)
 SMALL = replace(SESSION, type="weakref.ReferenceType", bytes=5_000, count=70, site="")
 SLOW = replace(SESSION, type="app.jobs.Job", rate=0.01, site="app/jobs.py:3 run")
 
@@ -59,7 +39,7 @@ def test_each_leak_that_is_left_out_is_counted_with_its_reason() -> None:
 
 
 def test_a_rate_is_of_all_that_comes_with_an_object() -> None:
-    assert byte_rate(SESSION) == 5 * 2_000
+    assert SESSION.byte_rate == 5 * 2_000
     assert LeakGate(min_rate=10_000).failing(findings(SESSION)) == [SESSION]
     assert LeakGate(min_rate=10_001).failing(findings(SESSION)) == []
 

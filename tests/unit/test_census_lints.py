@@ -11,36 +11,21 @@ import pytest
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.leaks.lints import LINTS, Seen, lints_of
 from heaptop.analysis.leaks.marks import Around
-from heaptop.protocol.findings import LEAK, UNCLEAR, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import UNCLEAR, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image, KindTotal
 from heaptop.protocol.messages import Malloc, Memory, Outside, Region, TypeName
 from tests.fakes.heap import PlantedImage
 from tests.fakes.shop import growing_shop
-from tests.unit.hunting_cases import image_of
+from tests.unit.hunting_cases import SUSPECT, image_of
 
 MIB = 1 << 20
 EMPTY = replace(image_of(PlantedImage(growing_shop(1)), 1), objects=0, bytes=0)
-CACHED = Suspect(
-    verdict=LEAK,
+CACHED = replace(
+    SUSPECT,
     type="app.Report",
-    count=100,
-    bytes=9_000,
-    rate=1.0,
-    site="",
-    stack=(),
-    site_share=0.0,
-    samples=0,
     retainer="module app .Report .total",
     holder="functools._lru_cache_wrapper",
     path=("module app", ".Report", ".total", "lru_cache of app.Report.total", "tuple[0]", "app.Report"),
-    kind="module",
-    held=100,
-    point=1,
-    example=1,
-    generations=(50, 50),
-    series=(20, 70, 120),
-    evidence=(),
-    sentence="",
 )
 
 

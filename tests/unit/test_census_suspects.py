@@ -43,6 +43,7 @@ from heaptop.protocol.images import (
     Step,
 )
 from heaptop.protocol.messages import TypeName
+from tests.unit.hunting_cases import SUSPECT as A_SUSPECT
 from tests.unit.sample_cases import Program, sampler
 
 NAMES = (
@@ -301,28 +302,7 @@ def test_classes_of_one_name_are_one() -> None:
 # -- sites and sentences -------------------------------------------------------------------------------------
 
 SITE = Site("app/views.py:88 create_session", (), 1.0, 49, 49)
-SUSPECT = Suspect(
-    verdict=LEAK,
-    type="app.Session",
-    count=1_240,
-    bytes=3_250_585,
-    rate=21.0,
-    site=SITE.label,
-    stack=(),
-    site_share=1.0,
-    samples=49,
-    retainer="module app.cache ._sessions",
-    holder="dict",
-    path=(),
-    kind="module",
-    held=1_240,
-    point=7,
-    example=8,
-    generations=(620, 620),
-    series=(80, 700, 1_320),
-    evidence=(),
-    sentence="",
-)
+SUSPECT = replace(A_SUSPECT, type="app.Session", point=7, example=8)
 HOLDING = "all held by module app.cache → ._sessions (dict)"
 
 
@@ -362,17 +342,17 @@ HOLDING = "all held by module app.cache → ._sessions (dict)"
     ],
 )
 def test_the_sentence(suspect: Suspect, site: Site | None, said: str) -> None:
-    assert sentence(suspect, HOLDING, site, suspect.rate) == said
+    assert sentence(suspect, HOLDING, site) == said
 
 
 def test_what_is_nothing_but_itself_has_nothing_beside_it() -> None:
     numbers = replace(SUSPECT, verdict=NO_LEAK, type="int", bytes=1_240 * 28)
-    assert "≥1,240 int (≥33.9 KiB) allocated" in sentence(numbers, HOLDING, SITE, 0.0, 1_240 * 28)
-    assert "(≥33.9 KiB with all else new there)" in sentence(numbers, HOLDING, SITE, 0.0, 1_200 * 28)
+    assert "≥1,240 int (≥33.9 KiB) allocated" in sentence(numbers, HOLDING, SITE, 1_240 * 28)
+    assert "(≥33.9 KiB with all else new there)" in sentence(numbers, HOLDING, SITE, 1_200 * 28)
 
 
 def test_between_two_marks_there_may_be_fewer() -> None:
-    said = sentence(replace(SUSPECT, held=310), HOLDING, SITE, 0.0, least=False)
+    said = sentence(replace(SUSPECT, held=310, rate=0.0), HOLDING, SITE, least=False)
     assert said.startswith("310 of ≥1,240 new app.Session (3.10 MiB with all else new there)")
 
 
@@ -397,13 +377,13 @@ def test_of_names_it_is_said_how_many_one_of_them_reaches() -> None:
 
 @pytest.mark.parametrize(("rate", "said"), [(21.4, "21/s"), (1.24, "1.2/s"), (0.05, "3.0/min")])
 def test_rates(rate: float, said: str) -> None:
-    assert f"still growing {said}, ≈" in sentence(SUSPECT, HOLDING, SITE, rate)
+    assert f"still growing {said}, ≈" in sentence(replace(SUSPECT, rate=rate), HOLDING, SITE)
 
 
 def test_bytes_grow_as_what_is_new_there_is_large() -> None:
-    assert "still growing 2.0/s, ≈5.12 KiB/s)" in sentence(SUSPECT, HOLDING, SITE, 2.0)
-    half = replace(SUSPECT, held=620, bytes=SUSPECT.bytes // 2)
-    assert "still growing 2.0/s, ≈2.56 KiB/s)" in sentence(half, HOLDING, SITE, 2.0), "and half of what comes"
+    assert "still growing 2.0/s, ≈5.12 KiB/s)" in sentence(replace(SUSPECT, rate=2.0), HOLDING, SITE)
+    half = replace(SUSPECT, held=620, bytes=SUSPECT.bytes // 2, rate=2.0)
+    assert "still growing 2.0/s, ≈2.56 KiB/s)" in sentence(half, HOLDING, SITE), "and half of what comes"
 
 
 def test_the_site_is_that_of_most_bytes() -> None:

@@ -19,11 +19,23 @@ from heaptop.errors import (
     UnresponsiveTarget,
     UsageError,
 )
-from heaptop.protocol.images import FIRST_ID, WASTE, ImageGone, Question
+from heaptop.protocol.images import FIRST_ID, WASTE, Question
 from heaptop.protocol.messages import Core, Failure, TypeName
 from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
 from tests.unit.test_cli_why import Frozen as FrozenOnly
-from tests.unit.test_cli_why import FrozenDoors, Said, Telling, complaint, document
+from tests.unit.test_cli_why import (
+    FrozenDoors,
+    Said,
+    Telling,
+    complaint,
+    dies,
+    document,
+    goes,
+    long_pause,
+    no_answer,
+    refused,
+    slices,
+)
 
 COMMAND = ["waste", "4711"]
 
@@ -168,30 +180,6 @@ def test_a_type_that_the_heap_has_not(doors: FrozenDoors, capsys: Said) -> None:
     assert code == UsageError.exit_code
     assert "No type of the heap passes type:Nobody." in text
     assert doors.source.closed
-
-
-def slices(source: Frozen) -> None:
-    source.agent.mode, source.agent.mode_reason = "python", "heaptop has no native core for this machine"
-
-
-def refused(source: Frozen) -> None:
-    source.agent.images.refusal = "it would take more memory than it may"
-
-
-def long_pause(source: Frozen) -> None:
-    source.agent.pause_ns = 412_000_000
-
-
-def no_answer(source: Frozen) -> None:
-    source.instead = lambda: source.say(Failure(FIRST_ID + 1, "no memory"))
-
-
-def goes(source: Frozen) -> None:
-    source.instead = lambda: source.say(ImageGone(1, "its time was over"))
-
-
-def dies(source: Frozen) -> None:
-    source.instead = lambda: source.end(TargetExited("Process 4711 ended."))
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,11 @@ class Suspect:
     """Likewise the last one. Where later checks could not tell, and nothing refutes it, the verdict is still *leak*."""
     confirmed_seconds: float = 0.0
 
+    @property
+    def byte_rate(self) -> float:
+        """Bytes a second: those of its objects that come now are taken to hold as much as those that are new."""
+        return self.rate * self.bytes / max(self.count, 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Lint:

@@ -416,7 +416,7 @@ class _Hunt:
             site_is_own=site is None or site.is_own,
         )
         holding = holding_words(candidate, at.types, named.count, along)
-        said = sentence(suspect, holding, site, rate, named.bytes, least=at.epochs.until is None)
+        said = sentence(suspect, holding, site, named.bytes, least=at.epochs.until is None)
         return replace(suspect, sentence=said)
 
     def _swollen(self, each: ContainerGrowth) -> Asking[Suspect | None]:

@@ -428,9 +428,7 @@ def holding_words(candidate: Candidate, types: Sequence[TypeName], count: int, a
     return f"{which}{'held by' if is_certain else 'reached from'} {holder_words(candidate, types)}"
 
 
-def sentence(
-    suspect: Suspect, holding: str, site: Site | None, rate: float, own: int = 0, *, least: bool = True
-) -> str:
+def sentence(suspect: Suspect, holding: str, site: Site | None, own: int = 0, *, least: bool = True) -> str:
     """What a person reads: never more than is known.
 
     Args:
@@ -443,10 +441,9 @@ def sentence(
     if suspect.held < suspect.count:
         what = f"{bound}{format_count(suspect.held)} of ≥{format_count(suspect.count)} new {name}"
     size = f"{bound}{format_bytes(suspect.bytes)}{' with all else new there' if suspect.bytes > own else ''}"
-    if suspect.verdict == LEAK and rate > 0:
-        size += f", still growing {format_rate(rate)}"
-        # Of those that come now so many are taken to be here as of those that are new.
-        size += f", ≈{format_rate(rate * suspect.bytes / suspect.count, bytes_=True)}"
+    if suspect.verdict == LEAK and suspect.rate > 0:
+        size += f", still growing {format_rate(suspect.rate)}"
+        size += f", ≈{format_rate(suspect.byte_rate, bytes_=True)}"
     return f"{what} ({size}) {_where(site)}, {holding}"
 
 
