@@ -307,7 +307,7 @@ async def test_a_look_under_way_keeps_what_it_compares() -> None:
         assert found is not None
         assert (found.findings.marks[0].name, found.until) == ("A", "B")
         assert "born A to B, alive" in title(stage)
-        assert client.seen == (0,), "C was told too"
+        assert client.seen == (0,), "C was sent too"
         hunting.compare(0)
         await quiet(stage)
         assert "from A to the look" in title(stage)

@@ -177,10 +177,9 @@ class Recording:
     # -- what was said ---------------------------------------------------------------------------------------
 
     def events(self, until: int | None = None, since: int | None = None) -> Iterator[Event]:
-        """What a source would have delivered to show the last moment up to ``until`` (or the first, or else the last of
-        all): Attached, Seek, what there is to know of it, and SeekDone. All that was said since a moment up to
-        ``since`` (or else the last with a KEY) is told; where something is missing in between, all that was said after
-        that."""
+        """The events that show the last moment up to ``until`` (or the first, or else the last of all): Attached, Seek,
+        the state at that moment, and SeekDone. Messages are replayed from the last moment up to ``since`` on (or else
+        from the last one with a KEY); where some are missing in between, from the gap on."""
         allowance = self._allowance()
         shown = self._position(until)
         block, begin = self._blocks[shown], self._begin(shown, since)

@@ -5,7 +5,7 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 - :meth:`SampledBlocks.tallies`: for every (stack, type, size bin) what was allocated since sampling began, and how much
   of it lives, was freed, or was lost from sight: what every table of producers, chains, functions and bins is summed
   from;
-- :meth:`SampledBlocks.living`: the living sampled blocks; :meth:`SampledBlocks.observe`: each death as it is said;
+- :meth:`SampledBlocks.living`: the living sampled blocks; :meth:`SampledBlocks.observe`: each death as it is reported;
 - :meth:`SampledBlocks.changes`: what of this has changed, from which :mod:`heaptop.analysis.samples.moments` makes
   bands over time.
 

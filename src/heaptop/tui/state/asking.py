@@ -35,7 +35,7 @@ class Answers:
             self._forget_numbers(client)
             return False
         self._client, self.image, self._numbering = client, image, client.numbering
-        self._known, self._asked = {}, {}  # whoever asked the snapshot client before was told that there is no answer
+        self._known, self._asked = {}, {}  # the snapshot client has failed what was asked before
         self.version += 1
         return True
 

@@ -97,7 +97,7 @@ class MapAnswers:
         self.image = image
         """Its number; 0 before there is one."""
         self.seen: tuple[int, ...] = ()
-        """Of what is new (:attr:`SnapshotClient.seen`); empty until it is told."""
+        """Of what is new (:attr:`SnapshotClient.seen`); empty until the marks were sent."""
         self.types = types
         """Of this image, also while another one is being built."""
         self._waiting: dict[Asked, int] = {}
