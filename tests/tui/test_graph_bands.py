@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.heap.graph_history import GraphCell
 from heaptop.errors import UsageError
 from heaptop.tui.state import graph_watch
@@ -32,25 +33,42 @@ class Clock:
         return self.now
 
 
+class StruckWatch(GraphWatch):
+    """Its turn comes when the test strikes the second, never when the screen's own does: that comes at any time."""
+
+    by_test = False
+
+    def turn(self, wanted: bool, kept_by: NameTerm | None = None) -> None:
+        if self.by_test:
+            super().turn(wanted, kept_by)
+
+
 class GraphStage:
-    """A live screen whose graph censuses go by a clock that only the test moves."""
+    """A live screen whose graph censuses go by a clock and by seconds that only the test has."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.clock = stage, Clock()
-        stage.live.state.graph = GraphWatch(stage.live.client, stage.live.session.sampling.samples.stack_of, self.clock)
+        self.watch = StruckWatch(stage.live.client, stage.live.session.sampling.samples.stack_of, self.clock)
+        stage.live.state.graph = self.watch
 
     @property
     def facts(self) -> GraphFacts:
-        return self.stage.live.state.graph.facts
+        return self.watch.facts
 
     @property
     def images(self) -> int:
         """So many were asked for, by whomever."""
         return self.stage.source.agent.images.number
 
-    async def second(self) -> None:
-        """The screen's clock strikes once. It also does so by itself, and may take what is due a little earlier."""
+    def strike(self) -> None:
+        """The screen's clock strikes once."""
+        self.watch.by_test = True
         self.stage.live._second()
+        self.watch.by_test = False
+
+    async def second(self) -> None:
+        """It strikes, and what follows is on the screen."""
+        self.strike()
         await self.stage.ticks(1)
         await self.stage.settled()
 
@@ -66,7 +84,7 @@ class GraphStage:
 
     async def rest(self) -> None:
         """Until none is under way, and nothing else has had its turn since that was seen."""
-        while self.stage.live.state.graph._under_way:
+        while self.watch._under_way:
             await self.stage.pilot.pause(0.02)
 
     def _has(self, number: int) -> bool:
@@ -78,14 +96,9 @@ class GraphStage:
 
 
 @asynccontextmanager
-async def on_graph_stage(
-    size: tuple[int, int] = SMALL, key: str = "retainer", *, at_once: bool = True
-) -> AsyncIterator[GraphStage]:
-    """``at_once``: the screen's own second may take a graph census before the test has one taken."""
+async def on_graph_stage(size: tuple[int, int] = SMALL, key: str = "retainer") -> AsyncIterator[GraphStage]:
     async with on_stage(size, censuses=2) as stage:
         made = GraphStage(stage)
-        if not at_once:
-            stage.live.state.graph._due = made.clock.now + graph_watch.SHORTEST
         await stage.press(*["b"] * BY[key])
         assert stage.bands.words[0] == f"Bands by {key}"
         yield made
@@ -95,7 +108,7 @@ async def on_graph_stage(
 @pytest.mark.parametrize("key", BY)
 async def test_bands_over_time(size: tuple[int, int], key: str) -> None:
     """Sessions leak into the cache: its band is what grows."""
-    async with on_graph_stage(size, key, at_once=False) as graph:
+    async with on_graph_stage(size, key) as graph:
         await graph.rounds(6)
         check_golden(f"bands-{key}-{size[0]}x{size[1]}", graph.stage.app)
 
@@ -110,10 +123,7 @@ async def test_none_is_taken_while_nobody_looks() -> None:
         graph.stage.bands.set_where(parse_filter("retainer:cache"))
         await graph.second()
         assert graph.images == 0, "a question stands before it"
-        # no second between the keys takes one
-        graph.stage.live.state.graph._due = graph.clock.now + graph_watch.SHORTEST
         await graph.stage.press("n", "slash")
-        graph.clock.now += graph_watch.SHORTEST
         await graph.second()
         assert graph.images == 0, "a filter is being typed"
         await graph.stage.press("enter")
@@ -216,7 +226,7 @@ async def test_producers_by_what_keeps_their_blocks() -> None:
         await stage.type("retainer:rendered")
         await stage.press("enter")
         assert "Waiting for a graph census." in stage.text
-        stage.live._second()
+        graph.strike()
         await stage.until(lambda: graph.facts.kept is not None, "it was taken")
         await stage.ticks(1)
         said = "≈ of each stack the part that was kept 1 s ago · graph census every 10 s"
