@@ -22,8 +22,8 @@ from typing import Final
 
 from heaptop.__main__ import main as heaptop
 from heaptop.cli.commands.demo import PROGRAM
-from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
+from heaptop.recordings.replay import ReplaySource
 from heaptop.tui.app import HeaptopApp, make_app
 
 SIZE: Final = (110, 32)
@@ -65,7 +65,7 @@ def record(file: Path) -> None:
 
 async def draw(file: Path) -> dict[str, str]:
     """The pictures, by name."""
-    app = make_app(PlayedSource(Recording.open(str(file))), environ={})
+    app = make_app(ReplaySource(Recording.open(str(file))), environ={})
     drawn: dict[str, str] = {}
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause(2.0)

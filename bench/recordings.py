@@ -80,18 +80,18 @@ def size_words(path: Path) -> str:
 def looked_at(path: Path) -> tuple[float, list[float], int]:
     """Seconds to open it and know its last moment; those to show others; samples that lived at the end."""
     opened: list[Recording] = []
-    living: list[int] = []
+    live_blocks: list[int] = []
 
     def open_it() -> None:
         opened.append(Recording.open(path))
-        living.append(played(opened[0]).sampling.samples.living_count)
+        live_blocks.append(played(opened[0]).sampling.samples.live_block_count)
 
     opening = timed(open_it)
     wild = random.Random(6)
     with opened[0] as recording:
         moments = [wild.choice(recording.moments) for _ in range(SEEKS)]
         seeks = [timed(lambda moment=moment: played(recording, moment)) for moment in moments]  # type: ignore[misc]
-    return opening, seeks, living[0]
+    return opening, seeks, live_blocks[0]
 
 
 def main() -> int:
@@ -108,10 +108,10 @@ def main() -> int:
         for sampled in (False, True) if args.hours else ():
             path = Path(folder) / f"fake-{sampled}.heaptop"
             more = simulated(path, args.hours, sampled=sampled)
-            opening, seeks, living = looked_at(path)
+            opening, seeks, live_blocks = looked_at(path)
             what = f"{args.hours:g} h of the fake agent, {'sampled' if sampled else 'not sampled'}"
             print(f"{what}: {size_words(path)}")
-            print(f"  {living:,} samples live at the end; a tick and a census take {1e3 * more:.2f} ms to record")
+            print(f"  {live_blocks:,} samples live at the end; a tick and a census take {1e3 * more:.2f} ms to record")
             middle, worst = 1e3 * statistics.median(seeks), 1e3 * max(seeks)
             most = 1e3 * statistics.quantiles(seeks, n=10)[-1]
             told = f"seeks in {middle:.0f} ms, nine in ten in {most:.0f}, at most {worst:.0f}"

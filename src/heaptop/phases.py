@@ -62,7 +62,7 @@ class phase:
             if self._open is None:
                 self._open = []
             self._open.append(number)
-            _entered.set((self, number, _living(_entered.get())))
+            _entered.set((self, number, _live_blocks(_entered.get())))
             listener(self.name, number, True)
         return self
 
@@ -105,7 +105,7 @@ class phase:
         return number
 
 
-def _living(entry: _Entered) -> _Entered:
+def _live_blocks(entry: _Entered) -> _Entered:
     """Without those on top that ended elsewhere: in a generator that another task or thread went on with."""
     while entry is not None and entry[1] not in (entry[0]._open or ()):
         entry = entry[2]
@@ -115,10 +115,10 @@ def _living(entry: _Entered) -> _Entered:
 def _take(wanted: phase) -> int | None:
     """Take the innermost entry of a phase out of what this thread or task is in; its number."""
     passed: list[tuple[phase, int]] = []
-    entry = _living(_entered.get())
+    entry = _live_blocks(_entered.get())
     while entry is not None:
         found, number, entry = entry
-        entry = _living(entry)
+        entry = _live_blocks(entry)
         if found is wanted:
             for one in reversed(passed):
                 entry = (*one, entry)

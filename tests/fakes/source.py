@@ -682,7 +682,7 @@ class FakeSource:
     def give_up(self, id: int) -> None:
         self.request(lambda _: CancelRequest(id))
 
-    def close_image(self) -> None:
+    def close_snapshot(self) -> None:
         self.request(CloseRequest)
 
     def request(self, make: Callable[[int], Message]) -> int:

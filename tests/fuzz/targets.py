@@ -31,7 +31,7 @@ from heaptop.injector.inspect import elf, interpreter, process, threads
 from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.rss import memory_map, smaps
 from heaptop.injector.session import conversation
-from heaptop.injector.session.conversation import Conversation, Orders, SamplingSettings
+from heaptop.injector.session.conversation import Conversation, ConversationRequests, SamplingSettings
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.framing import MAX_FRAME, FrameReader, frame
 from heaptop.protocol.messages import (
@@ -43,12 +43,12 @@ from heaptop.protocol.messages import (
     SamplerRequest,
     TickRequest,
 )
-from heaptop.protocol.recorded import About
+from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.registry import RECORDED
 from heaptop.protocol.source import Attached, Event, Received, TargetInfo
 from heaptop.recordings import format as recording_format
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import TapedSource
+from heaptop.recordings.recorded_source import RecordedSource
 from tests.fakes.source import OUTSIDE, TOKEN, FakeAgent, FakeSource
 from tests.fuzz.mutating import WIDE, mutate_bytes, mutate_value, pieces
 
@@ -160,7 +160,7 @@ def session(random: Random) -> None:
     """A conversation, and all that is computed of it, with an agent that says what it likes."""
     agent = MutatingAgent(random, random.choice((0.005, 0.02, 0.1, 0.5)))
     ours, theirs = socket.socketpair()
-    orders, seen = Orders(sampling=SamplingSettings(65536, 32)), Seen()
+    orders, seen = ConversationRequests(sampling=SamplingSettings(65536, 32)), Seen()
     vars(conversation)["TICK_INTERVAL"] = 0.01
     talker = threading.Thread(target=agent.converse, args=(theirs,), daemon=True)
     talker.start()
@@ -193,7 +193,7 @@ def session(random: Random) -> None:
             seen.take(Attached(TargetInfo(1, "python shop.py", "3.12", "shop"), hello, "ptrace", 1))
             orders.memory.set()
             talk.prepare(0.1)
-            talk.hold()
+            talk.run()
             talk.leave(0.1)
     finally:
         timer.cancel()
@@ -239,10 +239,10 @@ def recorded() -> bytes:
     with tempfile.TemporaryDirectory(prefix="heaptop-fuzz-") as folder:
         path = os.path.join(folder, "a.heaptop")
         source = FakeSource()
-        taped = TapedSource(source)
+        taped = RecordedSource(source)
         taped.open(lambda event: None)
         source.sample(65_536, 32)
-        taped.begin_tape(path)
+        taped.begin_recording(path)
         source.attach()
         source.tick(8)
         taped.close()
@@ -250,19 +250,19 @@ def recorded() -> bytes:
 
 
 @functools.cache
-def blocks() -> tuple[bytes, tuple[tuple[recording_format.Head, bytes], ...]]:
+def blocks() -> tuple[bytes, tuple[tuple[recording_format.BlockHeader, bytes], ...]]:
     """Its header, and each block with what it says, unpacked."""
     data, found = recorded(), []
     _, at = recording_format.unpack_header(data, "fuzz")
     begin, segment = data[:at], None
     while at < len(data):
-        head = recording_format.Head.unpack(data[at : at + recording_format.HEAD_BYTES])
+        head = recording_format.BlockHeader.unpack(data[at : at + recording_format.HEAD_BYTES])
         assert head is not None
         payload = data[at + recording_format.HEAD_BYTES :][: head.length]
         at += recording_format.HEAD_BYTES + head.length
         if head.kind in (recording_format.KEY, recording_format.NOTE):
             content = recording_format.unpack_alone(payload)
-            segment = recording_format.Segment(content) if head.kind == recording_format.KEY else segment
+            segment = recording_format.SegmentCodec(content) if head.kind == recording_format.KEY else segment
         else:
             assert segment is not None
             content = segment.unpack(payload)
@@ -284,8 +284,8 @@ def _crafted(random: Random) -> bytes:
     if random.random() < 0.1:
         about = mutated_payload(random, begin[-int.from_bytes(begin[12:16], "little") :])
         with contextlib.suppress(ProtocolError):
-            message = decode(about, (About,))
-            if isinstance(message, About):
+            message = decode(about, (RecordingInfo,))
+            if isinstance(message, RecordingInfo):
                 begin = recording_format.pack_header(message)
     written, segment, share = [begin], None, random.choice((0.01, 0.05, 0.3))
     for head, content in parts:
@@ -298,7 +298,7 @@ def _crafted(random: Random) -> bytes:
             time_ns = random.choice((time_ns, random.choice(WIDE) & ((1 << 63) - 1)))
         if kind in (recording_format.KEY, recording_format.NOTE) or segment is None:
             block = recording_format.pack_alone(kind, number, time_ns, changed)
-            segment = recording_format.Segment(changed) if kind == recording_format.KEY else segment
+            segment = recording_format.SegmentCodec(changed) if kind == recording_format.KEY else segment
         else:
             block = segment.pack(kind, number, time_ns, changed)
         written.append(mutate_bytes(random, block) if random.random() < share / 4 else block)
@@ -499,7 +499,7 @@ def proc(random: Random) -> None:
         sorts = list(smaps.classified(vmas))
         assert len(sorts) == len(vmas)
         if random.random() < 0.05:  # which also searches the memory, of this process, and takes its time
-            memory_map.look(elsewhere)
+            memory_map.read(elsewhere)
 
 
 TARGETS: Final[dict[str, Case]] = {

@@ -17,7 +17,7 @@ import pytest
 
 from heaptop.analysis.rss.memory import explain
 from heaptop.injector.inspect.threads import agent_threads
-from heaptop.injector.rss.memory_map import look
+from heaptop.injector.rss.memory_map import read
 from heaptop.injector.rss.own import STACK, kept
 from heaptop.injector.rss.smaps import classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Memory, Outside, Region, Tick
@@ -52,7 +52,7 @@ def by_kind(seen: Outside) -> dict[str, int]:
 
 
 def looked_at(target: Target) -> Outside:
-    seen = look(target.pid)
+    seen = read(target.pid)
     assert seen is not None
     assert seen.gaps == ()
     return seen

@@ -31,11 +31,11 @@ time.sleep(600)
 
 
 @contextmanager
-def stopped_heaptop(pid: int, door: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def stopped_heaptop(pid: int, backend: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A heaptop that is attached and then stopped, so that it neither answers nor closes anything."""
     said = folder / "holder"
     with said.open("wb") as output:
-        holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(pid), door], stdout=output, stderr=output)
+        holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(pid), backend], stdout=output, stderr=output)
     try:
         assert eventually(lambda: "Census(" in said.read_text() or holder.poll() is not None), said.read_text()
         holder.send_signal(signal.SIGSTOP)
@@ -46,9 +46,9 @@ def stopped_heaptop(pid: int, door: str, folder: Path) -> Iterator[subprocess.Po
         holder.wait(PATIENCE)
 
 
-def check_removal(pid: int, door: str, folder: Path) -> None:
+def check_removal(pid: int, backend: str, folder: Path) -> None:
     before = resting(pid)
-    with stopped_heaptop(pid, door, folder) as holder:
+    with stopped_heaptop(pid, backend, folder) as holder:
         said = remove_agent(pid)
         assert str(pid) in said
         assert agent_thread(pid) is None

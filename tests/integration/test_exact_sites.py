@@ -23,7 +23,7 @@ MANY = 50
 def owners(target: Shop) -> dict[str, int]:
     """How many of the living floats are of each of the two functions."""
     found = {"first_owner": 0, "second_owner": 0}
-    for sample in target.sampling.samples.living():
+    for sample in target.sampling.samples.live_blocks():
         name = target.sampling.sites.name(sample.stack, "site")
         for function in found:
             found[function] += sample.size == FLOAT and function in name

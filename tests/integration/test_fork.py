@@ -106,8 +106,8 @@ def test_a_child_forked_in_a_census_keeps_nothing_of_it(interpreter: Interpreter
             with attached(target.pid):  # and the first census begins
                 target.signal(signal.SIGUSR1)
                 assert eventually(lambda: len(target.said()) == number)  # noqa: B023  asked at once
-        living = [int(line.split()[1]) for line in target.said()]
-        assert max(living) <= 2, living
+        live_blocks = [int(line.split()[1]) for line in target.said()]
+        assert max(live_blocks) <= 2, live_blocks
         assert target.terminate() == EXIT_CODE
 
 

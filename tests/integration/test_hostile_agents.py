@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from heaptop.cli.counting import take_census
-from heaptop.cli.imaging import ImageWatch
+from heaptop.cli.snapshot_watch import SnapshotWatch
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UnresponsiveTarget
 from heaptop.injector.api import AttachOptions, attach_source
@@ -58,7 +58,7 @@ def test_a_process_that_is_stopped_after_the_attach_ends_the_census(interpreter:
 def test_a_process_that_is_stopped_while_a_snapshot_is_wanted_ends_the_wait(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target:
         source = attach_source(target.pid, AttachOptions(interval=3600.0))
-        with ImageWatch(source, ProgressLine(), "again", timeout=TIMEOUT) as watch:
+        with SnapshotWatch(source, ProgressLine(), "again", timeout=TIMEOUT) as watch:
             watch.ready()
             target.stop()
             with pytest.raises(UnresponsiveTarget, match="within 2 s"):

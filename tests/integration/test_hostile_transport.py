@@ -69,20 +69,20 @@ def test_a_mount_over_our_socket_changes_no_file(
 
 @needs_root
 @pytest.mark.pythons("3.8", "3.14", "3.15")
-@pytest.mark.parametrize("door", ["ptrace", "pep768"])
+@pytest.mark.parametrize("backend", ["ptrace", "pep768"])
 def test_a_mount_over_our_files_in_a_container_changes_no_file(
-    interpreter: Interpreter, door: str, victim: Path, monkeypatch: pytest.MonkeyPatch
+    interpreter: Interpreter, backend: str, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if door == "pep768" and interpreter.version < (3, 14):
+    if backend == "pep768" and interpreter.version < (3, 14):
         pytest.skip("PEP 768 came with 3.14")
-    check_mounts_over(interpreter, ("unshare", "--mount"), ("drop",), door, victim, monkeypatch)
+    check_mounts_over(interpreter, ("unshare", "--mount"), ("drop",), backend, victim, monkeypatch)
 
 
 def check_mounts_over(
     interpreter: Interpreter,
     wrapper: tuple[str, ...],
     arguments: tuple[str, ...],
-    door: str,
+    backend: str,
     victim: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -94,7 +94,7 @@ def check_mounts_over(
     with running(interpreter, "hostile/over_socket", inside, *arguments, wrapper=wrapper) as target:
         monkeypatch.setenv(TARGET_VARIABLE, str(target.pid))
         for _ in range(3):
-            got = answer(target.pid, backend=door, wait=2.0)
+            got = answer(target.pid, backend=backend, wait=2.0)
             assert state(victim) == before
             assert got.kind is not None, "it connected in spite of the mount"
             assert target.alive

@@ -17,7 +17,7 @@ import pytest
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.injector.session import session
 from heaptop.injector.session.forecast import Headroom
-from heaptop.injector.session.image_cost import private_bytes
+from heaptop.injector.session.snapshot_cost import private_bytes
 from heaptop.protocol.images import (
     GROUPS,
     KINDS,
@@ -477,7 +477,7 @@ def test_the_building_is_cancelled(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons(*FEW)
-@pytest.mark.parametrize("by", ["give_up", "close_image"])
+@pytest.mark.parametrize("by", ["give_up", "close_snapshot"])
 def test_one_that_waits_for_its_turn_is_never_made(interpreter: Interpreter, by: str) -> None:
     with imaged(interpreter, boxes=BOXES) as target, exploring(target.pid) as explorer:
         counting = stopped_census(target, explorer, 0)
@@ -486,7 +486,7 @@ def test_one_that_waits_for_its_turn_is_never_made(interpreter: Interpreter, by:
             if by == "give_up":
                 explorer.source.give_up(id)
             else:
-                explorer.source.close_image()
+                explorer.source.close_snapshot()
             assert isinstance(explorer.until(Image, id), Failure)
         finally:
             os.kill(counting, signal.SIGCONT)

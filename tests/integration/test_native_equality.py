@@ -53,7 +53,7 @@ def assert_equal(reference: Reference, found: Counted, guessed: set[Key]) -> Non
     assert more <= guessed, "sizes that the reference knows"
 
 
-def standing(ask: Asked, work: Callable[[], T]) -> tuple[Reference, T]:
+def sampling_status(ask: Asked, work: Callable[[], T]) -> tuple[Reference, T]:
     """What ``work`` finds while the reference is the same before and after it. From 3.14 on a string may live in the
     table of method lookups alone (its place there depends on addresses) until another lookup takes its place."""
     for _ in range(TRIES):
@@ -101,11 +101,11 @@ def test_agrees_with_a_plain_count(interpreter: Interpreter) -> None:
         def both() -> tuple[Counted, Counted]:
             return ask.count(b"t"), ask.count(b"k")
 
-        settled, found = standing(ask, both)
+        settled, found = sampling_status(ask, both)
         assert_both_equal(interpreter, settled, *found)
 
         ask(b"y")
-        young, found = standing(ask, both)
+        young, found = sampling_status(ask, both)
         assert different(settled["rows"], young["rows"])[("builtins", "list", 0)][0] == 200
         assert_both_equal(interpreter, young, *found)
 
@@ -115,14 +115,14 @@ def test_agrees_with_a_plain_count(interpreter: Interpreter) -> None:
             ask(b"u")  # which makes all of them old: a second try finds them so before and after
             return number, *found
 
-        old, (number, stopped, cloned) = standing(ask, while_frozen)
+        old, (number, stopped, cloned) = sampling_status(ask, while_frozen)
         assert number > 10_000
         assert_both_equal(interpreter, frozen(old), stopped, cloned)
         assert permanent(cloned) == number
 
         ask(b"c")
         ask(b"u")  # 3.12 moves what is immortal to the frozen ones at each collection
-        collected, found = standing(ask, both)
+        collected, found = sampling_status(ask, both)
         assert_both_equal(interpreter, collected, *found)
         assert ask(b"n") == [], "no code of the target's own ran"
 

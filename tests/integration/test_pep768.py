@@ -44,7 +44,7 @@ DISABLED = [(("-X", "disable-remote-debug"), {}), ((), {"PYTHON_DISABLE_REMOTE_D
 
 @contextmanager
 def remote_debug_of(pid: int) -> Iterator[tuple[RemoteMemory, RemoteDebugPlace]]:
-    seen = preflight.look(pid)
+    seen = preflight.check(pid)
     with RemoteMemory(pid) as memory:
         yield memory, RemoteDebugPlace.find(memory, seen.interpreter.runtime, seen.interpreter.version.pair)
 
@@ -71,7 +71,7 @@ def test_the_offsets_lead_to_what_the_interpreter_itself_names(interpreter: Inte
         try:
             assert process.stdout is not None
             main, thread = (int(process.stdout.readline()) for _ in range(2))
-            runtime = preflight.look(process.pid).interpreter.runtime
+            runtime = preflight.check(process.pid).interpreter.runtime
             with remote_debug_of(process.pid) as (memory, place):
                 head = memory.u64(runtime + layout.RUNTIME_INTERPRETERS_HEAD)
                 threads_main = memory.u64(runtime + layout.INTERPRETER_THREADS_MAIN)
@@ -147,16 +147,16 @@ def test_all_kinds_of_programs(interpreter: Interpreter, name: str) -> None:
         assert target.stderr() == ""
 
 
-@pytest.mark.parametrize("door", ["pep768", "ptrace"])
+@pytest.mark.parametrize("backend", ["pep768", "ptrace"])
 @pytest.mark.parametrize("change", [{"start": 1}, {"image": "00"}], ids=["pid of another process", "exec"])
-def test_what_was_looked_at_is_gone(interpreter: Interpreter, change: dict[str, Any], door: str) -> None:
+def test_what_was_looked_at_is_gone(interpreter: Interpreter, change: dict[str, Any], backend: str) -> None:
     """Every address is of the program that was looked at; the pid may be another's by the time of the attach."""
     with running(interpreter, "sleeper") as target:
-        seen = preflight.look(target.pid)
-        look = replace(seen, facts=replace(seen.facts, **change))
-        request = Request(AttachOptions(), "0" * 16, lambda phase, seconds: None, look)
+        seen = preflight.check(target.pid)
+        checked = replace(seen, facts=replace(seen.facts, **change))
+        request = Request(AttachOptions(), "0" * 16, lambda phase, seconds: None, checked)
         with pytest.raises(ProcessNotFound):
-            connect_by_helper(door, request)
+            connect_by_helper(backend, request)
         assert left_in_tmp(target) == []
         assert target.terminate() == EXIT_CODE
 

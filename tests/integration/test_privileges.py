@@ -138,7 +138,7 @@ def noted(number, *arguments):
 ptrace.request = noted
 def said(self, phase):
     note("waiting")
-helper.Attempt.say = said
+helper.Attempt.report_phase = said
 def serving(control):
     note("began")
     serve(control)

@@ -221,7 +221,7 @@ def test_other_machines(elf_class: int, machine: int, said: str, tmp_path: Path)
 def test_heaptop_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with pytest.raises(UnsupportedArchitecture) as caught:
-        preflight.look(os.getpid())
+        preflight.check(os.getpid())
     check_text(Answer.of(caught.value), UnsupportedArchitecture, "aarch64", "heaptop run")
     assert isinstance(diagnose(None).error, UnsupportedArchitecture)
 
@@ -248,7 +248,7 @@ def test_free_threaded(monkeypatch: pytest.MonkeyPatch) -> None:
             assert not finding.is_free_threaded(memory, 0, PythonVersion(3, 13))
     monkeypatch.setattr(finding, "is_free_threaded", lambda *_: True)
     with pytest.raises(FreeThreadedTarget) as caught:
-        preflight.look(os.getpid())
+        preflight.check(os.getpid())
     check_text(Answer.of(caught.value), FreeThreadedTarget, str(os.getpid()), "python3.13t")
 
 

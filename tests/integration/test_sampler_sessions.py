@@ -91,7 +91,7 @@ def test_the_rate_changes_while_attached(interpreter: Interpreter) -> None:
             again = target.switch(attachment, RATE)
             assert again.on
             assert again.epoch > second.epoch
-            assert target.sampling.samples.living_count == 0 or target.live("create_session") < LEAK / 20
+            assert target.sampling.samples.live_block_count == 0 or target.live("create_session") < LEAK / 20
             target(b"l")
             assert target.until(attachment, lambda: target.live("create_session") > LEAK / 2)
         assert resting(target.target.pid)
@@ -222,7 +222,7 @@ def watch(event):
         stopped.append(True)
         os.kill(os.getpid(), signal.SIGSTOP)
     elif type(message) is Tick:
-        print(sampling.samples.living_count, flush=True)
+        print(sampling.samples.live_block_count, flush=True)
 source = attach_source(int(sys.argv[1]), AttachOptions(interval=3600, sample_interval=16))
 source.open(watch)
 sys.stdin.read()

@@ -223,9 +223,9 @@ def test_what_is_left_running_is_found_and_killed() -> None:
     with session:
         assert session.stdout is not None
         mark = session.stdout.readline().strip()
-        assert eventually(lambda: len(leftovers.living(mark)) == 1)
+        assert eventually(lambda: len(leftovers.live_blocks(mark)) == 1)
         session.kill()
-    assert eventually(lambda: not leftovers.living(mark))
+    assert eventually(lambda: not leftovers.live_blocks(mark))
 
 
 def _status(target: Target, key: str) -> str:

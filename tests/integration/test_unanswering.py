@@ -86,7 +86,7 @@ def test_no_command_hangs(what: str, tmp_path: Path) -> None:
 def test_what_is_remembered_of_an_executable_that_does_not_answer(tmp_path: Path) -> None:
     with hung("executable", tmp_path) as (_, pid):
         assert refusals_cache.refusal(pid, "build") == ""
-        refusals_cache.remember(pid, "build", "no")
+        refusals_cache.store(pid, "build", "no")
         assert not refusals_cache.record().exists()
 
 

@@ -173,7 +173,7 @@ class Doors:
             diagnose=lambda pid: self.diagnosis,
         )
         monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: True)
-        monkeypatch.setattr("heaptop.injector.inspect.preflight.look", self._look)
+        monkeypatch.setattr("heaptop.injector.inspect.preflight.check", self._look)
         app = ModuleType("heaptop.tui.app")
         app.__dict__.update(make_app=self._make_app)
         monkeypatch.setitem(sys.modules, "heaptop.injector.api", self.api)

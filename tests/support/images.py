@@ -87,7 +87,7 @@ class Explorer:
                 return message
 
     def close(self) -> ImageGone:
-        self.source.close_image()
+        self.source.close_snapshot()
         return self.expect(ImageGone)
 
     def type_id(self, name: str) -> int:

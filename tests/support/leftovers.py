@@ -36,12 +36,12 @@ def start_session() -> subprocess.Popen[bytes]:
 def outliving(mark: str, patience: float = 5.0) -> dict[int, str]:
     """What `living` finds still after so many seconds: a process that was killed just now takes a moment to end."""
     deadline = time.monotonic() + patience
-    while (left := living(mark)) and time.monotonic() < deadline:
+    while (left := live_blocks(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return left
 
 
-def living(mark: str) -> dict[int, str]:
+def live_blocks(mark: str) -> dict[int, str]:
     """Processes other than this one that carry the mark, zombies left out: pid to command line."""
     found = {}
     for folder in Path("/proc").iterdir():
@@ -62,7 +62,7 @@ def _carries(folder: Path, mark: str) -> bool:
 
 def kill(mark: str) -> None:
     """Kill everything that carries the mark, until nothing does."""
-    while pids := living(mark):
+    while pids := live_blocks(mark):
         for pid in pids:
             with contextlib.suppress(OSError):
                 _kill_if_carrying(pid, mark)

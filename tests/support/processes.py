@@ -296,11 +296,11 @@ class Facts:
         tasks = _statuses(folder / "task")
         (status,) = _statuses(folder.parent, str(pid)).values()
         # A process whose first thread has ended shows its memory and files through the others only.
-        living = next((tid for tid, task in tasks.items() if not task["State"].startswith("Z")), pid)
+        live_blocks = next((tid for tid, task in tasks.items() if not task["State"].startswith("Z")), pid)
         return Facts(
             threads={tid: task["Name"] for tid, task in tasks.items()},
-            fds=_fds(folder / "task" / str(living) / "fd"),
-            regions=_regions((folder / "task" / str(living) / "maps").read_text()),
+            fds=_fds(folder / "task" / str(live_blocks) / "fd"),
+            regions=_regions((folder / "task" / str(live_blocks) / "maps").read_text()),
             blocked={tid: task["SigBlk"] for tid, task in tasks.items()},
             ignored=f"{int(status['SigIgn'], 16) & ~GLIBC_SIGNALS:016x}",
             caught=f"{int(status['SigCgt'], 16) & ~GLIBC_SIGNALS:016x}",

@@ -53,7 +53,7 @@ class Screen:
 
     def _clear(self) -> None:
         self._cells = [[" "] * self.width for _ in range(self.height)]
-        self.looks: list[list[tuple[str, ...]]] = [[("", "", "")] * self.width for _ in range(self.height)]
+        self.checks: list[list[tuple[str, ...]]] = [[("", "", "")] * self.width for _ in range(self.height)]
         """Of each cell: attributes, its colour and the one behind, as parameters of SGR."""
 
     @property
@@ -116,10 +116,10 @@ class Screen:
             width = cell_len(char)
             if 0 <= self._y < self.height and 0 <= self._x < self.width and width:
                 self._cells[self._y][self._x] = char
-                self.looks[self._y][self._x] = tuple(self._colours.values())
+                self.checks[self._y][self._x] = tuple(self._colours.values())
                 if width == 2 and self._x + 1 < self.width:
                     self._cells[self._y][self._x + 1] = ""
-                    self.looks[self._y][self._x + 1] = tuple(self._colours.values())
+                    self.checks[self._y][self._x + 1] = tuple(self._colours.values())
             self._x += width
 
 
@@ -161,7 +161,7 @@ class PtyTerminal:
     def picture(self) -> tuple[list[str], list[list[tuple[str, ...]]]]:
         """Its characters, and the colours and attributes of each."""
         with self._lock:
-            return self._screen.lines, [[*looks] for looks in self._screen.looks]
+            return self._screen.lines, [[*checks] for checks in self._screen.checks]
 
     def wipe(self) -> None:
         """Forget what stands there, and say so to nobody."""

@@ -112,8 +112,8 @@ class LiveSession:
         self._source.memory_now()
         return self._answer(lambda each: isinstance(each, Memory))
 
-    def close_image(self) -> None:
-        self._source.close_image()
+    def close_snapshot(self) -> None:
+        self._source.close_snapshot()
         self._answer(lambda each: isinstance(each, ImageGone))
 
 

@@ -11,7 +11,7 @@ from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFact
 from heaptop.protocol.messages import Message, Tick
 from heaptop.protocol.source import Attached, Event, Received, Seek
 from heaptop.recordings.exports.material import Material
-from heaptop.recordings.recorded_source import TapedSource
+from heaptop.recordings.recorded_source import RecordedSource
 from tests.fakes.source import SECOND, START_NS, FakeAgent, FakeSource
 
 WALL = 1_750_000_000.0
@@ -90,18 +90,18 @@ def material(told: list[Event], of: str = "live", *, more: tuple[Message, ...] =
 
 
 def written(
-    path: Path, ticks: int = 30, *, step_ns: int = STEP_NS, sampled: bool = True, looks: tuple[str, ...] = (LEAK,)
+    path: Path, ticks: int = 30, *, step_ns: int = STEP_NS, sampled: bool = True, checks: tuple[str, ...] = (LEAK,)
 ) -> Path:
     """A recording in a file: of the same, with one hunt in the middle of it, whose looks had these verdicts."""
     fake = FakeSource(step_ns=step_ns)
-    taped = TapedSource(fake, wall=lambda: WALL + (fake.agent.time_ns - START_NS - step_ns) / 1e9)
+    taped = RecordedSource(fake, wall=lambda: WALL + (fake.agent.time_ns - START_NS - step_ns) / 1e9)
     taped.open(lambda event: None)
-    taped.begin_tape(str(path))
+    taped.begin_recording(str(path))
     fake.attach()
     if sampled:
         taped.sample(64 << 10, 128)
     fake.tick(ticks // 2)
-    for number, verdict in enumerate(looks):
+    for number, verdict in enumerate(checks):
         found = findings(fake.agent.time_ns + number)
         taped.note(replace(found, verdict=verdict, count=1000 + number))
     fake.tick(ticks - ticks // 2)

@@ -63,7 +63,7 @@ class Live(Protocol):
 
     def memory(self) -> Message: ...
 
-    def close_image(self) -> None: ...
+    def close_snapshot(self) -> None: ...
 
 
 @dataclass
@@ -180,12 +180,12 @@ class TranscriptSource:
         self._deliver(Received(replace(cast(Any, answer), **named)))
         return id
 
-    def close_image(self) -> None:
+    def close_snapshot(self) -> None:
         if self._is_open:
             self._is_open = False
             heard = self.transcript.images[self._images - 1]
             if self._live is not None and heard is self.transcript.images[-1]:
-                self._live.close_image()
+                self._live.close_snapshot()
             self._deliver(Received(ImageGone(heard.image.image, "it was closed")))
 
     def give_up(self, id: int) -> None:

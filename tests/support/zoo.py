@@ -200,7 +200,7 @@ def main() -> None:
     held = True
     for interpreter in [interpreters.get(name) for name in sys.argv[1:] or PYTHONS]:
         print(f"\nPython {interpreter}")
-        outcomes = judge_all(interpreter, _tell)
+        outcomes = judge_all(interpreter, _report)
         leaks = [each for each in outcomes if not each.is_harmless]
         within = sum(1 <= each.rank <= 3 for each in leaks)
         false = sum(each.is_harmless and each.verdict == "leak" for each in outcomes)
@@ -214,7 +214,7 @@ def main() -> None:
     sys.exit(not held)
 
 
-def _tell(outcome: Outcome) -> None:
+def _report(outcome: Outcome) -> None:
     mark = "ok " if outcome.is_good else "-- "
     place = "" if outcome.is_harmless else str(outcome.rank or "none")
     print(f"{mark} {outcome.program:22} {outcome.verdict:8} {place:4}  {outcome.words}", flush=True)

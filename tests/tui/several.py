@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from heaptop.errors import HeaptopError
-from heaptop.protocol.late import LateSource
+from heaptop.protocol.deferred import DeferredSource
 from heaptop.protocol.source import Source, TargetInfo
 from heaptop.tui.app import make_app
-from heaptop.tui.screens.several import Member, News, Several
+from heaptop.tui.screens.several import FamilyChanges, MemberProcess, Several
 from heaptop.tui.screens.summed_screen import SummedScreen
 from heaptop.tui.screens.tabs import Tabs
 from tests.fakes.source import FakeAgent, FakeSource
@@ -19,14 +19,14 @@ from tests.tui.support import SMALL, Stage
 WORKERS = (1201, 1203, 1207)
 
 
-def late(pid: int, connect: Callable[[], Source]) -> LateSource:
-    return LateSource(TargetInfo(pid, "gunicorn: worker [shop]", "3.11.7", "web"), connect)
+def late(pid: int, connect: Callable[[], Source]) -> DeferredSource:
+    return DeferredSource(TargetInfo(pid, "gunicorn: worker [shop]", "3.11.7", "web"), connect)
 
 
-def member(pid: int) -> Member:
+def member(pid: int) -> MemberProcess:
     """One that nobody drives."""
     source = late(pid, lambda: FakeSource(FakeAgent(pid=pid)))
-    return Member(source, source, "shop")
+    return MemberProcess(source, source, "shop")
 
 
 @dataclass
@@ -39,9 +39,9 @@ class Fleet:
     come: list[int] = field(default_factory=list)
     """Pids of processes that the next look finds."""
     gone: set[int] = field(default_factory=set)
-    members: dict[int, Member] = field(default_factory=dict)
+    members: dict[int, MemberProcess] = field(default_factory=dict)
 
-    def member(self, pid: int, *, asked: bool = True) -> Member:
+    def member(self, pid: int, *, asked: bool = True) -> MemberProcess:
         def connect() -> FakeSource:
             if pid in self.refused:
                 raise self.refused[pid]
@@ -53,12 +53,12 @@ class Fleet:
             return self.sources[pid]
 
         source = late(pid, connect)
-        self.members[pid] = Member(source, source, f"w{len(self.members) + 1}", asked)
+        self.members[pid] = MemberProcess(source, source, f"w{len(self.members) + 1}", asked)
         return self.members[pid]
 
-    def look(self) -> News:
+    def look(self) -> FamilyChanges:
         new, self.come = [self.member(pid, asked=False) for pid in self.come], []
-        return News(new, frozenset(self.members.keys() - self.gone))
+        return FamilyChanges(new, frozenset(self.members.keys() - self.gone))
 
 
 @dataclass

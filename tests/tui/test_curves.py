@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from heaptop.protocol.messages import Tick
 from heaptop.tui.charts import curves, heat, lanes
 from heaptop.tui.charts.curves import Curve, Scale, count_scale, log_scale, plot, spans
-from heaptop.tui.charts.lanes import Stretch
+from heaptop.tui.charts.lanes import LaneInterval
 from heaptop.tui.charts.raster import INK, Ink, StyleRun
 from heaptop.tui.state.background import REST, Throttled
 from heaptop.tui.state.session import Display
@@ -159,7 +159,11 @@ def text_of(rows: list[list[StyleRun]]) -> list[str]:
 
 
 def test_phases_stand_at_their_time_with_their_name() -> None:
-    stretches = [Stretch("load", 0.0, 0.5, 0), Stretch("parse", 0.2, 0.4, 1), Stretch("serve", 0.6, 1.0, 0, open=True)]
+    stretches = [
+        LaneInterval("load", 0.0, 0.5, 0),
+        LaneInterval("parse", 0.2, 0.4, 1),
+        LaneInterval("serve", 0.6, 1.0, 0, open=True),
+    ]
     rows = text_of(lanes.picture(stretches, UNIT, 51, 4, Ink.COLOUR, 10))
     assert rows == [
         " " * 10 + " " * 8 + "├parse──┤".ljust(33),
@@ -168,7 +172,7 @@ def test_phases_stand_at_their_time_with_their_name() -> None:
 
 
 def test_more_lanes_than_lines_are_counted() -> None:
-    stretches = [Stretch(f"lane {number}", 0.0, 1.0, number) for number in range(5)]
+    stretches = [LaneInterval(f"lane {number}", 0.0, 1.0, number) for number in range(5)]
     rows = text_of(lanes.picture(stretches, UNIT, 60, 3, Ink.ASCII, 10))
     assert len(rows) == 3
     assert rows[0].strip() == "3 more lanes of phases"
@@ -183,7 +187,7 @@ def test_more_lanes_than_lines_are_counted() -> None:
     st.sampled_from(list(Ink)),
 )
 def test_lanes_have_their_width(parts: list[tuple[float, float, str]], width: int, ink: Ink) -> None:
-    stretches = [Stretch(name, min(a, b), max(a, b), number) for number, (a, b, name) in enumerate(parts)]
+    stretches = [LaneInterval(name, min(a, b), max(a, b), number) for number, (a, b, name) in enumerate(parts)]
     rows = lanes.picture(stretches, UNIT, width, 4, ink, 8)
     assert len(rows) == min(len(parts), 4)
     assert all(len(row) == width for row in text_of(rows))

@@ -14,8 +14,7 @@ from heaptop.analysis.heap.graph_history import GraphCell
 from heaptop.errors import UsageError
 from heaptop.tui.state import graph_watch
 from heaptop.tui.state.graph_watch import GraphFacts, GraphWatch
-from heaptop.tui.state.snapshot_client import Purpose
-from heaptop.tui.state.snapshot_client import Stage as SnapshotStage
+from heaptop.tui.state.snapshot_client import SnapshotPurpose, SnapshotStage
 from heaptop.tui.views.producers.view import ProducersView
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
@@ -154,7 +153,7 @@ async def test_the_view_of_retainers_has_a_snapshot_of_its_own() -> None:
         await graph.rounds(1)
         await graph.stage.press("3")
         await graph.stage.until(lambda: graph.stage.live.client.stage is SnapshotStage.OPEN, "it is open")
-        assert graph.stage.live.client.purpose is Purpose.LOOKING
+        assert graph.stage.live.client.purpose is SnapshotPurpose.LOOKING
         assert graph.images == 2
 
 

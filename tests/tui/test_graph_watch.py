@@ -10,7 +10,7 @@ from heaptop.protocol.images import GROUPS, RETAINERS, STACKS
 from heaptop.protocol.source import Event
 from heaptop.tui.state import graph_watch
 from heaptop.tui.state.graph_watch import SHORTEST, WAITS, GraphFacts, GraphWatch
-from heaptop.tui.state.snapshot_client import Purpose, SnapshotClient
+from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotPurpose
 from tests.fakes.images import FakeImages
 from tests.fakes.source import FakeSource
 
@@ -137,7 +137,7 @@ def test_a_person_who_wants_a_snapshot_goes_first(answering: bool) -> None:
     for _ in range(3):
         facts = bench.turn(SHORTEST)
         assert bench.images.is_open, "it is not closed by what came before it"
-        assert bench.client.purpose is Purpose.LOOKING
+        assert bench.client.purpose is SnapshotPurpose.LOOKING
         assert (facts.words, facts.failure) == (WAITS, "")
     bench.client.close()
     bench.take_events()

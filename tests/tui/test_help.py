@@ -20,7 +20,7 @@ from heaptop.tui.keys.explaining import ABOVE, SOURCES, FigureHelp, papers
 from heaptop.tui.screens import live
 from heaptop.tui.screens.picker import EXPLAINS as PICKER_EXPLAINS
 from heaptop.tui.state.control import recording
-from heaptop.tui.state.snapshot_status import image_words
+from heaptop.tui.state.snapshot_status import snapshot_words
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets import header
 from heaptop.tui.widgets.help_screen import NAMES, WIDTH, HelpPage, HelpScreen, help_text, keys_here
@@ -142,7 +142,7 @@ def test_every_word_of_the_header_is_explained() -> None:
     said = words_of(*own)
     assert {"approximate", "partial", "stretched", "pause", "mode", "agent"} <= said
     assert said - set(re.findall(r"[A-Za-z]+", names)) == set()
-    assert words_of(recording.standing) - {"MiB"} <= set(re.findall(r"[A-Za-z]+", names))
+    assert words_of(recording.recording_text) - {"MiB"} <= set(re.findall(r"[A-Za-z]+", names))
 
 
 @pytest.mark.parametrize("word", [*MODES, *(one.name for one in BACKENDS)])
@@ -152,7 +152,7 @@ def test_each_way_in_and_each_way_of_counting_is_explained(word: str) -> None:
 
 def test_the_line_of_a_snapshot_is_explained() -> None:
     names = set(re.findall(r"[A-Za-z]+", " ".join(name for one in ABOVE for name in one.names)))
-    assert words_of(image_words) - {"unknown"} <= names
+    assert words_of(snapshot_words) - {"unknown"} <= names
 
 
 def test_all_views_have_a_scene() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
+from heaptop.recordings.replay import ReplaySource
 from heaptop.tui.app import make_app
 from heaptop.tui.keys import hint
 from heaptop.tui.keys.hint import hint_words
@@ -92,7 +92,7 @@ async def test_who_knows_heaptop_never_sees_it() -> None:
 
 async def test_of_a_recording_nothing_is_detached(tmp_path: Path) -> None:
     with Recording.open(str(written(tmp_path / "night.heaptop", 8))) as recording:
-        player = PlayedSource(recording)
+        player = ReplaySource(recording)
         app = make_app(player, theme="dark", hinted=lambda: None)
         async with app.run_test(size=SMALL) as pilot:
             stage = Stage(app, FakeSource(), pilot)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.icicle import Box, Face, at, clip_label, layout, neighbour, paint, slices_of
+from heaptop.tui.charts.icicle import Box, BoxStyle, at, clip_label, layout, neighbour, paint, slices_of
 from heaptop.tui.charts.icicle_table import LEAST, IcicleColumns, divide, in_order, table, window
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.charts.raster import EMPTY, INK, Ink
@@ -40,8 +40,8 @@ def trees(draw: st.DrawFn) -> Nodes:
     return Nodes(parents, [draw(st.integers(0, 1000)) for _ in range(size)])
 
 
-def face(node: int) -> Face:
-    return Face(f"function_{node}", node % 3)
+def face(node: int) -> BoxStyle:
+    return BoxStyle(f"function_{node}", node % 3)
 
 
 @given(trees(), st.integers(1, 120), st.sampled_from(INKS))
@@ -94,7 +94,7 @@ def test_a_border_within_a_cell_is_drawn_where_it_is() -> None:
 
 def test_neighbours_of_one_colour_are_told_apart() -> None:
     tree = Nodes([0, 0], [4, 4])
-    (row,) = paint(tree.boxes(20, Ink.COLOUR), lambda node: Face("same", 0), -1, 20, 1, Ink.COLOUR, top=1)
+    (row,) = paint(tree.boxes(20, Ink.COLOUR), lambda node: BoxStyle("same", 0), -1, 20, 1, Ink.COLOUR, top=1)
     assert "".join(run.text for run in row) == "same      ▏same     "
 
 

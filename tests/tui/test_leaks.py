@@ -19,7 +19,7 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.screens import live
 from heaptop.tui.state.hunting_words import bars, compared_words, comparisons, interval_words, rate_words
-from heaptop.tui.state.snapshot_client import Stage as SnapshotStage
+from heaptop.tui.state.snapshot_client import SnapshotStage
 from heaptop.tui.views.heap_map.view import HeapMapView
 from heaptop.tui.views.leaks import hunting_sheets
 from heaptop.tui.views.leaks.view import LeaksView
@@ -567,7 +567,7 @@ async def test_findings_that_are_told_are_shown() -> None:
 async def test_what_is_found_is_given_to_be_recorded() -> None:
     noted: list[Findings] = []
     async with on_leaks(SMALL, "m") as stage:
-        for name, does in (("note", noted.append), ("begin_tape", noted.append), ("end_tape", noted.clear)):
+        for name, does in (("note", noted.append), ("begin_recording", noted.append), ("end_recording", noted.clear)):
             setattr(stage.source, name, does)
         await press(stage, "m")
         assert [each.verdict for each in noted] == [UNCLEAR]

@@ -44,7 +44,7 @@ async def test_a_band_that_is_too_thin_has_no_letter_anywhere() -> None:
         await stage.press("enter")
         await stage.settled()
         letters = dict(zip(column(stage, "name"), column(stage, "band"), strict=True))
-        chart = stage.bands._stays_of(stage.bands._level).chart
+        chart = stage.bands._previous_of(stage.bands._level).chart
         assert chart is not None
         named = [band.name for band in chart.bands]
         assert letters["dict"].strip() in drawn(stage)

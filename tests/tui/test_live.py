@@ -82,7 +82,7 @@ async def test_what_is_said_last_is_taken_after_what_was_said_before(monkeypatch
         def leave() -> None:
             in_middle.wait(10)
             live.state.inbox.put(said[1])
-            found.append(live.let_go())
+            found.append(live.detach_and_wait())
 
         last = threading.Thread(target=leave)
         last.start()
@@ -289,7 +289,7 @@ async def test_what_a_stop_was_is_said() -> None:
         assert "no shell waits here that could let heaptop go on" in stage.text, "there is no terminal at all"
         before = stage.text
         stage.live.session.clock = lambda: 1e9
-        stage.live.went_on(75.0)
+        stage.live.resumed(75.0)
         await stage.settled()
         assert "heaptop was stopped for 1m 15s: nothing was counted meanwhile" in stage.text
         assert stage.live.session.silence == 0, "nothing was asked for"

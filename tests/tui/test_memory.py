@@ -14,9 +14,9 @@ from heaptop.analysis.rss.memory_history import OWNERS, UNSEEN, MemoryFacts, Mem
 from heaptop.errors import TargetExited
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
 from heaptop.recordings import blocks
-from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import TapedSource
+from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.replay import ReplaySource
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.views.memory.memory_tables import arena_size, parts
@@ -84,18 +84,18 @@ class Attended(Resident):
 
 @asynccontextmanager
 async def on_memory_stage(
-    size: tuple[int, int] = SMALL, *, looks: int = 12, ascii: bool = False, source: Resident | None = None
+    size: tuple[int, int] = SMALL, *, samples: int = 12, ascii: bool = False, source: Resident | None = None
 ) -> AsyncIterator[Stage]:
-    """The view after twelve ticks on which nobody looked, and ``looks`` on which somebody did."""
+    """The view after twelve ticks on which nobody looked, and ``samples`` on which somebody did."""
     source = source or Resident()
     async with on_stage(size, censuses=12, source=source, ascii=ascii) as stage:
         stage.live.state.memory._clock = lambda: 0.0  # it is asked when a test says so, and not by the machine's time
         await stage.press("9")
-        for _ in range(looks):
+        for _ in range(samples):
             await stage.ticks(1)
             source.answer()
-        if looks:
-            await stage.until(lambda: len(stage.live.state.display.memory.looks) == looks, "all answers are drawn")
+        if samples:
+            await stage.until(lambda: len(stage.live.state.display.memory.samples) == samples, "all answers are drawn")
         await stage.settled()
         yield stage
 
@@ -167,7 +167,7 @@ async def test_the_rows_sum_to_rss() -> None:
         assert facts.latest is not None
         assert [row.key for row in facts.latest.explained.rows] == SHOWN
         assert sum(facts.latest.uses.values()) == facts.latest.explained.rss == stage.live.state.display.tick.rss  # type: ignore[union-attr]
-        assert sum(facts.looks[-1].owners.values()) == facts.latest.explained.rss
+        assert sum(facts.samples[-1].owners.values()) == facts.latest.explained.rss
 
 
 async def test_what_the_row_under_the_cursor_is() -> None:
@@ -332,7 +332,7 @@ async def test_an_answer_that_never_comes_is_not_waited_for() -> None:
 
 
 async def test_where_the_kernel_does_not_say_it() -> None:
-    async with on_memory_stage(LARGE, looks=0) as stage:
+    async with on_memory_stage(LARGE, samples=0) as stage:
         (said,) = stage.source.agent.answer(MemoryRequest(1))
         stage.source.say(said)
         await stage.until(lambda: DENIED in stage.text, "it says why")
@@ -342,7 +342,7 @@ async def test_where_the_kernel_does_not_say_it() -> None:
 async def test_where_malloc_is_not_asked() -> None:
     """In Python mode: its free memory is a part of the other allocations, and that is said."""
     gap = "What malloc holds free only the native core can ask, and there is none: no core was built."
-    async with on_memory_stage(LARGE, looks=0) as stage:
+    async with on_memory_stage(LARGE, samples=0) as stage:
         source = stage.source
         assert isinstance(source, Resident)
         (said,) = source.agent.answer(MemoryRequest(1))
@@ -431,25 +431,25 @@ async def test_why_names_are_no_filter_is_said() -> None:
 # -- recordings ----------------------------------------------------------------------------------------------
 
 
-def recorded(path: Path, looks: int) -> Path:
+def recorded(path: Path, samples: int) -> Path:
     fake = Resident()
-    taped = TapedSource(fake, wall=lambda: 1_750_000_000.0)
+    taped = RecordedSource(fake, wall=lambda: 1_750_000_000.0)
     taped.open(lambda event: None)
-    taped.begin_tape(str(path))
+    taped.begin_recording(str(path))
     fake.attach()
     for tick in range(20):
         fake.tick()
-        if tick >= 20 - looks:
+        if tick >= 20 - samples:
             fake.answer()
     taped.close()
     return path
 
 
-@pytest.mark.parametrize("looks", [0, 8])
-async def test_over_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+@pytest.mark.parametrize("samples", [0, 8])
+async def test_over_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int) -> None:
     """It says what was known at that moment, or that nobody asked."""
     monkeypatch.setattr(blocks, "SEGMENT_BLOCKS", 5)
-    player = PlayedSource(Recording.open(recorded(tmp_path / "night.heaptop", looks)))
+    player = ReplaySource(Recording.open(recorded(tmp_path / "night.heaptop", samples)))
     app = make_app(player, theme="dark")
     try:
         async with app.run_test(size=LARGE) as pilot:
@@ -458,8 +458,10 @@ async def test_over_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             await stage.until(lambda: bool(stage.live.state.display.snapshots), "a moment is shown")
             await stage.press("9")
             await stage.settled()
-            if looks:
-                assert len(stage.live.state.display.memory.looks) == looks, "those of the segments before are told too"
+            if samples:
+                assert len(stage.live.state.display.memory.samples) == samples, (
+                    "those of the segments before are told too"
+                )
                 assert "Hardly any change in 7 s." in screen_text(app)
                 assert "≈+896 KiB" in column(stage, "change"), "free in pools"
                 assert "mapped files" in screen_text(app)

@@ -76,23 +76,23 @@ async def test_what_was_looked_into_is_still_told() -> None:
         assert "help" in bottom(stage), "until the next key"
 
 
-@pytest.mark.parametrize("remark", ["left out of retainer sets: module shop.cache ._sessions and all of it", "short"])
-async def test_a_remark_of_the_view_is_read_in_full_too(monkeypatch: pytest.MonkeyPatch, remark: str) -> None:
+@pytest.mark.parametrize("notice", ["left out of retainer sets: module shop.cache ._sessions and all of it", "short"])
+async def test_a_remark_of_the_view_is_read_in_full_too(monkeypatch: pytest.MonkeyPatch, notice: str) -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("w")
         await stage.settled()
         before = bar(stage)
-        stage.live.view._remark = remark
+        stage.live.view._notice = notice
         stage.live._draw_words()
         await stage.settled()
         assert bar(stage).startswith(before[:40].rstrip()), "what led there stays"
-        assert remark in bar(stage) or remark == bottom(stage)
-        assert (remark == "short") == (remark[:5] in bar(stage)), "once"
-        monkeypatch.setattr(stage.live.state.status, "remark_until", 0.0)
+        assert notice in bar(stage) or notice == bottom(stage)
+        assert (notice == "short") == (notice[:5] in bar(stage)), "once"
+        monkeypatch.setattr(stage.live.state.status, "notice_until", 0.0)
         stage.live._draw_words()
         await stage.settled()
         assert bar(stage).startswith(before[:40].rstrip())
-        assert remark[:5] in bar(stage), "a reminder stays"
+        assert notice[:5] in bar(stage), "a reminder stays"
         assert "help" in bottom(stage)
 
 

@@ -265,9 +265,9 @@ async def test_keys_whose_work_cannot_be_seen_do_nothing(key: str) -> None:
         def state() -> tuple[object, ...]:
             live, source, known = stage.live, stage.source, stage.live.state
             view, cursor = live.view, live.view.table.place
-            looks = known.held, known.asked, known.status.text, known.prompts.open, live.client.stage
+            checks = known.held, known.asked, known.status.text, known.prompts.open, live.client.stage
             asked = source.census_requests, tuple(source.sampling), source._requests
-            return view.NAME, view.by, view.where, view.table.follow, cursor, looks, asked, len(stage.app.screen_stack)
+            return view.NAME, view.by, view.where, view.table.follow, cursor, checks, asked, len(stage.app.screen_stack)
 
         await stage.pilot.resize_terminal(49, 11)
         await stage.until(lambda: stage.live.has_class("-narrow"), "it is known")

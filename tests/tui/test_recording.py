@@ -13,13 +13,13 @@ from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import Census, CensusRequest, Row
 from heaptop.protocol.source import Event, Player, Received
 from heaptop.recordings import blocks
-from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
+from heaptop.recordings.replay import ReplaySource
 from heaptop.tui.app import make_app
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.screens.playing import LACKING, PlayingScreen
-from heaptop.tui.state.control.played_state import PlayedState
+from heaptop.tui.screens.replay import LACKING, ReplayScreen
+from heaptop.tui.state.control.replay_state import ReplayState
 from heaptop.tui.views import LIVE
 from tests.fakes.source import FakeAgent, FakeSource
 from tests.support.recorded import STEP_NS, written
@@ -47,8 +47,8 @@ class Watched(Stage):
     """A stage whose source is a player."""
 
     @property
-    def screen(self) -> PlayingScreen:
-        assert isinstance(self.live, PlayingScreen)
+    def screen(self) -> ReplayScreen:
+        assert isinstance(self.live, ReplayScreen)
         return self.live
 
     @property
@@ -71,16 +71,14 @@ class Watched(Stage):
 
 @asynccontextmanager
 async def opened(path: Path, size: tuple[int, int] = SMALL, at: int | None = None) -> AsyncIterator[Watched]:
-    player = PlayedSource(Recording.open(path))
+    player = ReplaySource(Recording.open(path))
     if at is not None:
         player.seek(at)
     app = make_app(player, theme="dark")
     try:
         async with app.run_test(size=size) as pilot:
             stage = Watched(app, player, pilot)  # type: ignore[arg-type]  # which has no fake source to drive
-            await stage.until(
-                lambda: any(isinstance(s, PlayingScreen) for s in app.screen_stack), "the screen is there"
-            )
+            await stage.until(lambda: any(isinstance(s, ReplayScreen) for s in app.screen_stack), "the screen is there")
             yield stage
     finally:
         player.close()
@@ -168,19 +166,19 @@ async def test_the_moment_before_stays_whole_until_the_next_is_drawn(
         await stage.at(LAST)
         await stage.settled()
         of_one_moment: list[bool] = []
-        words, take = LiveScreen._draw_words, PlayedState.feed
+        words, take = LiveScreen._draw_words, ReplayState.feed
 
-        def draw_words(screen: PlayingScreen) -> None:
+        def draw_words(screen: ReplayScreen) -> None:
             of_one_moment.append(screen.session.shown is screen.state.display.shown)
             words(screen)
 
-        def take_and_interrupt(state: PlayedState, event: Event) -> None:
+        def take_and_interrupt(state: ReplayState, event: Event) -> None:
             take(state, event)
             stage.screen._second()
             stage.screen.act("mark")
 
         monkeypatch.setattr(LiveScreen, "_draw_words", draw_words)
-        monkeypatch.setattr(PlayedState, "feed", take_and_interrupt)
+        monkeypatch.setattr(ReplayState, "feed", take_and_interrupt)
         await stage.press("left_parenthesis")
         await stage.at(34)
         assert of_one_moment
@@ -342,5 +340,5 @@ async def test_figures_that_do_not_fit_are_said_of_the_file(path: Path, monkeypa
 
 
 def test_a_player_is_told_from_a_process(path: Path) -> None:
-    assert isinstance(PlayedSource(Recording.open(path)), Player)
+    assert isinstance(ReplaySource(Recording.open(path)), Player)
     assert not isinstance(FakeSource(), Player)

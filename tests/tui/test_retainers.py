@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from heaptop.analysis.snapshot.retaining import Drop
+from heaptop.analysis.snapshot.retaining import FreedIfDropped
 from heaptop.protocol.images import (
     GROUPS,
     OBJECT,
@@ -29,8 +29,7 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.screens import live
 from heaptop.tui.state.messages import SubjectChosen
-from heaptop.tui.state.snapshot_client import Stage as SnapshotStage
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotStage
 from heaptop.tui.views.retainers.retainer_sheets import RetainerFacts, unit_sheet
 from heaptop.tui.views.retainers.view import RetainersView
 from tests.fakes.heap import PlantedImage
@@ -112,7 +111,7 @@ async def to_row(stage: Stage, text: str, key: str = "name") -> None:
 
 async def look_at(stage: Stage, address: int) -> None:
     """As another view has it looked at."""
-    stage.live.post_message(SubjectChosen(Subject("", address=address)))
+    stage.live.post_message(SubjectChosen(QuerySubject("", address=address)))
     await stage.pilot.pause()
     await quiet(stage)
 
@@ -285,7 +284,7 @@ def test_what_stands_for_several_is_no_one_object() -> None:
     several, one = Unit("module m .hooks [*] closure of f: x", 0, 16, several=True), Unit("module m .cache", 0, 32)
     assert RetainersView._named(several) == (several.label, 0)
     assert RetainersView._named(one) == (one.label, 32)
-    drop = Drop(3, 30, {16: (1, 10), 32: (2, 20)}, 0, complete=True)
+    drop = FreedIfDropped(3, 30, {16: (1, 10), 32: (2, 20)}, 0, complete=True)
     sheet = unit_sheet((several, one), drop, RetainerFacts(80, ChartStyle.of(DARK, ascii_only=False)))
     assert [sheet.draw(each)[2].text for each in sheet.rows] == ["", "20 B"]
 

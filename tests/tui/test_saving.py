@@ -21,7 +21,7 @@ from heaptop.protocol.images import PathGroup, Paths, Step
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
-from heaptop.tui.state.saving import Page, cells, ending_of, page, row_text, table_text, write
+from heaptop.tui.state.saving import SavedTable, cells, ending_of, page, row_text, table_text, write
 from heaptop.tui.state.sheet import CellText, Column, Sheet
 from heaptop.tui.terminal.drawn import drawn_lines
 from heaptop.tui.views import VIEWS
@@ -70,7 +70,7 @@ def test_nothing_a_terminal_would_obey_gets_out(name: str, figure: str) -> None:
 
 def test_what_is_only_drawn_is_left_out() -> None:
     assert cells(sheet([]), ("shop.Session", "≈4.1 MiB")) == ("shop.Session", "≈4.1 MiB")
-    assert page(sheet([("a", "1"), None, ("b", "2")])) == Page(
+    assert page(sheet([("a", "1"), None, ("b", "2")])) == SavedTable(
         (("name", "Type"), ("bytes", "Bytes")), [("a", "1"), ("b", "2")], missing=1
     )
 

@@ -12,8 +12,8 @@ from textual.geometry import Size
 
 from heaptop.cli import web
 from heaptop.errors import UsageError
-from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
+from heaptop.recordings.replay import ReplaySource
 from heaptop.tui import app as app_module
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.commands import HeaptopCommands
@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @asynccontextmanager
 async def served(tmp_path: Path, *, read_only: bool = True) -> AsyncIterator[Watched]:
-    player = PlayedSource(Recording.open(written(tmp_path / f"{read_only}.heaptop", TICKS)))
+    player = ReplaySource(Recording.open(written(tmp_path / f"{read_only}.heaptop", TICKS)))
     app = make_app(player, theme="dark", read_only=read_only)
     try:
         async with app.run_test(size=SMALL) as pilot:

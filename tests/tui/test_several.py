@@ -280,7 +280,7 @@ async def test_a_new_process_has_a_tab_and_enter_attaches() -> None:
     async with in_tabs() as stage:
         await stage.count(*WORKERS)
         stage.fleet.come = [1301]
-        stage.tabs.take_news(stage.fleet.look())
+        stage.tabs.apply_changes(stage.fleet.look())
         await stage.until(lambda: "a new process" in stage.text, "it is told")
         await stage.until(lambda: "1301 ○" in top(stage), "it has a tab")
         assert "3 of 4 processes" in stage.text
@@ -301,10 +301,10 @@ async def test_a_new_process_has_a_tab_and_enter_attaches() -> None:
 async def test_a_new_process_that_ends_unasked_has_no_tab_any_more() -> None:
     async with in_tabs() as stage:
         stage.fleet.come = [1301, 1302]
-        stage.tabs.take_news(stage.fleet.look())
+        stage.tabs.apply_changes(stage.fleet.look())
         await stage.until(lambda: "2 new processes" in stage.text, "they are told")
         stage.fleet.gone = {1301}
-        stage.tabs.take_news(stage.fleet.look())
+        stage.tabs.apply_changes(stage.fleet.look())
         assert [screen.session.target.pid for screen in stage.tabs.screens[1:]] == [*WORKERS, 1302]
 
 

@@ -66,7 +66,7 @@ def test_after_each_frame_the_terminal_shows_what_was_drawn(frames: list[list[St
     for frame in frames:
         screen.feed(shown.update(whole(frame), SIZE, TRUE).encode())
         assert screen.text == "\n".join(strip.text.rstrip() for strip in frame)
-        assert screen.looks == alone(frame).looks
+        assert screen.checks == alone(frame).checks
         assert shown.update(whole(frame), SIZE, TRUE) == "", "it stands there"
 
 
@@ -79,7 +79,7 @@ def test_colours_are_those_of_the_style(strip: Strip) -> None:
         wanted = Screen(WIDTH, 1)
         wanted.feed((style.render("x", color_system=TRUE) if style else "x").encode())
         for _ in range(Segment(text).cell_length):
-            assert screen.looks[0][at] == wanted.looks[0][0]
+            assert screen.checks[0][at] == wanted.checks[0][0]
             at += 1
 
 

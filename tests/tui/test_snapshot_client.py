@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.leaks.hunting import LeakHunt
-from heaptop.analysis.leaks.marks import Around, Mark, Trends
+from heaptop.analysis.leaks.marks import Mark, MarkContext, Trends
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
@@ -24,8 +24,8 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Failure, Message, TypeName
 from heaptop.protocol.source import Ended, Event, ImageCost, Received
-from heaptop.tui.state.asking import Answers
-from heaptop.tui.state.snapshot_client import Purpose, SnapshotClient, Stage, Subject
+from heaptop.tui.state.asking import SnapshotAnswers
+from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotClient, SnapshotPurpose, SnapshotStage
 from heaptop.tui.state.snapshot_status import snapshot_status
 from tests.fakes.source import FakeSource
 
@@ -51,7 +51,7 @@ class Recorder(FakeSource):
     def give_up(self, id: int) -> None:
         self.calls.append(("give up", id))
 
-    def close_image(self) -> None:
+    def close_snapshot(self) -> None:
         self.calls.append(("close",))
 
 
@@ -88,7 +88,7 @@ def bench() -> Bench:
 
 def test_from_the_request_to_the_first_answer(bench: Bench) -> None:
     client = bench.client
-    assert client.stage is Stage.NONE
+    assert client.stage is SnapshotStage.NONE
     assert client.ask(Question(GROUPS), bench.told.append) == 0
     assert "key o" in snapshot_status(client)
     client.open(600)
@@ -136,7 +136,7 @@ def test_a_question_that_is_forgotten_is_given_up_and_nobody_is_told(bench: Benc
 
 
 def test_a_view_learns_of_a_question_that_cannot_even_be_put(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = Answers()
+    answers = SnapshotAnswers()
 
     def look() -> Message | None:
         answers.begin(bench.client)
@@ -169,7 +169,7 @@ def test_whoever_waits_is_told_when_it_goes(bench: Bench, end: str) -> None:
         bench.client.open()
     assert [type(each) for each in bench.told] == [Failure]
     assert bench.told == [Failure(id, bench.client.why or "another one was asked for")]
-    assert bench.client.stage is (Stage.BUILDING if end == "another" else Stage.GONE)
+    assert bench.client.stage is (SnapshotStage.BUILDING if end == "another" else SnapshotStage.GONE)
 
 
 def test_the_end_of_an_image_before_is_nothing_to_the_one_after_it(bench: Bench) -> None:
@@ -183,7 +183,7 @@ def test_the_end_of_an_image_before_is_nothing_to_the_one_after_it(bench: Bench)
 def test_a_failure_to_build_says_why(bench: Bench) -> None:
     bench.client.open()
     bench.say(Failure(bench.source.last, "there was no memory for the graph"))
-    assert bench.client.stage is Stage.GONE
+    assert bench.client.stage is SnapshotStage.GONE
     assert "there was no memory for the graph" in snapshot_status(bench.client)
 
 
@@ -200,11 +200,11 @@ def test_giving_up(bench: Bench) -> None:
 
 def test_a_subject_in_words_of_the_image(bench: Bench) -> None:
     client = bench.opened().client
-    found = client.selection(Subject("app.Session", types=("app.Session",)))
+    found = client.selection(QuerySubject("app.Session", types=("app.Session",)))
     assert found is not None
     assert found.types == (0,)
-    assert client.selection(Subject("gone", types=("app.Gone",))) is None
-    site = client.selection(Subject("views.py:88", stacks=(4, 5)))
+    assert client.selection(QuerySubject("gone", types=("app.Gone",))) is None
+    site = client.selection(QuerySubject("views.py:88", stacks=(4, 5)))
     assert site is not None
     assert (site.types, site.stacks, site.seen) == ((), (4, 5), ())
 
@@ -324,7 +324,7 @@ def test_who_opens_one_is_told_whether_it_came_to_be(bench: Bench) -> None:
 def marked(bench: Bench, *names: str) -> Bench:
     """With marks of two pieces each, a second apart."""
     bench.hunt.marks += [
-        Mark(MarkFacts(name, number, 10, 1000), {}, (f"{name}1".encode(), f"{name}2".encode()), Trends(), Around())
+        Mark(MarkFacts(name, number, 10, 1000), {}, (f"{name}1".encode(), f"{name}2".encode()), Trends(), MarkContext())
         for number, name in enumerate(names, 1)
     ]
     return bench
@@ -364,16 +364,16 @@ def test_a_mark_that_an_image_does_not_take(bench: Bench) -> None:
     client, done = marked(bench.opened(), "A").client, list[bool]()
     client.send_mark(lambda: done.append(True))
     bench.say(Failure(bench.source.last, "there was no memory for the question"))
-    assert (client.untold, client.seen) == ("there was no memory for the question", ())
+    assert (client.marks_failure, client.seen) == ("there was no memory for the question", ())
     client.send_mark(lambda: done.append(True))
     bench.say(Known(bench.source.last, 3))
     bench.say(Known(bench.source.last, 3))
-    assert (client.untold, done) == ("", [True])
+    assert (client.marks_failure, done) == ("", [True])
 
 
 def test_a_hunt_tells_its_image_itself(bench: Bench) -> None:
     client, done = marked(bench, "A").client, list[bool]()
-    client.open(purpose=Purpose.HUNT)
+    client.open(purpose=SnapshotPurpose.HUNT)
     bench.say(bench.image())
     client.send_mark(lambda: done.append(True))
     assert (done, told(bench)) == ([], [])
@@ -398,7 +398,7 @@ def test_what_is_new_in_numbers_of_marks(data: st.DataObject) -> None:
 def test_what_the_open_image_is_compared_with(bench: Bench) -> None:
     client = bench.opened().client
     assert (client.mark, client.second_mark) == (None, None)
-    assert client.selection(Subject("new", new=True)) is None, "it is not taken for everything"
+    assert client.selection(QuerySubject("new", new=True)) is None, "it is not taken for everything"
     marked(bench, "A", "B", "C")
     client.compare(1, 2)
     assert (client.mark.name if client.mark else "", client.second_mark.name if client.second_mark else "") == (
@@ -406,7 +406,7 @@ def test_what_the_open_image_is_compared_with(bench: Bench) -> None:
         "C",
     )
     client.note_marks_sent(range(3))
-    found = client.selection(Subject("new", new=True))
+    found = client.selection(QuerySubject("new", new=True))
     assert found is not None
     assert found.seen == (1,)
 
@@ -438,7 +438,7 @@ def test_another_comparison_is_told_anew_where_its_mark_was_not(bench: Bench) ->
     assert client.seen == (0, 1)
     client.compare(0)
     assert client.seen == (), "not the whole heap"
-    assert client.selection(Subject("new", new=True)) is None
+    assert client.selection(QuerySubject("new", new=True)) is None
     client.send_mark(lambda: done.append(True))
     for _ in range(6):
         assert (done, client.seen) == ([], ())

@@ -197,7 +197,7 @@ def test_who_is_let_go_on_in_the_background_writes_nothing(monkeypatch: pytest.M
     before = signal.getsignal(signal.SIGWINCH)
     try:
         for _ in range(2):
-            driver._go_on()
+            driver._resume()
     finally:
         signal.signal(signal.SIGWINCH, before)
     assert thread._queue.empty()

@@ -12,7 +12,7 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.snapshot.waste import waste_report
 from heaptop.errors import UsageError
 from heaptop.protocol.images import WASTE, Waste
-from heaptop.tui.state.snapshot_client import Stage as SnapshotStage
+from heaptop.tui.state.snapshot_client import SnapshotStage
 from heaptop.tui.views.waste.view import WasteView
 from tests.fakes.source import FakeSource
 from tests.tui.sampled import column

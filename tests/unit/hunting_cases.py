@@ -91,7 +91,7 @@ class Hunting:
     gc_enabled: bool = True
     number: int = 0
 
-    def look(
+    def check(
         self,
         mark: str | None = "mark",
         *,
@@ -103,13 +103,13 @@ class Hunting:
         self.number += 1
         planted = PlantedImage(self.plant(self.number))
         image = image_of(planted, self.number, gc_enabled=self.gc_enabled)
-        asking = self.hunt.look(image, planted.types, self.history, self.sampling, mark=mark, since=since, until=until)
+        asking = self.hunt.check(image, planted.types, self.history, self.sampling, mark=mark, since=since, until=until)
         return put(asking, planted, lambda question: question.what in refused)
 
-    def looks(self, number: int, mark: str | None = "mark") -> Findings:
+    def checks(self, number: int, mark: str | None = "mark") -> Findings:
         """The last of several."""
         for _ in range(number - 1):
-            self.look()
-        found = self.look(mark)
+            self.check()
+        found = self.check(mark)
         assert found is not None
         return found

@@ -10,8 +10,8 @@ from heaptop.protocol.findings import UNCLEAR, Findings, MarkFacts
 from heaptop.protocol.messages import Message, Tick
 from heaptop.protocol.source import Event, Received, RecordingStatus
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import TapedSource
-from heaptop.recordings.tape import MAX_SIZE
+from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.writer import MAX_SIZE
 from tests.fakes.source import SECOND, FakeSource
 
 WALL = 1_700_000_000
@@ -25,7 +25,7 @@ class Made:
         """``watch``: keep all that is delivered, and take it in."""
         self.path = path
         self.fake = FakeSource()
-        self.source = TapedSource(self.fake, max_size=max_size, wall=lambda: WALL + self.fake.agent.time_ns / SECOND)
+        self.source = RecordedSource(self.fake, max_size=max_size, wall=lambda: WALL + self.fake.agent.time_ns / SECOND)
         self.events: list[Event] = []
         self.tapings: list[RecordingStatus] = []
         self.watched = Recorded("live")
@@ -46,7 +46,7 @@ class Made:
                 self.on_tick(self.watched)
 
     def begin(self) -> Made:
-        self.source.begin_tape(str(self.path))
+        self.source.begin_recording(str(self.path))
         return self
 
     def run(self, ticks: int) -> Made:

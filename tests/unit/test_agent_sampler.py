@@ -81,7 +81,7 @@ def test_without_more_there_is_one_read_and_no_rest() -> None:
         assert core.reads == 1
         talk.tick(Tick)
         assert core.reads == 2
-        assert talk.sampling.samples.living_count == 2
+        assert talk.sampling.samples.live_block_count == 2
 
 
 def test_codes_with_long_names_come_in_parts_that_fit_a_frame() -> None:
@@ -127,7 +127,7 @@ def test_what_could_not_be_said_of_samples_is_said_later(kind: str, times: int) 
         assert core.reads == 1, "nothing more is read meanwhile"
         talk.tick(Tick)
         assert core.reads == 2
-        assert talk.sampling.samples.living_count == 2
+        assert talk.sampling.samples.live_block_count == 2
 
 
 def test_types_that_could_not_be_said_are_said_later() -> None:
@@ -179,7 +179,7 @@ def test_that_sites_are_exact_no_more_is_said() -> None:
         talk.send(TickRequest(1))
         assert "float" in talk.expect(Sampler).approximate
         talk.expect(Tick)
-        assert talk.sampling.samples.living_count == 1
+        assert talk.sampling.samples.live_block_count == 1
 
 
 def test_what_stays_in_the_target_is_said_with_the_goodbye() -> None:

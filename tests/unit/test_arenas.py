@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.injector.rss.arenas import ENTRY, POOL, ArenaTable, Spaces, distinct, find_tables, measure, read_table
+from heaptop.injector.rss.arenas import (
+    ENTRY,
+    POOL,
+    AddressRanges,
+    ArenaTable,
+    distinct,
+    find_tables,
+    measure,
+    read_table,
+)
 from heaptop.injector.rss.residency import PAGE
 from heaptop.protocol.messages import Pymalloc
 from tests.support.pretend import PretendMemory
@@ -29,7 +38,9 @@ class Plan:
     pools: tuple[tuple[int, int], ...]
 
 
-def build(memory: PretendMemory, plans: Sequence[Plan], pool_size: int, size: int) -> tuple[int, Spaces, Pymalloc]:
+def build(
+    memory: PretendMemory, plans: Sequence[Plan], pool_size: int, size: int
+) -> tuple[int, AddressRanges, Pymalloc]:
     """Make a table at HEAP, and arenas as planned; the table's address, and what must be measured."""
     spaces = [(HEAP, HEAP + (1 << 20))]
     in_use = free = empty = overhead = 0
@@ -59,7 +70,7 @@ def build(memory: PretendMemory, plans: Sequence[Plan], pool_size: int, size: in
     for index in range(len(plans), entries):
         following = HEAP + (index + 1) * ENTRY.size if index + 1 < entries else 0
         memory.write(HEAP + index * ENTRY.size, ENTRY.pack(0, 7, 7, 7, 7, following, 7))  # what is unused is not zero
-    return HEAP, Spaces(spaces), Pymalloc(in_use + free + empty + overhead, in_use, free, empty, overhead)
+    return HEAP, AddressRanges(spaces), Pymalloc(in_use + free + empty + overhead, in_use, free, empty, overhead)
 
 
 pools = st.tuples(st.integers(0, 31), st.integers(0, 300))
@@ -107,12 +118,12 @@ def test_an_arena_that_came_since_the_mappings_were_read_hides_no_other() -> Non
     made = [Plan(0, ((3, 10),)) for _ in range(20)]
     address, _, _ = build(memory, made, 1 << 14, 1 << 20)
     known = [(HEAP, HEAP + (1 << 20)), *((FIRST + i * (4 << 20), FIRST + (i * 4 + 1 << 20)) for i in range(17))]
-    table = read_table(memory, address, Spaces(known))
+    table = read_table(memory, address, AddressRanges(known))
     assert table is not None
     assert [arena.index for arena in table.arenas] == list(range(17))
 
 
-def table_of(memory: PretendMemory) -> tuple[ArenaTable, Spaces]:
+def table_of(memory: PretendMemory) -> tuple[ArenaTable, AddressRanges]:
     address, spaces, _ = build(memory, [Plan(0, ((3, 100), (4, 0), (31, 2)))], 1 << 14, 1 << 20)
     table = read_table(memory, address, spaces)
     assert table is not None
@@ -183,7 +194,7 @@ def test_an_arena_that_has_gone_since_is_free() -> None:
 def test_zeros_are_no_table() -> None:
     memory = PretendMemory()
     memory.make(HEAP, HEAP + 16 * PAGE)
-    assert read_table(memory, HEAP, Spaces([(HEAP, HEAP + 16 * PAGE)])) is None
+    assert read_table(memory, HEAP, AddressRanges([(HEAP, HEAP + 16 * PAGE)])) is None
 
 
 def test_what_is_swapped_out_is_not_read_and_not_counted() -> None:

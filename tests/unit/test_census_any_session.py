@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.bands.bands import bands
 from heaptop.analysis.bands.table import table
-from heaptop.analysis.callers.producer_table import TABLE_KEYS, Past, ProducerTables, older_at
+from heaptop.analysis.callers.producer_table import TABLE_KEYS, ProducerTables, RecentMoments, older_at
 from heaptop.analysis.filters.attributes import BAND_KEYS, Origin
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.heap.history import History
@@ -19,7 +19,7 @@ from heaptop.analysis.lifetimes import eventual
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
 from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report_rows
 from heaptop.analysis.samples.bins import bins
-from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.errors import ProtocolError, UsageError
 from heaptop.protocol.codec import decode, encode
@@ -59,7 +59,7 @@ records = st.sampled_from([plain, usual, st.integers(0, (1 << 64) - 1)]).flatmap
 @st.composite
 def sessions(draw: st.DrawFn) -> list[Message]:
     """What an agent says from the beginning of its session; ids of blocks are right, any figure may be anything."""
-    living: set[int] = set()
+    live_blocks: set[int] = set()
     said: list[Message] = [
         Types(0, tuple(TypeName("app", f"T{number}") for number in range(KINDS))),
         Sampler(1, draw(plain), True, 1, 1, tuple(draw(st.lists(plain, min_size=2, max_size=2))), 1, path=("", "/a")),
@@ -69,13 +69,13 @@ def sessions(draw: st.DrawFn) -> list[Message]:
     epoch = 1
     for _ in range(draw(st.integers(1, 6))):
         births = []
-        for number in draw(st.sets(st.integers(0, 12))) - living:
+        for number in draw(st.sets(st.integers(0, 12))) - live_blocks:
             stack, kind, rate = draw(st.integers(0, STACKS - 1)), draw(st.integers(0, KINDS)), draw(st.integers(0, 1))
             births.append(BIRTH.pack(number, stack, draw(records), max(draw(records), 1), kind, 1, rate, 0))
-            living.add(number)
-        dying = draw(st.sets(st.sampled_from(sorted(living)))) if living else set()
+            live_blocks.add(number)
+        dying = draw(st.sets(st.sampled_from(sorted(live_blocks)))) if live_blocks else set()
         deaths = [DEATH.pack(number, draw(st.integers(0, KINDS)), draw(records)) for number in dying]
-        living -= dying
+        live_blocks -= dying
         typed = [TYPED.pack(number, draw(st.integers(0, KINDS - 1))) for number in draw(st.sets(st.integers(0, 15)))]
         clocks = draw(st.sampled_from([plain, usual]))
         said.append(
@@ -97,7 +97,7 @@ def sessions(draw: st.DrawFn) -> list[Message]:
             said.append(Sampler(2, draw(plain), False, 0, 1, (), epoch))
         if what in ("void", "off and on"):
             epoch += 1
-            living.clear()
+            live_blocks.clear()
             said.append(Sampler(3, draw(plain), True, 1, 1, (65_536, 1), epoch))
         elif what == "off":
             break
@@ -115,7 +115,7 @@ def lifetimes(sampling: Sampling, history: History) -> None:
     for attribute in GROUPS:
         for group in (*figures.groups(attribute), figures.group()):
             figures.figures(group.key)
-            sampling.lives.survival(group.key, sampling.living(group.key), "blocks")
+            sampling.lives.survival(group.key, sampling.live_blocks(group.key), "blocks")
             curve = figures.survival(group.key, mortality=True)
             assert curve is None or all(0 <= one.low <= one.object_survival <= one.high <= 1 for one in curve.points)
             chart = sampling.lifetime_bands.chart(group.key, sampling.alive(group.key))
@@ -141,7 +141,7 @@ def over_time(sampling: Sampling, history: History) -> None:
 
 
 def producers(sampling: Sampling, history: History) -> None:
-    held = HeldSamples(sampling.samples)
+    held = FrozenTallies(sampling.samples)
     for samples in (sampling.samples, held):
         tables = ProducerTables(samples, sampling.sites)
         tallies = tables.tallies(samples, parse_filter("!type:none count>0"))
@@ -158,7 +158,7 @@ def producers(sampling: Sampling, history: History) -> None:
                 assert 0 <= callee.figure("direct") <= callee.weight
         older_at(samples, sampling.moments.snapshots)
         bins(samples)
-    Past().trend(sampling.moments.snapshots, "site", EVERYTHING)("x")
+    RecentMoments().trend(sampling.moments.snapshots, "site", EVERYTHING)("x")
 
 
 def reports(sampling: Sampling, history: History) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.bands.bands import KEEP_NAMED, Band, BandChart, bands
-from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.bands.table import table
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.heap.history import Amount, History
@@ -61,7 +61,7 @@ def test_the_order_of_rows_means_nothing(given_heaps: list[Heap], key: str, limi
 @given(st.lists(heaps, max_size=14), keys, filters, st.integers(2, 8))
 def test_a_memo_changes_nothing(given_heaps: list[Heap], key: str, text: str, limit: int) -> None:
     """Also when the history thins itself out between two frames."""
-    memo, where = Memo(), parse_filter(text)
+    memo, where = SeriesCache(), parse_filter(text)
     growing = History(limit)
     growing.feed(Types(0, NAMES))
     for number, heap in enumerate(given_heaps):
@@ -72,7 +72,7 @@ def test_a_memo_changes_nothing(given_heaps: list[Heap], key: str, text: str, li
 
 def test_a_memo_takes_an_earlier_moment_too() -> None:
     """A paused display asks for fewer snapshots than the frame before."""
-    taken, memo = ramp({0: [1, 2, 3], 1: [4, 4, 4]}), Memo()
+    taken, memo = ramp({0: [1, 2, 3], 1: [4, 4, 4]}), SeriesCache()
     for length in (3, 2, 3, 0, 1):
         assert bands(taken[:length], "type", EVERYTHING, 5, memo=memo) == bands(taken[:length], "type", EVERYTHING, 5)
 
@@ -154,7 +154,7 @@ def test_an_unknown_key_is_a_usage_error() -> None:
 @given(st.lists(heaps, min_size=1, max_size=14), keys, filters, st.data())
 def test_a_memo_follows_any_thinning(given_heaps: list[Heap], key: str, text: str, data: st.DataObject) -> None:
     """Whatever is dropped, in whatever order it is asked for: the memo gives what starting over gives."""
-    memo, where, taken = Memo(), parse_filter(text), list(snapshots(given_heaps))
+    memo, where, taken = SeriesCache(), parse_filter(text), list(snapshots(given_heaps))
     for _ in range(3):
         kept = data.draw(st.lists(st.sampled_from(taken), unique_by=id, max_size=len(taken)))
         if data.draw(st.booleans()):

@@ -33,7 +33,7 @@ def number(samples: SampledBlocks, function: str) -> int:
 
 def said(samples: SampledBlocks, edges: list[Edge]) -> dict[tuple[str, str], int]:
     return {
-        (samples.codes[edge.caller].function, samples.codes[edge.callee].function): edge.figures.allocated.whole_bytes
+        (samples.codes[edge.caller].function, samples.codes[edge.callee].function): edge.figures.allocated.rounded_bytes
         for edge in edges
     }
 
@@ -44,13 +44,13 @@ def test_the_widgets_of_mprofs_paper() -> None:
     graph = graph_of(samples)
     entries = named(samples, graph)
     make, red, blue, main = (entries[name] for name in ("make_widget", "make_red_widget", "make_blue_widget", "main"))
-    assert make.direct.allocated.whole_bytes == main.indirect.allocated.whole_bytes == 2_040_000
-    assert make.direct.allocated.whole_count == 10_000
-    assert make.direct.live.whole_bytes == main.indirect.live.whole_bytes == KEPT
+    assert make.direct.allocated.rounded_bytes == main.indirect.allocated.rounded_bytes == 2_040_000
+    assert make.direct.allocated.rounded_count == 10_000
+    assert make.direct.live.rounded_bytes == main.indirect.live.rounded_bytes == KEPT
     assert make.direct.class_shares() == make.direct.live_class_shares() == (0, 1, 0, 0)
     assert main.direct.allocated.samples == red.direct.allocated.samples == 0
-    assert red.indirect.allocated.whole_bytes == red.indirect.live.whole_bytes == KEPT
-    assert (blue.indirect.allocated.whole_bytes, blue.indirect.live.whole_bytes) == (4_981 * 204, 0)
+    assert red.indirect.allocated.rounded_bytes == red.indirect.live.rounded_bytes == KEPT
+    assert (blue.indirect.allocated.rounded_bytes, blue.indirect.live.rounded_bytes) == (4_981 * 204, 0)
     assert [graph.entries[edge.caller] for edge in make.callers] == [red, blue]
     assert [f"{edge.callee_share:.0%}" for edge in make.callers] == ["50%", "50%"]
     assert [graph.entries[edge.callee] for edge in main.callees] == [red, blue]
@@ -59,7 +59,7 @@ def test_the_widgets_of_mprofs_paper() -> None:
     assert not any(entry.is_cycle for entry in graph.entries)
     (widget,) = graph.tree.types(red.functions)
     assert samples.types[widget.type].qualname == "Widget"
-    assert widget.indirect.live.whole_bytes == KEPT
+    assert widget.indirect.live.rounded_bytes == KEPT
     assert not widget.direct.allocated.samples
 
 
@@ -70,11 +70,11 @@ def test_recursion_counts_a_stack_once() -> None:
     samples = program.run()
     graph = graph_of(samples)
     assert said(samples, graph.edges()) == {("main", "F"): 10, ("F", "G"): 10, ("G", "F"): 10}
-    assert {one.indirect.allocated.whole_bytes for one in graph.functions.values()} == {10}
+    assert {one.indirect.allocated.rounded_bytes for one in graph.functions.values()} == {10}
     cycle = named(samples, graph)["F+G"]
     assert cycle.is_cycle
-    assert cycle.indirect.allocated.whole_bytes == cycle.direct.allocated.whole_bytes == 10
-    assert [edge.figures.allocated.whole_bytes for edge in cycle.callers] == [10]
+    assert cycle.indirect.allocated.rounded_bytes == cycle.direct.allocated.rounded_bytes == 10
+    assert [edge.figures.allocated.rounded_bytes for edge in cycle.callers] == [10]
     assert not cycle.callees
     assert [tuple(samples.codes[one].function for one in graph.tree.path(node)) for node in (1, 5)] == [
         ("main",),
@@ -90,7 +90,7 @@ def test_a_function_that_calls_itself_is_no_cycle_but_has_an_edge_to_itself() ->
     graph = graph_of(samples)
     (entry,) = graph.entries
     assert not entry.is_cycle
-    assert (entry.indirect.allocated.whole_bytes, entry.direct.allocated.whole_bytes) == (12, 12)
+    assert (entry.indirect.allocated.rounded_bytes, entry.direct.allocated.rounded_bytes) == (12, 12)
     assert said(samples, graph.callees(0)) == said(samples, graph.callers(0)) == {("walk", "walk"): 7}
 
 
@@ -102,8 +102,8 @@ def test_where_gprofs_assumption_fails_the_figures_are_right() -> None:
         program.allocate(("b", "foo"), 1_000)
     samples = program.run()
     functions = graph_of(samples).functions
-    assert functions[number(samples, "a")].indirect.allocated.whole_bytes == 100
-    assert functions[number(samples, "b")].indirect.allocated.whole_bytes == 100_000
+    assert functions[number(samples, "a")].indirect.allocated.rounded_bytes == 100
+    assert functions[number(samples, "b")].indirect.allocated.rounded_bytes == 100_000
 
 
 def test_paths_from_a_function_to_its_allocations_have_a_percentage_on_each_edge() -> None:
@@ -117,7 +117,7 @@ def test_paths_from_a_function_to_its_allocations_have_a_percentage_on_each_edge
     tree = CallTree.of(samples).below([number(samples, "concmap")])
     paths = {
         " ".join(samples.codes[one].function for one in tree.path(node)): (
-            tree.total[node].allocated.whole_bytes,
+            tree.total[node].allocated.rounded_bytes,
             round(tree.share(node), 3),
         )
         for node in range(1, len(tree.parents))
@@ -150,7 +150,7 @@ def test_the_same_paths_from_below() -> None:
     samples = program.run()
     tree = CallTree.of(samples).above([number(samples, "make")])
     assert [
-        (" ".join(samples.codes[one].function for one in tree.path(node)), tree.total[node].allocated.whole_bytes)
+        (" ".join(samples.codes[one].function for one in tree.path(node)), tree.total[node].allocated.rounded_bytes)
         for node in range(1, len(tree.parents))
     ] == [("make", 8), ("make red", 3), ("make red main", 3), ("make blue", 5), ("make blue main", 5)]
 
@@ -164,7 +164,7 @@ def test_blocks_without_a_frame_or_a_place_are_functions_of_their_own() -> None:
     small.allocate(("main",), 1)
     small.allocate(("main", "beyond"), 2)
     assert {
-        one: figures.indirect.allocated.whole_bytes for one, figures in graph_of(program.run()).functions.items()
+        one: figures.indirect.allocated.rounded_bytes for one, figures in graph_of(program.run()).functions.items()
     } == {
         NO_FRAME_FUNCTION: 8,
         0: 9,
@@ -179,7 +179,7 @@ def test_a_restriction_is_of_what_is_counted() -> None:
     program.allocate(("main", "g"), 9, "B")
     samples = program.run()
     graph = CallGraph(CallTree.of(samples, lambda tally: samples.type_name(tally.type).qualname == "B"))
-    assert graph.total.allocated.whole_bytes == 9
+    assert graph.total.allocated.rounded_bytes == 9
     assert {samples.codes[one].function for one in graph.functions} == {"main", "g"}
 
 
@@ -212,13 +212,13 @@ def test_figures_are_sums_over_whole_stacks(given_blocks: list[tuple[list[str], 
         return samples.codes[function].function if function >= 0 else ""
 
     figures = {name(one.function): one for one in graph.functions.values()}
-    assert {one: figures[one].indirect.allocated.whole_bytes for one in figures} == indirect
-    assert {one: figures[one].indirect.live.whole_bytes for one in figures} == live
-    assert all(figures[one].direct.allocated.whole_bytes == direct[one] for one in figures)
+    assert {one: figures[one].indirect.allocated.rounded_bytes for one in figures} == indirect
+    assert {one: figures[one].indirect.live.rounded_bytes for one in figures} == live
+    assert all(figures[one].direct.allocated.rounded_bytes == direct[one] for one in figures)
     assert said(samples, graph.edges()) == calls
     whole = sum(size for _, size, _ in given_blocks)
-    assert graph.total.allocated.whole_bytes == whole
-    assert sum(entry.direct.allocated.whole_bytes for entry in graph.entries) == whole
+    assert graph.total.allocated.rounded_bytes == whole
+    assert sum(entry.direct.allocated.rounded_bytes for entry in graph.entries) == whole
     check_entries(samples, graph, given_blocks)
     for function in graph.functions:
         check_paths(graph, function)
@@ -247,7 +247,7 @@ def check_entries(samples: SampledBlocks, graph: CallGraph, given_blocks: list[t
     for place, entry in enumerate(graph.entries):
         members = {samples.codes[one].function if one >= 0 else "" for one in entry.functions}
         through = sum(size for frames, size, _ in given_blocks if members & set(frames or [""]))
-        assert entry.indirect.allocated.whole_bytes == through
+        assert entry.indirect.allocated.rounded_bytes == through
         assert sum(entry.indirect.class_shares()) == pytest.approx(1)
         assert all(edge.callee == place and edge.caller != place for edge in entry.callers)
         below = sum(edge.figures.allocated.bytes for edge in entry.callees)

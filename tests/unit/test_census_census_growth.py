@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.bands.census_growth import SPARK, CensusGrowth, growth_since
-from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.filters.attributes import band_key
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.heap.history import Amount, Snapshot
@@ -28,7 +28,7 @@ def counted(snapshot: Snapshot, key: str, text: str) -> dict[str, Amount]:
 @given(st.lists(heaps, min_size=1, max_size=20), st.sampled_from(["type", "module"]), filters, st.integers(-1, 21))
 def test_differences_of_two_counts(given_heaps: list[Heap], key: str, text: str, second: int) -> None:
     taken = snapshots(given_heaps)
-    growth = growth_since(taken, second * SECOND, key, parse_filter(text), Memo())
+    growth = growth_since(taken, second * SECOND, key, parse_filter(text), SeriesCache())
     first = min(max(second, 0), len(taken) - 1)
     before, now = counted(taken[first], key, text), counted(taken[-1], key, text)
     none = Amount(0, 0)
@@ -47,12 +47,12 @@ def test_differences_of_two_counts(given_heaps: list[Heap], key: str, text: str,
 
 
 def test_before_the_first_census_nothing_is_known() -> None:
-    assert growth_since((), 0, "type", EVERYTHING, Memo()) == CensusGrowth((), 0.0)
-    assert growth_since(ramp({2: [5]}), 0, "type", EVERYTHING, Memo()) == CensusGrowth((), 0.0)
+    assert growth_since((), 0, "type", EVERYTHING, SeriesCache()) == CensusGrowth((), 0.0)
+    assert growth_since(ramp({2: [5]}), 0, "type", EVERYTHING, SeriesCache()) == CensusGrowth((), 0.0)
 
 
 def test_a_memo_goes_on_where_it_was() -> None:
-    memo, sizes = Memo(), [n * n for n in range(40)]
+    memo, sizes = SeriesCache(), [n * n for n in range(40)]
     for length in (3, 20, 40):
         (row,) = growth_since(ramp({2: sizes[:length]}), SECOND, "type", EVERYTHING, memo).rows
         assert (row.bytes, row.byte_rate) == (sizes[length - 1] - 1, (sizes[length - 1] - 1) / (length - 2))

@@ -92,7 +92,7 @@ def test_intervals_may_change_in_between() -> None:
     for seed in range(2_000):
         fine, planted = sampled((96,), MB // 2, seed, 8_192)
         coarse, _ = sampled((96,), MB // 2, seed + 10_000, 524_288)
-        total += Sums.of([(96, 8_192) for _ in fine] + [(96, 524_288) for _ in coarse]).whole_bytes
+        total += Sums.of([(96, 8_192) for _ in fine] + [(96, 524_288) for _ in coarse]).rounded_bytes
     assert total / 2_000 == pytest.approx(2 * planted, rel=0.04)
 
 

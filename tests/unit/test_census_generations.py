@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from heaptop.analysis.samples.estimate import Weight, weight
 from heaptop.analysis.samples.generations import (
     DECADES,
-    Alive,
     Cohort,
     Cohorts,
     LifetimeBands,
     LifetimeChart,
+    LiveSample,
     class_bounds,
     class_label,
 )
@@ -115,10 +115,10 @@ def test_the_worked_example_as_births_and_deaths() -> None:
     cohorts = Cohorts(step=10, limit=8)
     for birth, death, volume in ((1, 12, 1), (2, 39, 1), (11, 25, 1), (12, 31, 1), (22, 33, 4), (24, 28, 9)):
         cohorts.add_death(birth, death, volume)
-    living = [Cohort(3, 1), Cohort(38, 3)]
-    assert cohorts.matrix(40, living) == CENSUSES
-    assert lifetimes_of(cohorts.matrix(40, living)) == LIFETIMES
-    assert cohorts.by_age(40, living) == [[3], [2, 2], [4, 1, 2], [3, 0, 0, 1]]
+    live_blocks = [Cohort(3, 1), Cohort(38, 3)]
+    assert cohorts.matrix(40, live_blocks) == CENSUSES
+    assert lifetimes_of(cohorts.matrix(40, live_blocks)) == LIFETIMES
+    assert cohorts.by_age(40, live_blocks) == [[3], [2, 2], [4, 1, 2], [3, 0, 0, 1]]
 
 
 @given(EVENTS, st.integers(600, 900), st.integers(1, 40), st.sampled_from([2, 4, 16, 64]))
@@ -126,8 +126,8 @@ def test_cohorts_count_what_lives_at_each_step_however_often_it_doubled(
     events: list[tuple[int, int, int, bool]], clock: int, step: int, limit: int
 ) -> None:
     cohorts = Cohorts(step, limit)
-    living = filled(cohorts, events)
-    matrix = cohorts.matrix(clock, living)
+    live_blocks = filled(cohorts, events)
+    matrix = cohorts.matrix(clock, live_blocks)
     assert len(matrix) <= limit
     assert cohorts.step * limit > clock
     wanted = [
@@ -150,8 +150,8 @@ def test_the_joint_distribution_has_every_living_byte_once(
     events: list[tuple[int, int, int, bool]], clock: int
 ) -> None:
     cohorts = Cohorts(16, 16)
-    living = filled(cohorts, events)
-    joint = cohorts.by_age(clock, living)
+    live_blocks = filled(cohorts, events)
+    joint = cohorts.by_age(clock, live_blocks)
     for census, ages in enumerate(joint):
         at = (census + 1) * cohorts.step
         alive = [event for event in events if event[0] < at and not (event[3] and event[1] < at)]
@@ -182,8 +182,8 @@ def whole(size: int) -> Weight:
     return weight(size, 1)
 
 
-def chart(bands: LifetimeBands, living: Sequence[Alive] = ()) -> LifetimeChart:
-    found = bands.chart(None, living)
+def chart(bands: LifetimeBands, live_blocks: Sequence[LiveSample] = ()) -> LifetimeChart:
+    found = bands.chart(None, live_blocks)
     assert found is not None
     return found
 
@@ -240,8 +240,8 @@ def test_each_block_is_in_the_band_of_its_eventual_lifetime_all_its_life() -> No
             died(bands, (), 300, 1250, whole(7))  # 950: seen at 300, 600, 900 and 1200
     died(bands, (), 1150, 1201, whole(9))  # 51: seen at 1200 only
     lost(bands, (), 250, 600, whole(5))  # seen at 300 and 600
-    living = [Alive(0, whole(11)), Alive(1450, whole(13))]
-    found = chart(bands, living)
+    live_blocks = [LiveSample(0, whole(11)), LiveSample(1450, whole(13))]
+    found = chart(bands, live_blocks)
     assert found.clocks == (0, 300, 600, 900, 1200, 1500)
     assert shown(found) == {
         "< 100 B": (0, 0, 0, 0, 9, 0),
@@ -250,7 +250,7 @@ def test_each_block_is_in_the_band_of_its_eventual_lifetime_all_its_life() -> No
         "alive, < 100 B": (0, 0, 0, 0, 0, 13),
         "alive, ≥ 1 kB": (11, 11, 11, 11, 11, 11),
     }
-    line = bands.longer(100, None, living)
+    line = bands.longer(100, None, live_blocks)
     assert line is not None
     assert line.totals(6)[0] == (11, 18, 18, 18, 18, 11)
     with pytest.raises(ValueError, match="begins at 99"):
@@ -275,7 +275,7 @@ def test_bands_are_kept_by_group() -> None:
 def test_a_group_without_deaths_is_known_to_have_none() -> None:
     bands = LifetimeBands((100,))
     bands.census(10, 1)
-    found = bands.chart("new", [Alive(5, whole(6))])
+    found = bands.chart("new", [LiveSample(5, whole(6))])
     assert found is not None
     assert shown(found) == {"alive, < 100 B": (6,)}
 
@@ -326,14 +326,18 @@ def test_bands_are_what_a_look_at_every_block_gives(
         for birth, end, fate, size in waiting:
             if fate == "lost" and (clock - gap < end <= clock or (number == 0 and end <= clock)):
                 lost(bands, (), birth, end, whole(size))
-    living = [block for block in waiting if (block[2] == "living" or block[1] > clock) and block[0] <= clock]
-    found = chart(bands, [Alive(block[0], whole(block[3])) for block in living])
+    live_blocks = [block for block in waiting if (block[2] == "living" or block[1] > clock) and block[0] <= clock]
+    found = chart(bands, [LiveSample(block[0], whole(block[3])) for block in live_blocks])
     assert len(found.clocks) <= columns
     assert (found.clocks[-1], found.times_ns[-1]) == (clock, len(gaps) - 1)
     gone = [block for block in waiting if block[2] != "living" and block[1] <= clock]
     for band in found.bands:
         if band.fate == "living":
-            of = [(birth, clock + 1, size) for birth, _, _, size in living if fits(clock - birth, band.low, band.high)]
+            of = [
+                (birth, clock + 1, size)
+                for birth, _, _, size in live_blocks
+                if fits(clock - birth, band.low, band.high)
+            ]
         elif band.fate == "died":
             of = [
                 (birth, end, size)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heaptop.analysis.bands.bands import bands
 from heaptop.analysis.bands.table import table
 from heaptop.analysis.filters.attributes import Origin, band_key
-from heaptop.analysis.filters.filters import COUNTED, EVERYTHING, LIVING, origin_of, parse_filter
+from heaptop.analysis.filters.filters import COUNTED, EVERYTHING, LIVE_BLOCKS, origin_of, parse_filter
 from heaptop.analysis.heap.graph_history import GraphHistory, retainer_cells, set_labels
 from heaptop.errors import UsageError
 from heaptop.protocol.images import KINDS, NO_TYPE, Group, Groups, Image, Retainers, RetainerSet, Unit
@@ -148,7 +148,7 @@ def test_what_no_figures_know(key: str, where: str, wrong: str) -> None:
     assert caught.value.why.startswith("Only ")
 
 
-@pytest.mark.parametrize("known", [COUNTED, LIVING, ()])
+@pytest.mark.parametrize("known", [COUNTED, LIVE_BLOCKS, ()])
 @pytest.mark.parametrize("term", ["retainer:cache", "kind:c"])
 def test_other_figures_say_why_they_know_none(known: tuple[str, ...], term: str) -> None:
     with pytest.raises(UsageError, match="know no") as caught:

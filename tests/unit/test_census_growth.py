@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from heaptop.analysis.heap.history import Amount, History
-from heaptop.analysis.leaks.growth import Epochs, retainer_growth, site_growth
-from heaptop.analysis.leaks.marks import Around, Mark, Trends
+from heaptop.analysis.leaks.growth import BirthIntervals, retainer_growth, site_growth
+from heaptop.analysis.leaks.marks import Mark, MarkContext, Trends
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import GrownRow, MarkFacts
 from heaptop.protocol.images import PathGroup, Paths, Step
@@ -21,9 +21,9 @@ class Marked:
         self.marks: list[Mark] = []
 
     @property
-    def around(self) -> Around:
+    def around(self) -> MarkContext:
         self.program.run()
-        return Around.of(History(), self.sampling)
+        return MarkContext.of(History(), self.sampling)
 
     def mark(self) -> None:
         self.marks.append(Mark(MarkFacts("", 0, 0, 0), {}, (), Trends(), self.around))
@@ -101,6 +101,6 @@ def test_what_a_retainer_held_is_not_always_known() -> None:
 
 
 def test_stretches_and_marks_seen() -> None:
-    assert Epochs(3).new == (0, 1, 2)
-    assert Epochs(3, until=1).new == (2,)
-    assert [Epochs(3).stretch(seen) for seen in range(5)] == [2, 1, 0, None, None]
+    assert BirthIntervals(3).new == (0, 1, 2)
+    assert BirthIntervals(3, until=1).new == (2,)
+    assert [BirthIntervals(3).birth_interval(seen) for seen in range(5)] == [2, 1, 0, None, None]

@@ -23,12 +23,12 @@ def growth(found: Findings, key: str) -> Growth:
 
 def test_the_first_look_only_marks() -> None:
     hunting = Hunting()
-    assert hunting.look("start") is None
+    assert hunting.check("start") is None
     assert [mark.facts.name for mark in hunting.hunt.marks] == ["start"]
 
 
 def test_the_leak_comes_first() -> None:
-    found = Hunting().looks(4)
+    found = Hunting().checks(4)
     assert found.verdict == LEAK
     assert [(each.verdict, each.type) for each in found.suspects] == [
         (LEAK, "shop.models.Session"),
@@ -52,7 +52,7 @@ def test_the_leak_comes_first() -> None:
 
 def test_what_is_where_others_were_is_found() -> None:
     """All of this shop is at new addresses in each image, as if memory had been given back and taken again."""
-    found = Hunting(shop).looks(4)
+    found = Hunting(shop).checks(4)
     assert found.suspects[0].type == "shop.models.Session"
     assert found.suspects[0].verdict == LEAK
 
@@ -63,7 +63,7 @@ def test_all_types_are_counted() -> None:
     many = tuple(Planted(each, TypeName("many", f"Type{each}"), 16) for each in addresses)
     first = growing_shop(1)
     roots = (*first.roots, *(Root("module", "module many", each) for each in addresses))
-    found = Hunting(lambda _: PlantedHeap((*first.objects, *many), roots, first.frames)).looks(3)
+    found = Hunting(lambda _: PlantedHeap((*first.objects, *many), roots, first.frames)).checks(3)
     assert (found.count, found.bytes, found.verdict) == (0, 0, NO_LEAK)
     assert growth(found, "type") == Growth("type", ())
 
@@ -72,7 +72,7 @@ def test_a_heap_that_stays_is_no_leak_unless_a_lint_says_otherwise() -> None:
     hunting = Hunting(lambda _: growing_shop(1))
     for second in range(3):
         hunting.history.feed(Tick(second, second, (40 + 30 * second) << 20, 0, True, (0, 0, 0), 0, 1, 0))
-        found = hunting.look()
+        found = hunting.check()
     assert found is not None
     assert [lint.name for lint in found.lints] == ["rss"]
     assert (found.suspects, found.verdict) == ((), UNCLEAR)
@@ -89,7 +89,7 @@ def littering_shop(image: int) -> PlantedHeap:
 
 @pytest.mark.parametrize(("gc_enabled", "verdict"), [(True, UNCLEAR), (False, LEAK)])
 def test_garbage_is_a_leak_where_nobody_collects_it(gc_enabled: bool, verdict: str) -> None:
-    found = Hunting(littering_shop, gc_enabled=gc_enabled).looks(4)
+    found = Hunting(littering_shop, gc_enabled=gc_enabled).checks(4)
     (first,) = found.suspects
     assert (first.type, first.kind, first.held, first.verdict) == ("shop.views.Page", "none", 90, verdict)
     assert first.sentence.endswith("all held by nothing: uncollected garbage")
@@ -105,7 +105,7 @@ def swelling_shop(image: int) -> PlantedHeap:
 
 
 def test_as_many_as_there_were_may_be_larger() -> None:
-    (first,) = Hunting(swelling_shop).looks(4).suspects
+    (first,) = Hunting(swelling_shop).checks(4).suspects
     assert (first.type, first.verdict, first.series) == ("shop.views.Report", UNCLEAR, (20, 20, 20, 20))
     assert first.evidence[:2] == (
         "all shop.views.Report together take 527 KiB more than at the first mark",
@@ -129,12 +129,12 @@ def busy_shop(image: int) -> PlantedHeap:
 def test_survivors_by_address_alone_are_no_leak_unless_all_of_the_type_grow(is_known: bool, verdict: str) -> None:
     """What takes the addresses of what has gone looks as if it had lived on."""
     hunting = Hunting(busy_shop)
-    hunting.looks(3)
+    hunting.checks(3)
     if not is_known:
         marks = [replace(mark, trends=Trends(all_kept=False)) for mark in hunting.hunt.marks]
         hunting.hunt = LeakHunt()  # one that has proven nothing yet
         hunting.hunt.marks[:] = marks
-    found = hunting.look()
+    found = hunting.check()
     assert found is not None
     held = next(each for each in found.suspects if "._sessions" in each.retainer)
     assert (held.held, held.count, held.verdict) == (90, 150, verdict)
@@ -151,13 +151,13 @@ def test_what_was_counted_between_the_marks_counts() -> None:
     for second in range(10, 41):
         counted = replace(census(second, {(0, 2): (80 + second % 10 * 12, 1)}), mode="clone")
         hunting.history.feed(counted)
-    first = hunting.looks(4).suspects[0]
+    first = hunting.checks(4).suspects[0]
     assert (first.type, first.verdict) == ("shop.models.Session", UNCLEAR)
     assert first.evidence[0] == "it fell in between: from 188 to 80; but some of each stretch have stayed"
 
 
 def test_growth_by_type_module_and_retainer() -> None:
-    found = Hunting().looks(4)
+    found = Hunting().checks(4)
     sessions = next(row for row in growth(found, "type").rows if row.name == "shop.models.Session")
     assert (sessions.count, sessions.now, sessions.born, sessions.died) == (90, 170, 90, 0)
     assert sessions.generations == (30, 30, 30)
@@ -173,15 +173,15 @@ def test_growth_by_type_module_and_retainer() -> None:
 
 
 def test_two_marks_do_not_tell_a_leak() -> None:
-    found = Hunting().looks(2)
+    found = Hunting().checks(2)
     assert found.verdict == UNCLEAR
     assert {each.verdict for each in found.suspects} == {UNCLEAR, NO_LEAK}
 
 
 def test_any_two_marks_can_be_compared() -> None:
     hunting = Hunting()
-    hunting.looks(3)
-    found = hunting.look("last", since=1)
+    hunting.checks(3)
+    found = hunting.check("last", since=1)
     assert found is not None
     assert [mark.name for mark in found.marks] == ["mark", "mark", "last"]
     assert (found.suspects[0].count, found.suspects[0].series) == (60, (110, 140, 170))
@@ -189,8 +189,8 @@ def test_any_two_marks_can_be_compared() -> None:
 
 def test_survivors_of_one_stretch() -> None:
     hunting = Hunting()
-    hunting.looks(3)
-    found = hunting.look(None, since=0, until=1)
+    hunting.checks(3)
+    found = hunting.check(None, since=0, until=1)
     assert found is not None
     assert found.suspects[0].type == "shop.models.Session"
     assert found.suspects[0].held == 30
@@ -199,16 +199,16 @@ def test_survivors_of_one_stretch() -> None:
 
 def test_marks_that_are_not_there() -> None:
     hunting = Hunting()
-    hunting.looks(2)
+    hunting.checks(2)
     for since, until in ((2, None), (-1, None), (1, 1), (0, 3)):
         with pytest.raises(ValueError, match="no such marks"):
-            hunting.look(since=since, until=until)
+            hunting.check(since=since, until=until)
 
 
 def test_without_points_paths_tell() -> None:
     hunting = Hunting()
-    hunting.looks(3)
-    found = hunting.look(refused=[images.POINTS])
+    hunting.checks(3)
+    found = hunting.check(refused=[images.POINTS])
     assert found is not None
     assert found.suspects[0].type == "shop.models.Session"
     assert found.suspects[0].retainer == "module shop.cache ._sessions"
@@ -217,8 +217,8 @@ def test_without_points_paths_tell() -> None:
 
 def test_a_place_that_cannot_be_looked_at_is_noted() -> None:
     hunting = Hunting()
-    hunting.looks(3)
-    found = hunting.look(refused=[images.GROUPS])
+    hunting.checks(3)
+    found = hunting.check(refused=[images.GROUPS])
     assert found is not None
     assert [(each.type, each.evidence[1]) for each in found.suspects] == [
         ("shop.models.Session", "this check: where they collect was not found")
@@ -271,13 +271,13 @@ def named(found: Findings, type: str = SESSION) -> Suspect | None:
 
 def test_a_large_allocation_hides_no_leak_that_was_proven() -> None:
     hunting = Hunting(lambda number: with_request(growing_shop(number)) if number >= 5 else growing_shop(number))
-    before = hunting.looks(4)
+    before = hunting.checks(4)
     proven = named(before)
     assert proven is not None
     assert (proven.verdict, proven.proven_check, proven.confirmed_check) == (LEAK, 2, 3)
     assert (proven.proven_seconds, proven.confirmed_seconds) == (20.0, 30.0)
     for check in (4, 5, 6):
-        found = hunting.look()
+        found = hunting.check()
         assert found is not None
         kept = named(found)
         assert found.verdict == LEAK
@@ -289,7 +289,9 @@ def test_a_large_allocation_hides_no_leak_that_was_proven() -> None:
 
 def test_a_large_allocation_hides_no_leak_that_begins() -> None:
     """That was there from the second image on: what leaks is a thousandth of what is new."""
-    found = Hunting(lambda number: with_request(growing_shop(number)) if number >= 2 else growing_shop(number)).looks(5)
+    found = Hunting(lambda number: with_request(growing_shop(number)) if number >= 2 else growing_shop(number)).checks(
+        5
+    )
     assert found.verdict == LEAK
     suspect = named(found)
     assert suspect is not None
@@ -299,9 +301,9 @@ def test_a_large_allocation_hides_no_leak_that_begins() -> None:
 
 def test_a_check_that_cannot_tell_leaves_what_was_proven() -> None:
     hunting = Hunting()
-    hunting.looks(4)
+    hunting.checks(4)
     hunting.number -= 1  # nothing has happened since: it did not grow in every interval
-    found = hunting.look()
+    found = hunting.check()
     assert found is not None
     kept = named(found)
     assert kept is not None
@@ -315,9 +317,9 @@ def test_a_check_that_cannot_tell_leaves_what_was_proven() -> None:
 def test_what_was_proven_is_refuted_where_it_stops_or_goes() -> None:
     for after in (growing_shop(1), growing_shop(3)):
         hunting = Hunting()
-        hunting.looks(4)
+        hunting.checks(4)
         hunting.plant = lambda _, heap=after: heap  # type: ignore[misc]
-        found = hunting.look()
+        found = hunting.check()
         assert found is not None
         kept = named(found)
         assert kept is None or kept.verdict != LEAK
@@ -327,10 +329,10 @@ def test_what_was_proven_is_refuted_where_it_stops_or_goes() -> None:
 
 def test_what_has_not_grown_for_two_checks_is_refuted() -> None:
     hunting = Hunting()
-    hunting.looks(4)
+    hunting.checks(4)
     for _ in range(3):
         hunting.number = 3
-        found = hunting.look()
+        found = hunting.check()
     assert found is not None
     kept = named(found)
     assert kept is None or kept.verdict != LEAK
@@ -339,8 +341,8 @@ def test_what_has_not_grown_for_two_checks_is_refuted() -> None:
 
 def test_other_marks_prove_for_themselves() -> None:
     hunting = Hunting()
-    hunting.looks(4)
+    hunting.checks(4)
     hunting.number -= 1
-    found = hunting.look(since=2)
+    found = hunting.check(since=2)
     assert found is not None
     assert found.verdict != LEAK

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heaptop.analysis.callers.producer_table import ProducerTables, alive
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED, KeptSamples, matching, parts_of, retainer_term
-from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.producers import Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN, NO_FRAME
@@ -75,9 +75,9 @@ def test_a_stacks_figures_are_shared_out() -> None:
     program.free(gone)
     samples = program.run()
     part = KeptSamples(samples, {program.stack(*create): 0.5})
-    assert part.only_living
+    assert part.only_live
     found = {samples.type_name(tally.type).full: tally.live for tally in part.tallies()}
-    assert {name: (live.whole_bytes, live.whole_count) for name, live in found.items()} == {
+    assert {name: (live.rounded_bytes, live.rounded_count) for name, live in found.items()} == {
         "app.Session": (1500, 5),
         "app.Basket": (500, 5),
     }
@@ -98,7 +98,7 @@ def test_no_stack_has_more_than_it_has(allocated: list[tuple[str, int]], interva
         program.allocate(("main", name), size)
     samples = program.run()
     parts = {program.stack("main", name): part for name, part in kept.items()}
-    made = KeptSamples(HeldSamples(samples), parts)
+    made = KeptSamples(FrozenTallies(samples), parts)
     for stack, part in parts.items():
         whole = [tally for tally in samples.tallies() if tally.stack == stack]
         some = [tally for tally in made.tallies() if tally.stack == stack]
@@ -116,7 +116,7 @@ def test_stacks_go_by_our_numbers_whenever_the_sampler_began() -> None:
     program = Program()
     program.allocate(("main", "other"), 10)
     program.allocate(("main", "create"), 10)
-    first = program.run().living()
+    first = program.run().live_blocks()
     numbers = {samples_path(program.samples, one.stack): one.stack for one in first}
     program.stop()
     program.start()
@@ -127,7 +127,7 @@ def test_stacks_go_by_our_numbers_whenever_the_sampler_began() -> None:
     assert program.samples.stack_of(said) == numbers["create"]
     assert program.samples.reported_stacks({numbers["create"]}) == (said,)
     assert program.samples.reported_stacks({numbers["other"]}) == ()
-    assert HeldSamples(program.samples).reported_stacks({numbers["create"]}) == (said,)
+    assert FrozenTallies(program.samples).reported_stacks({numbers["create"]}) == (said,)
     assert program.samples.stack_of(10_000) == FORGOTTEN
     assert program.samples.stack_of(0) == NO_FRAME
     kept, everything = blocks((said, 7), (said, 4), (10_000, 50), (0, 60)), blocks((said, 44), (10_000, 50))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heaptop.analysis.samples.estimate import Sums
 from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.snapshot.kept_sites import Sampled, sampled_of, site_rows
+from heaptop.analysis.snapshot.kept_sites import SampledShare, sampled_of, site_rows
 from heaptop.protocol.images import Blocks, StackBlocks
 from tests.unit.sample_cases import Program, sampler
 
@@ -27,14 +27,14 @@ def test_what_blocks_stand_for_is_of_the_rate_they_were_sampled_at() -> None:
     rows = site_rows(Blocks(1, (StackBlocks(create, 3, 300), StackBlocks(fill, 2, 200))), sampling)
     expected = [Sums.of([(100, 1 << 16)] * 3), Sums.of([(100, 1 << 13)] * 2)]
     assert [row.count for row in rows] == [3, 2]
-    assert [row.bytes for row in rows] == [each.whole_bytes for each in expected]
+    assert [row.bytes for row in rows] == [each.rounded_bytes for each in expected]
     assert [row.stacks for row in rows] == [(create,), (fill,)]
 
 
 def test_what_has_no_site_is_named_and_cannot_be_asked_about() -> None:
     sampling, create, fill = sampled(1, 1)
-    untold = fill + 1_000
-    blocks = Blocks(1, (StackBlocks(create, 1, 100), StackBlocks(0, 1, 60), StackBlocks(untold, 1, 40)))
+    marks_failure = fill + 1_000
+    blocks = Blocks(1, (StackBlocks(create, 1, 100), StackBlocks(0, 1, 60), StackBlocks(marks_failure, 1, 40)))
     rows = {row.name: row for row in site_rows(blocks, sampling, 1_000)}
     assert rows[NO_FRAME_NAME].stacks == (0,)
     assert rows[FORGOTTEN_NAME].stacks == ()
@@ -58,5 +58,5 @@ def test_how_many_objects_some_sampled_ones_stand_for() -> None:
 def test_where_all_are_sampled_there_is_nothing_to_say() -> None:
     sampling, create, _ = sampled(1, 1)
     found = sampled_of(Blocks(1, (StackBlocks(create, 3, 300),)), sampling)
-    assert (found, found.words) == (Sampled(3, 3), "")
-    assert Sampled(1, 655).words.startswith("Of this site 1 object was sampled, of about 655. Only it can")
+    assert (found, found.words) == (SampledShare(3, 3), "")
+    assert SampledShare(1, 655).words.startswith("Of this site 1 object was sampled, of about 655. Only it can")

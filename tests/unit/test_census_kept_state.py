@@ -34,7 +34,7 @@ def known(samples: SampledBlocks) -> dict[object, object]:
         ]
         if tally.live.samples or tally.freed.samples or tally.lost.samples:
             found[(*path, tally.stack < 0, samples.type_name(tally.type), tally.bin)] = sums(tally)
-    found["living"] = sorted(samples.living())
+    found["living"] = sorted(samples.live_blocks())
     found["clock"] = samples.time_ns, samples.clock, samples.dropped
     return found
 
@@ -93,7 +93,7 @@ def like(**fields: object) -> Likenesses:
     return Likenesses(**{**whole, **fields})  # type: ignore[arg-type]
 
 
-def living(**fields: object) -> LiveBlocks:
+def live_blocks(**fields: object) -> LiveBlocks:
     whole = {"first": 0, "likenesses": ONE, "births": BLOCK, "domains": b"\1"}
     return LiveBlocks(1, 1, **{**whole, **fields})  # type: ignore[arg-type]
 
@@ -123,7 +123,7 @@ def living(**fields: object) -> LiveBlocks:
         like(intervals=LONG.pack(0)),
         like(sizes=BLOCK * 2),
         like(stacks=WORDS * 2, types=INT.pack(-1) * 2, sizes=BLOCK * 2, intervals=BLOCK * 2),
-        living(),
+        live_blocks(),
     ],
     ids=lambda message: type(message).__name__,
 )
@@ -134,15 +134,15 @@ def test_what_cannot_be_is_refused_and_nothing_is_taken(message: Message) -> Non
 @pytest.mark.parametrize(
     "message",
     [
-        living(first=3),
-        living(likenesses=INT.pack(2)),
-        living(likenesses=INT.pack(3)),
-        living(likenesses=INT.pack(-1)),
-        living(likenesses=ONE * 2),
-        living(births=BLOCK[:7]),
-        living(births=LONG.pack(0)[:7] + b"\x20"),
-        living(domains=b"\x09"),
-        living(domains=b""),
+        live_blocks(first=3),
+        live_blocks(likenesses=INT.pack(2)),
+        live_blocks(likenesses=INT.pack(3)),
+        live_blocks(likenesses=INT.pack(-1)),
+        live_blocks(likenesses=ONE * 2),
+        live_blocks(births=BLOCK[:7]),
+        live_blocks(births=LONG.pack(0)[:7] + b"\x20"),
+        live_blocks(domains=b"\x09"),
+        live_blocks(domains=b""),
         LiveBlocks(1, 1 << 62, 0, ONE, BLOCK, b"\1"),
     ],
     ids=repr,
@@ -153,9 +153,9 @@ def test_living_blocks_that_cannot_be_are_refused(message: Message) -> None:
 
 
 def test_likenesses_come_before_what_is_alike() -> None:
-    samples = fed([*BEFORE, like(), living()])
+    samples = fed([*BEFORE, like(), live_blocks()])
     refused(like(first=2, sizes=LONG.pack(7)), samples)
-    assert [one.size for one in samples.living()] == [100]
+    assert [one.size for one in samples.live_blocks()] == [100]
 
 
 BEFORE = Types(0, ()), sampler(65_536), Codes(0, ())

@@ -37,7 +37,7 @@ def test_groups_are_all_samples_each_once() -> None:
     sampling = sampled(20)
     table = LifetimeTable(sampling)
     whole = table.group()
-    assert whole.alive == sampling.samples.living_count
+    assert whole.alive == sampling.samples.live_block_count
     for attribute in GROUPS:
         groups = table.groups(attribute)
         assert sum(group.alive for group in groups) == whole.alive
@@ -51,7 +51,7 @@ def test_curves_are_those_of_the_living_one_by_one() -> None:
     table = LifetimeTable(sampling)
     for attribute in GROUPS:
         for group in table.groups(attribute):
-            expected = sampling.lives.survival(group.key, sampling.living(group.key))
+            expected = sampling.lives.survival(group.key, sampling.live_blocks(group.key))
             found = table.survival(group.key, mortality=True)
             assert expected is not None
             if group.few:
@@ -135,7 +135,7 @@ def test_by_age_is_what_lived_at_each_step() -> None:
     step = sampling.cohorts.step
     assert len(matrix) == sampling.samples.clock // step
     blocks = deaths.seen + [
-        (sample.birth, 1 << 60, sample.size * sample.blocks) for sample in sampling.samples.living()
+        (sample.birth, 1 << 60, sample.size * sample.blocks) for sample in sampling.samples.live_blocks()
     ]
     for number, column in enumerate(matrix):
         at = (number + 1) * step

@@ -26,9 +26,9 @@ def plain(volume: int = 1) -> Weight:
 
 
 def survival(
-    lives: Lives, living: list[LiveBlock] | None = None, group: str | None = None, measure: Measure = "bytes"
+    lives: Lives, live_blocks: list[LiveBlock] | None = None, group: str | None = None, measure: Measure = "bytes"
 ) -> Survival:
-    found = lives.survival(group, living or [], measure)
+    found = lives.survival(group, live_blocks or [], measure)
     assert found is not None
     return found
 
@@ -64,15 +64,15 @@ EXITS = st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 9), st.booleans(
 
 def fed(exits: list[tuple[int, int, bool]]) -> Survival:
     """Half of those that did not die live, half were lost: it makes no difference."""
-    lives, living = Lives(), []
+    lives, live_blocks = Lives(), []
     for number, (age, volume, died) in enumerate(exits):
         if died:
             lives.add_death((), bin_of(age), plain(volume))
         elif number % 2:
             lives.add_lost((), bin_of(age), plain(volume))
         else:
-            living.append(LiveBlock(age, plain(volume)))
-    return survival(lives, living)
+            live_blocks.append(LiveBlock(age, plain(volume)))
+    return survival(lives, live_blocks)
 
 
 def kaplan_meier(exits: list[tuple[float, int, bool]], age: float) -> float:
@@ -298,11 +298,11 @@ def test_classes_of_lifetime() -> None:
     for age, volume in ((0, 1), (999, 2), (1000, 4), (99_999, 8), (100_000, 16)):
         lives.add_death(["a"], bin_of(age), plain(volume))
     lives.add_lost(["a"], bin_of(5000), plain(32))
-    living = [LiveBlock(1000, plain(64)), LiveBlock(10**9, plain(128))]
+    live_blocks = [LiveBlock(1000, plain(64)), LiveBlock(10**9, plain(128))]
     for group in (None, "a"):
-        found = lives.classes((1000, 100_000), group, living)
+        found = lives.classes((1000, 100_000), group, live_blocks)
         assert [(one.low, one.high) for one in found] == [(0, 1000), (1000, 100_000), (100_000, None)]
-        assert [(one.died.bytes, one.living.bytes, one.lost.bytes) for one in found] == [
+        assert [(one.died.bytes, one.live_blocks.bytes, one.lost.bytes) for one in found] == [
             (3, 0, 0),
             (12, 64, 32),
             (16, 128, 0),
@@ -345,10 +345,12 @@ def mixture(*parts: tuple[float, float]) -> Truth:
         (long,) = random.choices([long for _, long in parts], [share for share, _ in parts])
         return random.expovariate(1 / long)
 
-    def living(age: float) -> float:
+    def live_blocks(age: float) -> float:
         return sum(share * exp(-age / long) for share, long in parts)
 
-    return Truth(draw, living, lambda age: sum(s * exp(-age / long) / long for s, long in parts) / living(age))
+    return Truth(
+        draw, live_blocks, lambda age: sum(s * exp(-age / long) / long for s, long in parts) / live_blocks(age)
+    )
 
 
 TRUTHS = {"exponential": mixture((1, 1.2e7)), "bimodal": mixture((0.9, 1e5), (0.1, 2e7))}
@@ -368,8 +370,8 @@ class Run:
         for age, size, died in self.exits:
             if died:
                 lives.add_death((), bin_of(age), weight(size, INTERVAL))
-        living = [LiveBlock(age, weight(size, INTERVAL)) for age, size, died in self.exits if not died]
-        return survival(lives, living, measure=measure)
+        live_blocks = [LiveBlock(age, weight(size, INTERVAL)) for age, size, died in self.exits if not died]
+        return survival(lives, live_blocks, measure=measure)
 
 
 def births(random: Random, size: int, every: float, clock: int) -> Iterator[float]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from heaptop.analysis.heap.history import Amount
-from heaptop.analysis.leaks.lints import LINTS, Seen, lints_of
-from heaptop.analysis.leaks.marks import Around
+from heaptop.analysis.leaks.lints import LINTS, LintContext, lints_of
+from heaptop.analysis.leaks.marks import MarkContext
 from heaptop.protocol.findings import UNCLEAR, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image, KindTotal
 from heaptop.protocol.messages import Malloc, Memory, Outside, Region, TypeName
@@ -30,42 +30,42 @@ CACHED = replace(
 
 
 def seen(
-    now: Around | None = None,
-    then: Around | None = None,
+    now: MarkContext | None = None,
+    then: MarkContext | None = None,
     *,
     image: Image = EMPTY,
     grown: Mapping[str, int] | None = None,
     suspects: tuple[Suspect, ...] = (),
-) -> Seen:
+) -> LintContext:
     """Twenty objects of each type in ``grown`` at the mark, and so many more now."""
     names = {TypeName(*name.rpartition(".")[::2]): more for name, more in (grown or {}).items()}
-    return Seen(
+    return LintContext(
         image=image,
-        now=now or Around(),
+        now=now or MarkContext(),
         totals={name: Amount(20 + more, 0) for name, more in names.items()},
-        then=then or Around(),
+        then=then or MarkContext(),
         then_totals={name: Amount(20, 0) for name in names},
         mark=MarkFacts("start", 0, 0, 0),
         suspects=suspects,
     )
 
 
-def only(found: Seen) -> Lint | None:
+def only(found: LintContext) -> Lint | None:
     lints = list(lints_of(found))
     assert len(lints) <= 1
     return lints[0] if lints else None
 
 
-def uncollected(objects: int, *, gc_enabled: bool = False) -> Seen:
+def uncollected(objects: int, *, gc_enabled: bool = False) -> LintContext:
     total = KindTotal(KINDS.index("none"), objects, 64 * objects)
     return seen(image=replace(EMPTY, kinds=(total,), cycles=objects // 2, gc_enabled=gc_enabled))
 
 
-def around(name: str, before: Any, now: Any) -> Seen:
-    return seen(Around(**{name: now}), Around(**{name: before}))
+def around(name: str, before: Any, now: Any) -> LintContext:
+    return seen(MarkContext(**{name: now}), MarkContext(**{name: before}))
 
 
-CASES: dict[str, Callable[[int], Seen]] = {
+CASES: dict[str, Callable[[int], LintContext]] = {
     "gc-off-cycles": uncollected,
     "gc-garbage": lambda more: around("garbage", 3, 3 + more),
     "threads": lambda more: around("threads", 4, 4 + more),
@@ -114,7 +114,9 @@ def test_a_cache_that_may_be_at_its_bound_is_not_said_to_grow() -> None:
 
 
 def test_resident_memory_that_live_objects_explain_is_no_lint() -> None:
-    assert only(seen(Around(rss=90 * MIB), Around(rss=50 * MIB), image=replace(EMPTY, bytes=30 * MIB))) is None
+    assert (
+        only(seen(MarkContext(rss=90 * MIB), MarkContext(rss=50 * MIB), image=replace(EMPTY, bytes=30 * MIB))) is None
+    )
 
 
 def memory(in_use: int, free: int) -> Memory:
@@ -133,7 +135,7 @@ def memory(in_use: int, free: int) -> Memory:
     ],
 )
 def test_where_resident_memory_went(after: Memory | None, words: str) -> None:
-    then = Around(rss=60 * MIB, memory=memory(50 * MIB, 10 * MIB))
-    lint = only(seen(Around(rss=100 * MIB, memory=after), then))
+    then = MarkContext(rss=60 * MIB, memory=memory(50 * MIB, 10 * MIB))
+    lint = only(seen(MarkContext(rss=100 * MIB, memory=after), then))
     assert lint is not None
     assert lint.sentence == f"resident memory grew by 40.0 MiB, and live objects by 0 B: {words}"

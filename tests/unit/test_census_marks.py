@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heaptop.analysis.heap.history import Amount, History
-from heaptop.analysis.leaks.marks import Around, is_item, retainer_words, take_mark, tell_marks, trends_of
+from heaptop.analysis.leaks.marks import MarkContext, is_item, retainer_words, send_marks, take_mark, trends_of
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import NotAnswered
 from heaptop.protocol import images
@@ -28,7 +28,7 @@ def ages(planted: PlantedImage) -> Ages:
 def test_what_a_mark_keeps() -> None:
     planted = PlantedImage(growing_shop(1))
     trends = put(trends_of(planted.types), planted)
-    around = Around(rss=5_000_000, collections=3)
+    around = MarkContext(rss=5_000_000, collections=3)
     taken = take_mark(image_of(planted, 1), planted.types, "before", around, ages(planted), trends, collected=True)
     mark = put(taken, planted)
     assert (mark.facts.name, mark.facts.time_ns, mark.facts.collected) == ("before", 10 * 10**9, True)
@@ -46,9 +46,9 @@ def test_what_a_mark_keeps() -> None:
 
 def test_a_later_image_knows_how_many_marks_each_object_has_seen() -> None:
     hunting = Hunting()
-    hunting.looks(3)
+    hunting.checks(3)
     planted = PlantedImage(growing_shop(4))
-    told = put(tell_marks(hunting.hunt.marks), planted)
+    told = put(send_marks(hunting.hunt.marks), planted)
     assert told == sorted(told)
     seen = {row.seen: row.count for row in ages(planted).rows if planted.types[row.type] == SESSION}
     assert seen == {3: 80, 2: 30, 1: 30, 0: 30}
@@ -57,7 +57,7 @@ def test_a_later_image_knows_how_many_marks_each_object_has_seen() -> None:
 def test_a_mark_that_cannot_be_taken_is_none() -> None:
     hunting = Hunting()
     with pytest.raises(NotAnswered, match="cancelled"):
-        hunting.look(refused=[images.LIVE])
+        hunting.check(refused=[images.LIVE])
     assert hunting.hunt.marks == []
 
 
@@ -83,7 +83,7 @@ def test_a_chain_is_one_step_of_many() -> None:
 
 def test_what_is_known_around_a_snapshot() -> None:
     history, sampling = History(), Sampling()
-    nothing = Around.of(history, sampling)
+    nothing = MarkContext.of(history, sampling)
     assert (nothing.rss, nothing.collections, nothing.threads, nothing.voids) == (None, None, -1, -1)
     tick = Tick(1, 7, 4_096, 9, False, (1, 2, 3), 0, 5, 0, garbage=2, exits=4)
     events = GcEvents(
@@ -92,7 +92,7 @@ def test_what_is_known_around_a_snapshot() -> None:
     for message in (tick, events):
         history.feed(message)
         sampling.feed(message)
-    known = Around.of(history, sampling)
+    known = MarkContext.of(history, sampling)
     assert (known.time_ns, known.rss, known.collections, known.threads) == (7, 4_096, 2, 5)
     assert (known.garbage, known.exits, known.gc_enabled) == (2, 4, False)
 
@@ -100,13 +100,13 @@ def test_what_is_known_around_a_snapshot() -> None:
 def test_flows_are_by_site_and_type() -> None:
     sampling = Sampling()
     program = Program(samples=sampling.samples)
-    sampling.standing = sampling.standing.after(sampling.samples.state)  # type: ignore[arg-type]
+    sampling.sampling_status = sampling.sampling_status.after(sampling.samples.state)  # type: ignore[arg-type]
     blocks = [program.allocate(("main", "make:7"), 100, "Job") for _ in range(5)]
     program.allocate(("main", "make:7"), 30, "Name")
     program.free(blocks[0])
     program.run()
-    flows = Around.of(History(), sampling).flows
+    flows = MarkContext.of(History(), sampling).flows
     (site,) = {site for site, _ in flows}
     assert site.endswith("app.py:7 make")
     job, name = flows[site, "app.Job"], flows[site, "app.Name"]
-    assert (job.live.whole_bytes, job.freed.whole_bytes, name.live.whole_bytes) == (400, 100, 30)
+    assert (job.live.rounded_bytes, job.freed.rounded_bytes, name.live.rounded_bytes) == (400, 100, 30)

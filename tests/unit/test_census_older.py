@@ -14,7 +14,7 @@ from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.protocol.messages import BIRTH, DEATH, Sampler, Samples
-from tests.unit.test_census_standing import MB, Session
+from tests.unit.test_census_sampling_status import MB, Session
 
 INTERVAL = 65_536
 BLOCK = 500
@@ -31,7 +31,7 @@ class Sampled:
         self.old, self.kept = old, 0
         self._random = Random(seed)
         self._clock = self._next = self._second = 0
-        self._living: list[int] = []
+        self._live_blocks: list[int] = []
 
     def keep(self, blocks: int) -> None:
         """So many blocks more."""
@@ -41,14 +41,14 @@ class Sampled:
         births = b""
         for _ in range(sampled):
             births += BIRTH.pack(self._next, 0, self._clock, BLOCK, 0, 1, 0, 0)
-            self._living.append(self._next)
+            self._live_blocks.append(self._next)
             self._next += 1
         self.samples.feed(Samples(self._clock, self._clock, births, b""))
 
     def free_all(self) -> None:
-        deaths = b"".join(DEATH.pack(number, 0, self._clock) for number in self._living)
+        deaths = b"".join(DEATH.pack(number, 0, self._clock) for number in self._live_blocks)
         self.samples.feed(Samples(self._clock, self._clock, b"", deaths))
-        self._living, self.kept = [], 0
+        self._live_blocks, self.kept = [], 0
 
     def count(self) -> tuple[int, int]:
         """A census: what is shown as older then, and its ±."""

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.callers.producer_table import TREND, Past, ProducerTables, older_at
+from heaptop.analysis.callers.producer_table import TREND, ProducerTables, RecentMoments, older_at
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.moments import SiteCell, SiteSnapshot, older_cell
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites, producers
 from heaptop.analysis.samples.samples import SampledBlocks
@@ -122,7 +122,7 @@ def test_what_is_held_does_not_change() -> None:
     program = Program()
     number = program.allocate(("/srv/app.py make:3",), 600)
     samples = program.run()
-    held = HeldSamples(samples)
+    held = FrozenTallies(samples)
     program.free(number)
     program.allocate(("/srv/app.py make:4",), 50)
     program.run()
@@ -139,7 +139,7 @@ def moment(time: int, **sites: int) -> SiteSnapshot:
 
 def test_a_trend_is_of_the_last_moments() -> None:
     moments = [moment(time, a=time, **({"b": 5} if time > 30 else {})) for time in range(40)]
-    past = Past()
+    past = RecentMoments()
     trend = past.trend(moments, "site", EVERYTHING)
     assert trend("a") == tuple(range(40 - TREND, 40))
     assert trend("b")[-1] == 5

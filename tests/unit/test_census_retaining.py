@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.snapshot.retaining import (
     MOST_TYPES,
-    Drop,
+    FreedIfDropped,
     Node,
     PathTree,
     RetainerRow,
@@ -555,12 +555,12 @@ def _all_rows(tree: PathTree) -> list[Node]:
     ],
 )
 def test_what_would_go(whole: tuple[int, int], alone: dict[int, tuple[int, int]], shared: int, words: str) -> None:
-    drop = Drop.of(Losses(1, *whole, tuple((address, *sums) for address, sums in alone.items())))
+    drop = FreedIfDropped.of(Losses(1, *whole, tuple((address, *sums) for address, sums in alone.items())))
     assert (drop.alone, drop.shared, drop.words) == (alone, shared, words)
 
 
 def test_of_a_partial_answer_nothing_is_said_to_be_shared() -> None:
     assert (
-        Drop.of(Losses(1, 9, 900, ((16, 1, 1), (32, 1, 1)), complete=False)).words
+        FreedIfDropped.of(Losses(1, 9, 900, ((16, 1, 1), (32, 1, 1)), complete=False)).words
         == "dropping both frees 900 B, 9 objects"
     )

@@ -143,13 +143,13 @@ def test_what_cannot_be_is_refused_and_nothing_is_taken(message: Message, why: s
         samples.feed(message)
     assert picture(samples) == before
     samples.feed(said([birth(1)], [DEATH.pack(7, 0, 5), DEATH.pack(1, 0, 5)]))
-    assert samples.living_count == 0
+    assert samples.live_block_count == 0
 
 
 def picture(samples: SampledBlocks) -> object:
     tallies = [(one.stack, one.type, one.bin, one.live.copy(), one.freed.copy()) for one in samples.tallies()]
-    numbers = len(samples.types), len(samples.codes), len(samples.stacks), samples.clock, samples.living_count
-    return tallies, list(samples.living()), numbers, samples.state
+    numbers = len(samples.types), len(samples.codes), len(samples.stacks), samples.clock, samples.live_block_count
+    return tallies, list(samples.live_blocks()), numbers, samples.state
 
 
 def test_births_before_the_sampler_spoke_are_refused() -> None:
@@ -162,7 +162,7 @@ def test_a_block_that_lives_and_one_that_died_between_two_messages() -> None:
     deaths = Deaths()
     samples.observe(deaths)
     samples.feed(said([birth(1, size=100)], [DEATH.pack(1, 0, 900)]))
-    (only,) = samples.living()
+    (only,) = samples.live_blocks()
     assert only == Sample(7, 1, UNKNOWN_TYPE, 64, RATE, 0, 1)
     assert only.blocks == pytest.approx(RATE / 64, rel=1e-3)
     assert deaths.dead == [(Likeness(1, UNKNOWN_TYPE, 100, RATE), weight(100, RATE), 0, 900)]
@@ -188,14 +188,14 @@ def test_a_type_that_becomes_known_takes_the_block_along() -> None:
     samples = program.run()
     rows = {samples.type_name(one.type).qualname: one for one in samples.tallies()}
     assert rows["Session"].live == rows["Token"].freed == rows["(type not known)"].live == Sums.of([(56, 1)])
-    assert {one.id: samples.type_name(one.type).qualname for one in samples.living()} == {
+    assert {one.id: samples.type_name(one.type).qualname for one in samples.live_blocks()} == {
         first: "Session",
         third: "(type not known)",
     }
     program.free(first, "Token")  # a free list handed it on
     program.free(third)
     program.run()
-    assert {samples.type_name(one.type).qualname: one.freed.whole_count for one in samples.tallies()} == {
+    assert {samples.type_name(one.type).qualname: one.freed.rounded_count for one in samples.tallies()} == {
         "Token": 2,
         "(type not known)": 1,
     }
@@ -209,14 +209,14 @@ def test_a_new_epoch_voids_the_living_and_keeps_what_is_known() -> None:
     program.free(dead)
     samples = program.run()
     samples.feed(sampler(1, epoch=2))
-    assert samples.living_count == 0
+    assert samples.live_block_count == 0
     assert [sizes for sizes, _ in deaths.void] == [[10]]
     (tally,) = samples.tallies()
-    assert (tally.allocated.whole_bytes, tally.freed.whole_bytes, tally.live.whole_bytes) == (20, 10, 0)
-    assert tally.lost.whole_bytes == 10
+    assert (tally.allocated.rounded_bytes, tally.freed.rounded_bytes, tally.live.rounded_bytes) == (20, 10, 0)
+    assert tally.lost.rounded_bytes == 10
     assert sum(change.bytes for change in samples.changes()) == 0, "nothing had been asked before"
     program.allocate(("main", "more"), 10)  # code and stacks go on where they were
-    assert program.run().living_count == 1
+    assert program.run().live_block_count == 1
 
 
 def test_switched_off_and_on_numbers_begin_anew_and_places_are_the_same() -> None:
@@ -224,9 +224,9 @@ def test_switched_off_and_on_numbers_begin_anew_and_places_are_the_same() -> Non
     program.allocate(("main", "f"), 10)
     program.run()
     program.stop()
-    assert program.samples.living_count == 1, "as it was when it was switched off"
+    assert program.samples.live_block_count == 1, "as it was when it was switched off"
     program.start()
-    assert program.samples.living_count == 0
+    assert program.samples.live_block_count == 0
     program.allocate((), 1)  # nothing that needs a code: they begin anew later
     program.run()
     program.allocate(("other",), 1)
@@ -247,7 +247,7 @@ def test_several_intervals_in_one_session() -> None:
     program.allocate(("main",), 100, rate=1)
     (tally,) = program.run().tallies()
     assert tally.live == Sums.of([(100, 1), (100, RATE)])
-    assert [one.interval for one in program.samples.living()] == [1, RATE]
+    assert [one.interval for one in program.samples.live_blocks()] == [1, RATE]
 
 
 def changes(samples: SampledBlocks) -> list[tuple[str, int, int, int]]:
@@ -284,7 +284,7 @@ def test_the_account_of_the_fake_agent_adds_up() -> None:
         for message in agent.answer(request):
             samples.feed(message)
     samples.feed(Bye("detached"))
-    assert samples.living_count == sum(one.live.samples for one in samples.tallies()) > 0
+    assert samples.live_block_count == sum(one.live.samples for one in samples.tallies()) > 0
     assert samples.state is not None
     assert samples.state.intervals == (RATE, 8_192)
 
@@ -292,7 +292,7 @@ def test_the_account_of_the_fake_agent_adds_up() -> None:
 def test_memory_is_bounded_and_sums_stay_true() -> None:
     samples = SampledBlocks(tally_limit=64, stack_limit=400)
     program = Program(samples=samples)
-    living = [program.allocate(("main", f"keeps{number}"), 48) for number in range(20)]
+    live_blocks = [program.allocate(("main", f"keeps{number}"), 48) for number in range(20)]
     allocated = 20 * 48
     for number in range(3_000):
         size = 1 + number % 2_500
@@ -300,14 +300,14 @@ def test_memory_is_bounded_and_sums_stay_true() -> None:
         allocated += size
         if number % 100 == 99:
             program.run()
-            assert len(list(samples.tallies())) <= 64 + len(living) + 1
+            assert len(list(samples.tallies())) <= 64 + len(live_blocks) + 1
     assert len(samples.stacks) <= 400
-    assert sum(one.allocated.whole_bytes for one in samples.tallies()) == allocated
-    assert sum(one.live.whole_bytes for one in samples.tallies()) == 20 * 48
+    assert sum(one.allocated.rounded_bytes for one in samples.tallies()) == allocated
+    assert sum(one.live.rounded_bytes for one in samples.tallies()) == 20 * 48
     assert any(one.stack == FORGOTTEN for one in samples.tallies())
     by_class = [0, 0, 0, 0]
     for one in samples.tallies():
-        by_class[class_of(one.bin)] += one.allocated.whole_count
+        by_class[class_of(one.bin)] += one.allocated.rounded_count
     wanted = [class_of(bin_of(1 + number % 2_500)) for number in range(3_000)] + [1] * 20
     assert by_class == [wanted.count(kind) for kind in range(4)]
 
@@ -322,7 +322,7 @@ def test_a_living_sample_takes_no_more_than_is_said() -> None:
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert samples.living_count == 50_001
+    assert samples.live_block_count == 50_001
     assert taken / 50_000 < 65  # and what is there once
 
 
@@ -347,7 +347,7 @@ class Account(RuleBasedStateMachine):
         self.program.samples.observe(self.deaths)
         self.told: Counter[tuple[int, ...]] = Counter()
         self.told_blocks = 0
-        self.living: dict[int, tuple[tuple[str, ...], int, int, str]] = {}
+        self.live_blocks: dict[int, tuple[tuple[str, ...], int, int, str]] = {}
         self.freed: list[tuple[tuple[str, ...], int, int, str]] = []
         self.lost = 0
         self.pending: set[int] = set()
@@ -360,23 +360,23 @@ class Account(RuleBasedStateMachine):
     )
     def allocate(self, frames: list[str], size: int, rate: int, type: str) -> None:
         number = self.program.allocate(tuple(frames), size, type, rate)
-        self.living[number] = (tuple(frames), size, (1, 64)[rate], type)
+        self.live_blocks[number] = (tuple(frames), size, (1, 64)[rate], type)
 
-    @precondition(lambda self: self.living)
+    @precondition(lambda self: self.live_blocks)
     @rule(data=st.data(), type=st.sampled_from(["", "A", "C"]))
     def free(self, data: st.DataObject, type: str) -> None:
-        number = data.draw(st.sampled_from(sorted(self.living)))
+        number = data.draw(st.sampled_from(sorted(self.live_blocks)))
         self.program.free(number, type)
-        *rest, before = self.living.pop(number)
+        *rest, before = self.live_blocks.pop(number)
         self.freed.append((*rest, type or before))
         self.pending.add(number)
 
-    @precondition(lambda self: set(self.living))
+    @precondition(lambda self: set(self.live_blocks))
     @rule(data=st.data(), type=st.sampled_from(["A", "C"]))
     def find(self, data: st.DataObject, type: str) -> None:
-        number = data.draw(st.sampled_from(sorted(self.living)))
+        number = data.draw(st.sampled_from(sorted(self.live_blocks)))
         self.program.find(number, type)
-        self.living[number] = (*self.living[number][:3], type)
+        self.live_blocks[number] = (*self.live_blocks[number][:3], type)
 
     @rule()
     def run(self) -> None:
@@ -385,19 +385,19 @@ class Account(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.program.stop()
-        self.lost += len(self.living)
-        self.living.clear()
+        self.lost += len(self.live_blocks)
+        self.live_blocks.clear()
         self.program.start()
 
     @invariant()
     def the_sums_are_those_of_the_blocks(self) -> None:
         samples = self.program.run()
-        assert self.totals(lambda one: one.live) == self.expected(self.living.values())
+        assert self.totals(lambda one: one.live) == self.expected(self.live_blocks.values())
         assert self.totals(lambda one: one.freed) == self.expected(self.freed)
         assert sum(one.lost.samples for one in samples.tallies()) == self.lost
         assert len(self.deaths.dead) == len(self.freed)
-        assert {one.id for one in samples.living()} == set(self.living)
-        assert samples.living_count == len(self.living)
+        assert {one.id for one in samples.live_blocks()} == set(self.live_blocks)
+        assert samples.live_block_count == len(self.live_blocks)
         for change in samples.changes():
             self.told[change[:3]] += change.bytes
             self.told_blocks += change.blocks

@@ -14,7 +14,7 @@ from heaptop.analysis.filters.filters import EVERYTHING, Filter, origin_of, pars
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report_rows
 from heaptop.analysis.samples.estimate import weight
-from heaptop.analysis.samples.generations import DECADES, Alive, Cohorts, LifetimeBands
+from heaptop.analysis.samples.generations import DECADES, Cohorts, LifetimeBands, LiveSample
 from heaptop.analysis.samples.lifetimes import Lives
 from heaptop.analysis.samples.live_blocks import Likeness, Sample
 from heaptop.analysis.samples.moments import Moments
@@ -112,21 +112,21 @@ def test_moments_are_what_lives(steps: list[tuple[int, int, bool]]) -> None:
     """Whatever comes and goes, a snapshot has what lives by site, type and size class."""
     program = Program()
     sites, moments = sites_of(program), Moments(program.samples)
-    living: dict[int, tuple[int, int]] = {}
+    live_blocks: dict[int, tuple[int, int]] = {}
     for place, size, free in steps:
-        if free and living:
-            number = next(iter(living))
-            del living[number]
+        if free and live_blocks:
+            number = next(iter(live_blocks))
+            del live_blocks[number]
             program.free(number)
         else:
             number = program.allocate(("main", f"f{place}"), size)
-            living[number] = (place, size)
+            live_blocks[number] = (place, size)
         program.run()
         moments.take(program.clock, sites)
     if steps:
         cells = moments.snapshots[-1].cells
-        assert sum(cell.bytes for cell in cells) == sum(size for _, size in living.values())
-        assert sum(cell.count for cell in cells) == len(living)
+        assert sum(cell.bytes for cell in cells) == sum(size for _, size in live_blocks.values())
+        assert sum(cell.count for cell in cells) == len(live_blocks)
         assert all(cell.count for cell in cells)
 
 
@@ -135,7 +135,7 @@ def test_lifetimes_are_kept_by_type_site_and_size(watched: Watched) -> None:
     sampling = watched.sampling
     assert {kind for kind, _ in sampling.lives.groups()} == {"type", "site", "size"}  # type: ignore[misc]
     group = ("site", CACHE)
-    survival = sampling.lives.survival(group, sampling.living(group))
+    survival = sampling.lives.survival(group, sampling.live_blocks(group))
     assert survival is not None
     before, after = survival.at(11 * BYTES_PER_TICK), survival.at(14 * BYTES_PER_TICK)
     assert before is not None
@@ -151,8 +151,8 @@ def test_the_living_that_are_alike_to_a_chart_are_counted(group: tuple[str, str]
     watched.source.tick(20)
     sampling, bands = watched.sampling, watched.sampling.lifetime_bands
     each = [
-        Alive(sampling.timeline.clock(one.birth), weight(one.size, one.interval))
-        for one in sampling.samples.living()
+        LiveSample(sampling.timeline.clock(one.birth), weight(one.size, one.interval))
+        for one in sampling.samples.live_blocks()
         if group is None or group in sampling.groups(one)
     ]
     alike = sampling.alive(group)
@@ -171,16 +171,16 @@ def test_the_living_that_are_alike_to_a_chart_are_counted(group: tuple[str, str]
 
 
 def test_a_switch_off_and_on_voids_what_lived(watched: Watched) -> None:
-    lived = watched.sampling.samples.living_count
+    lived = watched.sampling.samples.live_block_count
     watched.source.sample(0, 128)
     watched.source.tick()
     assert not watched.sampling.on
     watched.source.sample(8_192, 128)
     watched.source.tick(3)
     assert watched.sampling.on
-    assert 0 < watched.sampling.samples.living_count < lived
+    assert 0 < watched.sampling.samples.live_block_count < lived
     assert watched.sampling.timeline.latest == pytest.approx(9 * BYTES_PER_TICK, abs=2 * BYTES_PER_TICK)
-    survival = watched.sampling.lives.survival(None, watched.sampling.living())
+    survival = watched.sampling.lives.survival(None, watched.sampling.live_blocks())
     assert survival is not None
     assert survival.censored >= lived
 
@@ -252,7 +252,7 @@ def test_a_filter_on_sites_is_written_as_it_is_read() -> None:
 def test_an_empty_message_of_samples_changes_nothing() -> None:
     sampling = Sampling()
     sampling.feed(Samples(5, 0, b"", b""))
-    assert sampling.samples.living_count == 0
+    assert sampling.samples.live_block_count == 0
 
 
 @settings(max_examples=50)
@@ -315,14 +315,14 @@ def prompt_and_late(requests: int) -> tuple[Sampling, Sampling, list[Message]]:
 
 
 READERS: dict[str, Callable[[SampledBlocks], object]] = {
-    "living": lambda samples: sorted(samples.living()),
-    "columns": lambda samples: samples.live_block_columns().places(lambda birth: birth, 0, samples.living_count),
+    "living": lambda samples: sorted(samples.live_blocks()),
+    "columns": lambda samples: samples.live_block_columns().places(lambda birth: birth, 0, samples.live_block_count),
     "blocks": lambda samples: sorted(map(repr, samples.blocks)),
     "tallies": lambda samples: sorted((one.stack, one.type, one.bin, one.live.bytes) for one in samples.tallies()),
     "tally count": lambda samples: samples.tally_count,
     "changes": lambda samples: sorted(samples.changes()),
     "kept": lambda samples: [*samples.kept()],
-    "living count": lambda samples: samples.living_count,
+    "living count": lambda samples: samples.live_block_count,
     "live bytes": lambda samples: samples.live_bytes,
 }
 
@@ -338,9 +338,9 @@ def test_what_was_told_is_worked_in_before_anybody_reads(
 ) -> None:
     """Births and deaths by a tick, types by a census."""
     prompt, late, _ = prompt_and_late(requests)
-    assert late.samples._owed  # or this shows nothing
+    assert late.samples._unapplied  # or this shows nothing
     assert read(late.samples) == read(prompt.samples)
-    assert not late.samples._owed
+    assert not late.samples._unapplied
 
 
 @pytest.mark.parametrize("reads", [False, True])
@@ -350,7 +350,7 @@ def test_what_is_worked_in_late_comes_to_the_same(reads: bool) -> None:
     prompt, late, said = prompt_and_late(41)
     assert late._pending  # or this shows nothing
     if reads:
-        assert late.samples.living_count == prompt.samples.living_count
+        assert late.samples.live_block_count == prompt.samples.live_block_count
     assert late.moments.snapshots[-1].time_ns == [one.time_ns for one in said if isinstance(one, Tick)][-1]
     assert [(one.time_ns, one.clock, one.cells) for one in late.moments.snapshots] == [
         (one.time_ns, one.clock, one.cells) for one in prompt.moments.snapshots

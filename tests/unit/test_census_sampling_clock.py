@@ -65,7 +65,7 @@ def test_when_sampling_is_switched_on_again_the_clock_begins_anew_and_ours_goes_
     )
     assert sampling.timeline.latest == 11_000_000
     assert bands(sampling) == {"followed no longer": (5, 0), "alive, 1–10 MB": (0, 7)}
-    survival = sampling.lives.survival(None, sampling.living())
+    survival = sampling.lives.survival(None, sampling.live_blocks())
     assert survival is not None
     assert (survival.deaths, survival.censored) == (1, 2)
     (died,) = (one for one in sampling.lives.classes((10**6, 10**7)) if one.died.samples)

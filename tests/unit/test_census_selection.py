@@ -17,7 +17,7 @@ from heaptop.analysis.lifetimes import eventual
 from heaptop.analysis.reports.sampled_report import REPORTS, report_rows
 from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import Sums, weight
-from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.long_lived import LongLived
 from heaptop.analysis.samples.producers import live_total
 from heaptop.analysis.samples.samples import SampledBlocks
@@ -176,7 +176,7 @@ def test_what_is_older_than_a_bound(blocks: list[tuple[str, int, str, bool]], bo
     samples = program.run()
     timeline = Timeline()
     timeline.add(program.clock, 1)
-    for made in (samples, HeldSamples(samples)):
+    for made in (samples, FrozenTallies(samples)):
         old = LongLived(made, timeline, LifetimeBound(bound, None))
         expected = Counter(
             (stack, kind, bin_of(size)) for stack, kind, size, birth in alive if program.clock - birth > bound
@@ -185,7 +185,7 @@ def test_what_is_older_than_a_bound(blocks: list[tuple[str, int, str, bool]], bo
         assert found == expected
         assert live_total(old).bytes == sum(size for _, _, size, birth in alive if program.clock - birth > bound)
         assert all(not one.freed.samples and not one.lost.samples for one in old.tallies())
-        assert old.only_living
+        assert old.only_live
         assert old.tally_count == len(found)
 
 
@@ -203,7 +203,7 @@ def test_a_held_display_keeps_its_own_ages() -> None:
     for _ in range(12):
         watched.source.tick()
     where = parse_filter("lifetime>10MB")
-    held = HeldSamples(watched.sampling.samples)
+    held = FrozenTallies(watched.sampling.samples)
     then = live_total(selected(watched.sampling, where, held))
     for _ in range(6):
         watched.source.tick()

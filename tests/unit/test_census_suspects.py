@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from heaptop.analysis.heap.path_words import path_words
-from heaptop.analysis.leaks.container_growth import container_growth_sentence, swollen
-from heaptop.analysis.leaks.marks import Around, Holder, Mark, Trends
+from heaptop.analysis.leaks.container_growth import container_growth_sentence, grown_containers
+from heaptop.analysis.leaks.marks import Holder, Mark, MarkContext, Trends
 from heaptop.analysis.leaks.suspects import (
     Candidate,
     Site,
@@ -416,7 +416,9 @@ def test_the_site_is_that_of_most_bytes_at_the_rates_of_then() -> None:
     site = main_site([StackBlocks(early, 1, 100), StackBlocks(late, 3, 300)], sampling)
     assert site is not None
     assert site.label.endswith("app.py:3 early")
-    of_early, of_late = (Sums.of([(100, rate)] * times).whole_bytes for rate, times in zip(rates, (1, 3), strict=True))
+    of_early, of_late = (
+        Sums.of([(100, rate)] * times).rounded_bytes for rate, times in zip(rates, (1, 3), strict=True)
+    )
     assert site.share == pytest.approx(of_early / (of_early + of_late))
 
 
@@ -425,7 +427,7 @@ def test_the_site_is_that_of_most_bytes_at_the_rates_of_then() -> None:
 
 def mark(number: int, *holders: tuple[int, Holder], least: int = 0) -> Mark:
     facts = MarkFacts("", 10 * number, 0, 0)
-    return Mark(facts, {}, (), Trends(dict(holders), least), Around())
+    return Mark(facts, {}, (), Trends(dict(holders), least), MarkContext())
 
 
 def buffer(length: int) -> tuple[int, Holder]:
@@ -435,7 +437,7 @@ def buffer(length: int) -> tuple[int, Holder]:
 def test_a_buffer_that_grows_in_place() -> None:
     marks = [mark(each, buffer(100_000 * (each + 1))) for each in range(3)]
     now = Trends(dict([buffer(400_000), (8, Holder("list", 9, 100, 900_000))]))
-    (found,) = swollen(marks, now, explained=())
+    (found,) = grown_containers(marks, now, explained=())
     assert (found.address, found.grown, found.sizes) == (7, 300_000, (100_000, 200_000, 300_000, 400_000))
     assert judge(found.course((10.0,) * 3)).verdict == LEAK
     assert found.words == "at the marks and now it was 100,000, 200,000, 300,000 and 400,000 long"
@@ -445,7 +447,7 @@ def test_a_buffer_that_grows_in_place() -> None:
     assert container_growth_sentence(found, LEAK, "module app → .LOG", 0.3).endswith(
         "still growing 0.3/s): module app → .LOG"
     )
-    assert swollen(marks, now, explained=(7,)) == []
+    assert grown_containers(marks, now, explained=(7,)) == []
 
 
 @pytest.mark.parametrize(("rate", "said"), [(20_480.0, "20.0 KiB/s"), (0.5, "30 B/min"), (0.01, "36 B/h")])
@@ -456,7 +458,7 @@ def test_one_that_has_no_length_goes_by_its_bytes(rate: float, said: str) -> Non
         return 7, Holder("_io.BytesIO", -1, size, size)
 
     marks = [mark(0, stream(100 << 10)), mark(1), mark(2, stream(300 << 10))]
-    (found,) = swollen(marks, Trends(dict([stream(4 << 20)])), explained=())
+    (found,) = grown_containers(marks, Trends(dict([stream(4 << 20)])), explained=())
     assert found.sizes == (100 << 10, -1, 300 << 10, 4 << 20)
     assert found.words == "at the marks and now it was 100 KiB, ?, 300 KiB and 4.00 MiB large"
     assert container_growth_sentence(found, LEAK, "module app → .LOG", rate) == (
@@ -466,11 +468,11 @@ def test_one_that_has_no_length_goes_by_its_bytes(rate: float, said: str) -> Non
 
 def test_one_that_was_not_among_the_largest_grew_at_least_by_what_it_is_larger() -> None:
     marks = [mark(0, least=50_000), mark(1, buffer(200_000))]
-    (found,) = swollen(marks, Trends(dict([buffer(300_000)])), explained=())
+    (found,) = grown_containers(marks, Trends(dict([buffer(300_000)])), explained=())
     assert (found.grown, found.sizes) == (300_057 - 50_000, (-1, 200_000, 300_000))
     assert judge(found.course((10.0,) * 2)).verdict == UNCLEAR
 
 
 def test_another_object_at_its_address_is_not_it() -> None:
     marks = [mark(0, (7, Holder("list", 3, 80, 80)))]
-    assert swollen(marks, Trends(dict([buffer(300_000)])), explained=()) == []
+    assert grown_containers(marks, Trends(dict([buffer(300_000)])), explained=()) == []

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.bands.report import census_json
-from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.bands.table import SORTS, SPARK, TableRow, rows, table
 from heaptop.analysis.filters.attributes import BAND_KEYS, band_key
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
@@ -52,7 +52,7 @@ def test_rows_are_what_a_plain_count_gives(given_heaps: list[Heap], key: str, te
 
 @given(st.lists(heaps, min_size=1, max_size=5), keys, st.sampled_from(sorted(SORTS)), st.booleans())
 def test_every_sort_sorts(given_heaps: list[Heap], key: str, sort: str, descending: bool) -> None:
-    rows = table(snapshots(given_heaps), key, EVERYTHING, sort, descending, memo=Memo())
+    rows = table(snapshots(given_heaps), key, EVERYTHING, sort, descending, memo=SeriesCache())
     ordered = [(SORTS[sort](row), row.name) for row in rows]
     by_name = sorted(ordered, key=lambda pair: pair[1])
     assert ordered == sorted(by_name, key=lambda pair: pair[0], reverse=descending)  # type: ignore[arg-type,return-value]
@@ -62,7 +62,7 @@ def test_every_sort_sorts(given_heaps: list[Heap], key: str, sort: str, descendi
 def test_rows_that_are_looked_at_late_are_of_their_own_moment(
     given_heaps: list[Heap], key: str, text: str, data: st.DataObject
 ) -> None:
-    taken, memo, where = snapshots(given_heaps), Memo(), parse_filter(text)
+    taken, memo, where = snapshots(given_heaps), SeriesCache(), parse_filter(text)
     length = data.draw(st.integers(1, len(taken)))
     found = rows(taken[:length], key, where, memo=memo)
     memo.series(taken, key, where)
@@ -161,7 +161,7 @@ def test_hidden_bytes_and_guesses_are_summed_by_band_and_come_and_go() -> None:
     assert document["total"]["hidden_bytes"] == 61
     assert document["mode_reason"] == "it is so"
     # the same through the series, which only sees what changed
-    memo = Memo()
+    memo = SeriesCache()
     before, after = (table(history.snapshots[:end], "type", EVERYTHING, memo=memo) for end in (1, 2))
     assert [row.hidden for row in before] == [48, 0, 3]
     assert [row.hidden for row in after] == [58, 0, 3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import BIRTH, DEATH, CensusRequest, Message, SamplerRequest, Samples, TickRequest
-from heaptop.recordings.keeper import Keeper
+from heaptop.recordings.recording_state import RecordingState
 from tests.fakes.source import FakeAgent
 
 TICKS, MIDDLE = 40, 25
@@ -37,12 +37,12 @@ def ages(ticks: list[list[Message]], first: int) -> tuple[list[int], int]:
 
 def test_blocks_from_before_are_in_no_curve() -> None:
     ticks = said()
-    keeper, whole, middle = Keeper(), Sampling(), Sampling()
+    recording_state, whole, middle = RecordingState(), Sampling(), Sampling()
     for tick in ticks[:MIDDLE]:
         for message in tick:
-            keeper.feed(message)
+            recording_state.feed(message)
             whole.feed(message)
-    for message in keeper.state():
+    for message in recording_state.state():
         middle.feed(message)
     for message in (message for tick in ticks[MIDDLE:] for message in tick):
         whole.feed(message)
@@ -53,12 +53,16 @@ def test_blocks_from_before_are_in_no_curve() -> None:
         assert len(dead) > 0
         table = LifetimeTable(sampling)
         group = table.group()
-        assert (group.deaths, group.alive) == (len(dead), alive) == (sampling.lives.ended()[0], len(sampling.living()))
+        assert (
+            (group.deaths, group.alive)
+            == (len(dead), alive)
+            == (sampling.lives.ended()[0], len(sampling.live_blocks()))
+        )
         survival = table.survival()
         assert survival is not None
         assert max(dead) <= survival.points[-1].age
     # what lives, and for how long by now, is known of all
-    assert middle.samples.living_count == whole.samples.living_count
-    assert sorted(sample.birth for sample in middle.samples.living()) == sorted(
-        sample.birth for sample in whole.samples.living()
+    assert middle.samples.live_block_count == whole.samples.live_block_count
+    assert sorted(sample.birth for sample in middle.samples.live_blocks()) == sorted(
+        sample.birth for sample in whole.samples.live_blocks()
     )

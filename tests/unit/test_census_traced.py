@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.bands.table import table
 from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.samples.producers import producers
@@ -79,7 +79,7 @@ def test_bands_have_what_was_traced_and_the_rest_of_the_census(sampling: Samplin
         sampling.feed(Tick(at, at * SECOND, 1, 1, True, (0, 0, 0), 0, 1, 0))
     moments = sampling.moments.snapshots
     assert [moment.time_ns for moment in moments] == [SECOND, 2 * SECOND], "one a census"
-    rows = {row.name: row.bytes for row in table(moments, "producer", EVERYTHING, memo=Memo())}
+    rows = {row.name: row.bytes for row in table(moments, "producer", EVERYTHING, memo=SeriesCache())}
     assert rows == {"a.py:7": 280, "(before the attach)": 9_000 - 280}
     assert sum(cell.bytes for cell in moments[0].cells) == 10_000
     assert moments[0].cells[0] is moments[1].cells[0], "what did not change is the same object"
@@ -102,7 +102,7 @@ def test_nothing_is_said_to_have_been_allocated_or_freed(sampling: Sampling) -> 
     sampling.feed(traced(*FIRST))
     sampling.feed(traced())
     assert sampling.samples.tally_count == 0
-    assert not sampling.living()
+    assert not sampling.live_blocks()
     assert sampling.timeline.latest == 0
 
 

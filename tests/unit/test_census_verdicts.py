@@ -22,66 +22,66 @@ STEPS: Final = 40
 
 def played(step: Callable[[int, deque[int]], object], stretches: int = STRETCHES, before: int = STEPS) -> Turnover:
     """A program of which each object is the step that it was born in, from ``before`` steps before the first mark."""
-    living: deque[int] = deque()
+    live_blocks: deque[int] = deque()
     totals = []
     for now in range(-before, stretches * STEPS):
         if now >= 0:
-            totals.append(len(living))
-        step(now, living)
-    totals.append(len(living))
+            totals.append(len(live_blocks))
+        step(now, live_blocks)
+    totals.append(len(live_blocks))
     return Turnover(
         seconds=(10.0,) * stretches,
-        born=tuple(sum(each // STEPS == stretch for each in living) for stretch in range(stretches)),
-        old=sum(each < 0 for each in living),
+        born=tuple(sum(each // STEPS == stretch for each in live_blocks) for stretch in range(stretches)),
+        old=sum(each < 0 for each in live_blocks),
         totals=tuple(totals[::STEPS]),
         between=tuple((each / 4, totals[each]) for each in range(0, len(totals), 5)),
     )
 
 
-def leaking(now: int, living: deque[int]) -> None:
-    living.extend([now] * 3)
+def leaking(now: int, live_blocks: deque[int]) -> None:
+    live_blocks.extend([now] * 3)
 
 
-def slowly_leaking(now: int, living: deque[int]) -> None:
+def slowly_leaking(now: int, live_blocks: deque[int]) -> None:
     if now % 4 == 0:
-        living.append(now)
+        live_blocks.append(now)
 
 
-def at_its_bound(now: int, living: deque[int]) -> None:
-    living.extend([now] * 3)
-    while len(living) > 100:
-        living.popleft()
+def at_its_bound(now: int, live_blocks: deque[int]) -> None:
+    live_blocks.extend([now] * 3)
+    while len(live_blocks) > 100:
+        live_blocks.popleft()
 
 
-def large_at_its_bound(now: int, living: deque[int]) -> None:
-    living.extend([now] * (400 if now == -STEPS else 2))
-    while len(living) > 440:
-        living.popleft()
+def large_at_its_bound(now: int, live_blocks: deque[int]) -> None:
+    live_blocks.extend([now] * (400 if now == -STEPS else 2))
+    while len(live_blocks) > 440:
+        live_blocks.popleft()
 
 
-def churning(now: int, living: deque[int]) -> None:
-    living.extend([now] * 50)
-    while len(living) > 75 + now % 7:
-        living.popleft()
+def churning(now: int, live_blocks: deque[int]) -> None:
+    live_blocks.extend([now] * 50)
+    while len(live_blocks) > 75 + now % 7:
+        live_blocks.popleft()
 
 
-def warming_up(now: int, living: deque[int]) -> None:
+def warming_up(now: int, live_blocks: deque[int]) -> None:
     if now < 25:
-        living.extend([now] * 5)
+        live_blocks.extend([now] * 5)
 
 
-def sawtooth(now: int, living: deque[int]) -> None:
-    living.extend([now] * 4)
+def sawtooth(now: int, live_blocks: deque[int]) -> None:
+    live_blocks.extend([now] * 4)
     if now % 35 == 0:
-        living.clear()
+        live_blocks.clear()
 
 
-def grown_and_shrunk(now: int, living: deque[int]) -> None:
+def grown_and_shrunk(now: int, live_blocks: deque[int]) -> None:
     if now < 50:
-        living.extend([now] * 5)
+        live_blocks.extend([now] * 5)
     else:
-        for _ in range(min(4, len(living))):
-            living.pop()
+        for _ in range(min(4, len(live_blocks))):
+            live_blocks.pop()
 
 
 @pytest.mark.parametrize("step", [leaking, slowly_leaking])

@@ -201,10 +201,10 @@ def test_options_win_over_it(file: Path) -> None:
 
 def test_what_the_file_leaves_out_is_as_without_it(file: Path) -> None:
     file.write_text("depth = 64")
-    args, usual = parsed("attach", "1"), build_parser().parse_args(["attach", "1"])
+    args, default = parsed("attach", "1"), build_parser().parse_args(["attach", "1"])
     assert args.depth == 64
     for name in BY_NAME.keys() - {"depth", "keys"}:
-        assert getattr(args, name) == getattr(usual, name)
+        assert getattr(args, name) == getattr(default, name)
 
 
 def test_the_environments_theme_stands_between(file: Path) -> None:
@@ -299,7 +299,7 @@ def test_the_example_changes_nothing_and_is_right_without_its_marks(file: Path) 
 def test_the_table_says_what_is_usual() -> None:
     args = build_parser().parse_args(["attach", "1"])
     for setting in SETTINGS:
-        read = setting.read(setting.usual)
+        read = setting.read(setting.default)
         if setting.name == "rate":
             assert read == options.RATE
         elif setting.name == "depth":

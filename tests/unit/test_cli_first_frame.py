@@ -26,7 +26,7 @@ from heaptop.injector.inspect import preflight
 
 heaptop.cli.terminal.has_terminal = lambda: True
 facts = SimpleNamespace(command="python shop.py", user="alice")
-preflight.look = lambda pid: SimpleNamespace(facts=facts, interpreter=SimpleNamespace(version="3.12.1"))
+preflight.check = lambda pid: SimpleNamespace(facts=facts, interpreter=SimpleNamespace(version="3.12.1"))
 
 def connected(*_):
     from textual._context import active_app

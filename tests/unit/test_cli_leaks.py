@@ -82,9 +82,9 @@ class Growing(FakeSource):
         self.before_image(self.agent.images.number + 1)
         return super().image(keep, memory)
 
-    def close_image(self) -> None:
+    def close_snapshot(self) -> None:
         self.done.append("close")
-        super().close_image()
+        super().close_snapshot()
 
     def memory_now(self) -> None:
         self.done.append("memory")
@@ -276,11 +276,11 @@ def test_garbage_is_collected_before_each_look(doors: LeakDoors, capsys: Said) -
 
 
 def test_the_time_is_divided_evenly(doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, looks = [100.0], list[float]()
+    now, checks = [100.0], list[float]()
     image = Growing.image
 
     def note(source: Growing, keep: float, memory: int = 0) -> int:
-        looks.append(now[0] - 100)
+        checks.append(now[0] - 100)
         now[0] += 2  # it takes so long
         return image(source, keep, memory)
 
@@ -291,12 +291,12 @@ def test_the_time_is_divided_evenly(doors: LeakDoors, capsys: Said, monkeypatch:
     monkeypatch.setattr(hunting.HuntWatch, "wait", pass_by)
     monkeypatch.setattr(hunting.time, "monotonic", lambda: now[0])
     assert main(["leaks", "4711", "--for", "30", "--marks", "3"]) == 0
-    assert looks == [0, 15, 28], "the last look ends when the time does"
+    assert checks == [0, 15, 28], "the last look ends when the time does"
     assert now[0] - 100 == 30
-    looks.clear()
+    checks.clear()
     now[0] = 100.0
     assert main(["leaks", "4711", "--for", "3", "--marks", "3"]) == 0
-    assert looks == [0, 2.75, 4.75], "half of the time is left to the program, also where looks take longer than that"
+    assert checks == [0, 2.75, 4.75], "half of the time is left to the program, also where looks take longer than that"
 
 
 def test_progress_says_how_far_it_is_and_what_has_grown(

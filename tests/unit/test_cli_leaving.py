@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.cli import leaving
-from heaptop.cli.leaving import Parting, farewell
+from heaptop.cli import detach_report
+from heaptop.cli.detach_report import DetachOutcome, outcome_lines
 from heaptop.errors import AgentLost, HeaptopError, TargetExited
 from heaptop.injector.inspect import process
 from heaptop.injector.rss import own
@@ -35,12 +35,12 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> dict[int, int | None]:
 
 def parting(
     ended: Ended | None = GONE, pid: int = 4711, seconds: float = 12.34, rss_before: int | None = None
-) -> Parting:
-    return Parting(replace(TARGET, pid=pid), seconds, ended, rss_before)
+) -> DetachOutcome:
+    return DetachOutcome(replace(TARGET, pid=pid), seconds, ended, rss_before)
 
 
 def test_a_process_that_was_left_in_order() -> None:
-    done, stays = farewell([parting()])
+    done, stays = outcome_lines([parting()])
     assert done == (
         "detached from 4711 (shop) after 12.3 s: hooks and descriptors are removed, the agent's thread has ended"
     )
@@ -52,58 +52,58 @@ def test_what_is_not_there_or_not_known_is_not_said(
     size: int | None, lines: int, word: str, kept: dict[int, int | None]
 ) -> None:
     kept[4711] = size
-    said = farewell([parting()])
+    said = outcome_lines([parting()])
     assert len(said) == lines
     assert word not in "".join(said[1:])
 
 
 def test_what_was_not_removed_is_not_said_to_be() -> None:
     """Another line says what it is."""
-    done = farewell([parting(Ended(None, "a hook of another tool", gone=True))])[0]
+    done = outcome_lines([parting(Ended(None, "a hook of another tool", gone=True))])[0]
     assert done == "detached from 4711 (shop) after 12.3 s: the agent's thread has ended"
 
 
 def test_several_are_summed() -> None:
-    done, stays = farewell([parting(), parting(pid=4712, seconds=70.0)])
+    done, stays = outcome_lines([parting(), parting(pid=4712, seconds=70.0)])
     assert done.startswith("detached from 2 processes (4711, 4712) after 1m 10s: ")
     assert "600 KiB" in stays
     assert "until they end" in stays
     many = [parting(pid=pid) for pid in range(1, 10)]
-    assert "from 9 processes (1, 2, 3, 4, 5, 6 and 3 more) after" in farewell(many)[0]
+    assert "from 9 processes (1, 2, 3, 4, 5, 6 and 3 more) after" in outcome_lines(many)[0]
 
 
 def test_how_much_there_was_before_bounds_what_stays() -> None:
     one, other = parting(rss_before=32 << 20), parting(pid=4712, rss_before=30 << 20)
-    assert farewell([one])[-1].endswith(
+    assert outcome_lines([one])[-1].endswith(
         "; RSS was 32.0 MiB before the attach, and is 40.0 MiB now, with what the program did meanwhile"
     )
-    both = farewell([one, other])[-1]
+    both = outcome_lines([one, other])[-1]
     assert "; RSS was 62.0 MiB before the attach, and is 70.0 MiB now, with what the programs" in both
-    assert "RSS" not in farewell([one, parting(pid=4712)])[-1], "of one it is not known"
+    assert "RSS" not in outcome_lines([one, parting(pid=4712)])[-1], "of one it is not known"
 
 
 @pytest.mark.parametrize("ended", [None, Ended(None)], ids=["it still goes on", "no goodbye"])
 def test_a_detach_that_was_not_seen_is_not_claimed(ended: Ended | None) -> None:
-    (said,) = farewell([parting(ended)])
+    (said,) = outcome_lines([parting(ended)])
     assert said.startswith("no answer from 4711 (shop): whether it is as it was is not known.")
     assert "`heaptop detach 4711`" in said
 
 
 def test_a_process_that_has_ended() -> None:
-    (said,) = farewell([parting(Ended(TargetExited("Process 4711 ended at 13:05:02.")))])
+    (said,) = outcome_lines([parting(Ended(TargetExited("Process 4711 ended at 13:05:02.")))])
     assert said == "Process 4711 ended at 13:05:02, 12.3 s after the attach"
-    assert farewell([parting(Ended(TargetExited("It ended.", status=3)))]) == [], "`run` says so"
+    assert outcome_lines([parting(Ended(TargetExited("It ended.", status=3)))]) == [], "`run` says so"
 
 
 @pytest.mark.parametrize("error", [AgentLost("The agent is gone."), HeaptopError("A bug.")])
 def test_a_failure_is_told_once(error: HeaptopError) -> None:
     """By the command that ends with it; of several, that ends well if one was seen."""
-    assert farewell([parting(Ended(error))]) == []
-    assert farewell([parting(), parting(Ended(error), 4712)])[-1] == f"4712 (shop): {error.message}"
+    assert outcome_lines([parting(Ended(error))]) == []
+    assert outcome_lines([parting(), parting(Ended(error), 4712)])[-1] == f"4712 (shop): {error.message}"
 
 
 def test_a_program_of_ones_own_is_no_place_where_anything_stays() -> None:
-    (said,) = farewell([parting()], "it was a sample")
+    (said,) = outcome_lines([parting()], "it was a sample")
     assert said.endswith("the agent's thread has ended; it was a sample")
 
 
@@ -119,7 +119,7 @@ def test_only_a_person_is_told(
     tmp_path: Path,
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(leaving, "is_read", lambda: read)
+    monkeypatch.setattr(detach_report, "has_reader", lambda: read)
     doors.source = ScriptedSource((*SEEN, GONE))
     assert main(command) == 0
     said = capsys.readouterr()
@@ -130,7 +130,7 @@ def test_only_a_person_is_told(
 def test_what_was_never_entered_was_not_left(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(leaving, "is_read", lambda: True)
+    monkeypatch.setattr(detach_report, "has_reader", lambda: True)
     doors.source = ScriptedSource((Ended(None),))
     assert main(["attach", "4711"]) == 0
     assert capsys.readouterr().err == ""
@@ -138,4 +138,4 @@ def test_what_was_never_entered_was_not_left(
 
 def test_output_that_a_program_reads() -> None:
     """pytest's own is none of a terminal."""
-    assert not leaving.is_read()
+    assert not detach_report.has_reader()

@@ -229,7 +229,7 @@ def test_what_is_wrong_with_the_arguments_is_said_before_that_there_is_no_termin
     argv: list[str], said: str, doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: False)
-    monkeypatch.setattr("heaptop.injector.inspect.preflight.look", _missing)
+    monkeypatch.setattr("heaptop.injector.inspect.preflight.check", _missing)
     with suppress(SystemExit):
         assert main(argv) != 0
     err = capsys.readouterr().err

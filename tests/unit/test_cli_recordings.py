@@ -55,7 +55,7 @@ def test_report_says_what_happened(night: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_of_looks_since_one_mark_the_last_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path / "a", 10, looks=(UNCLEAR, LEAK, LEAK))
+    path = written(tmp_path / "a", 10, checks=(UNCLEAR, LEAK, LEAK))
     assert main(["report", str(path)]) == 0
     said = capsys.readouterr().out
     assert said.count("Leak hunt at") == 1

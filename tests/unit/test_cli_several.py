@@ -137,9 +137,9 @@ def test_those_that_come_later_are_told_once_and_not_asked_for(prefork: Prefork)
     assert look is not None
     assert list(look().new) == []
     prefork.there = [MASTER, *WORKERS[1:], OTHER, PythonProcess(103, "web", "3.12", 1, ("w",), 9.0, parent=100)]
-    news = look()
-    assert [(member.source.target.pid, member.asked) for member in news.new] == [(103, False)]
-    assert news.living == {100, 102, 103}
+    family_changes = look()
+    assert [(member.source.target.pid, member.asked) for member in family_changes.new] == [(103, False)]
+    assert family_changes.alive == {100, 102, 103}
     assert list(look().new) == []
 
 

@@ -75,11 +75,11 @@ def test_the_table_has_no_estimates(doors: Doors, capsys: pytest.CaptureFixture[
     doors.source = TracedSource(tracer=True)
     assert main([*CENSUS, "--tracemalloc", "--mode", "python"]) == 0
     text = capsys.readouterr().out
-    table, _, remarks = text.partition("\n\n")
+    table, _, notices = text.partition("\n\n")
     assert table.split("\n")[0].split() == ["OBJECTS", "LIVES", "ALLOCATED", "BY"]
     assert "≈" not in table
-    assert "with at most 4 frames of a stack" in remarks
-    assert "tracemalloc does not tell lifetimes, sizes of blocks, nor what was freed" in remarks
+    assert "with at most 4 frames of a stack" in notices
+    assert "tracemalloc does not tell lifetimes, sizes of blocks, nor what was freed" in notices
 
 
 @pytest.mark.parametrize("by", ["size", "lifetime"])

@@ -20,7 +20,7 @@ from heaptop.injector.agent import place
 from heaptop.injector.native import Library
 from heaptop.injector.session import conversation
 from heaptop.injector.session.census_policy import CensusPolicy
-from heaptop.injector.session.conversation import Conversation, Orders, Pace, SamplingSettings
+from heaptop.injector.session.conversation import Conversation, ConversationRequests, PollSchedule, SamplingSettings
 from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, pause_ns
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
@@ -60,7 +60,7 @@ class Talk:
         self.heard: list[Message] = []
         self.events: list[Event] = []
         self.enough = threading.Event()
-        self.orders = Orders()
+        self.orders = ConversationRequests()
         self.ours, self.theirs = socket.socketpair()
         self.thread = threading.Thread(target=self._agent_side, daemon=True)
         self.conversation = Conversation(
@@ -110,7 +110,7 @@ def silent(phase: str, seconds: float) -> None:
 def test_while_the_screen_is_behind_nothing_more_is_asked_for() -> None:
     """Nor queued: what was due meanwhile is asked for once, afterwards."""
     asked: list[type[Message]] = []
-    looks: list[int] = []
+    checks: list[int] = []
 
     class Watched(FakeAgent):
         def answer(self, request: Message) -> list[Message]:
@@ -121,14 +121,14 @@ def test_while_the_screen_is_behind_nothing_more_is_asked_for() -> None:
             return super().answer(request)
 
     def is_behind() -> bool:
-        looks.append(len(asked))
-        return len(looks) <= 5
+        checks.append(len(asked))
+        return len(checks) <= 5
 
     with talking(Watched(), behind=is_behind, interval=60.0) as talk:
         talk.conversation.greet(PATIENCE, silent)
-        talk.conversation.hold()
+        talk.conversation.run()
         talk.conversation.leave(PATIENCE)
-    assert looks[:6] == [0] * 6
+    assert checks[:6] == [0] * 6
     assert asked.count(TickRequest) == asked.count(CensusRequest) == 1
 
 
@@ -148,7 +148,7 @@ def test_a_census_that_is_wanted_while_one_is_out_comes_after_it() -> None:
     with talking(Wanted(), interval=PATIENCE) as talk:
         talk.conversation.greet(PATIENCE, silent)
         begin = time.monotonic()
-        talk.conversation.hold()
+        talk.conversation.run()
         talk.conversation.leave(PATIENCE)
     assert asked == 2
     assert time.monotonic() - begin < PATIENCE, "it came by and by"
@@ -157,7 +157,7 @@ def test_a_census_that_is_wanted_while_one_is_out_comes_after_it() -> None:
 def test_greets_asks_and_takes_leave() -> None:
     with talking(FakeAgent()) as talk:
         assert talk.conversation.greet(PATIENCE, silent).token == TOKEN
-        talk.conversation.hold()
+        talk.conversation.run()
         assert talk.conversation.leave(PATIENCE)
     kinds = {type(message) for message in talk.heard}
     assert {Types, Census, Tick, GcEvents} <= kinds
@@ -181,7 +181,7 @@ def test_rss_comes_from_outside_where_the_target_cannot_say_it() -> None:
 
     with talking(Blind()) as talk:
         talk.conversation.greet(PATIENCE, silent)
-        talk.conversation.hold()
+        talk.conversation.run()
         talk.conversation.leave(PATIENCE)
     assert {message.rss for message in talk.heard if isinstance(message, Tick)} == {123_456_789}
 
@@ -190,7 +190,7 @@ def test_what_memory_is_used_for_is_asked_once_and_completed_from_outside() -> N
     with talking(FakeAgent()) as talk:
         talk.conversation.greet(PATIENCE, silent)
         talk.orders.memory.set()
-        talk.conversation.hold()
+        talk.conversation.run()
         talk.conversation.leave(PATIENCE)
     (memory,) = (message for message in talk.heard if isinstance(message, Memory))
     assert memory.outside == OUTSIDE
@@ -235,7 +235,7 @@ def test_frames_behind_the_hello_are_taken() -> None:
     failure = Failure(7, "together with the hello")
     with talking(Hasty(failure, failure, ends=False)) as talk:
         talk.conversation.greet(PATIENCE, silent)
-        talk.conversation.hold()
+        talk.conversation.run()
         assert talk.conversation.leave(PATIENCE)
     assert talk.heard[:2] == [failure, failure]
 
@@ -244,11 +244,11 @@ def test_an_end_behind_the_hello_is_no_broken_frame() -> None:
     with talking(Hasty(Failure(7, "the last"), ends=True)) as talk:
         talk.conversation.greet(PATIENCE, silent)
         with pytest.raises(AgentLost, match="closed its socket"):
-            talk.conversation.hold()
+            talk.conversation.run()
     with talking(Hasty(Bye("the interpreter ends"), ends=True)) as talk:
         talk.conversation.greet(PATIENCE, silent)
         with pytest.raises(AgentLost, match="the interpreter ends"):
-            talk.conversation.hold()
+            talk.conversation.run()
 
 
 def test_an_error_in_the_agent_is_shown_with_the_module_and_line_it_comes_from() -> None:
@@ -257,7 +257,7 @@ def test_an_error_in_the_agent_is_shown_with_the_module_and_line_it_comes_from()
     with talking(Hasty(*told, Bye("the agent failed: KeyError in agent line 100"), ends=True)) as talk:
         talk.conversation.greet(PATIENCE, silent)
         with pytest.raises(AgentLost, match=f"failed: KeyError in {where}"):
-            talk.conversation.hold()
+            talk.conversation.run()
     assert talk.heard == [Failure(7, f"TypeError in {where}: what of it"), told[1]]
 
 
@@ -283,7 +283,7 @@ def test_bytes_that_the_target_takes_from_our_end_hold_up_nobody() -> None:
 
 @pytest.mark.timeout(120)
 def test_an_agent_that_never_reads_its_source_is_given_up() -> None:
-    orders = Orders()
+    orders = ConversationRequests()
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     conversation = Conversation(
@@ -328,7 +328,7 @@ def test_bad_manners_later_end_the_session_with_their_error(how: Misbehaviour, e
         talk.conversation.greet(PATIENCE, silent)
         agent.misbehave = how
         with pytest.raises(error):
-            talk.conversation.hold()
+            talk.conversation.run()
 
 
 def test_a_failed_census_is_told_and_asked_for_again() -> None:
@@ -348,7 +348,7 @@ def test_a_failed_census_is_told_and_asked_for_again() -> None:
                 talk.orders.leave.set()
 
         talk.conversation._deliver = deliver
-        talk.conversation.hold()
+        talk.conversation.run()
         talk.conversation.leave(PATIENCE)
     assert any(isinstance(message, Failure) for message in talk.heard)
     assert any(isinstance(message, Census) for message in talk.heard)
@@ -359,7 +359,7 @@ def test_unknown_kinds_are_skipped() -> None:
     with talking(agent) as talk:
         talk.conversation.greet(PATIENCE, silent)
         agent.misbehave = Misbehaviour.UNKNOWN_KIND
-        talk.conversation.hold()
+        talk.conversation.run()
         assert talk.conversation.leave(PATIENCE)
 
 
@@ -390,17 +390,17 @@ def test_an_agent_that_does_not_go_is_left_in_time() -> None:
         assert not talk.conversation.leave(0.2)
 
 
-def hold(talk: Talk) -> None:
+def run(talk: Talk) -> None:
     talk.conversation.greet(PATIENCE, silent)
     talk.conversation.prepare(PATIENCE)
-    talk.conversation.hold()
+    talk.conversation.run()
     assert talk.conversation.leave(PATIENCE)
 
 
 def test_a_native_core_is_given_whole_and_first() -> None:
     core = Library(Path("_core.so"), "0123456789abcdef", bytes(range(256)) * 700)
     with talking(FakeAgent(), core=core) as talk:
-        hold(talk)
+        run(talk)
     assert bytes(talk.agent.core) == core.data
     assert isinstance(talk.heard[0], Core), "and waited for, so that a program that starts finds nothing half done"
     (reply,) = (message for message in talk.heard if isinstance(message, Core))
@@ -433,7 +433,7 @@ def test_an_agent_that_takes_no_core_is_given_none() -> None:
 
     core = Library(Path("_core.so"), "0123456789abcdef", b"\x7fELF")
     with talking(Old(), core=core) as talk:
-        hold(talk)
+        run(talk)
     assert not talk.agent.core
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"python"}
 
@@ -465,7 +465,7 @@ def test_nothing_is_counted_until_a_long_pause_is_decided_on(accept: bool) -> No
             talk._deliver(event)
 
         talk.conversation._deliver = deliver
-        hold(talk)
+        run(talk)
     assert talk.events[0] == large()
     assert sum(isinstance(message, Decision) for message in talk.heard) == 1
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"clone" if accept else "python"}
@@ -474,7 +474,7 @@ def test_nothing_is_counted_until_a_long_pause_is_decided_on(accept: bool) -> No
 def test_nothing_is_asked_or_foretold_of_a_clone_that_cannot_be() -> None:
     core = Library(Path("_core.so"), "0123456789abcdef", b"\x7fELF")
     with talking(Refusing(), core=core, policy=CensusPolicy(), forecast=large) as talk:
-        hold(talk)
+        run(talk)
     assert not [event for event in talk.events if isinstance(event, Forecast)]
     assert not [message for message in talk.heard if isinstance(message, Decision)]
     reasons = {(message.mode, message.mode_reason) for message in talk.heard if isinstance(message, Census)}
@@ -485,7 +485,7 @@ def test_without_room_nothing_is_foretold_of_a_clone() -> None:
     agent = FakeAgent()
     agent.mode = "clone"
     with talking(agent, policy=CensusPolicy(budget_ns=0), forecast=large, room=lambda: Headroom(0)) as talk:
-        hold(talk)
+        run(talk)
     assert not [event for event in talk.events if isinstance(event, Forecast)]
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"stop"}
 
@@ -504,18 +504,18 @@ def test_what_the_agent_asks_is_passed_on_and_its_answer_sent() -> None:
             talk._deliver(event)
 
         talk.conversation._deliver = deliver
-        hold(talk)
+        run(talk)
     assert {message.pause_ns for message in talk.heard if isinstance(message, Census)} == {300_000_000}
 
 
 def test_a_stretched_interval_is_told_once() -> None:
-    pace = Pace(interval=0.5, max_share=0.05)
-    assert IntervalChanged(pace.interval, pace.interval).stretched is False
+    pace = PollSchedule(interval=0.5, max_share=0.05)
+    assert IntervalChanged(pace.interval, pace.interval).is_throttled is False
     with talking(FakeAgent(), interval=0.001) as talk:
-        hold(talk)
+        run(talk)
     told = [event for event in talk.events if isinstance(event, IntervalChanged)]
     assert told
-    assert all(event.stretched and event.asked == 0.001 for event in told)
+    assert all(event.is_throttled and event.asked == 0.001 for event in told)
 
 
 def census(cpu_ns: int) -> Census:
@@ -523,7 +523,7 @@ def census(cpu_ns: int) -> Census:
 
 
 def test_the_interval_stretches_to_keep_the_share() -> None:
-    pace = Pace(interval=1.0, max_share=0.2, began=100.0, census_out=True)
+    pace = PollSchedule(interval=1.0, max_share=0.2, began=100.0, census_out=True)
     assert not pace.census_due(1e9)
     pace.counted(census(cpu_ns=3_000_000_000))
     assert not pace.census_due(114.9)
@@ -531,7 +531,7 @@ def test_the_interval_stretches_to_keep_the_share() -> None:
 
 
 def test_a_census_that_failed_is_taken_to_have_cost_all_its_time() -> None:
-    pace = Pace(interval=1.0, max_share=0.2, began=100.0, census_out=True)
+    pace = PollSchedule(interval=1.0, max_share=0.2, began=100.0, census_out=True)
     pace.failed(103.0)
     assert not pace.census_due(114.9)
     assert pace.census_due(115.0)
@@ -541,7 +541,7 @@ def test_a_census_that_failed_is_taken_to_have_cost_all_its_time() -> None:
 
 
 def test_a_cheap_census_keeps_the_interval() -> None:
-    pace = Pace(interval=1.0, max_share=0.2, began=100.0, census_out=True)
+    pace = PollSchedule(interval=1.0, max_share=0.2, began=100.0, census_out=True)
     pace.counted(census(cpu_ns=1_000_000))
     assert pace.census_due(101.0)
     assert not pace.census_due(100.9)
@@ -551,7 +551,7 @@ def test_what_the_agent_could_not_take_out_is_kept() -> None:
     agent = FakeAgent()
     agent.left = "another tool's hook lies over heaptop's"
     with talking(agent) as talk:
-        hold(talk)
+        run(talk)
         assert talk.conversation.left == agent.left
 
 
@@ -563,7 +563,7 @@ def test_tracemalloc_is_asked_for_only_where_a_person_agreed(tracer: bool) -> No
         talk.orders.sampling = SamplingSettings(65_536, 4, tracer)
         talk.conversation.greet(PATIENCE, silent)
         talk.conversation.prepare(PATIENCE)
-        talk.conversation.hold()
+        talk.conversation.run()
         talk.conversation.leave(PATIENCE)
     state = next(message for message in talk.heard if isinstance(message, Sampler))
     assert (state.on, state.offer) == (tracer, not tracer)
@@ -590,7 +590,7 @@ def test_garbage_is_collected_where_the_agent_can(able: bool) -> None:
     with talking(Collecting()) as talk:
         talk.conversation.greet(PATIENCE, silent)
         talk.orders.outbox.put(CollectRequest(FIRST_ID))
-        talk.conversation.hold()
+        talk.conversation.run()
         talk.conversation.leave(PATIENCE)
     assert len(asked) == able
     told = [each for each in talk.heard if isinstance(each, (Collected, Failure))]
@@ -636,7 +636,7 @@ def test_no_garbage_is_collected_where_a_snapshots_copies_have_no_room(stage: st
             rooms.pop(0)
         if stage != "open":
             opened(0)
-        talk.conversation.hold()
+        talk.conversation.run()
         talk.conversation.leave(PATIENCE)
     told = [each for each in talk.heard if isinstance(each, Collected)]
     refused = [each.text for each in talk.heard if isinstance(each, Failure) and each.request == collect.id]

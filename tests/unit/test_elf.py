@@ -90,7 +90,7 @@ def test_every_file_of_a_live_interpreter(interpreter: Interpreter) -> None:
         found = images(memory, read_mappings(target.pid))
         compared = {image.path: check(target.pid, image, file_of(interpreter, image.path)) for image in found}
         assert sum(compared.values()) > SAMPLE
-        python = preflight.look(target.pid).interpreter
+        python = preflight.check(target.pid).interpreter
         assert compared[python.path] == SAMPLE
         assert {"PyRun_SimpleString", "Py_AddPendingCall"} <= on_disk(file_of(interpreter, python.path))[0].keys()
 

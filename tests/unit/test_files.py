@@ -22,7 +22,7 @@ from heaptop.errors import LaunchFailed, RecordingExists, SaveFailed, UsageError
 from heaptop.injector.backends.run import _start
 from heaptop.injector.inspect import refusals_cache
 from heaptop.injector.requests import Launch
-from heaptop.recordings.tape import create
+from heaptop.recordings.writer import create
 from heaptop.tui.state import saving
 from tests.support.recorded import written
 
@@ -212,7 +212,7 @@ def test_a_folder_that_others_could_fill_is_not_used(unsafe: Path, monkeypatch: 
     with pytest.raises(LaunchFailed, match="cannot be used"):
         default_output(["prog.py"])
     assert first_run() is None
-    refusals_cache.remember(os.getpid(), "build", "so")
+    refusals_cache.store(os.getpid(), "build", "so")
     assert refusals_cache.refusal(os.getpid(), "build") == ""
     assert unsafe.is_file() or not [*unsafe.iterdir()]
 
@@ -220,7 +220,7 @@ def test_a_folder_that_others_could_fill_is_not_used(unsafe: Path, monkeypatch: 
 @pytest.mark.parametrize("kind", ["link", "pipe", "large"])
 def test_a_record_that_is_no_small_file_is_not_read(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platformdirs.user_state_path", lambda name: tmp_path / name)
-    refusals_cache.remember(os.getpid(), "build", "so")
+    refusals_cache.store(os.getpid(), "build", "so")
     path = refusals_cache.record()
     assert mode(path) == 0o600
     content = path.read_text()

@@ -101,7 +101,7 @@ def test_samples_of_types_beyond_the_limit_are_of_the_other_type() -> None:
     births = b"".join(BIRTH.pack(number, 0, 1, 64, kind + 1, 1, 0, 0) for number, kind in enumerate((3, 50, 99)))
     batch = Samples(1, 1, births, b"", TYPED.pack(0, 98))
     fed([gate.take(message) for message in (named(0, 100), sampler, batch)], samples.feed)
-    assert [samples.type_name(sample.type) for sample in samples.living()] == [OTHER_TYPES] * 3
+    assert [samples.type_name(sample.type) for sample in samples.live_blocks()] == [OTHER_TYPES] * 3
 
 
 def test_an_open_snapshot_cannot_name_types_without_end() -> None:

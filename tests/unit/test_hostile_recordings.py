@@ -17,7 +17,7 @@ from heaptop.errors import NotARecording, ProtocolError, RecordingError, Recordi
 from heaptop.protocol.messages import Census
 from heaptop.recordings import allowance, reader
 from heaptop.recordings.allowance import Allowance
-from heaptop.recordings.format import KEY, NOTE, TICK, Head, frames, messages, unpack_alone
+from heaptop.recordings.format import KEY, NOTE, TICK, BlockHeader, frames, messages, unpack_alone
 from heaptop.recordings.reader import Recording
 from tests.support.recorded import written
 from tests.targets.hostile import recordings as hostile
@@ -37,10 +37,10 @@ import sys
 from queue import SimpleQueue
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import Ended, SeekDone
-from heaptop.recordings.player import PlayedSource
+from heaptop.recordings.replay import ReplaySource
 from heaptop.recordings.reader import Recording
 try:
-    source = PlayedSource(Recording.open(sys.argv[1]))
+    source = ReplaySource(Recording.open(sys.argv[1]))
 except HeaptopError as error:
     sys.exit(error.exit_code)
 said = SimpleQueue()
@@ -181,7 +181,7 @@ def test_reading_heads_in_heads_grows_with_the_file_and_not_with_its_square(
 def test_of_many_damaged_places_some_are_said(tmp_path: Path) -> None:
     path = tmp_path / "a.heaptop"
     number = 500
-    late = [Head(NOTE, each, hostile.SECOND, 0, 0).pack() for each in range(2, number + 2)]
+    late = [BlockHeader(NOTE, each, hostile.SECOND, 0, 0).pack() for each in range(2, number + 2)]
     key = hostile.whole(hostile.BEGIN, [(KEY, hostile.BEGIN)])
     path.write_bytes(key + b"".join(late))
     with Recording.open(path) as recording:

@@ -105,7 +105,7 @@ def test_a_census_that_is_nearer_explains_the_last_answer_anew() -> None:
     assert latest is not None
     assert (latest.live, latest.counted_ns) == (22 * MIB, 11 * SECOND)
     assert history.facts.first is latest, "it is the same answer, and no change"
-    assert history.facts.looks[-1].uses["live"] == 22 * MIB
+    assert history.facts.samples[-1].uses["live"] == 22 * MIB
     history.counted(snapshot(30, 25 * MIB))
     assert history.facts.latest is latest, "that one is further away"
     history.feed(memory(12), [snapshot(2, 20 * MIB), snapshot(11, 22 * MIB), snapshot(30, 25 * MIB)])
@@ -137,9 +137,9 @@ def test_answers_are_thinned_and_a_pause_in_them_stays_one() -> None:
     times = [5 * n for n in range(LIMIT)] + [5 * LIMIT + 100 + 5 * n for n in range(LIMIT)]
     for seconds in times:
         history.feed(memory(seconds), ())
-    looks = history.facts.looks
-    assert len(looks) <= LIMIT
-    assert {look.run for look in looks} == {0, 1}
+    samples = history.facts.samples
+    assert len(samples) <= LIMIT
+    assert {look.run for look in samples} == {0, 1}
     ticks = [tick(seconds, RSS) for seconds in range(0, times[-1], 2)]
     shown = course(history.facts, ticks, ())
     unseen = [time for time, size in zip(shown.times_ns, shown.values[-1], strict=True) if size]
@@ -153,7 +153,7 @@ def test_where_ticks_are_sparse_too_nothing_is_missing_between_answers() -> None
     history = MemoryHistory()
     for seconds in (0, 1000, 2000):
         history.feed(memory(seconds), ())
-    assert [look.run for look in history.facts.looks] == [0, 1, 2]
+    assert [look.run for look in history.facts.samples] == [0, 1, 2]
     sparse = [tick(seconds, RSS) for seconds in (*range(50, 1000, 100), *range(1010, 1900, 10))]
     shown = course(history.facts, sparse, ())
     assert [time // SECOND for time in shown.times_ns] == [0, 1000, *range(1010, 1900, 10), 2000]
@@ -181,7 +181,9 @@ def test_the_course_before_anybody_looked_is_of_ticks_and_censuses() -> None:
 
 
 @given(
-    looks=st.lists(st.tuples(st.integers(0, 500), st.integers(0, 1 << 40)), max_size=8, unique_by=lambda pair: pair[0]),
+    samples=st.lists(
+        st.tuples(st.integers(0, 500), st.integers(0, 1 << 40)), max_size=8, unique_by=lambda pair: pair[0]
+    ),
     ticks=st.lists(
         st.tuples(st.integers(0, 500), st.integers(0, 1 << 40)), max_size=12, unique_by=lambda pair: pair[0]
     ),
@@ -189,16 +191,16 @@ def test_the_course_before_anybody_looked_is_of_ticks_and_censuses() -> None:
     by_owner=st.booleans(),
 )
 def test_the_course_sums_to_rss_at_every_time(
-    looks: list[tuple[int, int]], ticks: list[tuple[int, int]], live: int, by_owner: bool
+    samples: list[tuple[int, int]], ticks: list[tuple[int, int]], live: int, by_owner: bool
 ) -> None:
     history = MemoryHistory()
-    for seconds, files in sorted(looks):
+    for seconds, files in sorted(samples):
         history.feed(memory(seconds, files=files), [snapshot(seconds, live)])
     said = [tick(seconds, rss) for seconds, rss in sorted(ticks)]
     shown = course(history.facts, said, [(0, live)], by_owner=by_owner)
-    known = {(seconds * SECOND, RSS + files) for seconds, files in looks}
+    known = {(seconds * SECOND, RSS + files) for seconds, files in samples}
     known |= {(seconds * SECOND, rss) for seconds, rss in ticks}
     sums = [sum(column) for column in zip(*shown.values, strict=True)] if shown.values else [0] * len(shown.times_ns)
     assert set(zip(shown.times_ns, sums, strict=True)) <= known
     assert sorted(shown.times_ns) == list(shown.times_ns)
-    assert {seconds * SECOND for seconds, _ in looks} <= set(shown.times_ns)
+    assert {seconds * SECOND for seconds, _ in samples} <= set(shown.times_ns)

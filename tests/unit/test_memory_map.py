@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from heaptop.injector.inspect.layout import VERSIONS
 from heaptop.injector.inspect.memory import RemoteFault, read_mappings
-from heaptop.injector.rss import arenas, memory_map, stacks, zeros
-from heaptop.injector.rss.memory_map import MappingPart, Pieces, find_chunks, look
+from heaptop.injector.rss import arenas, bss, memory_map, stacks
+from heaptop.injector.rss.memory_map import MappingPart, Pieces, find_chunks, read
 from heaptop.injector.rss.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.rss.smaps import Vma, classified
 from tests.support.pretend import PretendMemory
@@ -84,9 +84,9 @@ def test_what_is_told_is_so_of_memory_that_is_not_searched(resident: int) -> Non
 
 def elf(*segments: tuple[int, int]) -> bytes:
     """An ELF header and program headers of (address, bytes in memory), with one of another kind."""
-    header = zeros.HEADER.pack(b"\x7fELF", 2, 3, 62, 1, 0, 64, 0, 0, 64, 56, len(segments) + 1)
+    header = bss.HEADER.pack(b"\x7fELF", 2, 3, 62, 1, 0, 64, 0, 0, 64, 56, len(segments) + 1)
     return header.ljust(64, b"\0") + b"".join(
-        zeros.SEGMENT.pack(kind, 0, 0, address, 0, 0, length, 0)
+        bss.SEGMENT.pack(kind, 0, 0, address, 0, 0, length, 0)
         for kind, address, length in [(6, 0, 1 << 40), *((1, address, length) for address, length in segments)]
     )
 
@@ -101,14 +101,14 @@ def test_zeros_of_a_file_are_told_from_what_is_joined_to_them() -> None:
     joined = vma(START + 3 * PAGE, 9)
     sorts = [*classified([code, data, joined])]
     assert [kind for _, kind, _ in sorts] == ["file", "file", "file"]
-    assert zeros.ends(memory, sorts) == {joined.start: START + 4 * PAGE}
-    split, pieces = memory_map._apart(sorts, zeros.ends(memory, sorts))
+    assert bss.ends(memory, sorts) == {joined.start: START + 4 * PAGE}
+    split, pieces = memory_map._apart(sorts, bss.ends(memory, sorts))
     assert pieces == [MappingPart(START + 3 * PAGE, START + 4 * PAGE, "file", name)]
     assert split[2] == (joined, "anonymous", "")
 
     sorts = [*classified([code, data, joined])]
     memory.make(START, START + PAGE, 0)  # the header is not resident: the whole stays the file's
-    assert zeros.ends(memory, sorts) == {}
+    assert bss.ends(memory, sorts) == {}
     assert memory_map._apart(sorts, {}) == (sorts, [])
 
 
@@ -116,10 +116,10 @@ def test_zeros_of_a_file_are_told_from_what_is_joined_to_them() -> None:
 def test_what_is_no_elf_header_says_nothing(wrong: bytes) -> None:
     memory = PretendMemory()
     memory.write(START, elf((0, PAGE)))
-    assert zeros.data_end(memory, START) == START + PAGE
+    assert bss.data_end(memory, START) == START + PAGE
     memory.write(START, wrong)
-    assert zeros.data_end(memory, START) is None
-    assert zeros.data_end(memory, START + PAGE) is None
+    assert bss.data_end(memory, START) is None
+    assert bss.data_end(memory, START + PAGE) is None
 
 
 def test_chunks_of_both_forms_are_found_and_nothing_else() -> None:
@@ -241,17 +241,17 @@ def test_a_descriptor_that_proves_nothing_is_none(wrong: dict[int, int], monkeyp
     assert stacks.stack_range(memory, 1) is None
 
 
-@pytest.mark.parametrize(("zeros", "bit"), [(0, PRESENT), (10, EXCLUSIVE)])
-def test_pages_of_zeros_are_not_taken_for_memory(zeros: int, bit: int) -> None:
+@pytest.mark.parametrize(("bss", "bit"), [(0, PRESENT), (10, EXCLUSIVE)])
+def test_pages_of_zeros_are_not_taken_for_memory(bss: int, bit: int) -> None:
     """They are present and in no RSS; but pages shared with a forked child, which look the same, are in it."""
     memory = PretendMemory()
     memory.make(START, START + 10 * PAGE)
     memory.make(START + 10 * PAGE, START + 20 * PAGE, PRESENT)
-    assert memory_map._mask(memory, [vma(START, 30, 20 - zeros)]) == bit
+    assert memory_map._mask(memory, [vma(START, 30, 20 - bss)]) == bit
 
 
 def test_a_process_that_is_gone_says_nothing() -> None:
-    assert look(1 << 22) is None
+    assert read(1 << 22) is None
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_what_cannot_be_read_leaves_a_gap_and_no_error(
     tid, vmas = memory_map._read_smaps(resting)
     monkeypatch.setattr(memory_map, "_read_smaps", lambda pid: (tid, vmas))
     monkeypatch.setattr(arenas, step, fail)
-    seen = look(resting)
+    seen = read(resting)
     assert seen is not None
     assert [gap for gap in seen.gaps if "could not be read" in gap] == list(seen.gaps) != []
     assert seen.pymalloc is None
@@ -294,7 +294,7 @@ def test_no_name_of_a_file_makes_a_line_of_its_own(letter: str, tmp_path: Path) 
 
 
 def test_the_memory_of_a_process_sums_up(resting: int) -> None:
-    seen = look(resting)
+    seen = read(resting)
     assert seen is not None
     assert seen.gaps == ()
     sums = {region.kind: 0 for region in seen.regions}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.text.process_list import SHORTEST, SORTS, WINDOW, Growths, Listed, arranged
+from heaptop.analysis.text.process_list import SHORTEST, SORTS, WINDOW, Growths, ListedProcess, arranged
 from heaptop.protocol.source import ProcessRow
 
 MIB = 1 << 20
@@ -24,7 +24,7 @@ def unknown(row: ProcessRow) -> float | None:
     return None
 
 
-def pids(listed: Sequence[Listed]) -> list[int]:
+def pids(listed: Sequence[ListedProcess]) -> list[int]:
     return [each.row.pid for each in listed]
 
 

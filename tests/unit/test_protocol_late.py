@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from heaptop.errors import AttachCancelled, HeaptopError, PtraceDenied
-from heaptop.protocol.late import LateSource
+from heaptop.protocol.deferred import DeferredSource
 from heaptop.protocol.source import Attached, Ended, Event, TargetInfo
 from tests.fakes.source import FakeSource
 
@@ -19,16 +19,16 @@ class Machine:
         self.error = error
         self.made = FakeSource()
         self.events: list[Event] = []
-        self.went_on = threading.Event()
+        self.resumed = threading.Event()
         if not held:
-            self.went_on.set()
+            self.resumed.set()
         self.connecting = threading.Event()
-        self.late = LateSource(TARGET, self.connect)
+        self.late = DeferredSource(TARGET, self.connect)
         self.late.open(self.events.append)
 
     def connect(self) -> FakeSource:
         self.connecting.set()
-        assert self.went_on.wait(30)
+        assert self.resumed.wait(30)
         if self.error is not None:
             raise self.error
         return self.made
@@ -99,7 +99,7 @@ def test_what_is_closed_while_it_is_made_is_never_opened() -> None:
     machine.late.begin()
     assert machine.connecting.wait(30)
     machine.late.close()
-    machine.went_on.set()
+    machine.resumed.set()
     machine.settle()
     assert machine.errors == [None]
     machine.late.close()

@@ -159,7 +159,7 @@ def listen(stream: bytes) -> AttachSession:
 def test_the_fake_agents_own_session_is_right() -> None:
     session = listen(b"".join(frame(encode(message)) for message in TOLD))
     assert session.phase is AttachPhase.LIVE
-    assert session.sampling.samples.living_count
+    assert session.sampling.samples.live_block_count
 
 
 @settings(max_examples=300)
@@ -168,7 +168,7 @@ def test_a_session_that_is_wrong_somewhere_goes_on_or_ends_with_a_protocol_error
     session = listen(stream)
     assert session.phase is AttachPhase.LIVE or isinstance(session.error, ProtocolError)
     assert Display.of(session).hold().samples is not None
-    assert session.remarks is not None
+    assert session.notices is not None
 
 
 @settings(max_examples=50)

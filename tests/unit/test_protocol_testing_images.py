@@ -176,7 +176,7 @@ def test_its_time_is_over(listener: Listener) -> None:
     gone, tick = listener.said()[:2]
     assert gone == ImageGone(1, "its time was over", expected=True)
     assert isinstance(tick, Tick)
-    listener.source.close_image()
+    listener.source.close_snapshot()
     assert listener.said() == []
 
 

@@ -22,15 +22,15 @@ from heaptop.analysis.reports.recorded import Recorded
 from heaptop.errors import NotARecording, ProtocolError, RecordingExists, RecordingFailed, RecordingTooNew
 from heaptop.protocol.codec import encode
 from heaptop.protocol.messages import Failure, Message
-from heaptop.protocol.recorded import About
+from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.source import Attached, Ended, Event, Received, RecordingStatus, Seek, SeekDone
-from heaptop.recordings import blocks, format, reader, recorded_source, tape
-from heaptop.recordings.format import Segment, frames, pack_alone, pack_header
-from heaptop.recordings.keeper import Keeper
-from heaptop.recordings.player import NO_PROCESS, PlayedSource
+from heaptop.recordings import blocks, format, reader, recorded_source, writer
+from heaptop.recordings.format import SegmentCodec, frames, pack_alone, pack_header
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import TapedSource
-from heaptop.recordings.tape import Tape, create
+from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recording_state import RecordingState
+from heaptop.recordings.replay import NO_PROCESS, ReplaySource
+from heaptop.recordings.writer import RecordingWriter, create
 from tests.fakes.source import SECOND, TOKEN, FakeSource
 from tests.unit.recording_cases import WALL, Made, findings, played
 from tests.unit.test_census_kept_state import known
@@ -53,7 +53,7 @@ def figures(told: Recorded) -> tuple[object, ...]:
     latest = told.history.latest
     assert latest is not None
     sampling = told.sampling
-    shown = known(sampling.samples), sampling.standing, sampling.older_name
+    shown = known(sampling.samples), sampling.sampling_status, sampling.older_name
     return latest.time_ns, latest.cells, told.history.ticks[-1], *shown
 
 
@@ -128,7 +128,7 @@ def test_times_are_told_as_on_a_clock(path: Path) -> None:
 def test_a_recording_can_begin_in_the_middle_and_again(path: Path, tmp_path: Path) -> None:
     made = Made(path).run(20)
     made.begin().run(10)
-    made.source.end_tape()
+    made.source.end_recording()
     made.run(1)
     assert not made.last.on
     assert not made.last.error
@@ -172,10 +172,10 @@ def test_names_and_counts_are_in_it_and_no_values(path: Path) -> None:
 
 
 def test_what_is_kept_does_not_grow_with_what_was_said() -> None:
-    keeper = Keeper()
+    recording_state = RecordingState()
     for message in KNOWN:
-        keeper.feed(message)
-    assert grown_by_turns(keeper.feed) < 100_000
+        recording_state.feed(message)
+    assert grown_by_turns(recording_state.feed) < 100_000
 
 
 # -- files that are not as they were ----------------------------------------------------------------------------
@@ -252,13 +252,13 @@ def test_a_newer_format_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) 
         Recording.open(path)
 
 
-ABOUT = About("1", 1, "shop", "3.11", "joe", "ptrace", 0, SECOND, float(WALL))
+ABOUT = RecordingInfo("1", 1, "shop", "3.11", "joe", "ptrace", 0, SECOND, float(WALL))
 
 
-def file_of(path: Path, *said: tuple[int, Sequence[Message]], about: About = ABOUT) -> Path:
+def file_of(path: Path, *said: tuple[int, Sequence[Message]], about: RecordingInfo = ABOUT) -> Path:
     """A recording of a KEY and of these blocks, as another than heaptop may have made it."""
     key = frames([ABOUT])
-    segment = Segment(key)
+    segment = SegmentCodec(key)
     blocks = [pack_header(about), pack_alone(format.KEY, 1, SECOND, key)]
     for number, (kind, messages) in enumerate(said, 2):
         pack = segment.pack if kind in (format.TICK, format.COUNT) else pack_alone
@@ -330,7 +330,7 @@ def test_a_block_that_says_no_size_or_a_large_one_is_refused(path: Path, size: i
         payload = b"\x28\xb5\x2f\xfd\xc0\x00" + size.to_bytes(8, "little")
     file_of(path)
     with path.open("ab") as file:
-        file.write(format.Head(format.COUNT, 2, 2 * SECOND, len(payload), crc32(payload)).pack() + payload)
+        file.write(format.BlockHeader(format.COUNT, 2, 2 * SECOND, len(payload), crc32(payload)).pack() + payload)
     with Recording.open(path) as recording, pytest.raises(ProtocolError):
         played(recording)
 
@@ -385,7 +385,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_session(path: Path) -> None:
 
 
 def test_the_size_after_an_error_is_that_of_the_file(path: Path) -> None:
-    writing = Tape(create(str(path)), ABOUT)
+    writing = RecordingWriter(create(str(path)), ABOUT)
     with small_files(10_000):
         for number in range(1, 30):
             writing.append(pack_alone(format.NOTE, number, number, random.Random(number).randbytes(1_000)))
@@ -395,10 +395,10 @@ def test_the_size_after_an_error_is_that_of_the_file(path: Path) -> None:
 
 
 def test_a_disk_that_never_answers_does_not_hold_the_session_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tape, "MOST_WAITING", 10_000)
-    stuck = tape.threading.Event()
-    monkeypatch.setattr(Tape, "_put", lambda self, data: stuck.wait(30))
-    monkeypatch.setattr(Tape.close, "__defaults__", (0.1,))
+    monkeypatch.setattr(writer, "MOST_WAITING", 10_000)
+    stuck = writer.threading.Event()
+    monkeypatch.setattr(RecordingWriter, "_put", lambda self, data: stuck.wait(30))
+    monkeypatch.setattr(RecordingWriter.close, "__defaults__", (0.1,))
     made = Made(path).begin().run(60)
     assert "too slowly" in made.last.error
     stuck.set()
@@ -408,13 +408,13 @@ def test_a_disk_that_never_answers_does_not_hold_the_session_up(path: Path, monk
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Nothing is written before it is set."""
-    lets, put = threading.Event(), Tape._put
+    lets, put = threading.Event(), RecordingWriter._put
 
-    def slowly(self: Tape, data: bytes) -> None:
+    def slowly(self: RecordingWriter, data: bytes) -> None:
         lets.wait(30)
         put(self, data)
 
-    monkeypatch.setattr(Tape, "_put", slowly)
+    monkeypatch.setattr(RecordingWriter, "_put", slowly)
     yield lets
     lets.set()
 
@@ -422,7 +422,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 def test_the_end_of_a_tape_is_not_waited_for_in_a_session(path: Path, tmp_path: Path, slow: threading.Event) -> None:
     made = Made(path).begin().run(5)
     began = time.monotonic()
-    made.source.end_tape()
+    made.source.end_recording()
     made.run(1)
     made.path = tmp_path / "b.heaptop"
     made.begin().run(5)
@@ -444,7 +444,7 @@ def test_the_end_of_a_tape_is_not_waited_for_in_a_session(path: Path, tmp_path: 
 def test_a_tape_that_never_ends_is_given_up(path: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded_source, "PATIENCE", 0.5)
     made = Made(path).begin().run(5)
-    made.source.end_tape()
+    made.source.end_recording()
     deadline = time.monotonic() + 30
     while made.last.on and time.monotonic() < deadline:
         made.run(1)
@@ -460,9 +460,9 @@ class LateSource(FakeSource):
 
 def test_a_close_waits_until_it_was_told_how_the_tape_ended(path: Path) -> None:
     fake, events = LateSource(), list[Event]()
-    source = TapedSource(fake)
+    source = RecordedSource(fake)
     source.open(events.append)
-    source.begin_tape(str(path))
+    source.begin_recording(str(path))
     speaks = threading.Thread(target=lambda: (fake.attach(), fake.tick(3)))
     speaks.start()
     speaks.join()
@@ -482,7 +482,7 @@ def test_a_file_for_which_nobody_ever_came_is_taken_back(path: Path) -> None:
 def test_a_file_is_replaced_once_there_is_something_to_record(path: Path) -> None:
     path.write_text("mine")
     made = Made(path)
-    made.source.begin_tape(str(path), force=True)
+    made.source.begin_recording(str(path), force=True)
     assert path.read_text() == "mine"
     made.run(3)
     assert [*path.parent.iterdir()] == [path]
@@ -494,7 +494,7 @@ def test_a_file_is_replaced_once_there_is_something_to_record(path: Path) -> Non
 def test_an_attach_that_fails_leaves_the_old_file(path: Path) -> None:
     path.write_text("mine")
     made = Made(path)
-    made.source.begin_tape(str(path), force=True)
+    made.source.begin_recording(str(path), force=True)
     made.end()
     assert path.read_text() == "mine"
     assert [*path.parent.iterdir()] == [path]
@@ -503,7 +503,7 @@ def test_an_attach_that_fails_leaves_the_old_file(path: Path) -> None:
 def test_a_file_that_cannot_take_its_place_is_told_and_given_up(path: Path) -> None:
     path.write_text("mine")
     made = Made(path)
-    made.source.begin_tape(str(path), force=True)
+    made.source.begin_recording(str(path), force=True)
     path.unlink()
     path.mkdir()
     made.run(1)
@@ -513,15 +513,15 @@ def test_a_file_that_cannot_take_its_place_is_told_and_given_up(path: Path) -> N
 
 
 def test_a_source_that_was_never_opened_gives_its_file_up(path: Path) -> None:
-    source = TapedSource(FakeSource())
-    source.begin_tape(str(path))
+    source = RecordedSource(FakeSource())
+    source.begin_recording(str(path))
     source.close()
     assert not path.exists()
 
 
 def test_a_recording_that_begins_after_the_end_gives_its_file_up(path: Path) -> None:
     made = Made(path).run(2).end()
-    made.source.begin_tape(str(path))
+    made.source.begin_recording(str(path))
     made.source.close()
     assert not path.exists()
 
@@ -564,8 +564,8 @@ def test_what_cannot_be_made_smaller_ends(path: Path) -> None:
 def test_a_recording_is_a_source(path: Path) -> None:
     made, then = made_with_figures(path, 20)
     recording = Recording.open(path)
-    source = PlayedSource(recording)
-    events: tape.queue.SimpleQueue[object] = tape.queue.SimpleQueue()
+    source = ReplaySource(recording)
+    events: writer.queue.SimpleQueue[object] = writer.queue.SimpleQueue()
     source.open(events.put)
     shown = take(events, recording.last_ns)
     assert figures(shown) == figures(made.watched)
@@ -582,7 +582,7 @@ def test_a_recording_is_a_source(path: Path) -> None:
     source.close()
 
 
-def take(events: tape.queue.SimpleQueue[object], moment: int) -> Recorded:
+def take(events: writer.queue.SimpleQueue[object], moment: int) -> Recorded:
     """What is known once it has shown this moment."""
     told = Recorded("played")
     event = None

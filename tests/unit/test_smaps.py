@@ -34,13 +34,13 @@ a line that is not of smaps at all
 
 
 def test_figures_are_in_bytes_and_belong_to_their_mapping() -> None:
-    program, data, zeros, pool = parse(TEXT)
+    program, data, bss, pool = parse(TEXT)
     assert (program.start, program.end, program.permissions) == (0x55D0C0000000, 0x55D0C0100000, "r-xp")
     assert (program.rss, program.swap, program.size) == (512 << 10, 0, MIB)
     assert (data.rss, data.swap) == (100 << 10, 8 << 10)
-    assert (zeros.name, zeros.rss) == ("", 40 << 10)
+    assert (bss.name, bss.rss) == ("", 40 << 10)
     assert (pool.rss, pool.huge, pool.hugetlb) == (4 * MIB, 4 * MIB, 2 * MIB)
-    assert [(kind, name) for _, kind, name in classified([program, data, zeros, pool])] == [
+    assert [(kind, name) for _, kind, name in classified([program, data, bss, pool])] == [
         ("file", "/usr/bin/python3.11"),
         ("file", "/usr/bin/python3.11"),
         ("file", "/usr/bin/python3.11"),  # .bss

@@ -32,7 +32,7 @@ from heaptop.cli.commands.waste import WasteCommand
 from heaptop.cli.commands.why import Why
 from heaptop.cli.config_file import parse
 from heaptop.cli.help import CommandHelp
-from heaptop.cli.options import add_config, say_cost, with_times, written_units
+from heaptop.cli.options import add_config, report_cost, with_times, written_units
 from heaptop.cli.terminal import clean
 
 
@@ -118,6 +118,6 @@ def run(argv: Sequence[str]) -> int:
         argv = with_times(argv)
     args = parse(build_parser(argv[0]), argv)
     command: Command = args.command
-    say_cost(args)
+    report_cost(args)
     with written_units(args):
         return command.run(args)

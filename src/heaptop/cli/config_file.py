@@ -31,13 +31,13 @@ class Setting(NamedTuple):
 
     name: str
     read: Reader
-    usual: object
+    default: object
     """What holds where nothing is said, as the file would write it."""
     example: str
     about: str
 
 
-class Given(NamedTuple):
+class ConfigValue(NamedTuple):
     """One value of the file."""
 
     value: Any
@@ -114,7 +114,7 @@ BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 class Config:
     """What one file says, checked as a whole: a mistake anywhere in it is said by every command that reads it."""
 
-    def __init__(self, path: Path | None, given: Mapping[str, Given]) -> None:
+    def __init__(self, path: Path | None, given: Mapping[str, ConfigValue]) -> None:
         self.path = path
         self.given = given
 
@@ -152,7 +152,7 @@ def load(asked: str | None = None, environ: Mapping[str, str] = os.environ) -> C
     return Config(path, _checked(path, content))
 
 
-def _checked(path: Path, content: bytes) -> dict[str, Given]:
+def _checked(path: Path, content: bytes) -> dict[str, ConfigValue]:
     given = {}
     for name, value in _parsed(path, _decoded(path, content)).items():
         setting = BY_NAME.get(name)
@@ -162,7 +162,7 @@ def _checked(path: Path, content: bytes) -> dict[str, Given]:
             read = setting.read(value)
         except (ValueError, argparse.ArgumentTypeError) as error:
             raise _wrong(f"{path}", f"`{name}` is {_shown(value)}, which it cannot be", _allowed(error)) from None
-        given[name] = Given(_checked_keys(path, value) if name == "keys" else read, value)
+        given[name] = ConfigValue(_checked_keys(path, value) if name == "keys" else read, value)
     return given
 
 

@@ -17,7 +17,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.cli.options import TIMEOUT
 from heaptop.cli.terminal import ProgressLine, table
-from heaptop.cli.watching import SourceWatch, Taken
+from heaptop.cli.watching import CensusResult, SourceWatch
 from heaptop.protocol.source import Source
 
 
@@ -29,7 +29,7 @@ def take_census(
     sampling: Sampling | None = None,
     seconds: float = 0.0,
     timeout: float = TIMEOUT,
-) -> Taken:
+) -> CensusResult:
     """Attach, wait for the first census, and then for what memory is used for if that is asked for, detach.
 
     With ``sampling`` allocations are sampled into it for so many ``seconds``, and the census is made after that.
@@ -46,7 +46,7 @@ def take_census(
         return replace(taken, memory=watch.memory()) if memory else taken
 
 
-def as_json(taken: Taken, by: BandKey, where: Filter, top: int | None) -> dict[str, object]:
+def as_json(taken: CensusResult, by: BandKey, where: Filter, top: int | None) -> dict[str, object]:
     """The document of ``--json``, with at most ``top`` rows (all for None)."""
     target, hello = taken.attached.target, taken.attached.hello
     stopped = taken.attached.stopped_ns
@@ -55,7 +55,7 @@ def as_json(taken: Taken, by: BandKey, where: Filter, top: int | None) -> dict[s
     )
 
 
-def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[str]:
+def as_lines(taken: CensusResult, by: BandKey, where: Filter, top: int | None) -> list[str]:
     """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
     rows = census_rows(taken.snapshot, by.name, where)
     whole = census_rows(taken.snapshot, by.name) if where else rows
@@ -74,7 +74,7 @@ def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[
     header = ("OBJECTS", "SIZE", "SHARE", by.title.upper())
     hidden = sum(row.hidden for row in rows)
     said = filtered_words(len(whole) - len(rows), _sum(whole).bytes - everything.bytes)
-    return [*table(header, cells, left=frozenset({3})), "", *census_remarks(taken, where, hidden, said)]
+    return [*table(header, cells, left=frozenset({3})), "", *census_notices(taken, where, hidden, said)]
 
 
 def _sum(rows: Sequence[TableRow]) -> Amount:
@@ -85,35 +85,35 @@ def _share(amount: Amount, everything: Amount) -> str:
     return f"{100 * amount.bytes / everything.bytes:.1f} %" if everything.bytes else ""
 
 
-def census_remarks(taken: Taken, where: Filter, hidden: int, filtered: str = "") -> list[str]:
+def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: str = "") -> list[str]:
     """Whose census it is, what it cost, and what its figures are worth; ``hidden`` is in bytes, ``filtered`` says what
     the filter leaves out."""
     census, target = taken.snapshot.census, taken.attached.target
-    remarks = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
+    notices = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
     if where:
-        remarks.append(f"only {where}: {filtered}")
+        notices.append(f"only {where}: {filtered}")
     pause = f"longest pause {format_duration_ns(census.pause_ns)}"
     if census.pauses is not None:
         attach = attach_pause_ns(census, taken.attached.stopped_ns)
         pause += f" (attach {format_duration_ns(attach)})"
-    remarks.append(
+    notices.append(
         f"mode {census.mode}, {pause}, "
         f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "
         f"agent {format_bytes(census.agent_bytes)}"
     )
     if census.mode_reason:
-        remarks.append(f"not in a better mode: {census.mode_reason}")
+        notices.append(f"not in a better mode: {census.mode_reason}")
     if not census.complete:
-        remarks.append(f"partial: {census.cut}")
+        notices.append(f"partial: {census.cut}")
     if census.mode == "python":
-        remarks.append("approximate: counted in slices, while the program went on and its heap moved")
+        notices.append("approximate: counted in slices, while the program went on and its heap moved")
     if census.sizeof_guessed:
-        remarks.append(
+        notices.append(
             f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ written in Python, which "
             "is never called: their basic size is counted (≈)"
         )
     if hidden:
-        remarks.append(
+        notices.append(
             f"and {format_bytes(hidden)} that sys.getsizeof does not tell: attribute values kept without a dict"
         )
-    return remarks
+    return notices

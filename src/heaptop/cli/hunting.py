@@ -18,15 +18,15 @@ from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import NotAnswered
 from heaptop.analysis.text.units import format_change, format_duration_ns
-from heaptop.cli.imaging import ImageWatch
 from heaptop.cli.options import TIMEOUT
+from heaptop.cli.snapshot_watch import SnapshotWatch
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Source
 
-FIRST_STRETCH: Final = 60.0
+FIRST_INTERVAL: Final = 60.0
 """Seconds from the first mark to the second where nobody knows when it will end; each stretch is twice the last."""
 LEAST_SHARE: Final = 0.5
 """Of the time that is given, at least so much lies between the first mark and the last look."""
@@ -52,12 +52,12 @@ class Plan:
 def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
     """When to look, after the beginning: evenly until the end, which is another look; without one ever more rarely."""
     if seconds is None:
-        yield from (FIRST_STRETCH * (2**number - 1) for number in range(marks))
+        yield from (FIRST_INTERVAL * (2**number - 1) for number in range(marks))
     else:
         yield from (seconds * number / (marks - 1) for number in range(marks - 1))
 
 
-class HuntWatch(ImageWatch):
+class HuntWatch(SnapshotWatch):
     """A source that is watched from mark to mark. Where allocations cannot be sampled, it goes on without."""
 
     def __init__(
@@ -166,7 +166,7 @@ class Hunter:
         self._begin = time.monotonic()
         watch.ready()
         first = time.monotonic()
-        self.look("start")
+        self.check("start")
         marked = time.monotonic()
         self._first = watch.resident, watch.live
         # The time that a person gives is for all of it: the last look is taken to be as long as the first.
@@ -176,22 +176,22 @@ class Hunter:
             with watch.patience():
                 for at in islice(marks_at(window, plan.marks), 1, None):
                     self._wait(marked + at)
-                    self._try_to_look(f"{at:.3g} s")
+                    self._try_to_check(f"{at:.3g} s")
                 self._wait(marked + window)
         except KeyboardInterrupt:
             watch.close()
             self._progress.show(LAST_WORDS)
-        self.look(None)
+        self.check(None)
 
     @property
-    def remarks(self) -> list[str]:
+    def notices(self) -> list[str]:
         """Whose heap it was, and what looking at it cost."""
-        times = f"frozen {self.looks} times for {format_duration_ns(self.pause_ns)} at most"
+        times = f"frozen {self.checks} times for {format_duration_ns(self.pause_ns)} at most"
         command = self._watch.attached.target.command
         return [f"{command} (pid {self.pid}, Python {self.python})", f"{times}, and looked at in clones"]
 
     @property
-    def looks(self) -> int:
+    def checks(self) -> int:
         """How often the heap was frozen."""
         return len(self._pauses)
 
@@ -223,15 +223,15 @@ class Hunter:
         end = max(0.0, self._plan.seconds - (time.monotonic() - self._begin))
         return f"mark {len(self._hunt.marks)} of {self._plan.marks}, {end:.0f} s left: {', '.join(grown)}{so_far}"
 
-    def _try_to_look(self, name: str) -> None:
+    def _try_to_check(self, name: str) -> None:
         """One moment of several: without it, less is known."""
         try:
-            self.look(name)
+            self.check(name)
         except (ImageLost, ImageRefused) as error:
             self._watch.close()
             self._missed.append(f"the mark at {name} is missing: {error.message}".rstrip("."))
 
-    def look(self, name: str | None) -> None:
+    def check(self, name: str | None) -> None:
         """Take a mark of this name (None: none, it is the last moment), and say what was found."""
         watch, plan = self._watch, self._plan
         if plan.collect:
@@ -240,7 +240,7 @@ class Hunter:
         memory = watch.ask_memory() if is_end else None
         image = watch.freeze()
         self._pauses.append(image.pause_ns)
-        asking = self._hunt.look(
+        asking = self._hunt.check(
             image,
             watch.types,
             watch.history,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from time import monotonic
 
-from heaptop.cli.leaving import Parting, say_farewell
+from heaptop.cli.detach_report import DetachOutcome, report_outcomes
 from heaptop.cli.options import screen_options
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census, Message
@@ -24,20 +24,20 @@ from heaptop.protocol.source import (
     TargetInfo,
     never_behind,
 )
-from heaptop.protocol.through import Through
+from heaptop.protocol.source_wrapper import SourceWrapper
 
 
 def watched(source: Source, args: argparse.Namespace) -> WatchedSource:
     """It, to be shown, and recorded where the person wants it. Errors: RecordingExists, RecordingFailed."""
-    from heaptop.recordings.recorded_source import TapedSource
+    from heaptop.recordings.recorded_source import RecordedSource
 
-    taped = TapedSource(source, max_size=args.max_size)
+    taped = RecordedSource(source, max_size=args.max_size)
     if args.record:
-        taped.begin_tape(args.record, force=args.force)
+        taped.begin_recording(args.record, force=args.force)
     return WatchedSource(taped)
 
 
-class WatchedSource(Through):
+class WatchedSource(SourceWrapper):
     """A source that passes everything on, and remembers whether a heap was counted and how it ended."""
 
     def __init__(self, source: Recordable) -> None:
@@ -65,29 +65,29 @@ class WatchedSource(Through):
 
         self._source.open(watch, behind)
 
-    def begin_tape(self, path: str) -> None:
-        self._source.begin_tape(path)
+    def begin_recording(self, path: str) -> None:
+        self._source.begin_recording(path)
 
-    def end_tape(self) -> None:
-        self._source.end_tape()
+    def end_recording(self) -> None:
+        self._source.end_recording()
 
     def note(self, message: Message) -> None:
         self._source.note(message)
 
     @property
-    def parting(self) -> Parting | None:
+    def parting(self) -> DetachOutcome | None:
         """How the target was left; None where heaptop was never in it."""
         if self._attached is None:
             return None
         until = self._until if self.ended is not None else monotonic()
-        return Parting(self.target, until - self._since, self.ended, self._attached.rss_before)
+        return DetachOutcome(self.target, until - self._since, self.ended, self._attached.rss_before)
 
 
 def leave(*sources: WatchedSource, fate: str = "") -> None:
-    """Leave every target as it was, and say so once the screen is gone; ``fate`` as for :func:`say_farewell`."""
+    """Leave every target as it was, and say so once the screen is gone; ``fate`` as for :func:`report_outcomes`."""
     for source in sources:
         source.close()
-    say_farewell([parting for source in sources if (parting := source.parting) is not None], fate)
+    report_outcomes([parting for source in sources if (parting := source.parting) is not None], fate)
 
 
 def show(source: WatchedSource, args: argparse.Namespace, fate: str = "") -> None:

@@ -26,9 +26,9 @@ def attach_live(pid: int, args: argparse.Namespace, connect: Connect | None = No
         TargetError, RecordingExists, RecordingFailed: before there is a screen.
         HeaptopError: as :func:`heaptop.cli.live.check` has it.
     """
-    from heaptop.injector.inspect.preflight import look
+    from heaptop.injector.inspect.preflight import check
 
-    seen = look(pid)
+    seen = check(pid)
     known = OpeningFacts(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
     show_opened(known, connect or partial(_connected, pid, args), args, fate)
 

@@ -124,7 +124,7 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """The live front end's, with those of :func:`add_attach_options`."""
     group = parser.add_argument_group("the screen")
-    add_look_options(group)
+    add_appearance_options(group)
     group.add_argument(
         "--interval",
         type=seconds,
@@ -139,12 +139,12 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="share of one core that the counts may cost; they come less often where they would cost more (default 5)",
     )
-    add_tape_options(parser, "--record")
+    add_recording_options(parser, "--record")
     add_sampling_options(parser)
     add_attach_options(parser)
 
 
-def add_tape_options(parser: argparse.ArgumentParser, *names: str) -> None:
+def add_recording_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Where a recording goes, by an option of these names, and how large it may be."""
     group = parser.add_argument_group("recording")
     if "--record" in names:
@@ -159,7 +159,7 @@ def add_tape_options(parser: argparse.ArgumentParser, *names: str) -> None:
         )
     group.add_argument(
         "--max-size",
-        type=_tape_size,
+        type=_recording_size,
         default=MAX_SIZE,
         metavar="SIZE",
         help="of the file: as soon as it is larger, older ticks are left out (default 256MiB)",
@@ -167,7 +167,7 @@ def add_tape_options(parser: argparse.ArgumentParser, *names: str) -> None:
     group.add_argument("--force", action="store_true", help="write over the file, if there is one")
 
 
-def add_look_options(group: argparse._ActionsContainer) -> None:
+def add_appearance_options(group: argparse._ActionsContainer) -> None:
     """How a screen looks."""
     group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     group.add_argument("--no-ascii", dest="ascii", action="store_false", help="do not, whatever heaptop.toml says")
@@ -247,15 +247,17 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def say_cost(args: argparse.Namespace) -> None:
+def report_cost(args: argparse.Namespace) -> None:
     """Say on stderr what --tracemalloc may cost the target, before anything is touched; nothing where it is not."""
-    from heaptop.cli.terminal import say
+    from heaptop.cli.terminal import notice
 
     if getattr(args, "tracemalloc", False):
         from heaptop.analysis.samples.tracing import COST, ENDS
 
-        say(f"--tracemalloc: if the native core cannot be used there, tracemalloc is switched on. While it is, {COST}.")
-        say(f"{ENDS}.")
+        notice(
+            f"--tracemalloc: if the native core cannot be used there, tracemalloc is switched on. While it is, {COST}."
+        )
+        notice(f"{ENDS}.")
 
 
 def screen_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -352,7 +354,7 @@ def sample_rate(text: str) -> int:
     return value
 
 
-def _tape_size(text: str) -> int:
+def _recording_size(text: str) -> int:
     value = size(text)
     if value < LEAST_SIZE:
         raise argparse.ArgumentTypeError(f"{text} is not a size of 1MiB or more")
@@ -392,9 +394,9 @@ def mark_count(text: str) -> int:
     return value
 
 
-def rows_shown(args: argparse.Namespace, usual: int) -> int | None:
+def rows_shown(args: argparse.Namespace, default: int) -> int | None:
     """What ``--top`` of :func:`row_count` says: so many rows, or None for all."""
-    return usual if args.top is None else args.top or None
+    return default if args.top is None else args.top or None
 
 
 def row_count(text: str) -> int:

@@ -41,7 +41,7 @@ def moment_of(recording: Recording, text: str | None) -> int | None:
 
 def play(recording: Recording, until: int | None, user_code: Sequence[str]) -> Recorded:
     """What was known at a moment; None for the end."""
-    recorded = Recorded(printable(Path(recording.path).name), remarks(recording), sampling=Sampling(user_code))
+    recorded = Recorded(printable(Path(recording.path).name), notices(recording), sampling=Sampling(user_code))
     with naming_file(recording.path):
         for event in recording.events(until):
             recorded.feed(event)
@@ -70,7 +70,7 @@ def _sampled(recording: Recording, until: int, user_code: Sequence[str]) -> Samp
     return sampling
 
 
-def remarks(recording: Recording) -> tuple[str, ...]:
+def notices(recording: Recording) -> tuple[str, ...]:
     """What of it is damaged, left out, or was never recorded: sentences without their full stops."""
     said = list(recording.damage)
     if recording.thinned:

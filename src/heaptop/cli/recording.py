@@ -1,6 +1,6 @@
 """Records a process until its time is over, and hunts for leaks on the way, for a command that nobody watches.
 
-This module never reads the command line, never attaches by itself, and writes to no file: the tape does.
+This module never reads the command line, never attaches by itself, and writes to no file: the recording's writer does.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.cli.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
 from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import ProgressLine, say
+from heaptop.cli.terminal import ProgressLine, notice
 from heaptop.cli.watching import enough_ms, pause_too_long
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
 from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.protocol.source import Event, RecordingStatus
-from heaptop.recordings.recorded_source import TapedSource
+from heaptop.recordings.recorded_source import RecordedSource
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
 
@@ -65,35 +65,41 @@ class RecordWatch(HuntWatch):
     """A process that is recorded. Where it cannot be frozen, or not sampled, it is recorded without."""
 
     def __init__(
-        self, source: TapedSource, progress: ProgressLine, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
+        self,
+        source: RecordedSource,
+        progress: ProgressLine,
+        again: str,
+        sampling: Sampling,
+        *,
+        timeout: float = TIMEOUT,
     ) -> None:
         super().__init__(source, progress, again, sampling, timeout=timeout)
         self.recording_status = RecordingStatus("", 0, True)
         """How it goes."""
-        self.no_looks = ""
+        self.no_checks = ""
         """Why no snapshot can be made, if none can."""
 
     def _not_frozen(self, reason: str) -> None:
-        self.no_looks = reason
+        self.no_checks = reason
 
-    def _hear(self, event: Event) -> None:
+    def _receive(self, event: Event) -> None:
         if isinstance(event, RecordingStatus):
             self.recording_status = event
             if event.error:
                 raise RecordingFailed(f"The recording {event.path} ended: {event.error}.")
 
-    def _hear_after(self, event: Event) -> None:
+    def _receive_after(self, event: Event) -> None:
         if isinstance(event, RecordingStatus):
             self.recording_status = event
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Core) and not message.loaded:
-            self.no_looks = message.text
+            self.no_checks = message.text
         elif isinstance(message, Decision) and self._seen is not None:
             # The heap has grown, and nobody is here to ask. From now on it is counted in slices.
             self._source.decide(False)
-            self.no_looks = f"to freeze it would take {format_duration_ns(message.pause_ns)}"
-            say(f"{self.no_looks}, which is more than was allowed: from now on it is counted in slices")
+            self.no_checks = f"to freeze it would take {format_duration_ns(message.pause_ns)}"
+            notice(f"{self.no_checks}, which is more than was allowed: from now on it is counted in slices")
         elif isinstance(message, Failure) and self._seen is not None and message.request != self._id:
             return  # a later census or tick: the next one may be better
         else:
@@ -110,7 +116,7 @@ class RecordWatch(HuntWatch):
 class Recorder:
     """One recording, from the first census to its end."""
 
-    def __init__(self, watch: RecordWatch, source: TapedSource, progress: ProgressLine, plan: Plan | None) -> None:
+    def __init__(self, watch: RecordWatch, source: RecordedSource, progress: ProgressLine, plan: Plan | None) -> None:
         """Without a ``plan`` no leak is hunted for. Its ``seconds`` may be infinite."""
         self._watch = watch
         self._source = source
@@ -120,7 +126,7 @@ class Recorder:
         self.seconds = 0.0
         """How long it took."""
         self._began = time.monotonic()
-        self._next_look: float | None = None
+        self._next_check: float | None = None
 
     def run(self, seconds: float | None) -> str:
         """For so long (None: for ever), or until the process ends, or a signal comes; why it ended, in a few words.
@@ -141,23 +147,23 @@ class Recorder:
     def _to_the_end(self, seconds: float | None) -> str:
         try:
             with self._watch.patience():
-                why = self._stay(seconds)
+                why = self._wait_until_end(seconds)
         except KeyboardInterrupt:
             why = "you ended it"
             self._watch.close()
             self._progress.show(LAST_WORDS)
         with suppress(KeyboardInterrupt):
-            self._look(None)
+            self._check(None)
         return why
 
-    def _stay(self, seconds: float | None) -> str:
+    def _wait_until_end(self, seconds: float | None) -> str:
         """Let the time pass, and look at the heap now and then. Why that ended."""
         marks = self._plan.marks if self._plan is not None else 0
         for at in marks_at(seconds, marks) if marks else ():
-            self._next_look = at
+            self._next_check = at
             self._wait(at)
-            self._look("start" if not at else format_duration_ns(round(at * 1e9)))
-        self._next_look = None
+            self._check("start" if not at else format_duration_ns(round(at * 1e9)))
+        self._next_check = None
         self._wait(seconds)
         return "its time is over"
 
@@ -171,23 +177,23 @@ class Recorder:
     def _passed(self) -> float:
         return time.monotonic() - self._began
 
-    def _look(self, name: str | None) -> None:
+    def _check(self, name: str | None) -> None:
         """Hunt, and note what is found. Where the process cannot be frozen now, the recording goes on."""
         hunter = self.hunter
-        if hunter is None or self._watch.no_looks or (name is None and not hunter.looks):
+        if hunter is None or self._watch.no_checks or (name is None and not hunter.checks):
             return
         self._watch.renew()
         try:
-            hunter.look(name)
+            hunter.check(name)
         except (ImageLost, ImageRefused, UnresponsiveTarget) as error:
             self._watch.close()
             self._progress.clear()
-            say(f"no look at the heap after {self._passed:.0f} s: {error.message}")
+            notice(f"no look at the heap after {self._passed:.0f} s: {error.message}")
             return
         if hunter.found is not None:
             self._source.note(hunter.found)
             self._progress.clear()
-            say(f"after {format_duration_ns(round(self._passed * 1e9))}: {summary(hunter)}")
+            notice(f"after {format_duration_ns(round(self._passed * 1e9))}: {summary(hunter)}")
 
     def _words(self, left: float) -> str:
         """``recorded 2.5 h, 12.3 MiB: RSS 1.20 GiB, live 810 MiB; next look in 3.1 min; so far: leak``"""
@@ -198,11 +204,11 @@ class Recorder:
             if size is not None
         ]
         passed = format_duration_ns(round(self._passed * 1e9))
-        look = ""
-        if self._next_look is not None:
-            look = f"; next look in {format_duration_ns(round(max(self._next_look - self._passed, 0) * 1e9))}"
+        check = ""
+        if self._next_check is not None:
+            check = f"; next look in {format_duration_ns(round(max(self._next_check - self._passed, 0) * 1e9))}"
         so_far = f"; so far: {self.hunter.found.verdict}" if self.hunter is not None and self.hunter.found else ""
-        return f"recorded {passed}, {format_bytes(watch.recording_status.bytes)}: {', '.join(told)}{look}{so_far}"
+        return f"recorded {passed}, {format_bytes(watch.recording_status.bytes)}: {', '.join(told)}{check}{so_far}"
 
 
 def missing(recording_status: RecordingStatus) -> str:

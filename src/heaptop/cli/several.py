@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from heaptop.cli.live import WatchedSource, check, leave, watched
 from heaptop.cli.options import attach_options, screen_options
 from heaptop.errors import HeaptopError, UsageError
-from heaptop.protocol.late import LateSource
+from heaptop.protocol.deferred import DeferredSource
 from heaptop.protocol.source import Source, TargetInfo
 
 if TYPE_CHECKING:
     from heaptop.injector.processes import PythonProcess
-    from heaptop.tui.screens.several import Member, News, Several
+    from heaptop.tui.screens.several import FamilyChanges, MemberProcess, Several
 
 
 class ProcessGroup:
@@ -54,28 +54,28 @@ class ProcessGroup:
         """What the front end shows."""
         from heaptop.tui.screens.several import Several
 
-        return Several(self._title, self._members, self._news if self._look is not None else None)
+        return Several(self._title, self._members, self._changes if self._look is not None else None)
 
-    def _news(self) -> News:
-        from heaptop.tui.screens.several import News
+    def _changes(self) -> FamilyChanges:
+        from heaptop.tui.screens.several import FamilyChanges
 
         assert self._look is not None
         there = self._look()
         new = [process for process in there if (process.pid, process.created) not in self._known]
         self._known |= {(process.pid, process.created) for process in new}
         members = [self._member(process, asked=False) for process in new]
-        return News(members, frozenset(process.pid for process in there))
+        return FamilyChanges(members, frozenset(process.pid for process in there))
 
-    def _member(self, process: PythonProcess, *, asked: bool) -> Member:
+    def _member(self, process: PythonProcess, *, asked: bool) -> MemberProcess:
         from heaptop.injector.processes import names
-        from heaptop.tui.screens.several import Member
+        from heaptop.tui.screens.several import MemberProcess
 
-        late = LateSource(
+        late = DeferredSource(
             TargetInfo(process.pid, process.command, process.python, process.user), lambda: self._attach(process.pid)
         )
         source = watched(late, self._args)
         self.sources.append(source)
-        return Member(source, late, min(names(process.argv), key=len, default=""), asked)
+        return MemberProcess(source, late, min(names(process.argv), key=len, default=""), asked)
 
     def _refusal(self, pid: int) -> HeaptopError | None:
         """What can be said from outside."""

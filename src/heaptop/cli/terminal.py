@@ -28,7 +28,7 @@ ADDRESS_SPACE = 256 << 20
 """Bytes of it: four threads, and what malloc sets aside for each."""
 
 
-def say(text: str) -> None:
+def notice(text: str) -> None:
     """One remark on stderr, named as heaptop's."""
     print(_wrapped(f"heaptop: {clean(text)}", _columns(sys.stderr)), file=sys.stderr, flush=True)
 
@@ -40,7 +40,7 @@ def clean(text: str) -> str:
 
 def complain(error: HeaptopError) -> None:
     """What happened, why, and what to type, on stderr."""
-    say(error.help_text)
+    notice(error.help_text)
 
 
 def may_replace(path: Path, *, force: bool) -> bool:
@@ -114,7 +114,7 @@ def require_room() -> None:
 
 def _check_screen(args: argparse.Namespace) -> None:
     """Raise what is wrong with the options that screens share, and cannot be told from their text alone."""
-    from heaptop.recordings.tape import create
+    from heaptop.recordings.writer import create
     from heaptop.tui.charts.palette import choose
 
     choose(args.theme, os.environ)

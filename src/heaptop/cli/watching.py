@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
-from heaptop.cli.leaving import say_what_stays
+from heaptop.cli.detach_report import report_leftovers
 from heaptop.cli.options import TIMEOUT
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused, UnresponsiveTarget
@@ -31,7 +31,7 @@ W = TypeVar("W", bound="SourceWatch")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class CensusResult:
     """One census, and of whom."""
 
     attached: Attached
@@ -78,9 +78,9 @@ class SourceWatch:
         self._progress.clear()
         self._events.close()
         self._source.close()
-        self._say_what_stays()
+        self._report_leftovers()
 
-    def census(self) -> Taken:
+    def census(self) -> CensusResult:
         """Wait for one that was not returned before."""
         since = time.monotonic()
         while True:
@@ -89,7 +89,7 @@ class SourceWatch:
             latest = self._history.latest
             if self._attached is not None and latest is not None and latest is not self._seen:
                 self._seen = latest
-                return Taken(self._attached, latest)
+                return CensusResult(self._attached, latest)
 
     def sample(self, seconds: float) -> None:
         """Let the time pass, take all that was said meanwhile, then ask for a census."""
@@ -160,13 +160,13 @@ class SourceWatch:
         for _ in range(len(self._events)):
             self._next()
 
-    def _say_what_stays(self) -> None:
+    def _report_leftovers(self) -> None:
         """Take what was said until the source was closed; say on stderr what could not be taken out of the target."""
         for event in self._events.drain():
             if isinstance(event, Ended):
-                say_what_stays(event, self._pid)
+                report_leftovers(event, self._pid)
             else:
-                self._hear_after(event)
+                self._receive_after(event)
 
     def _next(self) -> Message | None:
         """The next message; None when there was none for a moment, or another event. Errors: UnresponsiveTarget, once
@@ -191,7 +191,7 @@ class SourceWatch:
             self._take(event.message)
             return event.message
         else:
-            self._hear(event)
+            self._receive(event)
         return None
 
     def _overdue(self) -> HeaptopError:
@@ -203,10 +203,10 @@ class SourceWatch:
             f"`--timeout {self._timeout * 4:g}`.",
         )
 
-    def _hear(self, event: Event) -> None:
+    def _receive(self, event: Event) -> None:
         """Take an event that says nothing of what is waited for."""
 
-    def _hear_after(self, event: Event) -> None:
+    def _receive_after(self, event: Event) -> None:
         """Take an event that came while the source was closed."""
 
     def _take(self, message: Message) -> None:

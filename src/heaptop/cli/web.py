@@ -31,7 +31,7 @@ from aiohttp import WSMsgType, web
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
-from heaptop.cli.terminal import say
+from heaptop.cli.terminal import notice
 from heaptop.errors import UsageError
 
 PATIENCE: Final = 5.0
@@ -102,7 +102,7 @@ def serve(command: Sequence[str], title: str, host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
     server = _Server(command, title, host, f"http://{shown}:{listening.getsockname()[1]}")
     if not is_loopback(host):
-        say(
+        notice(
             f"everyone who can reach {host} and is told this address can read the recording (names of types, functions "
             "and files), as can everyone who listens on the way: nothing is encrypted."
         )
@@ -243,7 +243,7 @@ class _Server(Server):
         )
         screen.argv = self._argv
         try:
-            size = (to_int(request.query.get(side, ""), usual) for side, usual in (("width", 80), ("height", 24)))
+            size = (to_int(request.query.get(side, ""), default) for side, default in (("width", 80), ("height", 24)))
             await screen.start(*bounded(*size))
             await self._process_messages(websocket, screen)
         finally:
@@ -272,7 +272,7 @@ class _Server(Server):
 
     async def on_startup(self, app: web.Application) -> None:
         """Signals are handled from now on."""
-        say("ctrl+C ends it; a page shows the recording to whoever opens this address:")
+        notice("ctrl+C ends it; a page shows the recording to whoever opens this address:")
         print(f"{self.public_url}{self.prefix}/", flush=True)
 
     async def on_shutdown(self, app: web.Application) -> None:
@@ -352,7 +352,7 @@ class _Screen(AppService):
         try:
             await asyncio.wait_for(super().stop(), PATIENCE)
         except asyncio.TimeoutError:
-            say("a screen did not end by itself, and was killed")
+            notice("a screen did not end by itself, and was killed")
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heaptop.injector.diagnosis import Check, Diagnosis, diagnose
 from heaptop.injector.entry.removal import remove_agent
-from heaptop.injector.inspect.preflight import apart, look
+from heaptop.injector.inspect.preflight import apart, check
 from heaptop.injector.inspect.process import user_name
 from heaptop.injector.requests import AttachOptions, Launch
 from heaptop.injector.rss import own
@@ -23,9 +23,9 @@ def attach_source(pid: int, options: AttachOptions) -> Source:
     """A source for the running process ``pid``. Looks at it first, and raises the TargetError that an attach would
     end with; nothing is touched before the source is opened."""
     # In this order: to look at it brings in pages of its files.
-    before, seen = apart(pid, lambda: (own.before(pid), look(pid)))
+    before, seen = apart(pid, lambda: (own.before(pid), check(pid)))
     target = TargetInfo(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
-    return LiveSource(target, options, look=seen, before=before)
+    return LiveSource(target, options, checked=seen, before=before)
 
 
 def launch_source(

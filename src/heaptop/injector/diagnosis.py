@@ -140,7 +140,7 @@ def _core() -> Check:
 
 def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
     try:
-        checks, error, seen = preflight.apart(pid, lambda: _looked(pid, options))
+        checks, error, seen = preflight.apart(pid, lambda: _preflight_checks(pid, options))
     except UnresponsiveTarget as unanswering:
         return [_line("process", unanswering, "", pid)], unanswering
     if seen is None:
@@ -154,7 +154,9 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
     return [*checks, _line("agent", named, "none runs there", pid)], error or named
 
 
-def _looked(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError | None, CheckedProcess | None]:
+def _preflight_checks(
+    pid: int, options: AttachOptions
+) -> tuple[list[Check], HeaptopError | None, CheckedProcess | None]:
     """What an attach looks at too."""
     checks: list[Check] = []
     try:
@@ -170,8 +172,8 @@ def _looked(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
         return [*checks, _line("interpreter" if checks else "process", caught, "", pid)], caught, None
     checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
     seen = CheckedProcess(facts, interpreter)
-    door_checks, error = _doors(seen, options)
-    return [*checks, *door_checks], error, seen
+    backend_checks, error = _doors(seen, options)
+    return [*checks, *backend_checks], error, seen
 
 
 def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
@@ -218,7 +220,7 @@ def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOption
 
 def _doors(seen: CheckedProcess, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
     """Every backend's word; the error is None when one of them is open."""
-    request = Request(options, "doctor", lambda phase, seconds: None, look=seen)
+    request = Request(options, "doctor", lambda phase, seconds: None, checked=seen)
     checks: list[Check] = []
     refusals: list[HeaptopError] = []
     open_doors = 0

@@ -154,14 +154,14 @@ def _refusal(pid: int, reader: proc.Reader[int, HeaptopError | None], delays: _D
 def refusal(pid: int) -> HeaptopError | None:
     """Why an attach without special options would be refused, judged from outside. Errors: ProcessNotFound."""
     try:
-        look = preflight.look(pid)
+        checked = preflight.check(pid)
     except ProcessNotFound:
         raise
     except HeaptopError as error:
         return _alone(error.about(pid))
     if (named := agent_error(pid)) is not None:
         return named
-    request = Request(AttachOptions(), "", _not_waiting, look=look)
+    request = Request(AttachOptions(), "", _not_waiting, checked=checked)
     refusals = [backend.refusal(request) for backend in BACKENDS]
     closed = [error for error in refusals if error is not None]
     return most_informative(closed) if len(closed) == len(refusals) else None

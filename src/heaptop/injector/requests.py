@@ -54,13 +54,13 @@ class Launch:
 
 @dataclass(slots=True)
 class Request:
-    """One attach: what to get into (``look``) or to start (``launch``), and how to talk about it meanwhile."""
+    """One attach: what to get into (``checked``) or to start (``launch``), and how to talk about it meanwhile."""
 
     options: AttachOptions
     token: str
     progress: Callable[[str, float], None]
     """Called with a phase and the seconds since the attach began."""
-    look: CheckedProcess | None = None
+    checked: CheckedProcess | None = None
     launch: Launch | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 

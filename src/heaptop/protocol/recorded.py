@@ -26,7 +26,7 @@ PIECE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class About(Message):
+class RecordingInfo(Message):
     """Of whom a recording is, and how its clock stands: its header, and the beginning of each of its segments."""
 
     KIND: ClassVar[str] = "about"
@@ -117,4 +117,4 @@ class LiveBlocks(Message):
     domains: bytes
 
 
-KEPT: Final[tuple[type[Message], ...]] = (About, KeptStacks, KeptNumbers, Tallied, Likenesses, LiveBlocks)
+KEPT: Final[tuple[type[Message], ...]] = (RecordingInfo, KeptStacks, KeptNumbers, Tallied, Likenesses, LiveBlocks)

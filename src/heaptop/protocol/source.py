@@ -101,7 +101,7 @@ class IntervalChanged(Event):
     """What was asked for; the interval is longer where a census would take more than its share of a core."""
 
     @property
-    def stretched(self) -> bool:
+    def is_throttled(self) -> bool:
         return self.interval > 1.05 * self.asked
 
 
@@ -232,7 +232,7 @@ class Source(Protocol):
     def give_up(self, id: int) -> None:
         """Cancel the image that is being built, or the question."""
 
-    def close_image(self) -> None:
+    def close_snapshot(self) -> None:
         """End it; an ImageGone follows where there was one."""
 
     def request(self, make: Callable[[int], Message]) -> int:
@@ -250,14 +250,14 @@ class Source(Protocol):
 class Recordable(Source, Protocol):
     """A source of which a recording can be made while it is watched."""
 
-    def begin_tape(self, path: str) -> None:
+    def begin_recording(self, path: str) -> None:
         """Record from now on, into a new file; a :class:`RecordingStatus` says how it goes.
 
         Raises:
             RecordingExists, RecordingFailed: the file cannot be made.
         """
 
-    def end_tape(self) -> None:
+    def end_recording(self) -> None:
         """Record no more; no effect where nothing is recorded."""
 
     def note(self, message: Message) -> None:

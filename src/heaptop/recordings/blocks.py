@@ -12,9 +12,9 @@ from typing import Final
 
 from heaptop.protocol.findings import NOTED
 from heaptop.protocol.messages import Census, Hello, Message, Tick
-from heaptop.protocol.recorded import About
-from heaptop.recordings.format import COUNT, KEY, NOTE, TICK, Segment, frames, pack_alone
-from heaptop.recordings.keeper import Keeper
+from heaptop.protocol.recorded import RecordingInfo
+from heaptop.recordings.format import COUNT, KEY, NOTE, TICK, SegmentCodec, frames, pack_alone
+from heaptop.recordings.recording_state import RecordingState
 
 SEGMENT_BLOCKS: Final = 120
 """Blocks after which a segment ends: so many have to be read to show its last moment."""
@@ -28,15 +28,20 @@ class RecordingBlocks:
     """One recording's, from the first to the last."""
 
     def __init__(
-        self, about: About, hello: Hello, keeper: Keeper, max_size: int, wall: Callable[[], float] = time.time
+        self,
+        about: RecordingInfo,
+        hello: Hello,
+        recording_state: RecordingState,
+        max_size: int,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         """``wall`` says how many seconds it is since 1970."""
         self._about = about
         self._wall = wall
         self._hello = replace(hello, token="")  # nobody may say it again
-        self._keeper = keeper
+        self._recording_state = recording_state
         self._most = max_size // MOST_SEGMENT
-        self._segment: Segment | None = None
+        self._segment: SegmentCodec | None = None
         self._number = 0
         self._pending: list[Message] = []
         self._key_ns = 0
@@ -44,13 +49,13 @@ class RecordingBlocks:
         self._blocks = 0
         self._bytes = 0
 
-    def say(self, message: Message) -> Iterator[bytes]:
-        """Take a message that the keeper has taken; the blocks that are whole by it."""
+    def add(self, message: Message) -> Iterator[bytes]:
+        """Take a message that the recording state has taken; the blocks that it completes."""
         if isinstance(message, NOTED):
             yield from self.flush()
-            yield pack_alone(NOTE, self._next(), self._keeper.time_ns, frames([message]))
+            yield pack_alone(NOTE, self._next(), self._recording_state.time_ns, frames([message]))
         elif self._segment is None:
-            if isinstance(message, Tick) and self._keeper.counted:
+            if isinstance(message, Tick) and self._recording_state.counted:
                 yield self._begin()
         else:
             self._pending.append(message)
@@ -67,7 +72,7 @@ class RecordingBlocks:
             kind = COUNT if any(isinstance(message, Census) for message in self._pending) else TICK
             content = frames(self._pending)
             self._pending = []
-            block = self._segment.pack(kind, self._next(), self._keeper.time_ns, content)
+            block = self._segment.pack(kind, self._next(), self._recording_state.time_ns, content)
             self._blocks += 1
             self._bytes += len(block)
             yield block
@@ -75,16 +80,16 @@ class RecordingBlocks:
     @property
     def _is_due(self) -> bool:
         """Whether it is time for another segment: rarely enough that KEYs are not most of the file."""
-        old = self._keeper.time_ns - self._key_ns >= SEGMENT_SECONDS * 1_000_000_000
+        old = self._recording_state.time_ns - self._key_ns >= SEGMENT_SECONDS * 1_000_000_000
         large = self._blocks >= LEAST_BLOCKS and self._bytes >= self._key_bytes
         return old or large or self._blocks >= SEGMENT_BLOCKS or self._bytes >= self._most
 
     def _begin(self) -> bytes:
         """A KEY."""
-        now = self._keeper.time_ns or self._hello.time_ns
+        now = self._recording_state.time_ns or self._hello.time_ns
         about = replace(self._about, time_ns=now, wall=self._wall())
-        content = frames([about, self._hello, *self._keeper.state()])
-        self._segment = Segment(content)
+        content = frames([about, self._hello, *self._recording_state.state()])
+        self._segment = SegmentCodec(content)
         self._key_ns, self._blocks, self._bytes = now, 0, 0
         block = pack_alone(KEY, self._next(), now, content)
         self._key_bytes = len(block)

@@ -31,7 +31,7 @@ from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.framing import HEADER, check_length, frame
 from heaptop.protocol.messages import Message
-from heaptop.protocol.recorded import About
+from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.registry import RECORDED
 
 FORMAT: Final = 1
@@ -52,7 +52,7 @@ HEAD_BYTES: Final = _HEAD.size + _CRC.size
 
 MAX_HEADER: Final = 1 << 20
 MAX_PAYLOAD: Final = 64 << 20
-"""Bytes of a block, packed: more is taken for damage. A tape ends before it writes a larger one."""
+"""Bytes of a block, packed: more is taken for damage. The writer ends before a larger one."""
 MAX_CONTENT: Final = 256 << 20
 """Bytes of a block, unpacked, where whoever reads it sets no lower limit."""
 
@@ -75,7 +75,7 @@ _MAX_WINDOW: Final = 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class BlockHeader:
     """What stands before a block's payload."""
 
     kind: int
@@ -92,7 +92,7 @@ class Head:
         return head + _CRC.pack(crc32(head))
 
     @classmethod
-    def unpack(cls, data: bytes) -> Head | None:
+    def unpack(cls, data: bytes) -> BlockHeader | None:
         """From :data:`HEAD_BYTES` bytes; None where they are no whole head."""
         if len(data) != HEAD_BYTES or _CRC.unpack_from(data, _HEAD.size)[0] != crc32(data[: _HEAD.size]):
             return None
@@ -107,12 +107,12 @@ def find_head(data: bytes, begin: int) -> int:
     return data.find(_BLOCK, begin)
 
 
-def pack_header(about: About) -> bytes:
+def pack_header(about: RecordingInfo) -> bytes:
     payload = encode(about)
     return _HEADER.pack(_MAGIC, FORMAT, len(payload), crc32(payload)) + payload
 
 
-def unpack_header(data: bytes, name: str) -> tuple[About, int]:
+def unpack_header(data: bytes, name: str) -> tuple[RecordingInfo, int]:
     """Of whom the recording is, and how long its header is; ``data`` is the beginning of the file called ``name``.
 
     Raises:
@@ -130,17 +130,17 @@ def unpack_header(data: bytes, name: str) -> tuple[About, int]:
     if len(payload) < length or length > MAX_HEADER or crc32(payload) != crc:
         raise NotARecording(f"Of the recording {name} not even the beginning is whole.")
     try:
-        about = decode(payload, (About,))
+        about = decode(payload, (RecordingInfo,))
         if about is not None:
             _check(about)
     except ProtocolError as error:
         raise NotARecording(f"The beginning of the recording {name} says nothing: {error.message}") from error
-    if not isinstance(about, About):
+    if not isinstance(about, RecordingInfo):
         raise NotARecording(f"The beginning of the recording {name} does not say of whom it is.")
     return about, _HEADER.size + length
 
 
-class Segment:
+class SegmentCodec:
     """What packs and unpacks the blocks of one segment: made of its KEY's content."""
 
     def __init__(self, content: bytes) -> None:
@@ -181,7 +181,7 @@ def key_dictionary(payload: bytes) -> bytes:
 
 
 def _block(kind: int, number: int, time_ns: int, payload: bytes) -> bytes:
-    return Head(kind, number, time_ns, len(payload), crc32(payload)).pack() + payload
+    return BlockHeader(kind, number, time_ns, len(payload), crc32(payload)).pack() + payload
 
 
 def _unpacked(unpacker: zstandard.ZstdDecompressor, payload: bytes, limit: int) -> bytes:
@@ -257,7 +257,7 @@ def _may_be(content: bytes, begin: int, kinds: Collection[bytes]) -> bool:
 
 def _check(message: Message) -> None:
     """Refuse what fits its fields and cannot be, where no one that takes it does. Errors: ProtocolError."""
-    if isinstance(message, About) and not 0 <= message.wall < MOST_WALL:  # not a number is refused, too
+    if isinstance(message, RecordingInfo) and not 0 <= message.wall < MOST_WALL:  # not a number is refused, too
         raise ProtocolError(f"The recording was made at a time that cannot be: {message.wall} seconds after 1970.")
     if isinstance(message, Findings):
         if not message.marks:

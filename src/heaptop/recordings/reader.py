@@ -21,7 +21,7 @@ from zlib import crc32
 from heaptop.errors import NotARecording, ProtocolError, RecordingTooLarge
 from heaptop.protocol.findings import NOTED, Findings
 from heaptop.protocol.messages import BIRTH, Census, Hello, Memory, Message, Samples, Tick, Traced, Types
-from heaptop.protocol.recorded import About
+from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.registry import RECORDED
 from heaptop.protocol.source import Attached, Event, Received, Seek, SeekDone, TargetInfo
 from heaptop.recordings.allowance import Allowance
@@ -32,8 +32,8 @@ from heaptop.recordings.format import (
     KEY,
     MAX_HEADER,
     NOTE,
-    Head,
-    Segment,
+    BlockHeader,
+    SegmentCodec,
     content_size,
     find_head,
     key_dictionary,
@@ -71,7 +71,7 @@ class Block:
 
     at: int
     """Where its payload begins."""
-    head: Head
+    head: BlockHeader
     key: int
     """Position of its segment's KEY among the blocks."""
     whole_from: int
@@ -185,7 +185,7 @@ class Recording:
         block, begin = self._blocks[shown], self._begin(shown, since)
         first = self._blocks[begin]
         said = list(messages(self._key_content(first, allowance), take=allowance.decode))
-        about = next((message for message in said if isinstance(message, About)), self.about)
+        about = next((message for message in said if isinstance(message, RecordingInfo)), self.about)
         for hello in said:
             if isinstance(hello, Hello):
                 yield Attached(target_of(about), hello, about.backend, about.stopped_ns)
@@ -214,7 +214,7 @@ class Recording:
                 yield from self._notes(self._blocks[position], allowance)
             else:
                 yield from _newer(self._past_of(position, allowance), told, last)
-        yield from (message for message in said if not isinstance(message, (About, Hello, Types, *_SPREAD)))
+        yield from (message for message in said if not isinstance(message, (RecordingInfo, Hello, Types, *_SPREAD)))
         yield from _newer(said, told)
         kinds, end = self._blocks.kinds, bisect_right(self._times, self._times[shown])
         counted = [place for place in range(begin + 1, end) if kinds[place] == COUNT]
@@ -284,14 +284,14 @@ class Recording:
 
     # -- blocks ----------------------------------------------------------------------------------------------
 
-    def _about(self, block: Block) -> About:
+    def _about(self, block: Block) -> RecordingInfo:
         """How the clock stood at the beginning of its segment."""
-        said = messages(self._segment(block.key)[1], (About,))
-        return next((about for about in said if isinstance(about, About)), self.about)
+        said = messages(self._segment(block.key)[1], (RecordingInfo,))
+        return next((about for about in said if isinstance(about, RecordingInfo)), self.about)
 
-    def _open_segment(self, key: int) -> tuple[Segment, bytes]:
+    def _open_segment(self, key: int) -> tuple[SegmentCodec, bytes]:
         dictionary = key_dictionary(self._payload(self._blocks[key]))
-        return Segment(dictionary), dictionary
+        return SegmentCodec(dictionary), dictionary
 
     def _content(self, block: Block, allowance: Allowance | None = None) -> bytes:
         """Of a TICK or COUNT."""
@@ -362,7 +362,7 @@ def _check_room(message: Message, allowance: Allowance) -> None:
         allowance.check(_ROW * max(birth[0] for birth in BIRTH.iter_unpack(message.births)))
 
 
-def target_of(about: About) -> TargetInfo:
+def target_of(about: RecordingInfo) -> TargetInfo:
     """Of whom a recording is."""
     return TargetInfo(about.pid, about.command, about.python, about.user, about.note)
 
@@ -397,7 +397,7 @@ class Index(Sequence[Block]):
         self._keys = array("i")
         self._whole_from = array("i")
 
-    def append(self, at: int, head: Head, key: int, whole_from: int) -> None:
+    def append(self, at: int, head: BlockHeader, key: int, whole_from: int) -> None:
         self.kinds.append(head.kind)
         self.times.append(head.time_ns)
         self._at.append(at)
@@ -421,7 +421,9 @@ class Index(Sequence[Block]):
     def __getitem__(self, place: int | slice) -> Block | list[Block]:
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
-        head = Head(self.kinds[place], self._numbers[place], self.times[place], self._lengths[place], self._crcs[place])
+        head = BlockHeader(
+            self.kinds[place], self._numbers[place], self.times[place], self._lengths[place], self._crcs[place]
+        )
         return Block(self._at[place], head, self._keys[place], self._whole_from[place])
 
 
@@ -497,11 +499,11 @@ class _Window:
         return found
 
 
-def _heads(window: _Window, begin: int, end: int, damage: list[str]) -> Iterator[tuple[int, Head]]:
+def _heads(window: _Window, begin: int, end: int, damage: list[str]) -> Iterator[tuple[int, BlockHeader]]:
     """Blocks whose payload is whole, and where these begin; what is not is said in ``damage``."""
     at, wasted = begin, 0
     while at < end:
-        head = Head.unpack(window.read(at, HEAD_BYTES))
+        head = BlockHeader.unpack(window.read(at, HEAD_BYTES))
         payload = at + HEAD_BYTES
         if head is not None and payload + head.length <= end:
             if window.crc(payload, head.length) == head.crc:
@@ -526,7 +528,7 @@ def _next_head(window: _Window, begin: int, end: int) -> int | None:
         place = window.find(at)
         if place < 0:
             at = max(window.next - HEAD_BYTES + 1, at + 1)
-        elif Head.unpack(window.read(place, HEAD_BYTES)) is not None:
+        elif BlockHeader.unpack(window.read(place, HEAD_BYTES)) is not None:
             return place
         else:
             at = place + 1

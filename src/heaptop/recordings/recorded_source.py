@@ -1,6 +1,6 @@
 """A source that can be recorded while it is watched: passes everything through, and keeps what a recording needs.
 
-This module never delays the source for longer than it takes to pack what was said: a thread of the tape's own writes.
+This module never delays the source for longer than it takes to pack what was said: another thread writes.
 Only for the end of a recording it waits: a moment (:data:`AT_ONCE`), or at the end of the session :data:`PATIENCE`.
 It never ends a session: what goes wrong ends the recording, with a sentence.
 """
@@ -19,7 +19,7 @@ from heaptop import __version__
 from heaptop.errors import HeaptopError
 from heaptop.files import NewFile
 from heaptop.protocol.messages import Message
-from heaptop.protocol.recorded import About
+from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.source import (
     Attached,
     Behind,
@@ -31,10 +31,10 @@ from heaptop.protocol.source import (
     Source,
     never_behind,
 )
-from heaptop.protocol.through import Through
+from heaptop.protocol.source_wrapper import SourceWrapper
 from heaptop.recordings.blocks import RecordingBlocks
-from heaptop.recordings.keeper import Keeper, is_recorded
-from heaptop.recordings.tape import MAX_SIZE, PATIENCE, Tape, create, reason
+from heaptop.recordings.recording_state import RecordingState, is_recorded
+from heaptop.recordings.writer import MAX_SIZE, PATIENCE, RecordingWriter, create, reason
 
 UNPACKED: Final = (HeaptopError, zstandard.ZstdError, MemoryError)
 """What packing may come to."""
@@ -42,7 +42,7 @@ AT_ONCE: Final = 0.2
 """Seconds in which a disk that is not slow has written what waits."""
 
 
-class TapedSource(Through):
+class RecordedSource(SourceWrapper):
     """A :class:`~heaptop.protocol.source.Recordable` around any source."""
 
     def __init__(self, source: Source, *, max_size: int = MAX_SIZE, wall: Callable[[], float] = time.time) -> None:
@@ -55,35 +55,35 @@ class TapedSource(Through):
         """A file to begin, something to note, or None to end, in the order in which they were asked for."""
         self._runs = False
         """Whether the source's thread does what is wanted: from its opening to its end."""
-        self._told_all = threading.Event()
+        self._all_delivered = threading.Event()
         """Ended was delivered."""
         # What follows belongs to the source's thread.
         self._thread: threading.Thread | None = None
         """Which one that is."""
-        self._keeper: Keeper | None = Keeper()
+        self._recording_state: RecordingState | None = RecordingState()
         """None when what was said did not fit: then nothing can be recorded any more."""
         self._attached: Attached | None = None
         self._next: NewFile | None = None
         """Made before the agent answered."""
-        self._tape: Tape | None = None
+        self._writer: RecordingWriter | None = None
         self._blocks: RecordingBlocks | None = None
-        self._ending: list[tuple[Tape, str, float]] = []
+        self._ending: list[tuple[RecordingWriter, str, float]] = []
         """Ended, and not told yet: what waited is still being written. Why they ended, and when to wait no longer."""
         self._untold = 0
         """Recordings of which it was not told how they ended."""
 
     # -- Recordable ------------------------------------------------------------------------------------------
 
-    def begin_tape(self, path: str, *, force: bool = False) -> None:
-        """As :meth:`~heaptop.protocol.source.Recordable.begin_tape`; with ``force`` a file that is there is replaced,
-        once there is something to record.
+    def begin_recording(self, path: str, *, force: bool = False) -> None:
+        """As in :class:`~heaptop.protocol.source.Recordable`; with ``force`` an existing file is replaced
+        as soon as there is something to record.
 
         Raises:
             RecordingExists, RecordingFailed: the file cannot be made.
         """
         self._wanted.put(create(path, force=force))
 
-    def end_tape(self) -> None:
+    def end_recording(self) -> None:
         self._wanted.put(None)
 
     def note(self, message: Message) -> None:
@@ -94,7 +94,7 @@ class TapedSource(Through):
         most, until it was told how that ended."""
         super().close(timeout)
         if self._runs and self._untold and threading.current_thread() is not self._thread:
-            self._told_all.wait(PATIENCE + 1)
+            self._all_delivered.wait(PATIENCE + 1)
         if not self._runs:  # nobody else looks at what is wanted
             self._do_wanted()
             self._give_up_next()
@@ -115,27 +115,27 @@ class TapedSource(Through):
         elif isinstance(event, Ended):
             self._do_wanted()
             self._end()
-            self._tell_ended(PATIENCE)
+            self._report_ended(PATIENCE)
             self._give_up_next()
             self._attached = None
             self._runs = False
         self._deliver(event)
         if self._runs:
-            self._tell_ended()
+            self._report_ended()
             self._do_wanted()
         else:
-            self._told_all.set()
+            self._all_delivered.set()
 
     def _received(self, message: Message) -> None:
-        if self._keeper is None or not is_recorded(message):
+        if self._recording_state is None or not is_recorded(message):
             return
         try:
-            self._keeper.feed(message)
+            self._recording_state.feed(message)
         except HeaptopError as error:
-            self._keeper = None
+            self._recording_state = None
             self._end(error.message.rstrip("."))
             return
-        self._say(message)
+        self._record(message)
 
     def _do_wanted(self) -> None:
         while True:
@@ -144,7 +144,7 @@ class TapedSource(Through):
             except queue.Empty:
                 break
             if isinstance(wanted, Message):
-                self._say(wanted)
+                self._record(wanted)
             elif wanted is None:
                 self._end()
                 self._give_up_next()
@@ -162,74 +162,74 @@ class TapedSource(Through):
             self._next = None
 
     def _begin(self, attached: Attached, file: NewFile) -> None:
-        if self._keeper is None:
+        if self._recording_state is None:
             self._give_up_next()
-            self._tell(file.path, 0, on=False, error="the agent said what does not fit, so nothing can be recorded")
+            self._report(file.path, 0, on=False, error="the agent said what does not fit, so nothing can be recorded")
             return
         try:
             file.take_place()
         except OSError as error:
             self._give_up_next()
-            self._tell(file.path, 0, on=False, error=reason(error))
+            self._report(file.path, 0, on=False, error=reason(error))
             return
         self._next = None
         self._untold += 1
         about = _about(attached, self._wall())
-        self._tape = Tape(file, about, self._max_size)
-        self._blocks = RecordingBlocks(about, attached.hello, self._keeper, self._max_size, self._wall)
-        self._write(self._blocks.flush() if self._keeper.counted else ())
+        self._writer = RecordingWriter(file, about, self._max_size)
+        self._blocks = RecordingBlocks(about, attached.hello, self._recording_state, self._max_size, self._wall)
+        self._write(self._blocks.flush() if self._recording_state.counted else ())
 
-    def _say(self, message: Message) -> None:
+    def _record(self, message: Message) -> None:
         if self._blocks is not None:
-            self._write(self._blocks.say(message))
+            self._write(self._blocks.add(message))
 
     def _write(self, blocks: Iterable[bytes]) -> None:
         """Append them, and tell how it goes where there was any, or something went wrong."""
-        tape = self._tape
-        assert tape is not None
+        writer = self._writer
+        assert writer is not None
         written = False
         try:
             for block in blocks:
-                tape.append(block)
+                writer.append(block)
                 written = True
         except UNPACKED as error:
             self._end(_sentence(error))
             return
-        if tape.error:
+        if writer.error:
             self._end()
         elif written:
-            self._tell(tape.path, tape.size, on=True, thinned=tape.thinned)
+            self._report(writer.path, writer.size, on=True, thinned=writer.thinned)
 
     def _end(self, error: str = "") -> None:
         """Record no more; say so where anything was recorded."""
-        tape, blocks = self._tape, self._blocks
-        self._tape = self._blocks = None
-        if tape is None or blocks is None:
+        writer, blocks = self._writer, self._blocks
+        self._writer = self._blocks = None
+        if writer is None or blocks is None:
             return
-        if not (error or tape.error):
+        if not (error or writer.error):
             try:
                 for block in blocks.flush():
-                    tape.append(block)
+                    writer.append(block)
             except UNPACKED as unpacked:
                 error = _sentence(unpacked)
-        tape.finish()
-        self._ending.append((tape, error, time.monotonic() + PATIENCE))
-        self._tell_ended(AT_ONCE)
+        writer.finish()
+        self._ending.append((writer, error, time.monotonic() + PATIENCE))
+        self._report_ended(AT_ONCE)
 
-    def _tell_ended(self, wait: float = 0.0) -> None:
+    def _report_ended(self, wait: float = 0.0) -> None:
         """Tell of those that are whole, will not be, or take too long; each is waited for so many seconds."""
         for ending in tuple(self._ending):
-            tape, error, until = ending
+            writer, error, until = ending
             left = until - time.monotonic()
-            if not (tape.error or tape.wait(max(min(wait, left), 0))):
+            if not (writer.error or writer.wait(max(min(wait, left), 0))):
                 if left > wait:
                     continue
-                tape.close(0)  # it is given up
+                writer.close(0)  # it is given up
             self._ending.remove(ending)
-            self._tell(tape.path, tape.size, on=False, error=error or tape.error, thinned=tape.thinned)
+            self._report(writer.path, writer.size, on=False, error=error or writer.error, thinned=writer.thinned)
             self._untold -= 1
 
-    def _tell(self, path: str, size: int, *, on: bool, error: str = "", thinned: bool = False) -> None:
+    def _report(self, path: str, size: int, *, on: bool, error: str = "", thinned: bool = False) -> None:
         self._deliver(RecordingStatus(path, size, on, error, thinned))
 
 
@@ -237,9 +237,9 @@ def _sentence(error: BaseException) -> str:
     return f"it could not be packed: {error}".rstrip(".")
 
 
-def _about(attached: Attached, wall: float) -> About:
+def _about(attached: Attached, wall: float) -> RecordingInfo:
     target = attached.target
-    return About(
+    return RecordingInfo(
         heaptop=__version__,
         pid=target.pid,
         command=target.command,

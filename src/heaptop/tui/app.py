@@ -160,21 +160,21 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         from heaptop.tui.screens.live import LiveScreen
 
         if isinstance(source, Player):
-            from heaptop.tui.screens.playing import PlayingScreen
+            from heaptop.tui.screens.replay import ReplayScreen
 
-            self.push_screen(PlayingScreen(source, user_code=self._user_code))
+            self.push_screen(ReplayScreen(source, user_code=self._user_code))
         else:
             self.push_screen(LiveScreen(source, way_back=self._picker is not None, user_code=self._user_code))
 
     def open_several(self, several: Several) -> None:
         """Show several processes, in tabs."""
-        from heaptop.tui.screens.tabs import LOOK_SECONDS, Tabs
+        from heaptop.tui.screens.tabs import CHECK_SECONDS, Tabs
 
         self.tabs = tabs = Tabs(self, several, self.show_tab, self._user_code)
         self.push_screen(self._kept(tabs.open()))
         self.set_interval(1.0, tabs.advance)
         if tabs.look:
-            self.set_interval(LOOK_SECONDS, self._look_for_others)
+            self.set_interval(CHECK_SECONDS, self._find_others)
 
     def show_tab(self, screen: TabScreen) -> None:
         """In place of the tab that is shown."""
@@ -191,16 +191,16 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
             self.tabs.arrived(event.pid)
 
     @work(thread=True, exclusive=True, group="others", exit_on_error=False)
-    def _look_for_others(self) -> None:
+    def _find_others(self) -> None:
         tabs = self.tabs
-        news = tabs.news() if tabs is not None else None
-        if tabs is not None and news is not None:
-            self.call_from_thread(tabs.take_news, news)
+        family_changes = tabs.family_changes() if tabs is not None else None
+        if tabs is not None and family_changes is not None:
+            self.call_from_thread(tabs.apply_changes, family_changes)
 
     def close_live(self, screen: LiveScreen) -> None:
         """Go back to the picker from a session that is over."""
         self.pop_screen()
-        self.run_worker(screen.let_go, thread=True)
+        self.run_worker(screen.detach_and_wait, thread=True)
 
     def take_hint(self) -> bool:
         """Whether this is the first time: once, and it is remembered that it was."""
@@ -241,14 +241,14 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         from heaptop.tui.screens.table_screen import TableScreen
 
         if not self.stop_process() and isinstance(self.screen, TableScreen):
-            self.screen.say("no shell waits here that could let heaptop go on: it is not stopped")
+            self.screen.show_notice("no shell waits here that could let heaptop go on: it is not stopped")
 
-    def went_on(self, seconds: float) -> None:
+    def resumed(self, seconds: float) -> None:
         from heaptop.tui.screens.table_screen import TableScreen
 
         for screen in self.screen_stack:
             if isinstance(screen, TableScreen):
-                screen.went_on(seconds)
+                screen.resumed(seconds)
 
     def lost(self) -> None:
         self.action_leave()
@@ -263,12 +263,12 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         elif not live.state.leaving:
             held = live if tabs is None else tabs
             held.begin_leaving()
-            self.run_worker(lambda: self._let_go(held), thread=True)
+            self.run_worker(lambda: self._detach_and_wait(held), thread=True)
 
-    def _let_go(self, held: LiveScreen | Tabs) -> None:
+    def _detach_and_wait(self, held: LiveScreen | Tabs) -> None:
         error: HeaptopError | None = None
         try:
-            error = held.let_go()
+            error = held.detach_and_wait()
         finally:
             self.call_from_thread(self.exit, error)
 

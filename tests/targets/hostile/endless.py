@@ -13,7 +13,7 @@ import heaptop.analysis.samples.stacks
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import ProtocolError, SessionError
-from heaptop.injector.session.conversation import Conversation, Orders
+from heaptop.injector.session.conversation import Conversation, ConversationRequests
 from heaptop.protocol import bounds
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
@@ -34,7 +34,7 @@ from heaptop.protocol.messages import (
     Types,
 )
 from heaptop.protocol.source import Event, Received
-from heaptop.recordings.keeper import Keeper
+from heaptop.recordings.recording_state import RecordingState
 
 ADDRESS_SPACE = 256 << 20
 MESSAGES, FEWER = 200, 20
@@ -80,11 +80,11 @@ def main(what: str) -> None:
     for name in ("CODES", "CODE_BYTES", "NUMBERS"):
         setattr(heaptop.analysis.samples.stacks, name, getattr(bounds, name) // 100)
     small = bounds.MessageBounds(bounds.TYPES // 100, bounds.TYPE_BYTES // 100)
-    history, sampling, keeper = History(cell_limit=400_000), Sampling(), Keeper()
+    history, sampling, recording_state = History(cell_limit=400_000), Sampling(), RecordingState()
 
     def deliver(event: Event) -> None:
         if isinstance(event, Received):
-            for feed in (history.feed, sampling.feed, keeper.feed):
+            for feed in (history.feed, sampling.feed, recording_state.feed):
                 feed(event.message)
 
     ours, theirs = socket.socketpair()
@@ -95,7 +95,7 @@ def main(what: str) -> None:
         interval=3600.0,
         max_share=1.0,
         deliver=deliver,
-        orders=Orders(),
+        orders=ConversationRequests(),
         outside_rss=lambda: 1,
         agent_lives=lambda: True,
     )
@@ -103,7 +103,7 @@ def main(what: str) -> None:
     why = ""
     with conversation:
         try:
-            conversation.hold()
+            conversation.run()
         except (ProtocolError, SessionError) as error:
             why = error.message
     # Of this program alone: ru_maxrss has the parent's in it, whose memory a vfork shares.

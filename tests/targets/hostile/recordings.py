@@ -13,12 +13,23 @@ from typing import Any, Final
 import msgpack
 
 from heaptop.protocol.messages import BIRTH, CodeName, Codes, Hello, Message, Sampler, Samples, Tick, TypeName, Types
-from heaptop.protocol.recorded import About, KeptStacks, Likenesses, LiveBlocks
-from heaptop.recordings.format import COUNT, DICTIONARY, KEY, NOTE, TICK, Head, Segment, frames, pack_alone, pack_header
+from heaptop.protocol.recorded import KeptStacks, Likenesses, LiveBlocks, RecordingInfo
+from heaptop.recordings.format import (
+    COUNT,
+    DICTIONARY,
+    KEY,
+    NOTE,
+    TICK,
+    BlockHeader,
+    SegmentCodec,
+    frames,
+    pack_alone,
+    pack_header,
+)
 
 SECOND: Final = 10**9
 LARGEST: Final = (1 << 63) - 1
-ABOUT: Final = About("1", 1, "shop", "3.11", "joe", "ptrace", 0, SECOND, 1.7e9)
+ABOUT: Final = RecordingInfo("1", 1, "shop", "3.11", "joe", "ptrace", 0, SECOND, 1.7e9)
 _HELLO: Final = Hello(1, "", 1, "3.11.0", "/x", (), True, SECOND)
 BEGIN: Final = frames([ABOUT, _HELLO])
 """What a KEY begins with."""
@@ -46,7 +57,7 @@ def raw(kind: str, fields: dict[str, Any]) -> bytes:
 
 def whole(key: bytes, blocks: Iterable[Block] = ()) -> bytes:
     """A recording of a KEY and of these blocks, a second apart."""
-    segment = Segment(key[:DICTIONARY])
+    segment = SegmentCodec(key[:DICTIONARY])
     out = [pack_header(ABOUT), pack_alone(KEY, 1, SECOND, key)]
     for number, (kind, content) in enumerate(blocks, 2):
         pack = segment.pack if kind in (TICK, COUNT) else pack_alone
@@ -86,12 +97,12 @@ def _likenesses(number: int) -> bytes:
     return _said(*said)
 
 
-def _living(number: int) -> bytes:
+def _live_blocks(number: int) -> bytes:
     """As many pieces of living blocks, all alike."""
     one = Likenesses(1, bytes(4), b"\xff" * 4, _column("Q", [64]), _column("Q", [1000]))
     row = _column("i", [1]) * 65536
-    living = [LiveBlocks(SECOND, 10, each << 16, row, bytes(8 << 16), bytes(1 << 16)) for each in range(number)]
-    return _said(_SAMPLER, one, *living)
+    live_blocks = [LiveBlocks(SECOND, 10, each << 16, row, bytes(8 << 16), bytes(1 << 16)) for each in range(number)]
+    return _said(_SAMPLER, one, *live_blocks)
 
 
 def stacks(number: int, depth: int, name: str = "g") -> bytes:
@@ -104,8 +115,8 @@ def stacks(number: int, depth: int, name: str = "g") -> bytes:
         1, _column("i", range(depth + 1, depth + number + 1)), b"\xff" * 4 * number, _column("Q", [64]) * number,
         _column("Q", [1000]) * number,
     )  # fmt: skip
-    living = LiveBlocks(SECOND, 10, 0, _column("i", range(1, number + 1)), bytes(8 * number), bytes(number))
-    return _said(_SAMPLER, Codes(0, (CodeName("f", name, 1),)), chain, leaves, likenesses, living)
+    live_blocks = LiveBlocks(SECOND, 10, 0, _column("i", range(1, number + 1)), bytes(8 * number), bytes(number))
+    return _said(_SAMPLER, Codes(0, (CodeName("f", name, 1),)), chain, leaves, likenesses, live_blocks)
 
 
 def _births(first: int, number: int, time: int) -> bytes:
@@ -119,8 +130,11 @@ def _census(rows: list[list[int]], time: int = 1) -> bytes:
 
 def nested_heads(size: int) -> bytes:
     """Heads, each of a block that reaches to the end of the file and is not whole."""
-    number = size // len(Head(TICK, 2, SECOND, 0, 0).pack())
-    heads = [Head(TICK, 2 + each, 2 * SECOND, (number - each - 1) * size // number, 0).pack() for each in range(number)]
+    number = size // len(BlockHeader(TICK, 2, SECOND, 0, 0).pack())
+    heads = [
+        BlockHeader(TICK, 2 + each, 2 * SECOND, (number - each - 1) * size // number, 0).pack()
+        for each in range(number)
+    ]
     return whole(BEGIN) + b"".join(heads)
 
 
@@ -166,7 +180,7 @@ _MAKERS: Final[dict[str, Callable[[], bytes]]] = {
         _types(2) + b"".join(_census([[i, 2, 1000 + i, 100000 + i] for i in range(1 << 17)]) for _ in range(9))
     ),
     "likenesses": lambda: whole(_likenesses(1 << 19)),
-    "living": lambda: whole(_living(255)),
+    "living": lambda: whole(_live_blocks(255)),
     "high number": lambda: whole(
         _said(_SAMPLER, Samples(SECOND, 1, BIRTH.pack((1 << 24) - 1, 0, 1, 64, 0, 0, 0, 0), b""))
     ),

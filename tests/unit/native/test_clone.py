@@ -207,11 +207,11 @@ def test_wait_does_not_see_it() -> None:
             lambda: os.waitpid(pid, os.WNOHANG),
             lambda: os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG),
         ]
-        living = [unseen(each) for each in waits]
+        live_blocks = [unseen(each) for each in waits]
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: snapshots.has_ended(pid))
         ended = [unseen(each) for each in waits]
-        return f"{all(living)} {all(ended)} {end().name}"
+        return f"{all(live_blocks)} {all(ended)} {end().name}"
 
     assert in_child(work, lambda: None) == "True True KILLED"
 

@@ -436,11 +436,11 @@ def test_points_of_what_is_deep() -> None:
     """Neither a million links nor as many types on one way take a stack as deep, or a second look at each of them."""
     links = 1_000_000
     graph = graph_of([[i + 1] for i in range(links)] + [[]], [1] * (links + 1))
-    with watched() as looks:
+    with watched() as checks:
         chain = Selected(graph, [0], range(1, links), [0] * (links + 1)).points()
-        assert looks()[0] >= 5 * links // STEP, "sums, the tree, the way down, its types, the chain"
+        assert checks()[0] >= 5 * links // STEP, "sums, the tree, the way down, its types, the chain"
         apart = Selected(graph, [0], [links], range(links + 1)).points()
-        assert looks()[0] <= 2 * 10 * links // STEP
+        assert checks()[0] <= 2 * 10 * links // STEP
     assert chain is not None
     assert apart is not None
     assert chain[0] == [0]
@@ -450,13 +450,13 @@ def test_points_of_what_is_deep() -> None:
 def test_points_are_given_up_soon() -> None:
     graph = items_of_a_list(20 * STEP)
     made = Selected(graph, [0], range(1, len(graph)), [0] * len(graph))
-    with watched() as looks:
+    with watched() as checks:
         assert made.points() is not None
-        needed = looks()[0]
+        needed = checks()[0]
     for most in (1, needed // 2, needed - 1):
-        with watched(most) as looks:
+        with watched(most) as checks:
             assert made.points() is None
-            assert looks()[0] <= most + 3
+            assert checks()[0] <= most + 3
 
 
 # -- how far it is ------------------------------------------------------------------------------------------
@@ -484,18 +484,18 @@ def items_of_a_list(count: int) -> Graph:
 def test_long_steps_are_looked_at() -> None:
     count = 20 * STEP
     graph = graph_of([[i + 1] for i in range(count - 1)] + [[]], [1] * count)
-    with watched() as looks:
+    with watched() as checks:
         retain(graph, [[0]])
-        assert looks()[0] >= 5 * count // STEP  # a search, numbers, semidominators, dominators, sums
-        assert looks()[1] == 0
-    with watched() as looks:
+        assert checks()[0] >= 5 * count // STEP  # a search, numbers, semidominators, dominators, sums
+        assert checks()[1] == 0
+    with watched() as checks:
         found = retain(graph, [], rest=0)
-        assert looks()[0] >= 7 * count // STEP
+        assert checks()[0] >= 7 * count // STEP
         assert found.retained[0] == count
     for long in (graph, items_of_a_list(count)):
-        with watched() as looks:
+        with watched() as checks:
             retainers(long, [NONE] * len(long), [(0, 0)], 3)
-            assert looks()[0] >= len(long.edges) // STEP
+            assert checks()[0] >= len(long.edges) // STEP
 
 
 def test_what_is_given_up_ends_soon() -> None:
@@ -505,9 +505,9 @@ def test_what_is_given_up_ends_soon() -> None:
     starts, gone, lost = words([0]), array("B", bytes(count + 1)), array("Q", [0, 0])
     given = (pointer(starts), 1, pointer(starts), 0, pointer(gone), pointer(lost))
     for most in (1, 3, 25):
-        with watched(most) as looks:
+        with watched(most) as checks:
             retainers(graph, [NONE] * count, [(0, 0)], 3)
-            assert looks()[0] <= most + 1
-        with watched(most) as looks:
+            assert checks()[0] <= most + 1
+        with watched(most) as checks:
             assert parts().parts_lose(ctypes.byref(native.csr), *given) == 0
-            assert looks()[0] <= most + 1
+            assert checks()[0] <= most + 1

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 
-from heaptop.analysis.bands.series import BandLine, Memo, Series
+from heaptop.analysis.bands.series import BandLine, Series, SeriesCache
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Amount, Moment
 
@@ -59,7 +59,7 @@ def bands(
     where: Filter,
     limit: int,
     *,
-    memo: Memo | None = None,
+    memo: SeriesCache | None = None,
     previous: BandChart | None = None,
 ) -> BandChart:
     """The chart of these snapshots by ``key`` (a name of ``BAND_KEYS``).
@@ -72,7 +72,7 @@ def bands(
     Raises:
         UsageError: there is no such key.
     """
-    series = (memo or Memo()).series(snapshots, key, where)
+    series = (memo or SeriesCache()).series(snapshots, key, where)
     names = tuple(band.name for band in previous.bands if not band.is_rest) if previous else ()
     chosen = _choose(series, limit, frozenset(names))
     ordered = _order(series, chosen, names)

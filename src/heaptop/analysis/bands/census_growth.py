@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.analysis.bands.series import BandLine, Memo
+from heaptop.analysis.bands.series import BandLine, SeriesCache
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Moment
 
@@ -44,7 +44,7 @@ class CensusGrowth:
     """From the first census to the last."""
 
 
-def growth_since(snapshots: Sequence[Moment], time_ns: int, key: str, where: Filter, memo: Memo) -> CensusGrowth:
+def growth_since(snapshots: Sequence[Moment], time_ns: int, key: str, where: Filter, memo: SeriesCache) -> CensusGrowth:
     """From the last census up to a moment, or else the first after it, to the last census of all.
 
     Args:

@@ -30,7 +30,7 @@ from heaptop.analysis.heap.history import AnyCell, Moment
 from heaptop.protocol.messages import TypeName
 
 MEMO_LIMIT = 4
-"""Series kept by a :class:`Memo`: enough to go back and forth between band keys under one filter."""
+"""Series kept by a :class:`SeriesCache`: enough to go back and forth between band keys under one filter."""
 
 
 class BandLine:
@@ -324,7 +324,7 @@ def _change_if_new(line: BandLine, index: int, sums: BandSum) -> None:
         line.change(index, sums.count, sums.bytes)
 
 
-class Memo:
+class SeriesCache:
     """Remembers the last few series, so that a frame costs what is new since the frame before.
 
     A front end keeps one and passes it to :func:`~heaptop.analysis.bands.bands.bands` and

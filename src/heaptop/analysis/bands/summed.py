@@ -125,7 +125,7 @@ class Summing:
         missing = tuple(pid for pid in self._expected if pid not in self._parts)
         self._time_ns = max(*(part.snapshot.time_ns for part in parts), self._time_ns + 1)
         if self._censuses:
-            self._changes += self._came_or_left(self.last.parts, parts)
+            self._changes += self._joined_or_left(self.last.parts, parts)
         self.last = ProcessSum(parts, missing, tuple(self._changes))
         self._fresh = {}
         first = len(self._names)
@@ -134,7 +134,7 @@ class Summing:
         census = self._census(rows)
         return [Types(first, new), census] if new else [census]
 
-    def _came_or_left(self, before: Sequence[ProcessShare], now: Sequence[ProcessShare]) -> Iterator[ProcessChange]:
+    def _joined_or_left(self, before: Sequence[ProcessShare], now: Sequence[ProcessShare]) -> Iterator[ProcessChange]:
         was, here = {part.pid for part in before}, {part.pid for part in now}
         for part in now:
             if part.pid not in was:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, overload
 
-from heaptop.analysis.bands.series import BandLine, BandSizes, Memo
+from heaptop.analysis.bands.series import BandLine, BandSizes, SeriesCache
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Moment
 
@@ -110,7 +110,7 @@ def table(
     sort: str = "bytes",
     descending: bool = True,
     *,
-    memo: Memo | None = None,
+    memo: SeriesCache | None = None,
 ) -> tuple[TableRow, ...]:
     """The bands of the latest snapshot, sorted by a name of :data:`SORTS`, ties by name; empty before the first.
 
@@ -128,12 +128,12 @@ def rows(
     sort: str = "bytes",
     descending: bool = True,
     *,
-    memo: Memo | None = None,
+    memo: SeriesCache | None = None,
 ) -> Rows:
     """The same, each row made when it is looked at."""
     if not snapshots:
         return Rows.of(())
-    series = (memo or Memo()).series(snapshots, key, where)
+    series = (memo or SeriesCache()).series(snapshots, key, where)
     held, length = series.held().copy(), series.length
     total, largest, hides = sum(held.bytes), max(held.bytes, default=0), any(held.hidden)
     places = _sorted(held, sort, descending, length)

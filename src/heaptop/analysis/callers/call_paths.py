@@ -226,7 +226,7 @@ _PARTS: Final = ("samples", "seen", "bytes", "count", "variance", "third")
 class Amounts:
     """What is allocated and lives on each path at one moment: columns are made when they are asked for.
 
-    Not to be asked for anything new after the samples were fed: see :mod:`heaptop.analysis.samples.held`.
+    Not to be asked for anything new after the samples were fed: see :mod:`heaptop.analysis.samples.frozen`.
     """
 
     def __init__(self, paths: CallPaths, tallies: Sequence[Tally], stacks: StackTree) -> None:

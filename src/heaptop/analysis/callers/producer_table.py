@@ -147,7 +147,7 @@ class Callee:
         return self._amounts.total_of(self._amounts.paths.first_places[self.function], types) / (self.weight or 1)
 
 
-class Older:
+class OlderThanSampling:
     """What is older than the sampling."""
 
     classes: tuple[float, ...] = ()
@@ -178,7 +178,7 @@ def alive(tallies: Sequence[Tally]) -> Estimate:
     return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate()
 
 
-def older_at(samples: SampledBlocks, moments: Sequence[SiteSnapshot]) -> Older | None:
+def older_at(samples: SampledBlocks, moments: Sequence[SiteSnapshot]) -> OlderThanSampling | None:
     """What the last census before the last of these moments counted beyond what was sampled. None where nothing was
     counted, or nothing is sampled."""
     sampled = samples.state is not None and samples.state.on
@@ -187,10 +187,10 @@ def older_at(samples: SampledBlocks, moments: Sequence[SiteSnapshot]) -> Older |
     if cell is None:
         return None
     error = moments[-1].error
-    return Older(cell.site, Estimate(cell.bytes, 0, max(cell.bytes - error, 0), cell.bytes + error, 0))
+    return OlderThanSampling(cell.site, Estimate(cell.bytes, 0, max(cell.bytes - error, 0), cell.bytes + error, 0))
 
 
-class Past:
+class RecentMoments:
     """Living bytes by site or module at the last moments: each moment is summed up once."""
 
     def __init__(self) -> None:

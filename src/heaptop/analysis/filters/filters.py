@@ -72,7 +72,7 @@ COUNTED: Final = ("type", "module", "generation", "size", "count")
 """What a census knows."""
 SAMPLED: Final = ("type", "module", "site", "producer-module", "size", "count")
 """What is known of sampled blocks that live or lived."""
-LIVING: Final = (*SAMPLED, "lifetime")
+LIVE_BLOCKS: Final = (*SAMPLED, "lifetime")
 """What is known of sampled blocks that live."""
 ORIGINS: Final = {
     "type": Origin.ANY,

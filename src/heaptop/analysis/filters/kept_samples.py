@@ -16,7 +16,7 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.heap.graph_history import unit_label
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.held import StillSamples
+from heaptop.analysis.samples.frozen import FrozenSamples
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.errors import UsageError
@@ -86,7 +86,7 @@ def _by_stack(blocks: Blocks, stack_of: Callable[[int], int]) -> Counter[int]:
     return found
 
 
-class KeptSamples(StillSamples):
+class KeptSamples(FrozenSamples):
     """Samples of which a part is kept, at the moment this is made."""
 
     def __init__(self, samples: SampledBlocks, parts: Mapping[int, float]) -> None:
@@ -99,7 +99,7 @@ class KeptSamples(StillSamples):
         ]
 
     @property
-    def only_living(self) -> bool:
+    def only_live(self) -> bool:
         return True
 
     def tallies(self) -> Iterable[Tally]:

@@ -60,7 +60,7 @@ def tally_filter(
     if where.lifetime != samples.lifetime:
         raise UsageError("These figures know no lifetime.", fix="Leave lifetime out.")
     known = {} if verdicts is None else verdicts
-    totals = _living(samples) if where.bounded else {}
+    totals = _live_blocks(samples) if where.bounded else {}
 
     def fits(tally: Tally) -> bool:
         place = tally.type, tally.stack
@@ -74,7 +74,7 @@ def tally_filter(
     return fits
 
 
-def _living(samples: SampledBlocks) -> dict[int, FilterFigures]:
+def _live_blocks(samples: SampledBlocks) -> dict[int, FilterFigures]:
     """What lives of a block's type, by its number."""
     counts, sizes = Counter[int](), Counter[int]()
     for tally in samples.tallies():

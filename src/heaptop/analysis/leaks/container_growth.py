@@ -58,7 +58,7 @@ class ContainerGrowth:
         return Turnover(seconds, born, known[0], self.sizes)
 
 
-def swollen(marks: Sequence[Mark], now: Trends, explained: Collection[int]) -> list[ContainerGrowth]:
+def grown_containers(marks: Sequence[Mark], now: Trends, explained: Collection[int]) -> list[ContainerGrowth]:
     """Those that grew since the first of these marks, the most first, but for those that were ``explained``: what is
     new collects there."""
     found = [

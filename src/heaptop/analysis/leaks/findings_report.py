@@ -92,8 +92,8 @@ def findings_lines(findings: Findings, *, top: int | None = GROWN, width: int | 
 def verdict_line(findings: Findings) -> str:
     """``leak: +1,240 objects, +3.10 MiB in 30 s, looked at 4 times``"""
     count, size = format_change(findings.count, bytes_=False), format_change(findings.bytes)
-    looks = f"looked at {len(findings.marks)} times"
-    return f"{findings.verdict}: {count} objects, {size} in {findings.seconds:.3g} s, {looks}"
+    checks = f"looked at {len(findings.marks)} times"
+    return f"{findings.verdict}: {count} objects, {size} in {findings.seconds:.3g} s, {checks}"
 
 
 def suspect_lines(rank: int, suspect: Suspect, width: int | None = None) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.heap.path_words import type_of
-from heaptop.analysis.leaks.marks import NOTHING, Around, Mark, Trends, retainer_words, sums_by
+from heaptop.analysis.leaks.marks import NOTHING, Mark, MarkContext, Trends, retainer_words, sums_by
 from heaptop.analysis.samples.estimate import Sums, weight
 from heaptop.analysis.samples.producers import Flow
 from heaptop.analysis.samples.samples import SampledBlocks
@@ -29,25 +29,25 @@ MOST_ROWS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Epochs:
-    """Which number of marks seen means which stretch: ``stretches`` marks were told to the image, and what is asked for
-    was born after the first, and before the one at position ``until`` where that is given."""
+class BirthIntervals:
+    """Which interval a number of marks seen means: ``birth_intervals`` marks were sent to the image, and objects
+    were born after the first one, and before the one at position ``until`` where that is given."""
 
-    stretches: int
+    birth_intervals: int
     until: int | None = None
 
     @property
     def new(self) -> tuple[int, ...]:
         """For :attr:`~heaptop.protocol.images.Selection.seen`."""
-        return tuple(range(self.stretches - self.until if self.until is not None else 0, self.stretches))
+        return tuple(range(self.birth_intervals - self.until if self.until is not None else 0, self.birth_intervals))
 
-    def stretch(self, seen: int) -> int | None:
+    def birth_interval(self, seen: int) -> int | None:
         """By position; None for what was there at the first mark."""
-        return self.stretches - 1 - seen if seen < self.stretches else None
+        return self.birth_intervals - 1 - seen if seen < self.birth_intervals else None
 
 
 @dataclass(slots=True)
-class Aged:
+class BirthCounts:
     """Objects of one sort by when they were born."""
 
     born: list[int]
@@ -68,31 +68,31 @@ class Aged:
     def bytes(self) -> int:
         return self.born_bytes + self.old_bytes
 
-    def add(self, stretch: int | None, count: int, size: int) -> None:
-        if stretch is None:
+    def add(self, birth_interval: int | None, count: int, size: int) -> None:
+        if birth_interval is None:
             self.old += count
             self.old_bytes += size
         else:
-            self.born[stretch] += count
+            self.born[birth_interval] += count
             self.born_bytes += size
 
 
-def aged_by_type(ages: Ages, types: Sequence[TypeName], epochs: Epochs) -> dict[TypeName, Aged]:
-    found: dict[TypeName, Aged] = {}
+def aged_by_type(ages: Ages, types: Sequence[TypeName], epochs: BirthIntervals) -> dict[TypeName, BirthCounts]:
+    found: dict[TypeName, BirthCounts] = {}
     for row in ages.rows:
         name = type_of(types, row.type)
         aged = found.get(name)
         if aged is None:
-            aged = found[name] = Aged([0] * epochs.stretches)
-        aged.add(epochs.stretch(row.seen), row.count, row.bytes)
+            aged = found[name] = BirthCounts([0] * epochs.birth_intervals)
+        aged.add(epochs.birth_interval(row.seen), row.count, row.bytes)
     return found
 
 
 # -- by type and module --------------------------------------------------------------------------------------
 
 
-def type_growth(aged: Mapping[TypeName, Aged], then: Mapping[TypeName, Amount], complete: bool = True) -> Growth:
-    none = Aged([0] * _stretches(aged))
+def type_growth(aged: Mapping[TypeName, BirthCounts], then: Mapping[TypeName, Amount], complete: bool = True) -> Growth:
+    none = BirthCounts([0] * _birth_intervals(aged))
     names = {**dict.fromkeys(aged), **dict.fromkeys(then)}
     rows = (_row(name.full, aged.get(name, none), then.get(name, NOTHING)) for name in names)
     return _growth("type", rows, complete)
@@ -108,11 +108,11 @@ def module_growth(types: Growth, modules: Mapping[str, str]) -> Growth:
     return _growth("module", found.values(), types.complete)
 
 
-def modules_of(aged: Mapping[TypeName, Aged], then: Mapping[TypeName, Amount]) -> dict[str, str]:
+def modules_of(aged: Mapping[TypeName, BirthCounts], then: Mapping[TypeName, Amount]) -> dict[str, str]:
     return {name.full: name.module or "builtins" for name in [*then, *aged]}
 
 
-def _row(name: str, now: Aged, then: Amount) -> GrownRow:
+def _row(name: str, now: BirthCounts, then: Amount) -> GrownRow:
     return GrownRow(
         name,
         count=now.count - then.count,
@@ -146,14 +146,14 @@ def _growth(key: str, rows: Iterable[GrownRow], complete: bool) -> Growth:
     return Growth(key, tuple(kept), complete and len(kept) == len(changed))
 
 
-def _stretches(aged: Mapping[TypeName, Aged]) -> int:
+def _birth_intervals(aged: Mapping[TypeName, BirthCounts]) -> int:
     return next((len(each.born) for each in aged.values()), 0)
 
 
 # -- by site -------------------------------------------------------------------------------------------------
 
 
-def site_growth(marks: Sequence[Mark], now: Around, sampling: Sampling) -> Growth | None:
+def site_growth(marks: Sequence[Mark], now: MarkContext, sampling: Sampling) -> Growth | None:
     """From the first of these marks on; None where sampled blocks were not followed from then to now."""
     then = marks[0].around
     if then.voids < 0 or then.voids != now.voids:
@@ -177,31 +177,31 @@ def _survivors(clocks: Sequence[int], sampling: Sampling) -> dict[str, dict[int,
     columns = samples.live_block_columns()
     found: dict[str, dict[int, Sums]] = {}
     alike = columns.places(lambda birth: bisect_left(clocks, birth) - 1, 0, columns.rows)
-    for (stack, _, size, interval, stretch), number in alike.items():
-        by_stretch = found.setdefault(sampling.sites.name(stack, "site"), {})
-        by_stretch.setdefault(stretch, Sums()).add_alike(weight(size, interval), number)
+    for (stack, _, size, interval, birth_interval), number in alike.items():
+        by_interval = found.setdefault(sampling.sites.name(stack, "site"), {})
+        by_interval.setdefault(birth_interval, Sums()).add_alike(weight(size, interval), number)
     return found
 
 
-def _site_row(site: str, then: Flow | None, now: Flow, survivors: Mapping[int, Sums], stretches: int) -> GrownRow:
+def _site_row(site: str, then: Flow | None, now: Flow, survivors: Mapping[int, Sums], birth_intervals: int) -> GrownRow:
     before = then.live if then else Sums()
     freed_before = then.freed if then else Sums()
     new = Sums()
-    for stretch, sums in survivors.items():
-        if stretch >= 0:
+    for birth_interval, sums in survivors.items():
+        if birth_interval >= 0:
             new.merge(sums)
-    freed = now.freed.whole_count - freed_before.whole_count
+    freed = now.freed.rounded_count - freed_before.rounded_count
     old_gone = _less(before, survivors.get(-1, Sums()))
-    old_freed = old_gone.whole_count
+    old_freed = old_gone.rounded_count
     return GrownRow(
         site,
-        count=now.live.whole_count - before.whole_count,
-        bytes=now.live.whole_bytes - before.whole_bytes,
-        now=now.live.whole_count,
-        now_bytes=now.live.whole_bytes,
-        born=max(0, new.whole_count + freed - old_freed),
+        count=now.live.rounded_count - before.rounded_count,
+        bytes=now.live.rounded_bytes - before.rounded_bytes,
+        now=now.live.rounded_count,
+        now_bytes=now.live.rounded_bytes,
+        born=max(0, new.rounded_count + freed - old_freed),
         died=max(0, freed - old_freed),
-        generations=tuple(survivors[each].whole_count if each in survivors else 0 for each in range(stretches)),
+        generations=tuple(survivors[each].rounded_count if each in survivors else 0 for each in range(birth_intervals)),
         error=_half_width(new, old_gone),
     )
 

@@ -3,7 +3,7 @@
     tell the marks ──► ages of everything ──► points and paths of what is new ──► for each place where it collects:
     which types, which stacks, how old ──► verdicts, sentences ──► a new mark: what lives, how large containers are
 
-This module never talks to an agent: :meth:`LeakHunt.look` yields questions and is sent answers
+This module never talks to an agent: :meth:`LeakHunt.check` yields questions and is sent answers
 (:mod:`heaptop.analysis.snapshot.asking`), so a screen and a command hunt alike.
 """
 
@@ -17,10 +17,15 @@ from typing import Final
 
 from heaptop.analysis.heap.history import Amount, History
 from heaptop.analysis.heap.path_words import path_words, type_name, type_of
-from heaptop.analysis.leaks.container_growth import LEAST_GROWTH, ContainerGrowth, container_growth_sentence, swollen
+from heaptop.analysis.leaks.container_growth import (
+    LEAST_GROWTH,
+    ContainerGrowth,
+    container_growth_sentence,
+    grown_containers,
+)
 from heaptop.analysis.leaks.growth import (
-    Aged,
-    Epochs,
+    BirthCounts,
+    BirthIntervals,
     aged_by_type,
     module_growth,
     modules_of,
@@ -28,16 +33,16 @@ from heaptop.analysis.leaks.growth import (
     site_growth,
     type_growth,
 )
-from heaptop.analysis.leaks.lints import Seen, lints_of
+from heaptop.analysis.leaks.lints import LintContext, lints_of
 from heaptop.analysis.leaks.marks import (
-    Around,
     Mark,
+    MarkContext,
     Trends,
     facts,
     retainer_steps,
     retainer_words,
+    send_marks,
     take_mark,
-    tell_marks,
     totals_by_type,
     trends_of,
 )
@@ -130,7 +135,7 @@ class LeakHunt:
         self._proofs: dict[int, Proofs] = {}
         """By the mark since which it was new."""
 
-    def look(
+    def check(
         self,
         image: Image,
         types: Sequence[TypeName],
@@ -166,15 +171,17 @@ class LeakHunt:
         if self.marks and not 0 <= since < (until if until is not None else len(self.marks)) <= len(self.marks):
             raise ValueError("there are no such marks")
         chosen = chosen_marks(len(self.marks), since, until)
-        marks, around = tuple(self.marks[each] for each in chosen), Around.of(history, sampling, memory)
-        yield from tell_marks(marks)
+        marks, around = tuple(self.marks[each] for each in chosen), MarkContext.of(history, sampling, memory)
+        yield from send_marks(marks)
         ages = yield Question(images.AGES, limit=_MOST_AGES)
         assert isinstance(ages, Ages)
         trends = yield from trends_of(types)
         findings = None
         if marks:
             last = facts(image, mark or NOW, around, collected)
-            epochs = Epochs(len(marks), until=chosen.index(until) if until is not None and until in chosen else None)
+            epochs = BirthIntervals(
+                len(marks), until=chosen.index(until) if until is not None and until in chosen else None
+            )
             moment = _Moment(image, types, history, sampling, around, last, marks, epochs, ages, trends)
             # What is asked of a part of the time proves nothing of the whole, nor refutes it.
             proofs = self._proofs.setdefault(since, Proofs()) if until is None else Proofs()
@@ -193,11 +200,11 @@ class _Moment:
     types: Sequence[TypeName]
     history: History
     sampling: Sampling
-    around: Around
+    around: MarkContext
     last: MarkFacts
     marks: Sequence[Mark]
     """Those that the image was told; what is new is since the first of them."""
-    epochs: Epochs
+    epochs: BirthIntervals
     ages: Ages
     trends: Trends
 
@@ -244,8 +251,8 @@ class _Hunt:
             were = "were" if len(missed) > 1 else "was"
             self._notes.append(f"{places} where new objects collect {were} not looked at: {missed[0]}")
         explained = {step.address for each in found for step in each.steps}
-        for each in swollen(at.marks, at.trends, explained | {point.address for point in points.points}):
-            suspect = yield from self._swollen(each)
+        for each in grown_containers(at.marks, at.trends, explained | {point.address for point in points.points}):
+            suspect = yield from self._grown_container(each)
             if suspect is not None:
                 suspects.append(suspect)
         yield from self._apart(suspects)
@@ -337,7 +344,7 @@ class _Hunt:
         site = yield from self._site(candidate, named, sums)
         ages = yield Question(images.AGES, candidate.selection(named.ids), limit=_MOST_AGES)
         assert isinstance(ages, Ages)
-        aged = aged_by_type(ages, at.types, at.epochs).get(named.type, Aged([0] * at.epochs.stretches))
+        aged = aged_by_type(ages, at.types, at.epochs).get(named.type, BirthCounts([0] * at.epochs.birth_intervals))
         paths = yield Question(images.PATHS, candidate.selection(named.ids, at.epochs.new), limit=8)
         assert isinstance(paths, Paths)
         return self._explained(candidate, named, aged, site, paths.groups)
@@ -375,7 +382,7 @@ class _Hunt:
         return answer.rows
 
     def _explained(
-        self, candidate: Candidate, named: TypeSum, aged: Aged, site: Site | None, paths: Sequence[PathGroup]
+        self, candidate: Candidate, named: TypeSum, aged: BirthCounts, site: Site | None, paths: Sequence[PathGroup]
     ) -> Suspect | None:
         at = self._at
         everywhere = self._aged[named.type].new if named.type in self._aged else named.count
@@ -419,14 +426,14 @@ class _Hunt:
         said = sentence(suspect, holding, site, named.bytes, least=at.epochs.until is None)
         return replace(suspect, sentence=said)
 
-    def _swollen(self, each: ContainerGrowth) -> Asking[Suspect | None]:
+    def _grown_container(self, each: ContainerGrowth) -> Asking[Suspect | None]:
         """A container that has grown in place; None where it is younger than it seemed."""
         at, itself = self._at, Selection(addresses=(each.address,))
         ages = yield Question(images.AGES, itself, limit=_MOST_AGES)
         assert isinstance(ages, Ages)
         paths = yield Question(images.PATHS, itself, limit=1)
         assert isinstance(paths, Paths)
-        if not paths.groups or any(row.seen < at.epochs.stretches for row in ages.rows):
+        if not paths.groups or any(row.seen < at.epochs.birth_intervals for row in ages.rows):
             return None
         path, course = paths.groups[0], each.course(at.seconds)
         judged, rate = judge(course), _rate(course)
@@ -455,7 +462,7 @@ class _Hunt:
 
     # -- how it went
 
-    def _course(self, candidate: Candidate, named: TypeSum, aged: Aged) -> Turnover:
+    def _course(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> Turnover:
         """Of all objects of the type, where most of the new ones are here; else by what was seen here at the marks."""
         if self._is_most(named):
             return self._everywhere(named.type)
@@ -463,7 +470,7 @@ class _Hunt:
         return Turnover(self._at.seconds, tuple(aged.born), aged.old, totals)
 
     def _everywhere(self, type: TypeName) -> Turnover:
-        at, aged = self._at, self._aged.get(type, Aged([0] * self._at.epochs.stretches))
+        at, aged = self._at, self._aged.get(type, BirthCounts([0] * self._at.epochs.birth_intervals))
         then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
         return Turnover(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
 
@@ -521,7 +528,7 @@ class _Hunt:
             if place < end
         )
 
-    def _lengths(self, candidate: Candidate, aged: Aged) -> tuple[int, ...]:
+    def _lengths(self, candidate: Candidate, aged: BirthCounts) -> tuple[int, ...]:
         """How long the container was at each mark; empty where that does not say how many objects there were."""
         at, holder = self._at, candidate.holder
         if holder is None or not _is_alike(holder.length, aged.count):
@@ -529,7 +536,7 @@ class _Hunt:
         lengths = []
         for place, mark in enumerate(at.marks):
             known = mark.trends.holders.get(holder.address)
-            if holder.seen < at.epochs.stretches - place:
+            if holder.seen < at.epochs.birth_intervals - place:
                 lengths.append(0)  # it is younger
             elif known is not None and known.type == type_name(at.types, holder.type):
                 lengths.append(known.length)
@@ -537,7 +544,7 @@ class _Hunt:
                 lengths.append(-1)
         return (*lengths, holder.length) if any(length >= 0 for length in lengths) else ()
 
-    def _kept(self, candidate: Candidate, named: TypeSum, aged: Aged) -> tuple[int, ...]:
+    def _kept(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> tuple[int, ...]:
         """How many of the type were kept along such paths at each mark."""
         at = self._at
         words = retainer_words(candidate.steps)
@@ -568,10 +575,10 @@ class _Hunt:
         grown = self._at.image.bytes - before
         return UNCLEAR if said or UNCLEAR in verdicts or grown > _NOISE * before else NO_LEAK
 
-    def _seen(self, suspects: Sequence[Suspect]) -> Seen:
+    def _seen(self, suspects: Sequence[Suspect]) -> LintContext:
         at = self._at
         then = at.marks[0]
-        return Seen(at.image, at.around, self._totals, then.around, then.types, then.facts, suspects)
+        return LintContext(at.image, at.around, self._totals, then.around, then.types, then.facts, suspects)
 
 
 def _is_alike(one: int, other: int) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from heaptop.analysis.heap.history import Amount
-from heaptop.analysis.leaks.marks import Around
+from heaptop.analysis.leaks.marks import MarkContext
 from heaptop.analysis.rss.memory import explain
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.protocol.findings import LEAK, Lint, MarkFacts, Suspect
@@ -25,13 +25,13 @@ _FLAT: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LintContext:
     """The first mark and now."""
 
     image: Image
-    now: Around
+    now: MarkContext
     totals: Mapping[TypeName, Amount]
-    then: Around
+    then: MarkContext
     then_totals: Mapping[TypeName, Amount]
     mark: MarkFacts
     suspects: Sequence[Suspect] = ()
@@ -49,12 +49,12 @@ class Rule(NamedTuple):
     """One lint. It is said where its function finds something of at least ``threshold``."""
 
     threshold: int
-    find: Callable[[Seen, int], Lint | None]
+    find: Callable[[LintContext, int], Lint | None]
     about: str
     """For a list of them."""
 
 
-def lints_of(seen: Seen, allowed: Collection[str] = ()) -> Iterator[Lint]:
+def lints_of(seen: LintContext, allowed: Collection[str] = ()) -> Iterator[Lint]:
     """All that apply, but those whose names are allowed, in the order of :data:`LINTS`."""
     for name, rule in LINTS.items():
         found = rule.find(seen, rule.threshold) if name not in allowed else None
@@ -69,12 +69,14 @@ def _grown(name: str, what: str, before: int, now: int, threshold: int, advice: 
     return Lint(name, f"{format_count(now - before)} more {what} than at the mark{more}", before, now, threshold)
 
 
-def _of_types(seen: Seen, threshold: int, *, name: str, what: str, types: tuple[str, ...], advice: str) -> Lint | None:
+def _of_types(
+    seen: LintContext, threshold: int, *, name: str, what: str, types: tuple[str, ...], advice: str
+) -> Lint | None:
     before, now = seen.count(*types)
     return _grown(name, what, before, now, threshold, advice)
 
 
-def _uncollected(seen: Seen, threshold: int) -> Lint | None:
+def _uncollected(seen: LintContext, threshold: int) -> Lint | None:
     """Cyclic garbage that nobody will collect."""
     garbage = next((each for each in seen.image.kinds if each.kind == _GARBAGE), None)
     if seen.image.gc_enabled or garbage is None or garbage.objects < threshold:
@@ -86,26 +88,26 @@ def _uncollected(seen: Seen, threshold: int) -> Lint | None:
     return Lint("gc-off-cycles", text, 0, garbage.objects, threshold)
 
 
-def _gc_garbage(seen: Seen, threshold: int) -> Lint | None:
+def _gc_garbage(seen: LintContext, threshold: int) -> Lint | None:
     what, advice = "objects in gc.garbage", "they are kept until they are taken out of it"
     return _grown("gc-garbage", what, seen.then.garbage, seen.now.garbage, threshold, advice)
 
 
-def _threads(seen: Seen, threshold: int) -> Lint | None:
+def _threads(seen: LintContext, threshold: int) -> Lint | None:
     before, now = seen.then.threads, seen.now.threads
     if min(before, now) < 0:
         return None
     return _grown("threads", "threads", before, now, threshold, "each keeps its frames and what is local to it")
 
 
-def _exits(seen: Seen, threshold: int) -> Lint | None:
+def _exits(seen: LintContext, threshold: int) -> Lint | None:
     if seen.now.exits is None:
         return None
     before = seen.then.exits or 0
     return _grown("atexit", "callbacks of atexit", before, seen.now.exits, threshold, "they are kept until the end")
 
 
-def _caches(seen: Seen, threshold: int) -> Lint | None:
+def _caches(seen: LintContext, threshold: int) -> Lint | None:
     """A cache of functools that goes on growing. Whether it has a bound is not seen from outside."""
     for each in seen.suspects:
         step = next((step for step in each.path if step.startswith("lru_cache of ")), None)
@@ -116,7 +118,7 @@ def _caches(seen: Seen, threshold: int) -> Lint | None:
     return None
 
 
-def _resident(seen: Seen, threshold: int) -> Lint | None:
+def _resident(seen: LintContext, threshold: int) -> Lint | None:
     """RSS grows, and live objects do not: what does, as far as the allocators tell."""
     before, now = seen.then.rss, seen.now.rss
     if before is None or now is None or now - before < threshold:
@@ -135,7 +137,7 @@ _NATIVE: Final = frozenset({"other", "rest", "stacks", "files", "shared"})
 _FREE: Final = frozenset({"pools", "free_pools", "overhead", "malloc_free"})
 
 
-def _where_memory_went(seen: Seen) -> str:
+def _where_memory_went(seen: LintContext) -> str:
     then, now = (
         _rows(each.memory, size) for each, size in ((seen.then, seen.mark.bytes), (seen.now, seen.image.bytes))
     )

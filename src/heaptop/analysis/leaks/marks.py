@@ -44,7 +44,7 @@ FlowKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class MarkContext:
     """What is known beside the snapshot at one moment."""
 
     time_ns: int = 0
@@ -67,7 +67,7 @@ class Around:
     """What allocators and the kernel said about then."""
 
     @classmethod
-    def of(cls, history: History, sampling: Sampling, memory: Memory | None = None) -> Around:
+    def of(cls, history: History, sampling: Sampling, memory: Memory | None = None) -> MarkContext:
         tick = history.ticks[-1] if history.ticks else None
         full = [each.collections for each in sampling.gc.totals.generations if each.generation == _FULL]
         return cls(
@@ -79,7 +79,7 @@ class Around:
             garbage=tick.garbage if tick else 0,
             exits=tick.exits if tick else None,
             clock=sampling.samples.clock,
-            voids=sampling.standing.voids if sampling.follows else -1,
+            voids=sampling.sampling_status.voids if sampling.follows else -1,
             flows=_flows(sampling) if sampling.follows else {},
             memory=memory,
         )
@@ -137,7 +137,7 @@ class Mark:
     types: Mapping[TypeName, Amount]
     pieces: tuple[bytes, ...]
     trends: Trends
-    around: Around
+    around: MarkContext
 
 
 # -- words of paths ------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def retainer_words(steps: Sequence[Step]) -> str:
 # -- asking --------------------------------------------------------------------------------------------------
 
 
-def tell_marks(marks: Iterable[Mark]) -> Asking[list[int]]:
+def send_marks(marks: Iterable[Mark]) -> Asking[list[int]]:
     """Tell an image the marks, oldest given first; how many objects have seen each one and all later."""
     told = []
     for number, mark in enumerate(reversed(list(marks)), 1):
@@ -184,7 +184,7 @@ def take_mark(
     image: Image,
     types: Sequence[TypeName],
     name: str,
-    around: Around,
+    around: MarkContext,
     ages: Ages,
     trends: Trends,
     *,
@@ -199,7 +199,7 @@ def take_mark(
     return Mark(facts(image, name, around, collected), totals_by_type(ages, types), tuple(pieces), trends, around)
 
 
-def facts(image: Image, name: str, around: Around, collected: bool = False) -> MarkFacts:
+def facts(image: Image, name: str, around: MarkContext, collected: bool = False) -> MarkFacts:
     return MarkFacts(
         name, image.time_ns, image.objects, image.bytes, around.rss, around.collections, collected=collected
     )

@@ -18,7 +18,7 @@ from heaptop.analysis.bands.table import SORTS, SPARK, TableRow
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.clock import LifetimeBound, size_label
-from heaptop.analysis.samples.generations import DECADES, Alive, RunningTotal
+from heaptop.analysis.samples.generations import DECADES, LiveSample, RunningTotal
 from heaptop.analysis.samples.moments import SiteCell, named_cell
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import UsageError
@@ -36,7 +36,7 @@ _SLICE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Longer:
+class LongerThan:
     """The restriction to blocks that live longer than a bound."""
 
     bytes: int
@@ -70,7 +70,7 @@ def is_eventual(key: str, where: Filter) -> bool:
     return True
 
 
-def longer_than(asked: LifetimeBound, sampling: Sampling) -> Longer:
+def longer_than(asked: LifetimeBound, sampling: Sampling) -> LongerThan:
     """What can be told of a bound: classes end at powers of ten, and a time goes by the rate of allocation so far.
 
     Raises:
@@ -83,7 +83,7 @@ def longer_than(asked: LifetimeBound, sampling: Sampling) -> Longer:
                 f"Lifetimes are kept in classes that end at {known}.",
                 fix=f"Type lifetime>{known.split(',')[1].strip()}.",
             )
-        return Longer(asked.bytes, f"lifetime > {size_label(asked.bytes)} allocated")
+        return LongerThan(asked.bytes, f"lifetime > {size_label(asked.bytes)} allocated")
     meanwhile = sampling.timeline.bytes_in(asked.time_ns or 0)
     if meanwhile is None:
         raise UsageError(
@@ -91,18 +91,18 @@ def longer_than(asked: LifetimeBound, sampling: Sampling) -> Longer:
             fix="Wait for some samples, or write bytes: lifetime>10MB.",
         )
     nearest = min(DECADES, key=lambda bound: abs(log(bound / max(meanwhile, 1.0))))
-    return Longer(nearest, f"lifetime > {size_label(nearest)} allocated (≈ {asked.text})")
+    return LongerThan(nearest, f"lifetime > {size_label(nearest)} allocated (≈ {asked.text})")
 
 
 class Eventual:
     """Such a chart, of the moment this is made at. Making it copies; the rest is done by :meth:`work`, or by whoever
     asks first."""
 
-    def __init__(self, sampling: Sampling, key: str, where: Filter, longer: Longer | None, limit: int) -> None:
+    def __init__(self, sampling: Sampling, key: str, where: Filter, longer: LongerThan | None, limit: int) -> None:
         """As :func:`restricted`; with :data:`KEY` and without a bound as :func:`by_lifetime`."""
         self._kept = sampling.lifetime_bands.copy()
         self._attribute = GROUPED[key] if longer is not None else ""
-        self._alive: dict[Hashable, list[Alive]] = {}
+        self._alive: dict[Hashable, list[LiveSample]] = {}
         self._finding = sampling.find_alive(self._attribute, self._alive)
         self._where, self._longer, self._limit = where, longer, limit
         self._chart: BandChart | None = None
@@ -170,7 +170,7 @@ def by_lifetime(sampling: Sampling) -> BandChart:
     return Eventual(sampling, KEY, EVERYTHING, None, 0).chart
 
 
-def restricted(sampling: Sampling, key: str, where: Filter, longer: Longer, limit: int) -> BandChart:
+def restricted(sampling: Sampling, key: str, where: Filter, longer: LongerThan, limit: int) -> BandChart:
     """The bands of ``key`` (of :data:`GROUPED`), of blocks that are known to live longer than the bound.
 
     ``where`` is one that :func:`is_eventual` says true of.

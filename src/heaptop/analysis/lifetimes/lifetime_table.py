@@ -78,7 +78,7 @@ SLICE: Final = 1000
 """Samples that are gone through between two pauses of :meth:`LifetimeTable.work`."""
 
 
-class _Living:
+class _LiveGroup:
     """The living of one group, those alike counted."""
 
     __slots__ = ("bytes", "places", "samples")
@@ -108,7 +108,7 @@ class LifetimeTable:
             "size": lambda stack, kind, size: CLASS_RANGES[class_of(size_bin_of(size))],
         }
         self._places: Counter[tuple[int, int, int, int, int]] | None = None
-        self._living: dict[str, dict[Hashable, _Living]] = {}
+        self._live_blocks: dict[str, dict[Hashable, _LiveGroup]] = {}
         self._groups: dict[str, tuple[LifetimeGroup, ...]] = {}
         self._figures: dict[Hashable, LifetimeFigures | None] = {}
         self._survivals: dict[tuple[Hashable, bool], Survival | None] = {}
@@ -139,8 +139,8 @@ class LifetimeTable:
                 yield
             self._places = Counter({place: number for place, number in places.items() if place[4] != _UNTOLD})
         for name in ("", attribute):
-            if name not in self._living:
-                yield from self._sort_living(name, self._places)
+            if name not in self._live_blocks:
+                yield from self._sort_live_blocks(name, self._places)
         self.groups(attribute)
         yield
 
@@ -155,10 +155,10 @@ class LifetimeTable:
 
     def group(self, key: Hashable = None) -> LifetimeGroup:
         """One group, or the whole."""
-        living = self._alive(_attribute(key)).get(key) or _Living()
+        live_blocks = self._alive(_attribute(key)).get(key) or _LiveGroup()
         deaths, died_bytes = self._lives.ended(key)
         name = str(key[1]) if isinstance(key, tuple) else "the whole"
-        return LifetimeGroup(key, name, deaths, living.samples, died_bytes, living.bytes // _UNIT)
+        return LifetimeGroup(key, name, deaths, live_blocks.samples, died_bytes, live_blocks.bytes // _UNIT)
 
     def figures(self, key: Hashable = None) -> LifetimeFigures | None:
         """What the group's curve says; None where nothing is known, or from too few samples."""
@@ -195,33 +195,33 @@ class LifetimeTable:
 
     def _ages(self, key: Hashable) -> LiveBlockAges:
         ages = LiveBlockAges()
-        living = self._alive(_attribute(key)).get(key)
-        for (index, size, interval), number in living.places.items() if living is not None else ():
+        live_blocks = self._alive(_attribute(key)).get(key)
+        for (index, size, interval), number in live_blocks.places.items() if live_blocks is not None else ():
             ages.add(index, weight(size, interval), number)
         return ages
 
-    def _alive(self, attribute: str) -> dict[Hashable, _Living]:
+    def _alive(self, attribute: str) -> dict[Hashable, _LiveGroup]:
         """The living of each group of one attribute, or with an empty one of the whole."""
-        if attribute not in self._living:
+        if attribute not in self._live_blocks:
             for _ in self.work(attribute or GROUPS[0]):
                 pass
-        return self._living[attribute]
+        return self._live_blocks[attribute]
 
-    def _sort_living(self, attribute: str, places: Counter[tuple[int, int, int, int, int]]) -> Iterator[None]:
-        known: dict[Hashable, _Living] = {}
+    def _sort_live_blocks(self, attribute: str, places: Counter[tuple[int, int, int, int, int]]) -> Iterator[None]:
+        known: dict[Hashable, _LiveGroup] = {}
         name = self._name.get(attribute)
         for done, ((stack, kind, size, interval, index), number) in enumerate(places.items(), 1):
             key = None if name is None else (attribute, name(stack, kind, size))
             group = known.get(key)
             if group is None:
-                group = known[key] = _Living()
+                group = known[key] = _LiveGroup()
             place = index, size, interval
             group.places[place] = group.places.get(place, 0) + number
             group.samples += number
             group.bytes += number * weight(size, interval).bytes
             if not done % SLICE:
                 yield
-        self._living[attribute] = known
+        self._live_blocks[attribute] = known
 
 
 def _at(curve: Survival, age: float) -> SurvivalPoint | None:

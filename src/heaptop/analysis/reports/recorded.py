@@ -25,7 +25,7 @@ class Recorded:
 
     name: str
     """Of the file, without its folder."""
-    remarks: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     """What is missing from it, is damaged, or was thinned out: sentences without their full stops."""
     history: History = field(default_factory=History)
     sampling: Sampling = field(default_factory=Sampling)
@@ -64,7 +64,7 @@ class Recorded:
         found: dict[tuple[int, str], list[Findings]] = {}
         for one in self.findings:
             found.setdefault((one.marks[0].time_ns, one.marks[0].name), []).append(one)
-        return sorted(found.values(), key=lambda looks: looks[-1].time_ns)
+        return sorted(found.values(), key=lambda checks: checks[-1].time_ns)
 
     @property
     def time_ns(self) -> int:

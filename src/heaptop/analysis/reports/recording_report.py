@@ -45,7 +45,7 @@ def report_json(before: Recorded, after: Recorded, course: CensusTimeline, top: 
     document["types"] = [changed_json(row) for row in grown(before, after, "type", top)]
     document["producers"] = [changed_json(row) for row in grown(before, after, "producer", top)]
     document["findings"] = [findings_json(one, pid=pid, python=python) for one in after.findings]
-    document["remarks"] = list(after.remarks)
+    document["remarks"] = list(after.notices)
     return document
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from heaptop.analysis.bands.report import census_json
-from heaptop.analysis.filters.filters import EVERYTHING, LIVING, Filter
+from heaptop.analysis.filters.filters import EVERYTHING, LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.selection import TallyFilter, selected, tally_filter
 from heaptop.analysis.heap.history import Amount, Snapshot
 from heaptop.analysis.samples.bins import bins
@@ -81,7 +81,7 @@ def check_filter(by: str, where: Filter) -> None:
     Raises:
         UsageError: it cannot.
     """
-    where.allow(LIVING if by != "lifetime" else (), f"Samples by {by}")
+    where.allow(LIVE_BLOCKS if by != "lifetime" else (), f"Samples by {by}")
 
 
 def _by_producer(key: str) -> Callable[[_Asked], list[ReportRow]]:
@@ -106,7 +106,7 @@ def _in_blocks(snapshot: Snapshot) -> Amount:
 
 
 def _by_size(asked: _Asked) -> list[ReportRow]:
-    known = not asked.samples.only_living
+    known = not asked.samples.only_live
     rows = [
         ReportRow(
             f"{row.label} B",
@@ -133,17 +133,17 @@ def _flow(allocated: Estimate | None, freed: Estimate | None) -> dict[str, int |
 def _by_lifetime(asked: _Asked) -> list[ReportRow]:
     """Classes of lifetime, in bytes allocated meanwhile: what died in each, and what lives by its age."""
     sampling = asked.sampling
-    living = sampling.living()
-    survival = sampling.lives.survival(None, living)
+    live_blocks = sampling.live_blocks()
+    survival = sampling.lives.survival(None, live_blocks)
     died, alive = [], []
-    for one in sampling.lives.classes(DECADES, None, living):
+    for one in sampling.lives.classes(DECADES, None, live_blocks):
         label = class_label(one.low, one.high)
         at = survival.at(one.low) if survival is not None else None
         reaching = {"survival": at.object_survival, "survival_low": at.low, "survival_high": at.high} if at else {}
         if one.died.samples:
             died.append(ReportRow(f"died, {label}", one.died, {"from_bytes": one.low, **reaching}))
-        if one.living.samples:
-            alive.append(ReportRow(f"lives, {label}", one.living, {"from_bytes": one.low}))
+        if one.live_blocks.samples:
+            alive.append(ReportRow(f"lives, {label}", one.live_blocks, {"from_bytes": one.low}))
     return [*died, *alive]
 
 

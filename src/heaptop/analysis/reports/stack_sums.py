@@ -78,10 +78,10 @@ def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT)
                 stack=stack,
                 frames=frames,
                 type=samples.types[kind] if kind >= 0 else None,
-                live_bytes=sums.whole_bytes,
-                live_count=sums.whole_count,
-                allocated_bytes=allocated.whole_bytes,
-                allocated_count=allocated.whole_count,
+                live_bytes=sums.rounded_bytes,
+                live_count=sums.rounded_count,
+                allocated_bytes=allocated.rounded_bytes,
+                allocated_count=allocated.rounded_count,
             )
         )
     latest = recorded.history.latest

@@ -126,7 +126,7 @@ class MemorySample:
 class MemoryFacts:
     """What is known at one moment; it never changes."""
 
-    looks: tuple[MemorySample, ...] = ()
+    samples: tuple[MemorySample, ...] = ()
     first: Reading | None = None
     """What changes are counted from: the first of those that know of the same uses as the last."""
     latest: Reading | None = None
@@ -151,17 +151,17 @@ class MemoryHistory:
         """An answer, and the censuses so far."""
         reading = _read(memory, min(snapshots, key=lambda each: abs(each.time_ns - memory.time_ns), default=None))
         if reading is None:
-            self.facts = MemoryFacts(self.facts.looks, self.facts.first, self.facts.latest, unsaid=True)
+            self.facts = MemoryFacts(self.facts.samples, self.facts.first, self.facts.latest, unsaid=True)
             return
-        looks = [*self.facts.looks]
-        before, last = self.facts.latest, looks[-1] if looks else None
+        samples = [*self.facts.samples]
+        before, last = self.facts.latest, samples[-1] if samples else None
         run = 0
         if before is not None and last is not None:
             late = max(_late_ns(before.memory), _late_ns(memory))
             run = last.run + (memory.time_ns - last.time_ns > late)
-        looks.append(MemorySample(memory.time_ns, run, reading.uses, owners(memory)))
-        thin(looks, LIMIT)
-        self.facts = MemoryFacts(tuple(looks), _first(self.facts.first, reading), reading)
+        samples.append(MemorySample(memory.time_ns, run, reading.uses, owners(memory)))
+        thin(samples, LIMIT)
+        self.facts = MemoryFacts(tuple(samples), _first(self.facts.first, reading), reading)
 
     def counted(self, snapshot: Snapshot) -> None:
         """A census came: where it is nearer to the last answer than the one before, that is explained by it."""
@@ -174,10 +174,10 @@ class MemoryHistory:
         reading = _read(memory, snapshot)
         if reading is None:
             return
-        last = facts.looks[-1]
-        looks = (*facts.looks[:-1], MemorySample(last.time_ns, last.run, reading.uses, last.owners))
+        last = facts.samples[-1]
+        samples = (*facts.samples[:-1], MemorySample(last.time_ns, last.run, reading.uses, last.owners))
         first = None if facts.first is facts.latest else facts.first
-        self.facts = MemoryFacts(looks, _first(first, reading), reading, facts.unsaid)
+        self.facts = MemoryFacts(samples, _first(first, reading), reading, facts.unsaid)
 
 
 def _read(memory: Memory, counted: Snapshot | None) -> Reading | None:
@@ -229,7 +229,7 @@ def course(
 ) -> UseHistory:
     """From ticks, where nobody looked: RSS with what was ``live`` then, the rest of it being :data:`UNSEEN`."""
     points: list[tuple[int, Mapping[str, int]]] = []
-    points += ((look.time_ns, look.owners if by_owner else look.uses) for look in facts.looks)
+    points += ((look.time_ns, look.owners if by_owner else look.uses) for look in facts.samples)
     counted, seen = _Stepper(() if by_owner else live), _spans(facts, ticks)
     span = 0
     for tick in ticks:
@@ -251,7 +251,7 @@ def _spans(facts: MemoryFacts, ticks: Sequence[Tick]) -> list[tuple[int, int]]:
     times = [tick.time_ns for tick in ticks]
     spans: list[tuple[int, int]] = []
     run = -1
-    for look in facts.looks:
+    for look in facts.samples:
         near = look.run == run or (
             spans and bisect_right(times, look.time_ns) - bisect_right(times, spans[-1][1]) <= FEW
         )

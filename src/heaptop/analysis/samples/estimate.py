@@ -208,26 +208,26 @@ class Sums:
     __hash__ = None  # type: ignore[assignment]  # they change
 
     def __repr__(self) -> str:
-        return f"Sums(samples={self.samples}, bytes={self.whole_bytes}, count={self.whole_count})"
+        return f"Sums(samples={self.samples}, bytes={self.rounded_bytes}, count={self.rounded_count})"
 
     @property
-    def whole_bytes(self) -> int:
+    def rounded_bytes(self) -> int:
         """Estimated bytes, to the nearest one."""
         return whole(self.bytes)
 
     @property
-    def whole_count(self) -> int:
+    def rounded_count(self) -> int:
         """Estimated blocks, to the nearest one."""
         return whole(self.count)
 
     def estimate(self) -> Estimate:
         """The figures, with their 95 % interval."""
         low, high = self._interval()
-        return Estimate(self.whole_bytes, self.whole_count, low, high, self.samples)
+        return Estimate(self.rounded_bytes, self.rounded_count, low, high, self.samples)
 
     def _interval(self) -> tuple[int, int]:
         if not self.variance:
-            return self.whole_bytes, self.whole_bytes
+            return self.rounded_bytes, self.rounded_bytes
         total = self.bytes / _UNIT
         scale = max(self.third / self.variance, self.variance / total)
         effective = self.variance / (scale * scale)

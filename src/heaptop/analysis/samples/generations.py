@@ -75,12 +75,12 @@ class Cohorts:
         while clock >= self.step * self._limit:
             self._double()
 
-    def by_age(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
+    def by_age(self, clock: int, live_blocks: Iterable[Cohort] = ()) -> list[list[int]]:
         """``[census][age]``: what was alive at each whole step up to ``clock``, by the steps since its generation's
-        census: of age 0 are those born within the step before. ``living`` live at ``clock``."""
-        return [[row[x - t] for t in range(x + 1)] for x, row in enumerate(self.matrix(clock, living))]
+        census: of age 0 are those born within the step before. ``live_blocks`` live at ``clock``."""
+        return [[row[x - t] for t in range(x + 1)] for x, row in enumerate(self.matrix(clock, live_blocks))]
 
-    def matrix(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
+    def matrix(self, clock: int, live_blocks: Iterable[Cohort] = ()) -> list[list[int]]:
         """``[census][generation]``, a square: the living volume at each whole step up to ``clock``."""
         self.reach(clock)
         size = clock // self.step
@@ -93,7 +93,7 @@ class Cohorts:
             late = sum(died[size - generation :])  # deaths said to be later than the clock, as threads' may
             for x in range(generation, size if late else generation):
                 out[x][generation] += late
-        for birth, volume in living:
+        for birth, volume in live_blocks:
             generation = birth // self.step
             for x in range(generation, size):
                 out[x][generation] += volume
@@ -154,7 +154,7 @@ class LifetimeChart:
     """All that there may be, also empty ones: those that died by rising lifetime, lost, living by rising age."""
 
 
-class Alive(NamedTuple):
+class LiveSample(NamedTuple):
     """A sampled block that lives at the last census."""
 
     birth: int
@@ -292,7 +292,7 @@ class LifetimeBands:
         """Of the censuses kept."""
         return tuple(self._times_ns)
 
-    def chart(self, group: Hashable = None, living: Iterable[Alive] = ()) -> LifetimeChart | None:
+    def chart(self, group: Hashable = None, live_blocks: Iterable[LiveSample] = ()) -> LifetimeChart | None:
         """The bands of one group; None where it is not kept.
 
         Args:
@@ -301,10 +301,10 @@ class LifetimeBands:
         if not self.keeps(group):
             return None
         bands = self._ended(self._groups.get(group) or self._rows())
-        bands += self._living(living)
+        bands += self._live_blocks(live_blocks)
         return LifetimeChart(self.times_ns, tuple(self._clocks), tuple(bands))
 
-    def longer(self, bound: int, group: Hashable = None, living: Iterable[Alive] = ()) -> RunningTotal | None:
+    def longer(self, bound: int, group: Hashable = None, live_blocks: Iterable[LiveSample] = ()) -> RunningTotal | None:
         """What of a group is known to live longer than ``bound``, one of the classes': what died so old, and what lives
         and is so old already. None where it is not kept. Costs a step an increment.
 
@@ -317,7 +317,7 @@ class LifetimeBands:
             return None
         first, end = self._bounds.index(bound) + 1, len(self._bounds) + 1
         ended = self._groups.get(group) or self._rows()
-        return RunningTotal.sum_of((*ended.lines(first, end), *self._living_rows(living).lines(first, end)))
+        return RunningTotal.sum_of((*ended.lines(first, end), *self._live_rows(live_blocks).lines(first, end)))
 
     @property
     def cuts(self) -> list[int]:
@@ -365,17 +365,17 @@ class LifetimeBands:
         lost = self._totals(rows, len(classes))
         return [*bands, LifetimeBand("followed no longer", "lost", 0, None, *lost)]
 
-    def _living(self, living: Iterable[Alive]) -> list[LifetimeBand]:
+    def _live_blocks(self, live_blocks: Iterable[LiveSample]) -> list[LifetimeBand]:
         """By the age they have at the last census: their lifetimes will be longer."""
-        rows = self._living_rows(living)
+        rows = self._live_rows(live_blocks)
         return [
             LifetimeBand(f"alive, {class_label(low, high)}", "living", low, high, *self._totals(rows, row))
             for row, (low, high) in enumerate(class_bounds(self._bounds))
         ]
 
-    def _living_rows(self, living: Iterable[Alive]) -> _Rows:
+    def _live_rows(self, live_blocks: Iterable[LiveSample]) -> _Rows:
         rows, size = self._rows(), len(self._clocks)
-        for birth, one, times in living:
+        for birth, one, times in live_blocks:
             first = bisect_left(self._clocks, birth)
             if first < size:
                 row = bisect_right(self._bounds, self._clocks[-1] - birth)

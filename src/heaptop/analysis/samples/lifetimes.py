@@ -43,7 +43,7 @@ class LifetimeClass:
     high: int | None
     """None: no end."""
     died: Estimate
-    living: Estimate
+    live_blocks: Estimate
     lost: Estimate
     """Was of that age when it was followed no longer."""
 
@@ -120,7 +120,7 @@ class Lives:
     def survival(
         self,
         group: Hashable = None,
-        living: Iterable[LiveBlock] | LiveBlockAges = (),
+        live_blocks: Iterable[LiveBlock] | LiveBlockAges = (),
         measure: Measure = "bytes",
         *,
         mortality: bool = True,
@@ -137,7 +137,7 @@ class Lives:
         """
         if not self.keeps(group):
             return None
-        exits = self._with(group, living)
+        exits = self._with(group, live_blocks)
         bins = _merge(exits, measure)
         if not bins:
             return None
@@ -145,7 +145,7 @@ class Lives:
         return survival_of(bins, measure, deaths, censored, mortality=mortality)
 
     def classes(
-        self, bounds: Sequence[int], group: Hashable = None, living: Iterable[LiveBlock] = ()
+        self, bounds: Sequence[int], group: Hashable = None, live_blocks: Iterable[LiveBlock] = ()
     ) -> tuple[LifetimeClass, ...]:
         """What was allocated by classes of lifetime, which rising ``bounds`` cut; empty where the group is not kept.
 
@@ -156,7 +156,7 @@ class Lives:
             return ()
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         now: _Cells = {}
-        for age, one in living:
+        for age, one in live_blocks:
             _add(now, bin_of(age), _cell(one, 1))
         classes = []
         for low, high in zip((0, *bounds), (*bounds, None), strict=True):
@@ -179,17 +179,17 @@ class Lives:
             found.append(exits)
         return found
 
-    def _with(self, group: Hashable, living: Iterable[LiveBlock] | LiveBlockAges) -> _Exits:
+    def _with(self, group: Hashable, live_blocks: Iterable[LiveBlock] | LiveBlockAges) -> _Exits:
         """What is known of a group, the living censored at their ages."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         exits = _Exits()
         exits.summed = kept.dead
         exits.lost = {index: cell[:] for index, cell in kept.lost.items()}
-        if isinstance(living, LiveBlockAges):
-            for index, cell in living.cells.items():
+        if isinstance(live_blocks, LiveBlockAges):
+            for index, cell in live_blocks.cells.items():
                 _add(exits.lost, index, cell)
             return exits
-        for age, one in living:
+        for age, one in live_blocks:
             _add(exits.lost, bin_of(age), _cell(one, 1))
         return exits
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import weight
-from heaptop.analysis.samples.held import StillSamples
+from heaptop.analysis.samples.frozen import FrozenSamples
 from heaptop.analysis.samples.live_blocks import Likeness
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import bin_of
@@ -21,7 +21,7 @@ SLICE: Final = 4000
 """Samples that are gone through between two pauses of :meth:`LongLived.work`."""
 
 
-class LongLived(StillSamples):
+class LongLived(FrozenSamples):
     """What lives and is older than ``bound``, at the moment this is made. Making it copies what lives; the rest is done
     by :meth:`work`, or by whoever asks first."""
 

@@ -27,7 +27,7 @@ from typing import ClassVar, Final
 from heaptop.analysis.heap.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.analysis.samples.estimate import poisson_interval, whole
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
-from heaptop.analysis.samples.samples import SampledBlocks, Tally, Unnamed
+from heaptop.analysis.samples.samples import PlaceholderType, SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
 
@@ -72,7 +72,7 @@ def named_cell(type: TypeName, site: str = "", module: str = "") -> SiteCell:
 
 def older_cell(name: str, size: int) -> SiteCell:
     """What lives and is not followed. How many blocks it is nobody knows: objects were counted."""
-    return SiteCell(Unnamed(name, name), name, name, -1, 0, size)
+    return SiteCell(PlaceholderType(name, name), name, name, -1, 0, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -72,7 +72,7 @@ class Producer:
     """Of the bytes of all rows, 0 to 1."""
 
 
-class Parted(Protocol):
+class SumsByOutcome(Protocol):
     """What has the sums of sampled blocks by what became of them."""
 
     @property
@@ -92,7 +92,7 @@ class Flow:
     freed: Sums = field(default_factory=Sums)
     lost: Sums = field(default_factory=Sums)
 
-    def add(self, other: Parted) -> None:
+    def add(self, other: SumsByOutcome) -> None:
         """All the blocks of another group, which shares none with this one."""
         self.live.merge(other.live)
         self.freed.merge(other.freed)
@@ -220,13 +220,13 @@ def producers(
             if row is None:
                 row = found[name] = tally.stack, Flow()
             row[1].add(tally)
-    total = sum(flow.live.whole_bytes for _, flow in found.values()) + (older.bytes if older is not None else 0) or 1
+    total = sum(flow.live.rounded_bytes for _, flow in found.values()) + (older.bytes if older is not None else 0) or 1
     rows = []
     for name, (stack, flow) in found.items():
         if flow.live.samples:
             live = flow.live.estimate()
-            allocated = None if samples.only_living else flow.allocated.estimate()
-            freed = None if samples.only_living else flow.freed.estimate()
+            allocated = None if samples.only_live else flow.allocated.estimate()
+            freed = None if samples.only_live else flow.freed.estimate()
             rows.append(Producer(name, sites.site(stack), live, allocated, freed, live.bytes / total))
     if older is not None:
         rows.append(Producer(older_name, None, older, None, None, older.bytes / total))

@@ -5,7 +5,8 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 - :meth:`SampledBlocks.tallies`: for every (stack, type, size bin) what was allocated since sampling began, and how much
   of it lives, was freed, or was lost from sight: what every table of producers, chains, functions and bins is summed
   from;
-- :meth:`SampledBlocks.living`: the living sampled blocks; :meth:`SampledBlocks.observe`: each death as it is reported;
+- :meth:`SampledBlocks.live_blocks`: the living sampled blocks; :meth:`SampledBlocks.observe`: each death as it is
+  reported;
 - :meth:`SampledBlocks.changes`: what of this has changed, from which :mod:`heaptop.analysis.samples.moments` makes
   bands over time.
 
@@ -81,7 +82,7 @@ _HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))
 """What the highest byte of a clock may be."""
 
 
-class Unnamed(TypeName):
+class PlaceholderType(TypeName):
     """What stands for a type's name, and is of no module."""
 
     __slots__ = ()
@@ -91,7 +92,7 @@ class Unnamed(TypeName):
         return self.qualname
 
 
-UNKNOWN_TYPE_NAME: Final = Unnamed("(type not known)", "(type not known)")
+UNKNOWN_TYPE_NAME: Final = PlaceholderType("(type not known)", "(type not known)")
 
 
 Death = tuple[Likeness, Weight, int, int]
@@ -174,7 +175,7 @@ class SampledBlocks:
         self.dropped = 0
         """Samples that were lost, for not all could be followed: figures are too low by these."""
         self._blocks = LiveBlockTable[_Tied]()
-        self._owed: tuple[_Records, _Records, _Records] | None = None
+        self._unapplied: tuple[_Records, _Records, _Records] | None = None
         """Births, types of living blocks and deaths that were told and are not worked in yet: see :meth:`work_in`."""
         self.types: list[TypeName] = []
         self._said = ReportedStacks(stack_limit)
@@ -200,11 +201,11 @@ class SampledBlocks:
         return self._blocks
 
     @property
-    def living_count(self) -> int:
+    def live_block_count(self) -> int:
         """How many sampled blocks live."""
         return len(self.blocks)
 
-    def living(self) -> Iterator[Sample]:
+    def live_blocks(self) -> Iterator[Sample]:
         """The living samples by id; an age is ``clock`` less ``birth``. Not to be read while messages are fed."""
         return iter(self.blocks)
 
@@ -239,7 +240,7 @@ class SampledBlocks:
         return self.state is not None and self.state.means == TRACEMALLOC
 
     @property
-    def only_living(self) -> bool:
+    def only_live(self) -> bool:
         """Whether nothing is known of what was allocated and freed, but of what lives."""
         return self.is_traced or self.lifetime is not None
 
@@ -307,15 +308,15 @@ class SampledBlocks:
         elif isinstance(message, Likenesses):
             self._feed_likenesses(message)
         elif isinstance(message, LiveBlocks):
-            self._feed_living(message)
+            self._feed_live_blocks(message)
 
     def work_in(self) -> None:
         """A tick tells hundreds of births and deaths at a time, and a census as many types: they are kept, and worked
         in before anybody reads what they change, or more is said. Who has shown the tick or the census calls this then,
         so that it was not waited for."""
-        if self._owed is None:
+        if self._unapplied is None:
             return
-        (births, typed, deaths), self._owed = self._owed, None
+        (births, typed, deaths), self._unapplied = self._unapplied, None
         self._add_births(births)
         if not deaths:
             self._bound()
@@ -343,7 +344,7 @@ class SampledBlocks:
         # What lived when sampling was switched off stays as it was then, until it begins anew.
         void = before is not None and message.on and (message.epoch != before.epoch or not before.on)
         if (
-            self.living_count
+            self.live_block_count
             and message.on
             and not void
             and message.intervals[: len(self._intervals)] != self._intervals
@@ -371,7 +372,7 @@ class SampledBlocks:
         self.time_ns = message.time_ns
         self.clock = message.clock
         self.dropped += message.dropped
-        self._owed = births, typed, deaths
+        self._unapplied = births, typed, deaths
 
     def _add_births(self, births: _Records) -> None:
         intervals, said = self._intervals, self._said
@@ -502,7 +503,7 @@ class SampledBlocks:
             yield Likenesses(first, *packed)
         for first, (numbers, births, domains) in self._blocks.pieces(PIECE):
             yield LiveBlocks(self.time_ns, self.clock, first, numbers, _by_place(births), domains)
-        if not self.living_count:
+        if not self.live_block_count:
             yield LiveBlocks(self.time_ns, self.clock, 0, b"", b"", b"")
 
     def _feed_tallied(self, message: Tallied) -> None:
@@ -550,11 +551,11 @@ class SampledBlocks:
         if not (0 < size <= MAX_SIZE and 0 < interval <= MAX_INTERVAL):
             raise ProtocolError(f"A living block of {size} bytes has a size or interval that cannot be.")
 
-    def _feed_living(self, message: LiveBlocks) -> None:
+    def _feed_live_blocks(self, message: LiveBlocks) -> None:
         numbers, births = _column("i", message.likenesses), _column("Q", _by_number(message.births))
         alike = Counter(numbers)
         del alike[FREE]
-        self._check_living(message, numbers, births, alike)
+        self._check_live_blocks(message, numbers, births, alike)
         known = self._blocks.likenesses
         stood_for = sum(max(known[number][2:]) * times for number, times in alike.items())
         if self._stood_for + stood_for >= CLOCK_LIMIT or message.clock >= CLOCK_LIMIT:
@@ -570,7 +571,7 @@ class SampledBlocks:
             self._live_bytes += times * one.bytes
             self._changed[tally] = None
 
-    def _check_living(
+    def _check_live_blocks(
         self, message: LiveBlocks, numbers: array[int], births: array[int], alike: Collection[int]
     ) -> None:
         if not len(numbers) == len(births) == len(message.domains):

@@ -16,14 +16,14 @@ from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.clock import Timeline
 from heaptop.analysis.samples.estimate import Weight, weight
 from heaptop.analysis.samples.gc_profile import GcProfile
-from heaptop.analysis.samples.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
+from heaptop.analysis.samples.generations import Cohort, Cohorts, LifetimeBands, LiveSample, Span
 from heaptop.analysis.samples.lifetimes import LiveBlock, Lives
 from heaptop.analysis.samples.live_blocks import Likeness, LiveBlockColumns, Sample
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
 from heaptop.analysis.samples.samples import Death, SampledBlocks
+from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_of, class_of
-from heaptop.analysis.samples.standing import Standing
 from heaptop.analysis.samples.survival import bin_of as age_bin
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Row, Sampler, Samples, Stacks, Tick, Types
@@ -65,7 +65,7 @@ class Sampling:
         self.gc = GcProfile()
         self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
         self._moments = Moments(self.samples)
-        self.standing = Standing()
+        self.sampling_status = SamplingStatus()
         """Whether allocations are sampled, and since when."""
         self.told_from = 0
         """The timeline's clock from which on all births and deaths were told: later than the first birth where a
@@ -179,14 +179,14 @@ class Sampling:
         if not self._placed and message.on:
             self._placed = True
             self.sites = Sites(self.samples, CodePlaces(message.path, message.prefixes, self._user_paths))
-        before = self.standing
+        before = self.sampling_status
         self.samples.feed(message)
         self.gc.feed(message)
-        self.standing = before.after(message)
+        self.sampling_status = before.after(message)
         if message.on and not before.on:  # where samples become void while it is on, the clock goes on
             self.timeline.begin_anew(message.time_ns)
             self.samples.origin = self.timeline.clock(0)
-        if self.standing.voids > before.voids:
+        if self.sampling_status.voids > before.voids:
             self._moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
         elif message.on and not before.on and self._second_ns is not None and message.time_ns >= self._second_ns:
             # The first tick may come before the sampler answers; a recording tells later ones before what was sampled.
@@ -198,28 +198,28 @@ class Sampling:
         """Its groups, one an attribute of :data:`GROUPS`."""
         return self._groups_of(sample.stack, sample.type, sample.size)
 
-    def living(self, group: Hashable = None) -> list[LiveBlock]:
+    def live_blocks(self, group: Hashable = None) -> list[LiveBlock]:
         """The living samples of a group, None for all, by their ages: those that :attr:`told_from` lets through."""
         clock, first = self.samples.clock, self.told_from - self.samples.origin
         return [
             LiveBlock(max(clock - sample.birth, 0), weight(sample.size, sample.interval))
-            for sample in self.samples.living()
+            for sample in self.samples.live_blocks()
             if sample.birth >= first and (group is None or group in self.groups(sample))
         ]
 
-    def alive(self, group: Hashable = None) -> list[Alive]:
+    def alive(self, group: Hashable = None) -> list[LiveSample]:
         """The same by their births, on the timeline's clock; those that are alike to a chart of lifetimes are one."""
         attribute = str(group[0]) if isinstance(group, tuple) else ""
         return self.alive_by(attribute).get(group, [])
 
-    def alive_by(self, attribute: str) -> dict[Hashable, list[Alive]]:
+    def alive_by(self, attribute: str) -> dict[Hashable, list[LiveSample]]:
         """Likewise all groups of one of :data:`GROUPS`; with an empty one the whole, by None."""
-        found: dict[Hashable, list[Alive]] = {}
+        found: dict[Hashable, list[LiveSample]] = {}
         for _ in self.find_alive(attribute, found):
             pass
         return found
 
-    def find_alive(self, attribute: str, found: dict[Hashable, list[Alive]]) -> Iterator[None]:
+    def find_alive(self, attribute: str, found: dict[Hashable, list[LiveSample]]) -> Iterator[None]:
         """The same into ``found``, in steps of a few milliseconds: of those that live as this is called."""
         cuts, columns = self.lifetime_bands.cuts, self.samples.live_block_columns()
         return self._find_alive(attribute, found, cuts, columns, self.samples.origin)
@@ -227,7 +227,7 @@ class Sampling:
     def _find_alive(
         self,
         attribute: str,
-        found: dict[Hashable, list[Alive]],
+        found: dict[Hashable, list[LiveSample]],
         cuts: list[int],
         columns: LiveBlockColumns,
         origin: int,
@@ -241,7 +241,7 @@ class Sampling:
         for done, ((stack, kind, size, interval, place), times) in enumerate(places.items(), 1):
             if place < len(cuts):
                 group = self._groups_of(stack, kind, size)[number] if attribute else None
-                found.setdefault(group, []).append(Alive(cuts[place], weight(size, interval), times))
+                found.setdefault(group, []).append(LiveSample(cuts[place], weight(size, interval), times))
             if not done % _SLICE:
                 yield
 

@@ -157,8 +157,8 @@ class ReportedStacks:
             part = slice(first, first + PIECE)
             yield KeptStacks(first, *(column[part].tobytes() for column in (tree.parents, tree.codes, tree.lines)))
         pieces = [[said[i : i + PIECE].tobytes() for i in range(0, len(said), PIECE)] for said in self._numbers]
-        for place, (said_codes, reported_stacks) in enumerate(zip_longest(*pieces, fillvalue=b"")):
-            yield KeptNumbers(said_codes, reported_stacks, place > 0)
+        for place, (reported_codes, reported_stacks) in enumerate(zip_longest(*pieces, fillvalue=b"")):
+            yield KeptNumbers(reported_codes, reported_stacks, place > 0)
 
     @property
     def _numbers(self) -> tuple[array[int], array[int]]:

@@ -45,7 +45,7 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledShare:
     """How much of something its samples are."""
 
     count: int
@@ -66,13 +66,13 @@ class Sampled:
         )
 
 
-def sampled_of(answer: Blocks, sampling: Sampling) -> Sampled:
+def sampled_of(answer: Blocks, sampling: Sampling) -> SampledShare:
     """Of the objects of an answer, each stack's counted as :func:`site_rows` does."""
     samples, rates = sampling.samples, SamplingIntervals(sampling.samples)
     about = 0
     for row in answer.rows:
         about += row.count * rates.weight(row, samples.stack_of(row.stack)).count
-    return Sampled(sum(row.count for row in answer.rows), whole(about))
+    return SampledShare(sum(row.count for row in answer.rows), whole(about))
 
 
 class SamplingIntervals:

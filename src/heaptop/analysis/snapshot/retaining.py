@@ -506,7 +506,7 @@ def texts_down(steps: Sequence[Step]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class FreedIfDropped:
     """What would go with the objects chosen."""
 
     objects: int
@@ -519,7 +519,7 @@ class Drop:
     complete: bool
 
     @classmethod
-    def of(cls, answer: Losses) -> Drop:
+    def of(cls, answer: Losses) -> FreedIfDropped:
         alone = {address: (objects, size) for address, objects, size in answer.alone}
         shared = answer.bytes - sum(size for _, size in alone.values()) if answer.complete else 0
         return cls(answer.objects, answer.bytes, alone, shared, answer.complete)

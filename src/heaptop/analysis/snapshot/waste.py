@@ -53,7 +53,7 @@ MOST_ROWS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wasted:
+class WasteGroup:
     """One row: objects with which the same is wrong."""
 
     sort: str
@@ -110,7 +110,7 @@ class SortTotal:
 class WasteReport:
     """All of it."""
 
-    rows: tuple[Wasted, ...]
+    rows: tuple[WasteGroup, ...]
     """The largest first."""
     sorts: tuple[SortTotal, ...]
     """Those of which there is something, the largest first."""
@@ -182,9 +182,9 @@ def waste_report(
     )
 
 
-def _row(row: WasteRow, types: Sequence[TypeName]) -> Wasted:
+def _row(row: WasteRow, types: Sequence[TypeName]) -> WasteGroup:
     sort, type = WASTES[row.sort], type_of(types, row.type)
-    return Wasted(
+    return WasteGroup(
         sort=sort,
         bytes=row.bytes,
         own=min(row.own, row.bytes),
@@ -208,13 +208,13 @@ def _holder(row: WasteRow, sort: str, types: Sequence[TypeName]) -> str:
     return words[0] if words else ""
 
 
-def _arenas(memory: Memory | None) -> Wasted | None:
+def _arenas(memory: Memory | None) -> WasteGroup | None:
     """Free blocks in pools in use, and free pools in arenas in use, as far as they are resident."""
     found = memory.outside.pymalloc if memory is not None and memory.outside is not None else None
     free = found.free_blocks + found.free_pools if found is not None else 0
     if found is None or not free:
         return None
-    return Wasted(ARENAS, free, free, 0, "", "", "Python's allocator", found.free_pools, ADVICE[ARENAS], (), 0)
+    return WasteGroup(ARENAS, free, free, 0, "", "", "Python's allocator", found.free_pools, ADVICE[ARENAS], (), 0)
 
 
 def _notes(waste: Waste, where: Filter, *, has_arenas: bool) -> list[str]:
@@ -264,7 +264,7 @@ def advice(sort: str, type: str, holder: str, detail: int) -> str:
     return text.replace("{detail}", format_number(detail, "name"))
 
 
-def row_words(row: Wasted) -> str:
+def row_words(row: WasteGroup) -> str:
     """``≈12.0 MiB in 4,711 objects``, and how much of it other rows have as well."""
     about = "≈" if row.estimated else ""
     objects = f" in {format_number(row.count, 'object')}" if row.count else ""
@@ -323,7 +323,7 @@ def waste_json(
     }
 
 
-def _row_json(row: Wasted) -> dict[str, Any]:
+def _row_json(row: WasteGroup) -> dict[str, Any]:
     return {
         "sort": row.sort,
         "bytes": row.bytes,

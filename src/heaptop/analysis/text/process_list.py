@@ -57,7 +57,7 @@ class Growths:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedProcess:
     """A process in its place, under the one that started it."""
 
     row: ProcessRow
@@ -78,7 +78,7 @@ class Listed:
 
 def arranged(
     rows: Sequence[ProcessRow], growth: Callable[[ProcessRow], float | None], sort: str, descending: bool
-) -> list[Listed]:
+) -> list[ListedProcess]:
     """The rows in order, each group under its first process. A group stands where its sum puts it; what can be attached
     to stands first. ``sort``: one of :data:`SORTS`."""
     by_pid = {row.pid: row for row in rows}
@@ -87,7 +87,7 @@ def arranged(
         if row.parent in by_pid and row.parent != row.pid:
             children.setdefault(row.parent, []).append(row)
     groups: dict[int, tuple[ProcessRow, ...]] = {}
-    found: list[Listed] = []
+    found: list[ListedProcess] = []
 
     def members(row: ProcessRow) -> tuple[ProcessRow, ...]:
         if row.pid not in groups:
@@ -115,10 +115,10 @@ def arranged(
         placed.update(row.pid for row in line)
         for number, row in enumerate(line):
             at = len(found)
-            found.append(Listed(row, growth(row), depth, number == len(line) - 1, ()))
+            found.append(ListedProcess(row, growth(row), depth, number == len(line) - 1, ()))
             place(children.get(row.pid, ()), depth + 1)
             below = tuple(listed.row for listed in found[at:])
-            found[at] = Listed(row, growth(row), depth, number == len(line) - 1, below)
+            found[at] = ListedProcess(row, growth(row), depth, number == len(line) - 1, below)
 
     placed: set[int] = set()
     started: Mapping[int, object] = {child.pid: None for some in children.values() for child in some}

@@ -55,13 +55,13 @@ class Attach:
 
     def _check(self, args: argparse.Namespace) -> None:
         """Look at what is meant, and raise what stands in the way. Nothing is touched."""
-        from heaptop.injector.inspect.preflight import look
+        from heaptop.injector.inspect.preflight import check
 
         pids = _pids(args)
         if args.children or len(pids) > 1:
             self._group(pids, args)
         else:
-            look(pids[0])
+            check(pids[0])
 
     @staticmethod
     def _group(pids: list[int], args: argparse.Namespace) -> ProcessGroup:

@@ -42,7 +42,7 @@ def example() -> list[str]:
     for setting in SETTINGS:
         if setting.name == "keys":
             continue
-        lines += ["", f"# {setting.about} (usual: {_written(setting.usual)})", f"#{setting.name} = {setting.example}"]
+        lines += ["", f"# {setting.about} (usual: {_written(setting.default)})", f"#{setting.name} = {setting.example}"]
     return [
         *lines,
         "",
@@ -58,7 +58,7 @@ def example() -> list[str]:
 def _lines(config: Config) -> list[str]:
     path = config.path or default_path()
     lines = [f"{path}" if config.path else f"{path} (there is none)", ""]
-    rows = [(setting.name, *_standing(config, setting.name, setting.usual)) for setting in SETTINGS]
+    rows = [(setting.name, *_status(config, setting.name, setting.default)) for setting in SETTINGS]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, value, origin in rows:
         lines.append(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}")
@@ -67,12 +67,12 @@ def _lines(config: Config) -> list[str]:
     return lines
 
 
-def _standing(config: Config, name: str, usual: object) -> tuple[str, str]:
+def _status(config: Config, name: str, default: object) -> tuple[str, str]:
     theme = os.environ.get("HEAPTOP_THEME")
     if name == "theme" and theme:
         return _written(theme), "HEAPTOP_THEME"
     given = config.given.get(name)
-    return (_written(given.said), "the file") if given else (_written(usual), "usual")
+    return (_written(given.said), "the file") if given else (_written(default), "usual")
 
 
 def _written(value: object) -> str:

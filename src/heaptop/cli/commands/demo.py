@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import heaptop.demo
 from heaptop.cli.options import add_screen_options, attach_options
-from heaptop.cli.terminal import require_terminal, say
+from heaptop.cli.terminal import notice, require_terminal
 from heaptop.errors import LaunchFailed, TargetError, TargetExited
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Demo:
             else:
                 return 0
         # This machine does not let heaptop attach to its own child: a container, or ptrace_scope 3.
-        say(f"{refusal.message} So the sample is started with the agent in it, as `heaptop run` does.")
+        notice(f"{refusal.message} So the sample is started with the agent in it, as `heaptop run` does.")
         _launch_and_show(args)
         return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from heaptop.cli.options import add_target, target_pid
-from heaptop.cli.terminal import say
+from heaptop.cli.terminal import notice
 
 
 class Detach:
@@ -25,5 +25,5 @@ class Detach:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.injector.api import remove_agent
 
-        say(remove_agent(target_pid(args)))
+        notice(remove_agent(target_pid(args)))
         return 0

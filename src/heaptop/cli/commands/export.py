@@ -101,7 +101,7 @@ def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
                 f"By {args.at or 'the end'} no allocation was sampled in {args.file}: no stack is known.",
                 fix="What was counted is in `--to html` and `--to json`. Record without `--rate off` to have stacks.",
             )
-        if args.of == OF[1] and samples.only_living:
+        if args.of == OF[1] and samples.only_live:
             raise UsageError(
                 "tracemalloc has told what lives, and not what was allocated.", fix="Leave `--of allocated` out."
             )

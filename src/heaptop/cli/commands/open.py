@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heaptop.cli.options import MOMENT, add_look_options, add_recording, screen_options
+from heaptop.cli.options import MOMENT, add_appearance_options, add_recording, screen_options
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
 
@@ -30,7 +30,7 @@ class Open:
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         add_recording(parser)
         parser.add_argument("--at", metavar="TIME", help=f"the moment to open at: {MOMENT} (default: the end)")
-        add_look_options(parser)
+        add_appearance_options(parser)
         parser.add_argument("--read-only", action="store_true", help=argparse.SUPPRESS)  # what a page is served by
         group = parser.add_argument_group("in a browser")
         group.add_argument("--web", action="store_true", help="serve it as a page, until ctrl+C (needs heaptop[web])")
@@ -47,12 +47,12 @@ class Open:
         if args.port is not None or args.host is not None:
             raise UsageError("--port and --host are of the page that --web serves.", fix="Add `--web`.")
         from heaptop.cli.recorded import moment_of
-        from heaptop.recordings.player import PlayedSource
         from heaptop.recordings.reader import Recording
+        from heaptop.recordings.replay import ReplaySource
         from heaptop.tui.app import make_app
 
         with Recording.open(args.file) as recording:
-            player, moment = PlayedSource(recording), moment_of(recording, args.at)
+            player, moment = ReplaySource(recording), moment_of(recording, args.at)
             require_terminal(args, instead=f"have it told: `heaptop report {args.file}`")
             if moment is not None:
                 player.seek(moment)

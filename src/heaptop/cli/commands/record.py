@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from heaptop.cli.options import (
     add_attach_options,
     add_json,
+    add_recording_options,
     add_sampling_options,
-    add_tape_options,
     add_target,
     add_timeout,
     add_units,
@@ -22,7 +22,7 @@ from heaptop.cli.options import (
     seconds,
     target_pid,
 )
-from heaptop.cli.terminal import ProgressLine, may_replace, say
+from heaptop.cli.terminal import ProgressLine, may_replace, notice
 from heaptop.errors import RecordingFailed
 from heaptop.protocol.text import printable
 
@@ -78,7 +78,7 @@ class Record:
             help="how often the heap is frozen to hunt for leaks: evenly over --for, or else after 1, 3, 7 … minutes; "
             "0: never (default %(default)s)",
         )
-        add_tape_options(parser, "-o", "--output")
+        add_recording_options(parser, "-o", "--output")
         add_timeout(parser)
         add_json(parser)
         add_units(parser)
@@ -91,12 +91,12 @@ class Record:
         from heaptop.cli.hunting import Plan
         from heaptop.cli.recording import Recorder, RecordWatch, ended_by_signals, missing
         from heaptop.injector.api import attach_source
-        from heaptop.recordings.recorded_source import TapedSource
+        from heaptop.recordings.recorded_source import RecordedSource
 
         pid, progress = target_pid(args), ProgressLine()
         path = args.output or file_name(pid, time.time())
-        source = TapedSource(attach_source(pid, attach_options(args)), max_size=args.max_size)
-        source.begin_tape(path, force=may_replace(Path(path), force=args.force))
+        source = RecordedSource(attach_source(pid, attach_options(args)), max_size=args.max_size)
+        source.begin_recording(path, force=may_replace(Path(path), force=args.force))
         plan = Plan(args.seconds or float("inf"), args.marks) if args.marks else None
         with ended_by_signals():
             watch = RecordWatch(
@@ -104,15 +104,15 @@ class Record:
             )
             recorder = Recorder(watch, source, progress, plan)
             with watch:
-                say(f"recording process {pid} into {path}")
+                notice(f"recording process {pid} into {path}")
                 why = recorder.run(args.seconds)
-        print(_told(recorder, watch, why, args), flush=True)
+        print(_result(recorder, watch, why, args), flush=True)
         if lost := missing(watch.recording_status):
             raise RecordingFailed(f"The recording {path} is not whole: {lost}.")
         return 0
 
 
-def _told(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Namespace) -> str:
+def _result(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Namespace) -> str:
     """What has become of it, as two lines or JSON."""
     from heaptop.analysis.leaks.findings_report import findings_json
     from heaptop.analysis.text.units import format_bytes, format_duration_ns
@@ -128,7 +128,7 @@ def _told(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Names
             "bytes": recording_status.bytes,
             "thinned": recording_status.thinned,
             "ended": why,
-            "no_looks": watch.no_looks,
+            "no_looks": watch.no_checks,
             "leaks": findings_json(found, pid=hunter.pid, python=hunter.python, top=None)
             if hunter is not None and found is not None
             else None,
@@ -138,8 +138,8 @@ def _told(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Names
     thinned = ", older ticks left out" if recording_status.thinned else ""
     line = f"{lasted} of process {watch.attached.target.pid}, {format_bytes(recording_status.bytes)}{thinned}; {why}"
     hunted = summary(hunter) if hunter is not None else ""
-    if watch.no_looks:
-        hunted = f"no hunt for leaks: {watch.no_looks}"
+    if watch.no_checks:
+        hunted = f"no hunt for leaks: {watch.no_checks}"
     return "\n".join([printable(recording_status.path), line, *([hunted] if hunted else [])])
 
 

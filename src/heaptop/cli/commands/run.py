@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heaptop.cli.options import add_screen_options, attach_options
-from heaptop.cli.terminal import may_replace, require_terminal, say
+from heaptop.cli.terminal import may_replace, notice, require_terminal
 from heaptop.errors import LaunchFailed, TargetExited, UsageError
 
 if TYPE_CHECKING:
@@ -120,14 +120,14 @@ def _farewell(source: WatchedSource, output: Path) -> int:
     ended = source.ended.error if source.ended else None
     pid = source.target.pid
     if not isinstance(ended, TargetExited):
-        say(f"the program goes on running as pid {pid}; its output is in {output}")
+        notice(f"the program goes on running as pid {pid}; its output is in {output}")
         return 0
     if ended.status is None:
         raise ended
     if ended.status < 0:
-        say(f"the program was ended by {_signal_name(-ended.status)}; its output is in {output}")
+        notice(f"the program was ended by {_signal_name(-ended.status)}; its output is in {output}")
         return 128 - ended.status
-    say(f"the program ended with exit code {ended.status}; its output is in {output}")
+    notice(f"the program ended with exit code {ended.status}; its output is in {output}")
     return ended.status
 
 

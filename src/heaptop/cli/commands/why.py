@@ -25,7 +25,7 @@ from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import NotInHeap, UsageError
 
 if TYPE_CHECKING:
-    from heaptop.cli.imaging import ImageWatch
+    from heaptop.cli.snapshot_watch import SnapshotWatch
 
 MOST_PATHS = 1 << 20
 """Paths that are asked for: more than any snapshot tells."""
@@ -74,7 +74,7 @@ class Why:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.snapshot.why import address_of
-        from heaptop.cli.imaging import ImageWatch
+        from heaptop.cli.snapshot_watch import SnapshotWatch
         from heaptop.injector.api import attach_source
 
         # Report a wrong option before anything is touched.
@@ -88,7 +88,7 @@ class Why:
         again = f"heaptop why {pid} {shlex.quote(args.what)}"
         source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
         try:
-            with ImageWatch(source, ProgressLine(), again, timeout=args.timeout) as watch:
+            with SnapshotWatch(source, ProgressLine(), again, timeout=args.timeout) as watch:
                 answer = self._of_type(watch, args) if address is None else self._of_object(watch, address, args)
         except NotInHeap as error:
             raise error.about(pid) from None
@@ -96,14 +96,14 @@ class Why:
         return 0
 
     @staticmethod
-    def _of_type(watch: ImageWatch, args: argparse.Namespace) -> str:
+    def _of_type(watch: SnapshotWatch, args: argparse.Namespace) -> str:
         from heaptop.analysis.filters.filters import EVERYTHING
         from heaptop.analysis.heap.path_words import type_name
         from heaptop.analysis.snapshot.retained import Remainder, row_json, rows_by_retainer
         from heaptop.analysis.snapshot.why import types_called, why_json
-        from heaptop.cli.imaging import image_remarks
         from heaptop.cli.output.retained import retained_table
-        from heaptop.cli.output.why_text import why_lines, why_remarks
+        from heaptop.cli.output.why_text import why_lines, why_notices
+        from heaptop.cli.snapshot_watch import snapshot_notices
         from heaptop.protocol.images import PATHS, RETAINERS, Paths, Question, Retainers, Selection
 
         image = watch.freeze()
@@ -128,13 +128,13 @@ class Why:
             other = Remainder(sets.other_count, sets.other_bytes)
             rows = rows_by_retainer(sets, watch.types, EVERYTHING)
             lines += ["", *retained_table(rows, other, "RETAINERS", most)]
-        return "\n".join([*lines, "", *why_remarks(paths, image, most), *image_remarks(watch.attached, image)])
+        return "\n".join([*lines, "", *why_notices(paths, image, most), *snapshot_notices(watch.attached, image)])
 
     @staticmethod
-    def _of_object(watch: ImageWatch, address: int, args: argparse.Namespace) -> str:
+    def _of_object(watch: SnapshotWatch, address: int, args: argparse.Namespace) -> str:
         from heaptop.analysis.snapshot.why import object_json
-        from heaptop.cli.imaging import image_remarks
         from heaptop.cli.output.why_text import object_lines
+        from heaptop.cli.snapshot_watch import snapshot_notices
         from heaptop.protocol.images import OBJECT, OBJECTS, Object, Objects, Question, Selection
 
         image = watch.freeze()
@@ -155,11 +155,11 @@ class Why:
             document = object_json(found, above, image, watch.types, pid=target.pid, python=hello.python)
             return json.dumps(document, indent=2)
         lines = object_lines(found, above, watch.types, image)
-        return "\n".join([*lines, "", *image_remarks(watch.attached, image)])
+        return "\n".join([*lines, "", *snapshot_notices(watch.attached, image)])
 
 
-def _most(args: argparse.Namespace, usual: int) -> int | None:
+def _most(args: argparse.Namespace, default: int) -> int | None:
     """Rows to print; None for all."""
     if args.limit is None:
-        return None if args.json else usual
+        return None if args.json else default
     return args.limit or None

@@ -19,9 +19,9 @@ from heaptop.analysis.rss.memory import (
     memory_json,
 )
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
-from heaptop.cli.counting import census_remarks
+from heaptop.cli.counting import census_notices
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
-from heaptop.cli.watching import Taken
+from heaptop.cli.watching import CensusResult
 from heaptop.protocol.messages import Memory, Outside, Region
 from heaptop.protocol.text import printable
 
@@ -39,14 +39,14 @@ OTHER_COLUMNS: Final = 50
 NARROWEST: Final = 24
 
 
-def as_json(taken: Taken) -> dict[str, object]:
+def as_json(taken: CensusResult) -> dict[str, object]:
     """The document of ``--memory --json``."""
     assert taken.memory is not None
     target, hello = taken.attached.target, taken.attached.hello
     return memory_json(taken.memory, taken.snapshot, pid=target.pid, python=hello.python)
 
 
-def as_lines(taken: Taken, top: int | None) -> list[str]:
+def as_lines(taken: CensusResult, top: int | None) -> list[str]:
     """The uses of memory, the largest mappings with a name (``top`` of each kind, all for None), and remarks."""
     memory = taken.memory
     assert memory is not None
@@ -55,10 +55,10 @@ def as_lines(taken: Taken, top: int | None) -> list[str]:
         return [NOT_SAID]
     lines = [*_uses(explained), "", *_details(memory.outside, top)]
     # Files, threads and libraries are called what the target likes; so all of it is made fit for a terminal here.
-    remarked = [*census_remarks(taken, EVERYTHING, 0), *_remarks(memory, memory.outside), *explained.notes]
+    noted = [*census_notices(taken, EVERYTHING, 0), *_notices(memory, memory.outside), *explained.notes]
     if any(row.key == "own" for row in explained.rows):
-        remarked.append(OWN_LEFT_OUT)
-    return [printable(line) for line in [*lines, "", *remarked]]
+        noted.append(OWN_LEFT_OUT)
+    return [printable(line) for line in [*lines, "", *noted]]
 
 
 def _uses(explained: MemoryByUse) -> list[str]:
@@ -92,18 +92,18 @@ def _largest(regions: Iterable[Region], kind: str, called: str, top: int | None)
     return lines
 
 
-def _remarks(memory: Memory, outside: Outside) -> list[str]:
-    remarks = [
+def _notices(memory: Memory, outside: Outside) -> list[str]:
+    notices = [
         f"memory looked at from outside in {format_duration_ns(outside.duration_ns)}: no thread was stopped for it, "
         "but mmap and munmap may have waited",
         "≈: made of figures of different moments, so that all sum to the kernel's",
     ]
     if memory.malloc is not None:
-        remarks.append(f"malloc asked in {format_duration_ns(memory.duration_ns)}, its arenas locked one by one")
+        notices.append(f"malloc asked in {format_duration_ns(memory.duration_ns)}, its arenas locked one by one")
     if memory.malloc is not None and memory.malloc.mapped_chunks:
         size = f", {format_bytes(memory.malloc.mapped)}," if mapped_certain(memory) else ""
         blocks = f"malloc's {format_count(memory.malloc.mapped_chunks)} large blocks"
-        remarks.append(f"{blocks}{size} have mappings of their own")
+        notices.append(f"{blocks}{size} have mappings of their own")
     if outside.huge:
-        remarks.append(f"{format_bytes(outside.huge)} are in huge pages")
-    return remarks
+        notices.append(f"{format_bytes(outside.huge)} are in huge pages")
+    return notices

@@ -33,11 +33,11 @@ def report_lines(before: Recorded, after: Recorded, course: CensusTimeline, top:
         rows = grown(before, after, by, top)
         if rows:
             lines += [f"{title}:", *_rows(rows, by), ""]
-    for looks in after.hunts:
-        lines += [*_hunt(looks, after), ""]
+    for checks in after.hunts:
+        lines += [*_hunt(checks, after), ""]
     if not after.findings:
         lines += ["No leak hunt was recorded.", ""]
-    return [*lines, *_remarks(after)]
+    return [*lines, *_notices(after)]
 
 
 def _whose(recorded: Recorded) -> list[str]:
@@ -88,21 +88,21 @@ def _rows(rows: Sequence[Changed], by: str) -> list[str]:
     return table(header, cells, left=frozenset({len(header) - 1}))
 
 
-def _hunt(looks: Sequence[Findings], recorded: Recorded) -> list[str]:
+def _hunt(checks: Sequence[Findings], recorded: Recorded) -> list[str]:
     """The last look in full, and how the verdict came about."""
-    found = looks[-1]
+    found = checks[-1]
     when = f" at {RecordedSpan.of(recorded.shown).clock(found.time_ns)}" if recorded.shown is not None else ""
     without = replace(found, growths=())  # what grew over all the recording is told above
     lines = [f"Leak hunt{when}, since mark {found.marks[0].name}:", *findings_lines(without)]
-    if len(looks) > 1:
-        verdicts = Counter(look.verdict for look in looks[:-1])
+    if len(checks) > 1:
+        verdicts = Counter(look.verdict for look in checks[:-1])
         said = ", ".join(f"{verdict} ({number})" for verdict, number in verdicts.items())
-        lines.append(f"verdicts of the {len(looks) - 1} looks before: {said}")
+        lines.append(f"verdicts of the {len(checks) - 1} looks before: {said}")
     return lines
 
 
-def _remarks(recorded: Recorded) -> list[str]:
-    return [*recorded.remarks] or ["nothing is missing from the recording"]
+def _notices(recorded: Recorded) -> list[str]:
+    return [*recorded.notices] or ["nothing is missing from the recording"]
 
 
 # -- differences ---------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> l
     if any(row.error for row in rows):
         lines.append("estimates: ± is half the 95 % interval, at most; what is older than the attach has no producer")
     for recorded in (before, after) if before.name != after.name else (after,):
-        lines += [f"{recorded.name}: {remark}" for remark in recorded.remarks]
+        lines += [f"{recorded.name}: {notice}" for notice in recorded.notices]
     return lines
 
 

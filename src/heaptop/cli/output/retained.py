@@ -23,8 +23,8 @@ from heaptop.analysis.snapshot.retained import (
 from heaptop.analysis.snapshot.retaining import SMALL_SETS
 from heaptop.analysis.snapshot.why import elided
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_number
-from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.options import TIMEOUT
+from heaptop.cli.snapshot_watch import SnapshotWatch, snapshot_notices
 from heaptop.cli.terminal import ProgressLine, stdout_columns, table
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
@@ -36,7 +36,7 @@ TITLES = {"kind": "KIND", "retainer": "RETAINERS"}
 
 
 @dataclass(frozen=True, slots=True)
-class Retained:
+class RetainedResult:
     """What a snapshot said."""
 
     attached: Attached
@@ -55,12 +55,12 @@ def take_retained(
     again: str,
     *,
     timeout: float = TIMEOUT,
-) -> Retained:
+) -> RetainedResult:
     """Attach, freeze, ask, detach; ``number`` is the most members of a retainer set.
 
-    Errors: as :class:`~heaptop.cli.imaging.ImageWatch`; UsageError of the filter.
+    Errors: as :class:`~heaptop.cli.snapshot_watch.SnapshotWatch`; UsageError of the filter.
     """
-    with ImageWatch(source, progress, again, timeout=timeout) as watch:
+    with SnapshotWatch(source, progress, again, timeout=timeout) as watch:
         image = watch.freeze()
         selection, types = wanted(where, watch.types), watch.types
         if by == "kind":
@@ -76,15 +76,15 @@ def take_retained(
                 all_known = all_known and len(retainers) < MOST_ASKED
             groups = watch.ask(Question(GROUPS, selection, limit=MOST_ROWS), Groups)
             rows = rows_by_kind(groups, types, where)
-            return Retained(watch.attached, image, rows, groups.complete and all_known, Remainder())
+            return RetainedResult(watch.attached, image, rows, groups.complete and all_known, Remainder())
         answer = watch.ask(Question(RETAINERS, selection, limit=MOST_ROWS, number=number), Retainers)
         rows, other = rows_by_retainer(answer, types, where), Remainder(answer.other_count, answer.other_bytes)
         if other.count and "retainer" in where.attributes:
-            return Retained(watch.attached, image, rows, False, Remainder())
-        return Retained(watch.attached, image, rows, answer.complete, other)
+            return RetainedResult(watch.attached, image, rows, False, Remainder())
+        return RetainedResult(watch.attached, image, rows, answer.complete, other)
 
 
-def as_json(taken: Retained, by: str, number: int, where: Filter, top: int | None) -> dict[str, object]:
+def as_json(taken: RetainedResult, by: str, number: int, where: Filter, top: int | None) -> dict[str, object]:
     """The document of ``--json``, with at most ``top`` rows (all for None)."""
     return retained_json(
         by,
@@ -100,18 +100,18 @@ def as_json(taken: Retained, by: str, number: int, where: Filter, top: int | Non
     )
 
 
-def as_lines(taken: Retained, by: str, where: Filter, top: int | None) -> list[str]:
+def as_lines(taken: RetainedResult, by: str, where: Filter, top: int | None) -> list[str]:
     """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
     left = filtered_amount(taken.rows, taken.other, taken.image)
-    remarks = [f"only {where}: {filtered_words(left.count, left.bytes, what='object')}"] if where else []
+    notices = [f"only {where}: {filtered_words(left.count, left.bytes, what='object')}"] if where else []
     if not taken.complete:
-        remarks.append("partial: there may be more, which the snapshot did not get to or had no room for")
+        notices.append("partial: there may be more, which the snapshot did not get to or had no room for")
     if by == "retainer" and any(row.retainers is None for row in taken.rows):
-        remarks.append(
+        notices.append(
             "(more than …): these have more retainers, not all of them the same; --retainers N tells sets of up to N"
         )
     lines = retained_table(taken.rows, taken.other, TITLES[by], top)
-    return [*lines, "", *image_remarks(taken.attached, taken.image), *remarks]
+    return [*lines, "", *snapshot_notices(taken.attached, taken.image), *notices]
 
 
 def retained_table(rows: Sequence[RetainedRow], other: Remainder, title: str, top: int | None) -> list[str]:

@@ -13,10 +13,10 @@ from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
-from heaptop.cli.counting import census_remarks
+from heaptop.cli.counting import census_notices
 from heaptop.cli.output.traced import traced_lines
 from heaptop.cli.terminal import table
-from heaptop.cli.watching import Taken
+from heaptop.cli.watching import CensusResult
 from heaptop.tui.charts.marks import about_bytes, estimate_text
 from heaptop.tui.state.sampling_words import rate_text
 
@@ -24,7 +24,7 @@ _NOBODY: Final = frozenset({BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED})
 
 
 def sampled_json(
-    taken: Taken, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
+    taken: CensusResult, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
 ) -> dict[str, object]:
     """The document of ``--json``, with at most ``top`` rows (all for None)."""
     target, hello = taken.attached.target, taken.attached.hello
@@ -43,7 +43,7 @@ def sampled_json(
 
 
 def sampled_lines(
-    taken: Taken, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
+    taken: CensusResult, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
 ) -> list[str]:
     """A table of at most ``top`` rows (all for None), and what the figures are worth."""
     report = REPORTS[by]
@@ -61,10 +61,10 @@ def sampled_lines(
     lines = table(header, cells, left=frozenset({len(header) - 1}))
     if len(rows) > len(shown):
         lines.append(f"({len(rows) - len(shown)} more)")
-    return [*lines, "", *_remarks(taken, sampling, where, filtered, seconds)]
+    return [*lines, "", *_notices(taken, sampling, where, filtered, seconds)]
 
 
-def _rows(taken: Taken, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
+def _rows(taken: CensusResult, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
     return report_rows(by, sampling, taken.snapshot, where)
 
 
@@ -86,22 +86,22 @@ def _figures(live: Estimate) -> tuple[str, str, str, str]:
     return estimate_text(live, blocks=True), estimate_text(live), interval, format_count(live.samples)
 
 
-def _remarks(taken: Taken, sampling: Sampling, where: Filter, filtered: str, seconds: float) -> list[str]:
+def _notices(taken: CensusResult, sampling: Sampling, where: Filter, filtered: str, seconds: float) -> list[str]:
     state = sampling.state
-    remarks = census_remarks(taken, where, 0, filtered)
+    notices = census_notices(taken, where, 0, filtered)
     allocated = format_bytes(sampling.timeline.latest)
     every = rate_text(state.interval) if state else "?"
-    remarks.append(
+    notices.append(
         f"sampled for {seconds:g} s: one sample every {every} of the {allocated} that were allocated meanwhile"
     )
-    remarks.append(
+    notices.append(
         "estimates: the truth lies in the interval in 95 of 100 cases; what is older than the attach has no producer"
     )
-    remarks.append(f"not sampled: {NEVER_SAMPLED}")
+    notices.append(f"not sampled: {NEVER_SAMPLED}")
     if state and state.approximate:
-        remarks.append(f"approximate: sites of {', '.join(state.approximate)}, which are handed on by free lists")
+        notices.append(f"approximate: sites of {', '.join(state.approximate)}, which are handed on by free lists")
     if sampling.samples.dropped:
-        remarks.append(
+        notices.append(
             f"partial: {format_count(sampling.samples.dropped)} samples were lost, not all could be followed"
         )
-    return remarks
+    return notices

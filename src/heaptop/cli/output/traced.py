@@ -13,13 +13,13 @@ from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.tracing import TELLS_NOT
 from heaptop.analysis.text.units import format_bytes, format_count
-from heaptop.cli.counting import census_remarks
+from heaptop.cli.counting import census_notices
 from heaptop.cli.terminal import table
-from heaptop.cli.watching import Taken
+from heaptop.cli.watching import CensusResult
 
 
 def traced_lines(
-    taken: Taken,
+    taken: CensusResult,
     sampling: Sampling,
     rows: Sequence[ReportRow],
     number: int,
@@ -34,12 +34,12 @@ def traced_lines(
         lines.append(f"({number - len(rows)} more)")
     state = sampling.state
     frames = state.depth if state else 0
-    remarks = [
-        *census_remarks(taken, where, 0, filtered),
+    notices = [
+        *census_notices(taken, where, 0, filtered),
         f"traced by tracemalloc for {seconds:g} s, with at most {frames} frames of a stack: files and lines only",
         f"each object that lives and was allocated since is counted; {TELLS_NOT}",
     ]
-    return [*lines, "", *remarks]
+    return [*lines, "", *notices]
 
 
 _LAST = frozenset({2})

@@ -9,7 +9,7 @@ from typing import Final
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.snapshot.waste import (
     MOST_ROWS,
-    Wasted,
+    WasteGroup,
     WasteReport,
     selection,
     sort_words,
@@ -17,9 +17,9 @@ from heaptop.analysis.snapshot.waste import (
     waste_report,
 )
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
-from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.options import TIMEOUT
 from heaptop.cli.output.retained import fitted
+from heaptop.cli.snapshot_watch import SnapshotWatch, snapshot_notices
 from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.images import WASTE, Image, Question, Waste
 from heaptop.protocol.source import Attached, Source
@@ -29,7 +29,7 @@ HEADER: Final = ("SAVES", "OBJECTS", "WHAT", "TYPE", "HELD BY")
 
 
 @dataclass(frozen=True, slots=True)
-class TakenWaste:
+class WasteResult:
     """What a snapshot said."""
 
     attached: Attached
@@ -39,17 +39,17 @@ class TakenWaste:
 
 def take_waste(
     source: Source, progress: ProgressLine, where: Filter, again: str, *, timeout: float = TIMEOUT
-) -> TakenWaste:
-    """Attach, freeze, ask, detach. Errors: as :class:`~heaptop.cli.imaging.ImageWatch`; UsageError of the filter."""
-    with ImageWatch(source, progress, again, timeout=timeout) as watch:
+) -> WasteResult:
+    """Attach, freeze, ask, detach. Raises what :class:`SnapshotWatch` raises; UsageError of the filter."""
+    with SnapshotWatch(source, progress, again, timeout=timeout) as watch:
         image = watch.freeze()
         question = Question(WASTE, selection(where, watch.types), limit=MOST_ROWS)
         found = watch.ask(question, Waste)
         memory = watch.memory() if not where else None
-        return TakenWaste(watch.attached, image, waste_report(found, watch.types, memory, where))
+        return WasteResult(watch.attached, image, waste_report(found, watch.types, memory, where))
 
 
-def waste_lines(taken: TakenWaste, where: Filter, top: int | None) -> list[str]:
+def waste_lines(taken: WasteResult, where: Filter, top: int | None) -> list[str]:
     """The total, a table of at most ``top`` rows (all for None), advice on those, and remarks."""
     report, image = taken.report, taken.image
     shown = report.rows[:top]
@@ -60,19 +60,19 @@ def waste_lines(taken: TakenWaste, where: Filter, top: int | None) -> list[str]:
     rest = len(report.rows) - len(shown) + report.other_rows
     if rest:
         lines.append(f"({format_number(rest, 'more row')}; --top N shows more)")
-    remarks = [f"only {where}"] if where else []
+    notices = [f"only {where}"] if where else []
     if report.sorts:
-        remarks.append("by what is wrong: " + "; ".join(map(sort_words, report.sorts)))
-    remarks += [*report.notes, *image_remarks(taken.attached, image)]
-    return [printable(line) for line in [*lines, "", *remarks]]
+        notices.append("by what is wrong: " + "; ".join(map(sort_words, report.sorts)))
+    notices += [*report.notes, *snapshot_notices(taken.attached, image)]
+    return [printable(line) for line in [*lines, "", *notices]]
 
 
-def _cells(row: Wasted) -> Sequence[str]:
+def _cells(row: WasteGroup) -> Sequence[str]:
     saved = ("≈" if row.estimated else "") + format_bytes(row.bytes)
     return saved, format_count(row.count) if row.count else "-", row.name, row.type or "-", row.holder or "-"
 
 
-def _advice(rows: Sequence[Wasted]) -> list[str]:
+def _advice(rows: Sequence[WasteGroup]) -> list[str]:
     """Each sentence once, after what it is about."""
     said: dict[str, str] = {}
     for row in rows:

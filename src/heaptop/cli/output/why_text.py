@@ -31,9 +31,9 @@ def why_lines(paths: Paths, name: str, most: int | None) -> list[str]:
     return lines
 
 
-def why_remarks(paths: Paths, image: Image, most: int | None) -> list[str]:
+def why_notices(paths: Paths, image: Image, most: int | None) -> list[str]:
     """What the figures are worth."""
-    said = remarks(shown_paths(paths, most)[0], image)
+    said = notices(shown_paths(paths, most)[0], image)
     if not paths.complete:
         said.append("partial: the snapshot did not get to the end of it; there may be more paths")
     return said
@@ -55,7 +55,7 @@ def _rest(rest: Rest, paths: Paths) -> str:
     return f"({groups}, {format_count(rest.count)} objects, {format_bytes(rest.bytes)}{share})"
 
 
-def remarks(shown: Sequence[PathGroup], image: Image) -> list[str]:
+def notices(shown: Sequence[PathGroup], image: Image) -> list[str]:
     """What has to be known to read paths such as these."""
     lines = []
     if any(step.repeated for group in shown for step in group.steps):
@@ -95,7 +95,7 @@ def object_lines(found: Object, dominator: Object | None, types: Types, image: I
     lines += [*(f"  {name:<10}  {_cut(text, 14)}" for name, text in facts), ""]
     lines += _links("referred to by", found.referrers, found.referrer_count, types)
     lines += ["", *_links("refers to", found.referents, found.referent_count, types)]
-    said = remarks([group], image)
+    said = notices([group], image)
     return [*lines, "", *said] if said else lines
 
 

@@ -18,9 +18,9 @@ from heaptop.injector.inspect.preflight import CheckedProcess
 from heaptop.injector.requests import Connection, Request
 
 
-def _is_enabled(look: CheckedProcess) -> bool:
-    with RemoteMemory(look.facts.pid, look.facts.live_tid, bring_in=True) as memory:
-        return remote_debug.is_enabled(memory, look.interpreter.runtime, look.interpreter.version.pair)
+def _is_enabled(checked: CheckedProcess) -> bool:
+    with RemoteMemory(checked.facts.pid, checked.facts.live_tid, bring_in=True) as memory:
+        return remote_debug.is_enabled(memory, checked.interpreter.runtime, checked.interpreter.version.pair)
 
 
 class Pep768Backend:
@@ -29,24 +29,24 @@ class Pep768Backend:
     name = "pep768"
 
     def refusal(self, request: Request) -> HeaptopError | None:
-        look, options = request.look, request.options
-        if look is None:
+        checked, options = request.checked, request.options
+        if checked is None:
             return InjectionFailed("There is no process to attach to.")
-        version = look.interpreter.version
+        version = checked.interpreter.version
         if not version.facts.debugger_support:
             return UnsupportedPython(
-                f"Process {look.facts.pid} runs Python {version}, which has no remote debugging interface.",
+                f"Process {checked.facts.pid} runs Python {version}, which has no remote debugging interface.",
                 why="PEP 768 came with Python {}.{}.".format(*layout.FIRST_WITH_REMOTE_DEBUG),
             )
         try:
-            enabled = preflight.apart(look.facts.pid, lambda: _is_enabled(look))
+            enabled = preflight.apart(checked.facts.pid, lambda: _is_enabled(checked))
         except (FinalizedInterpreter, UnresponsiveTarget) as error:
             return error
         except (UnsupportedPython, RemoteFault, OSError) as error:
-            return InjectionFailed(f"PEP 768's structures were not found in process {look.facts.pid}: {error}")
+            return InjectionFailed(f"PEP 768's structures were not found in process {checked.facts.pid}: {error}")
         if not enabled and not options.override_remote_debug:
-            return RemoteDebuggingDisabled(f"Process {look.facts.pid} was started with remote debugging disabled.")
-        return preflight.seccomp_error(look.facts, options.allow_seccomp, traced=False)
+            return RemoteDebuggingDisabled(f"Process {checked.facts.pid} was started with remote debugging disabled.")
+        return preflight.seccomp_error(checked.facts, options.allow_seccomp, traced=False)
 
     def connect(self, request: Request) -> Connection:
         return connect_by_helper(self.name, request)

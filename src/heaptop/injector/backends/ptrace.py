@@ -14,9 +14,9 @@ class PtraceBackend:
     name = "ptrace"
 
     def refusal(self, request: Request) -> HeaptopError | None:
-        if request.look is None:
+        if request.checked is None:
             return InjectionFailed("There is no process to attach to.")
-        facts = request.look.facts
+        facts = request.checked.facts
         return preflight.tracer_error(facts) or preflight.seccomp_error(facts, request.options.allow_seccomp)
 
     def connect(self, request: Request) -> Connection:

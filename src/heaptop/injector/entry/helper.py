@@ -68,7 +68,7 @@ from heaptop.injector.inspect.process import (
     wait_until,
 )
 from heaptop.injector.inspect.threads import (
-    Choice,
+    TriggerChoice,
     agent_thread,
     agent_threads,
     choose,
@@ -128,7 +128,7 @@ class Attempt(ABC):
         self.heard = b""
         self.core_refusal = ""
         """Why the native core may not be used in the target; empty when it may."""
-        if plan.seccomp and not (plan.suspend_seccomp and plan.door == "ptrace"):
+        if plan.seccomp and not (plan.suspend_seccomp and plan.backend == "ptrace"):
             self.core_refusal = "the program runs under a seccomp filter that could not be read"
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Attempt(ABC):
                 f"The interpreter of process {self.plan.pid} did not answer within {self.plan.wait:g} s."
             )
 
-    def say(self, phase: str) -> None:
+    def report_phase(self, phase: str) -> None:
         with contextlib.suppress(OSError):
             self.control.send(HelperReport("waiting", text=phase, seconds=self.seconds).encode(), socket.MSG_DONTWAIT)
 
@@ -188,7 +188,7 @@ class Attempt(ABC):
             raise AttachCancelled(f"The attach to process {self.plan.pid} was cancelled.")
         return other in came
 
-    def hear(self, timeout: float) -> bool:
+    def receive_report(self, timeout: float) -> bool:
         """Whether the agent's line is complete, waiting for more of it at most ``timeout`` seconds."""
         assert self.ours is not None
         if self.wait_for(self.ours, timeout):
@@ -233,7 +233,7 @@ class Attempt(ABC):
                     why=f"It has no descriptor {number}, and has not ended within {CLOSED_PATIENCE:g} s.",
                     fix="Rename that thread, or attach later.",
                 )
-            self.say("waiting for an earlier agent to end")
+            self.report_phase("waiting for an earlier agent to end")
             self.wait_for(None, 0.02)
             if self.seconds > self.plan.wait:
                 raise InterpreterBusy(f"An earlier agent in process {pid} has not ended after {self.seconds:.0f} s.")
@@ -265,11 +265,11 @@ class RemoteDebugAttempt(Attempt):
             with requested(self.plan, memory) as listener:
                 while not self.wait_for(listener.socket, REPORT_EVERY):
                     self.check_patience()
-                    self.say("waiting for the interpreter (PEP 768)")
+                    self.report_phase("waiting for the interpreter (PEP 768)")
                 self.ours = listener.accept(self.plan.pid)
-            while not self.hear(REPORT_EVERY):
+            while not self.receive_report(REPORT_EVERY):
                 self.check_patience()
-                self.say("waiting for the agent")
+                self.report_phase("waiting for the agent")
             self.check_only_agent()
 
 
@@ -298,7 +298,7 @@ class PtraceAttempt(Attempt):
                 self.stopped_ns += min(self._params().pending_ns, round(self.seconds * 1e9))
                 self.check_only_agent()
             except BaseException:
-                self._take_back()
+                self._withdraw_request()
                 raise
 
     # -- who was here before ------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ class PtraceAttempt(Attempt):
                 raise AlreadyAttached(
                     f"Process {self.plan.pid} is being profiled already, by the heaptop with pid {params.owner_pid}."
                 )
-            self.say("waiting for an earlier agent to end")
+            self.report_phase("waiting for an earlier agent to end")
             self.wait_for(None, 0.02)
             if self.seconds > self.plan.wait:
                 raise InterpreterBusy(
@@ -343,7 +343,7 @@ class PtraceAttempt(Attempt):
 
     # -- inside a thread ----------------------------------------------------------------------------------
 
-    def _in_some_thread(self, work: Callable[[HijackedThread, Choice], None], *, escalate: bool = False) -> None:
+    def _in_some_thread(self, work: Callable[[HijackedThread, TriggerChoice], None], *, escalate: bool = False) -> None:
         """Do ``work`` in a thread of the target; when the chosen one ends meanwhile, in another."""
         for _ in range(5):
             choice = self._choose(escalate)
@@ -415,11 +415,11 @@ class PtraceAttempt(Attempt):
         if others:
             raise TracedTarget(f"A thread of process {self.plan.pid} is traced by process {min(others)} by now.")
 
-    def _choose(self, escalate: bool) -> Choice:
+    def _choose(self, escalate: bool) -> TriggerChoice:
         choice = choose(self.plan.pid, prefer_thread=escalate)
         if choice.trigger == "pending" and self.plan.seccomp and self.plan.suspend_seccomp:
             # The main thread will do the starting, so it is its filter that must be looked at.
-            return Choice("pending", self.plan.live_tid)
+            return TriggerChoice("pending", self.plan.live_tid)
         return choice
 
     def _why_no_ptrace(self) -> HeaptopError:
@@ -447,10 +447,10 @@ class PtraceAttempt(Attempt):
             except StartForbidden as forbidden:
                 if self.seconds > patience:
                     raise forbidden.error from None
-                self.say("waiting for a thread that blocks")
+                self.report_phase("waiting for a thread that blocks")
                 self.wait_for(None, FILTER_PAUSE)
 
-    def _arm_and_trigger(self, inside: HijackedThread, choice: Choice) -> None:
+    def _arm_and_trigger(self, inside: HijackedThread, choice: TriggerChoice) -> None:
         if inside.filters:
             self._check_filters(inside.filters, choice)
         if self.ours is None:  # else a thread that ended under our hands has got as far as that
@@ -497,7 +497,7 @@ class PtraceAttempt(Attempt):
                 f"Process {self.plan.pid} is just being attached to by the heaptop with pid {params.owner_pid}."
             )
 
-    def _check_filters(self, filters: Sequence[Program], choice: Choice) -> None:
+    def _check_filters(self, filters: Sequence[Program], choice: TriggerChoice) -> None:
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
         if deadly := seccomp.deadly(filters, seccomp.AGENT_CALLS):
             raise self._filtered(deadly, "Start the program with a filter that allows them")
@@ -516,7 +516,7 @@ class PtraceAttempt(Attempt):
             fix=f"{remedy}, or profile it where it runs without such a filter.",
         )
 
-    def _pull(self, inside: HijackedThread, choice: Choice) -> None:
+    def _pull(self, inside: HijackedThread, choice: TriggerChoice) -> None:
         assert self.pages is not None
         hijack.trigger(inside, self.pages, choice.trigger)
         if choice.trigger == "thread":
@@ -555,15 +555,15 @@ class PtraceAttempt(Attempt):
     def _wait_for_hello(self) -> None:
         """Until the agent's first line has come: look at the request's state, pull again, say how long it takes."""
         wait, next_pull = FIRST_WAIT, self.seconds + FIRST_WAIT
-        while not self.hear(min(wait, REPORT_EVERY)):
+        while not self.receive_report(min(wait, REPORT_EVERY)):
             params = self._params()
             self._check_request(params)
             if params.state == stub.FINISHED:
-                if self.hear(FIRST_WAIT):  # it came between the two looks
+                if self.receive_report(FIRST_WAIT):  # it came between the two looks
                     return
                 super().closed_early()
             self.check_patience()
-            self.say("waiting for the interpreter")
+            self.report_phase("waiting for the interpreter")
             if params.claim == stub.ARMED and self.seconds >= next_pull:
                 self._pull_again(params)
                 wait = min(2 * wait, LONGEST_WAIT)
@@ -590,7 +590,7 @@ class PtraceAttempt(Attempt):
     def _pull_again(self, params: Params) -> None:
         """Escalate: by now another thread may be blocked, which can start the native thread at once."""
 
-        def work(inside: HijackedThread, choice: Choice) -> None:
+        def work(inside: HijackedThread, choice: TriggerChoice) -> None:
             if choice.trigger == "thread" or params.queued <= params.pending_ran:
                 self._pull(inside, choice)
 
@@ -606,7 +606,7 @@ class PtraceAttempt(Attempt):
 
     # -- the way back -------------------------------------------------------------------------------------
 
-    def _take_back(self) -> None:
+    def _withdraw_request(self) -> None:
         """Undo a request that did not get through. The target may be gone, or may not stop; then nothing runs."""
         if self.ours is None or self.pages is None:
             return
@@ -620,7 +620,7 @@ class PtraceAttempt(Attempt):
 
     def _withdraw(self, pages: RemoteMappings) -> None:
         try:
-            self._in_some_thread(lambda inside, _: hijack.take_back(inside, pages, self.inode))
+            self._in_some_thread(lambda inside, _: hijack.withdraw_request(inside, pages, self.inode))
         except UnresponsiveTarget:
             # Not atomic, but better than armed: a thread that starts all the same sees `cancelled`.
             if pages.read_params(self.memory_view).claim == stub.ARMED:
@@ -672,7 +672,7 @@ def _holder_counts(name: str) -> bool | None:
         return hijack.peer_uid(link) in (0, os.geteuid())
 
 
-DOORS: Final[dict[str, type[Attempt]]] = {"ptrace": PtraceAttempt, "pep768": RemoteDebugAttempt}
+BACKENDS: Final[dict[str, type[Attempt]]] = {"ptrace": PtraceAttempt, "pep768": RemoteDebugAttempt}
 
 
 def serve(control: socket.socket) -> None:
@@ -680,7 +680,7 @@ def serve(control: socket.socket) -> None:
     plan = AttachPlan.decode(control.recv(1 << 16))
     if not plan.suspend_seccomp:
         privileges.drop()
-    attempt = DOORS[plan.door](plan, control)
+    attempt = BACKENDS[plan.backend](plan, control)
     descriptors: list[int] = []
     try:
         attempt.run()

@@ -35,9 +35,9 @@ KILLED_END: Final = 5.0
 """Seconds for a helper that was killed; one that the kernel does not let go of is left to it."""
 
 
-def connect_by_helper(door: str, request: Request) -> Connection:
-    """Let the helper attach through ``door``. Raises what it reports; the target is as it was then."""
-    plan = make_plan(door, request)
+def connect_by_helper(backend: str, request: Request) -> Connection:
+    """Let the helper attach through ``backend``. Raises what it reports; the target is as it was then."""
+    plan = make_plan(backend, request)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours:
         with theirs:
@@ -46,7 +46,7 @@ def connect_by_helper(door: str, request: Request) -> Connection:
         try:
             ours.settimeout(PATIENCE)
             ours.send(plan.encode())
-            _see_looked(ours, request)
+            _await_preflight(ours, request)
             ends = (HELPER_END, KILLED_END)
             with contextlib.suppress(OSError):  # it may have been killed by now
                 ours.send(BEGIN)
@@ -57,15 +57,15 @@ def connect_by_helper(door: str, request: Request) -> Connection:
             _see_end(helper, ends)
 
 
-def _see_looked(control: socket.socket, request: Request) -> None:
+def _await_preflight(control: socket.socket, request: Request) -> None:
     """Wait until the helper has read what it reads of the target first, and asks whether it may begin."""
-    assert request.look is not None
+    assert request.checked is not None
     while ready([control], LOOK_PATIENCE):
         report, _ = _report(control)
         if report.event == "looked" and not request.cancelled.is_set():
             return
         _relay(report, request)
-    raise preflight.unanswering(request.look.facts.pid, f"no answer within {LOOK_PATIENCE:g} s")
+    raise preflight.unanswering(request.checked.facts.pid, f"no answer within {LOOK_PATIENCE:g} s")
 
 
 def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Connection:
@@ -76,7 +76,7 @@ def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Conne
             if not descriptors:
                 raise TransportFailed(f"No descriptor is left for the agent's socket of process {plan.pid}.")
             link = socket.socket(fileno=descriptors[0])
-            return Connection(link, plan.door, plan.pid, report.stopped_ns, core_refusal=report.core_refusal)
+            return Connection(link, plan.backend, plan.pid, report.stopped_ns, core_refusal=report.core_refusal)
         _relay(report, request)
     raise InjectionFailed(f"The helper process said nothing for {limit:g} s.")
 
@@ -97,10 +97,10 @@ def _report(control: socket.socket) -> tuple[HelperReport, list[int]]:
 
 def _relay(report: HelperReport, request: Request) -> None:
     """Pass on that the helper waits. Raises AttachCancelled."""
-    assert request.look is not None
+    assert request.checked is not None
     request.progress(report.text, report.seconds)
     if request.cancelled.is_set():
-        raise AttachCancelled(f"The attach to process {request.look.facts.pid} was cancelled.")
+        raise AttachCancelled(f"The attach to process {request.checked.facts.pid} was cancelled.")
 
 
 def _see_end(helper: subprocess.Popen[bytes], limits: tuple[float, ...]) -> None:
@@ -127,12 +127,12 @@ def start_helper(control: socket.socket) -> subprocess.Popen[bytes]:
     )
 
 
-def make_plan(door: str, request: Request) -> AttachPlan:
+def make_plan(backend: str, request: Request) -> AttachPlan:
     """All the helper needs to know, from what the preflight found out."""
-    assert request.look is not None
-    facts, interpreter = request.look.facts, request.look.interpreter
+    assert request.checked is not None
+    facts, interpreter = request.checked.facts, request.checked.interpreter
     return AttachPlan(
-        door=door,
+        backend=backend,
         pid=facts.pid,
         live_tid=facts.live_tid,
         nspid=facts.nspid,

@@ -33,7 +33,7 @@ from heaptop.injector.entry.admission import (
     Routine,
 )
 from heaptop.injector.entry.plan import AttachPlan
-from heaptop.injector.entry.ptrace import ForbiddenCall, LetGo, RemoteSignal, StoppedThread, StopTimeout
+from heaptop.injector.entry.ptrace import CallStillRunning, ForbiddenCall, RemoteSignal, StoppedThread, StopTimeout
 from heaptop.injector.entry.seccomp import Program
 from heaptop.injector.entry.stub import OFFSETS, Journal, Params
 from heaptop.injector.inspect.links import ready
@@ -498,7 +498,7 @@ def trigger(inside: HijackedThread, pages: RemoteMappings, how: str) -> None:
             inside.call(pages.routine("start"), pages.params, routine=admission.START)
         elif inside.call(*pending, routine=admission.ADD_PENDING) == 0:
             pages.write_field(inside.memory, "queued", pages.read_params(inside.memory).queued + 1)
-    except LetGo:
+    except CallStillRunning:
         return
     except ForbiddenCall:
         if how == "thread":
@@ -523,7 +523,7 @@ def _abandon(inside: HijackedThread, pages: RemoteMappings) -> None:
         pages.write_field(inside.memory, "claim", stub.TAKEN_BACK)
 
 
-def take_back(inside: HijackedThread, pages: RemoteMappings, inode: int) -> None:
+def withdraw_request(inside: HijackedThread, pages: RemoteMappings, inode: int) -> None:
     """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is told to give up.
 
     ``inode`` is the descriptor's: the target may have closed it meanwhile, and have something of its own there.

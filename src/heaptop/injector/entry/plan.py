@@ -20,7 +20,7 @@ BEGIN: Final = b"begin"
 class AttachPlan:
     """All that was found out before the target is touched; addresses are the target's."""
 
-    door: str
+    backend: str
     """``ptrace`` or ``pep768``."""
     pid: int
     live_tid: int

@@ -83,7 +83,7 @@ class StopTimeout(Exception):
     """The thread did not stop, or a remote call did not return, in time."""
 
 
-class LetGo(Exception):
+class CallStillRunning(Exception):
     """A remote call has not returned yet, and goes on by itself: its frame gives the thread back when it does."""
 
 
@@ -388,9 +388,9 @@ class StoppedThread:
         """Call ``function`` on the stack below the shelter, to which it returns. The full rax, unsigned.
 
         Raises StopTimeout when it waits for something until the time is over, RemoteSignal when it crashes. One that
-        starts a thread is let go, with LetGo, where it is just slow, or kept in handlers of glibc's: it may hold a
-        lock, and a handler that is not run to its end is waited for by a setuid for ever. Nothing may be done in the
-        memory of :meth:`shelter` until it has returned.
+        starts a thread is detached, with CallStillRunning, where it is just slow, or kept in handlers of glibc's: it
+        may hold a lock, and a handler that is not run to its end is waited for by a setuid for ever. Nothing may be
+        done in the memory of :meth:`shelter` until it has returned.
 
         With a ``gate`` the filters are suspended for it. Raises ForbiddenCall when something was not let through: at
         its end, because what is in the middle of libc may hold a lock.
@@ -415,12 +415,12 @@ class StoppedThread:
                     raise
                 self._check_gate()
                 if starts_thread and (time.monotonic() - began < BLOCKED or self._get_mask() & LIBC_SIGNALS):
-                    self._let_go()
+                    self._release()
                 raise StopTimeout(f"what thread {self.tid} was to do did not return within {timeout:g} s") from None
             if gate is not None and gate.denials > REFUSALS_MOST and _syscall_info(self.tid).op == EXIT:
                 self._check_gate()
             if self._handled > HANDLED_MOST:
-                self._let_go()
+                self._release()
             after = self._get_registers()
             # A handler of glibc's returns in the same way, but to a frame of its own.
             if after.orig_rax == RT_SIGRETURN and after.rsp == self._frame + 8:
@@ -433,11 +433,11 @@ class StoppedThread:
         self._set_gate(None)
         return result
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._attached = False
         request(DETACH, self.tid)
         self.stopped_ns += time.monotonic_ns() - self._began
-        raise LetGo(f"thread {self.tid} goes on by itself")
+        raise CallStillRunning(f"thread {self.tid} goes on by itself")
 
     def _run(self, timeout: float) -> None:
         """Let the thread run until the next entry or exit of a system call."""

@@ -1,6 +1,6 @@
 """Looks before anything is touched: is this a process heaptop may and can enter, and by which door.
 
-Reads ``/proc`` and the target's memory, changes nothing. :func:`look` raises the error that an attach would end
+Reads ``/proc`` and the target's memory, changes nothing. :func:`check` raises the error that an attach would end
 with; ``heaptop doctor`` shows the same errors, because it calls the same functions.
 """
 
@@ -47,10 +47,10 @@ class CheckedProcess:
     interpreter: Interpreter
 
 
-def look(pid: int) -> CheckedProcess:
+def check(pid: int) -> CheckedProcess:
     """Look at ``pid``. Raises the TargetError that stands in the way, if it is one that no backend can pass."""
     check_machine()
-    return apart(pid, lambda: _look(pid))
+    return apart(pid, lambda: _check(pid))
 
 
 def apart(pid: int, read: Callable[[], T]) -> T:
@@ -72,7 +72,7 @@ def unanswering(pid: int, detail: str) -> UnresponsiveTarget:
     )
 
 
-def _look(pid: int) -> CheckedProcess:
+def _check(pid: int) -> CheckedProcess:
     try:
         facts = read_facts(pid)
         check_state(facts)

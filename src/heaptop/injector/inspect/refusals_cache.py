@@ -37,7 +37,7 @@ def refusal(pid: int, build: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def remember(pid: int, build: str, why: str) -> None:
+def store(pid: int, build: str, why: str) -> None:
     """Keep the reason; an empty one forgets what was kept."""
     known = _read()
     if not known and not why:

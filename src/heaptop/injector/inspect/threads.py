@@ -161,18 +161,18 @@ def blocked_threads(pid: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TriggerChoice:
     """How to trigger the stub: ``thread`` on a blocked thread, or ``pending`` through the main thread's eval loop."""
 
     trigger: str
     tid: int
 
 
-def choose(pid: int, *, prefer_thread: bool = False) -> Choice:
+def choose(pid: int, *, prefer_thread: bool = False) -> TriggerChoice:
     """A blocked main thread cannot run a pending call, so the native thread is started at once; otherwise the
     pending call is queued from whichever thread can be stopped. ``prefer_thread`` is the escalation."""
     blocked = blocked_threads(pid)
     if blocked and (pid in blocked or prefer_thread):
-        return Choice("thread", blocked[0])
+        return TriggerChoice("thread", blocked[0])
     tids = thread_ids(pid)
-    return Choice("pending", blocked[0] if blocked else pid if pid in tids else min(tids, default=pid))
+    return TriggerChoice("pending", blocked[0] if blocked else pid if pid in tids else min(tids, default=pid))

@@ -74,7 +74,7 @@ class ArenaTable:
         return [(arena.address, arena.address + self.arena_size) for arena in self.arenas]
 
 
-class Spaces:
+class AddressRanges:
     """Where something that malloc or mmap gave can lie."""
 
     def __init__(self, ranges: Iterable[Range]) -> None:
@@ -90,7 +90,7 @@ class Spaces:
         return start <= address < end
 
 
-def find_tables(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces) -> list[ArenaTable]:
+def find_tables(memory: ResidentMemory, holders: Sequence[Range], spaces: AddressRanges) -> list[ArenaTable]:
     """The tables that words of ``holders`` (an interpreter's data) point to, one unless there is none."""
     found = []
     for address in dict.fromkeys(_pointers(memory, holders, spaces)):
@@ -115,7 +115,7 @@ def distinct(tables: Iterable[ArenaTable]) -> list[ArenaTable]:
     return found
 
 
-def _pointers(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces) -> Iterator[int]:
+def _pointers(memory: ResidentMemory, holders: Sequence[Range], spaces: AddressRanges) -> Iterator[int]:
     low, high = spaces.low, spaces.high
     for start, end in holders:
         for page in memory.pages.present(start, end):
@@ -128,7 +128,7 @@ def _pointers(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces) 
                     yield word
 
 
-def read_table(memory: ResidentMemory, address: int, spaces: Spaces) -> ArenaTable | None:
+def read_table(memory: ResidentMemory, address: int, spaces: AddressRanges) -> ArenaTable | None:
     """The table at ``address``, or None when there is none. Raises RemoteFault for memory that is not resident."""
     # Nearly all candidates are objects, and end with their first word: a reference count.
     first = ENTRY.unpack(memory.read(address, ENTRY.size))
@@ -151,7 +151,9 @@ def read_table(memory: ResidentMemory, address: int, spaces: Spaces) -> ArenaTab
     return ArenaTable(sound, pool_size, 1 << (most - 1).bit_length())
 
 
-def _read_entries(memory: ResidentMemory, table: int, first: int, count: int, spaces: Spaces) -> list[Arena] | None:
+def _read_entries(
+    memory: ResidentMemory, table: int, first: int, count: int, spaces: AddressRanges
+) -> list[Arena] | None:
     """The arenas in use among ``count`` entries; None when one of them is no entry, or all are zeros."""
     try:
         data = memory.read(table + first * ENTRY.size, count * ENTRY.size)

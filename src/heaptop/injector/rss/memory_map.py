@@ -24,7 +24,7 @@ from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.layout import FIRST_WITH_OWN_ARENAS
 from heaptop.injector.inspect.memory import MOST_MAPPINGS, RemoteFault
 from heaptop.injector.inspect.threads import thread_ids
-from heaptop.injector.rss import arenas, own, stacks, zeros
+from heaptop.injector.rss import arenas, bss, own, stacks
 from heaptop.injector.rss.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.rss.smaps import ANONYMOUS, ARENA, CHUNK, FILE, LARGE, OWN, STACK, Sort, Vma, classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Outside, OwnPages, Pymalloc, Region
@@ -76,7 +76,7 @@ class OwnMemory:
     """What nothing but heaptop's own side says."""
 
     told: Sequence[OwnPages]
-    before: own.Before
+    before: own.AttachBaseline
     agent: int | None
     """The agent's thread."""
 
@@ -109,8 +109,8 @@ class Pieces:
             yield at, vma.end
 
 
-def look(
-    pid: int, told: Sequence[OwnPages] = (), before: own.Before = own.UNKNOWN, agent: int | None = None
+def read(
+    pid: int, told: Sequence[OwnPages] = (), before: own.AttachBaseline = own.UNKNOWN, agent: int | None = None
 ) -> Outside | None:
     """The memory of ``pid``; None when its smaps may not be read, or it is gone.
 
@@ -125,7 +125,7 @@ def look(
     gaps: list[str] = []
     try:
         with ResidentMemory(pid, tid) as memory:
-            inside = _look_inside(memory, pid, vmas, sorts, OwnMemory(told, before, agent))
+            inside = _read_contents(memory, pid, vmas, sorts, OwnMemory(told, before, agent))
     except OSError as error:
         inside = MemoryContents(sorts)
         gaps.append(f"The memory itself could not be read ({os.strerror(error.errno or 0)}).")
@@ -149,14 +149,14 @@ def look(
     )
 
 
-def _look_inside(
+def _read_contents(
     memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort], known: OwnMemory
 ) -> MemoryContents:
     """Raises OSError, RemoteFault and IndexError for memory that is not as it was a moment before."""
     mask = _mask(memory, vmas)
-    spaces = arenas.Spaces(_plain(vmas))
+    spaces = arenas.AddressRanges(_plain(vmas))
     tables = arenas.find_tables(memory, _holders(sorts), spaces)
-    apart, pieces = _apart(sorts, zeros.ends(memory, sorts))
+    apart, pieces = _apart(sorts, bss.ends(memory, sorts))
     apart, ours = _own(memory, pid, apart, known)
     pieces += [*ours, *_stacks(memory, pid, known.agent), *_arenas(tables)]
     chunks, looked = _chunks(memory, apart, Pieces(pieces))

@@ -18,7 +18,7 @@ from typing import Final
 from heaptop.injector.entry import stub
 from heaptop.injector.inspect import process
 from heaptop.injector.inspect.memory import RemoteFault, read_mappings
-from heaptop.injector.rss import stacks, zeros
+from heaptop.injector.rss import bss, stacks
 from heaptop.injector.rss.residency import PAGE, ResidentMemory
 from heaptop.injector.rss.smaps import FILE, HEAP, HEAP_ALIGNMENT, OWN, Sort, Vma
 
@@ -31,7 +31,7 @@ STACK: Final = "agent's thread: stack"
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class AttachBaseline:
     """A process before heaptop began to attach."""
 
     rss: int | None = None
@@ -39,18 +39,18 @@ class Before:
     """Where a heap of a thread's arena may have been: none of them is of heaptop's making. None: it is not known."""
 
 
-UNKNOWN: Final = Before()
-NOTHING: Final = Before(None, frozenset())
+UNKNOWN: Final = AttachBaseline()
+NOTHING: Final = AttachBaseline(None, frozenset())
 """Of a process that heaptop starts."""
 
 
-def before(pid: int) -> Before:
+def before(pid: int) -> AttachBaseline:
     """As it is now."""
     try:
         starts = {mapping.start for mapping in read_mappings(pid)}
     except OSError:
-        return Before()
-    return Before(process.rss_bytes(pid), frozenset(start for start in starts if start % HEAP_ALIGNMENT == 0))
+        return AttachBaseline()
+    return AttachBaseline(process.rss_bytes(pid), frozenset(start for start in starts if start % HEAP_ALIGNMENT == 0))
 
 
 def sort_of(vma: Vma, kind: str, name: str) -> tuple[str, str]:
@@ -82,7 +82,7 @@ def images(memory: ResidentMemory, named: Iterable[tuple[int, str]]) -> Iterator
         if name.startswith(CORE):
             bases.setdefault(name, start)
     for base in bases.values():
-        end = zeros.data_end(memory, base)
+        end = bss.data_end(memory, base)
         if end is not None and base < end <= base + LARGEST_IMAGE:
             yield base, end
 

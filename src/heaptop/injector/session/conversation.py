@@ -23,7 +23,7 @@ from heaptop.injector.inspect.links import ready, receive
 from heaptop.injector.native import Library
 from heaptop.injector.session.census_policy import CensusPolicy
 from heaptop.injector.session.forecast import Headroom
-from heaptop.injector.session.image_cost import SnapshotCost, excess
+from heaptop.injector.session.snapshot_cost import SnapshotCost, excess
 from heaptop.protocol.bounds import MessageBounds
 from heaptop.protocol.codec import decode, encode, read_hello
 from heaptop.protocol.framing import FrameReader, frame
@@ -81,7 +81,7 @@ class SamplingSettings:
 
 
 @dataclass(slots=True)
-class Orders:
+class ConversationRequests:
     """What other threads want of the conversation: set, then :meth:`wake`."""
 
     census: threading.Event = field(default_factory=threading.Event)
@@ -111,7 +111,7 @@ class Orders:
 
 
 @dataclass(slots=True)
-class Pace:
+class PollSchedule:
     """When to ask for what; seconds of ``time.monotonic``."""
 
     interval: float
@@ -173,7 +173,7 @@ class Conversation:
         interval: float,
         max_share: float,
         deliver: Callable[[Event], None],
-        orders: Orders,
+        orders: ConversationRequests,
         outside_rss: Callable[[], int | None],
         agent_lives: Callable[[], bool],
         outside_memory: Callable[[Sequence[OwnPages]], Outside | None] = lambda _: None,
@@ -210,7 +210,7 @@ class Conversation:
         self._frames = FrameReader()
         self._heard_at = time.monotonic()
         self._gate = MessageBounds()
-        self._pace = Pace(interval, max_share)
+        self._pace = PollSchedule(interval, max_share)
         self._id = 0
         self._selector = selectors.DefaultSelector()
         self._selector.register(link, selectors.EVENT_READ)
@@ -240,7 +240,7 @@ class Conversation:
                 raise AgentLost(f"The agent did not start within {patience:g} s.")
             progress("waiting for the agent", seconds)
 
-    def hold(self) -> None:
+    def run(self) -> None:
         """Ask and listen until told to leave; the agent has said goodbye then. Raises SessionError."""
         while not self._orders.leave.is_set():
             now = time.monotonic()
@@ -317,7 +317,7 @@ class Conversation:
             if isinstance(made, Failure):
                 self._take(made)
                 return
-            self._image.asked(made)
+            self._image.on_request(made)
             request = made
         self._send(request)
 

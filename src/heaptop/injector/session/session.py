@@ -35,9 +35,9 @@ from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.requests import AttachOptions, Connection, Launch, Request
 from heaptop.injector.rss import memory_map, own
 from heaptop.injector.session.census_policy import CensusPolicy
-from heaptop.injector.session.conversation import Conversation, Orders, SamplingSettings
+from heaptop.injector.session.conversation import Conversation, ConversationRequests, SamplingSettings
 from heaptop.injector.session.forecast import forecast, room
-from heaptop.injector.session.image_cost import private_bytes
+from heaptop.injector.session.snapshot_cost import private_bytes
 from heaptop.protocol.images import FIRST_ID, AskRequest, CancelRequest, CloseRequest, ImageRequest, Question
 from heaptop.protocol.messages import Core, Message
 from heaptop.protocol.source import (
@@ -91,14 +91,16 @@ class LiveSource:
         target: TargetInfo,
         options: AttachOptions,
         *,
-        look: CheckedProcess | None = None,
+        checked: CheckedProcess | None = None,
         launch: Launch | None = None,
-        before: own.Before = own.UNKNOWN,
+        before: own.AttachBaseline = own.UNKNOWN,
     ) -> None:
         self._target = target
         self._options = options
-        self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
-        self._orders = Orders(sampling=self._wanted(options.sample_interval, options.sample_depth, options.tracer))
+        self._request = Request(options, secrets.token_hex(8), self._progress, checked, launch)
+        self._orders = ConversationRequests(
+            sampling=self._wanted(options.sample_interval, options.sample_depth, options.tracer)
+        )
         self._deliver: Deliver = _ignore
         self._behind: Behind = never_behind
         self._left = ""
@@ -149,7 +151,7 @@ class LiveSource:
     def give_up(self, id: int) -> None:
         self.request(lambda _: CancelRequest(id))
 
-    def close_image(self) -> None:
+    def close_snapshot(self) -> None:
         self.request(CloseRequest)
 
     def request(self, make: Callable[[int], Message]) -> int:
@@ -205,7 +207,7 @@ class LiveSource:
             orders=self._orders,
             outside_rss=lambda: process.rss_bytes(connection.pid),
             agent_lives=lambda: self._agent_lives(connection.pid, start, named),
-            outside_memory=lambda told: memory_map.look(connection.pid, told, self._before, tid),
+            outside_memory=lambda told: memory_map.read(connection.pid, told, self._before, tid),
             policy=policy,
             core=self._core_for(connection, policy),
             forecast=lambda: forecast(connection.pid),
@@ -225,7 +227,7 @@ class LiveSource:
                 conversation.prepare(CORE_PATIENCE)
                 if connection.launched is not None:
                     connection.launched.go()
-                conversation.hold()
+                conversation.run()
             except AttachCancelled:
                 # The agent is in already, perhaps in the middle of a request: it leaves when its socket closes.
                 connection.socket.close()
@@ -248,7 +250,7 @@ class LiveSource:
 
     def _watch(self, event: Event, pid: int) -> None:
         if isinstance(event, Received) and isinstance(event.message, Core):
-            refusals_cache.remember(pid, event.message.build, event.message.text)
+            refusals_cache.store(pid, event.message.build, event.message.text)
         self._deliver(event)
 
     @staticmethod

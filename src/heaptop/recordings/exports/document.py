@@ -34,7 +34,7 @@ def document(material: Material) -> bytes:
             "type": one.type.full if one.type is not None else None,
             "live_bytes": one.live_bytes,
             "live_count": one.live_count,
-            "allocated_bytes": one.allocated_bytes if not recorded.sampling.samples.only_living else None,
+            "allocated_bytes": one.allocated_bytes if not recorded.sampling.samples.only_live else None,
         }
         for one in stack_sums(recorded, most=material.most_text)
     ]

@@ -66,14 +66,14 @@ def page(material: Material) -> bytes:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{_STYLE}</style></head><body>",
         *_head(material),
-        *_findings([looks[-1] for looks in recorded.hunts], recorded),
+        *_findings([checks[-1] for checks in recorded.hunts], recorded),
         *_bands("The heap over time, by type", material.course.snapshots, "type", material),
         *_bands(
             "What was sampled and lives, by the line that allocated it", material.course.sites, "producer", material
         ),
         *_table("Types", "Objects", changed_rows(material.first, recorded, "type")),
         *_table("Allocated by", "Blocks", changed_rows(material.first, recorded, "producer")),
-        *_remarks(recorded.remarks),
+        *_notices(recorded.notices),
         "</body></html>",
     ]
     return "\n".join(parts).encode()
@@ -166,8 +166,8 @@ def _table(title: str, unit: str, rows: Sequence[Changed]) -> Iterable[str]:
         yield f'<p class="quiet">{len(rows) - len(shown)} more.</p>'
 
 
-def _remarks(remarks: Sequence[str]) -> Iterable[str]:
+def _notices(notices: Sequence[str]) -> Iterable[str]:
     yield '<h2>What the figures are worth</h2><ul class="quiet">'
     yield "<li>What is allocated by a line is estimated from samples; ± is half the 95 % interval, at most</li>"
-    yield from (f"<li>{_text(remark)}</li>" for remark in remarks)
+    yield from (f"<li>{_text(notice)}</li>" for notice in notices)
     yield "</ul>"

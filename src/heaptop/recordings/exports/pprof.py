@@ -69,7 +69,7 @@ def pprof(material: Material) -> bytes:
     def value_type(name: str, unit: str) -> bytes:
         return number(_VALUE_TYPE_NAME, tables.text(name)) + number(_VALUE_TYPE_UNIT, tables.text(unit))
 
-    flows = not samples.only_living
+    flows = not samples.only_live
     types = (*_ALLOCATED, *_IN_USE) if flows else _IN_USE
     parts = [block(_SAMPLE_TYPE, value_type(*one)) for one in types]
     sums = stack_sums(recorded, most=material.most_text)
@@ -96,8 +96,8 @@ def _about(recorded: Recorded, of: str, tables: _Tables) -> list[bytes]:
     """Of when it is, what it opens with, and what a reader should know."""
     shown = recorded.shown
     parts = [number(_DEFAULT_TYPE, tables.text("inuse_space" if of == LIVE else "alloc_space"))]
-    remarks = ["heaptop: figures are estimated from samples", f"not sampled: {NEVER_SAMPLED}", *recorded.remarks]
+    notices = ["heaptop: figures are estimated from samples", f"not sampled: {NEVER_SAMPLED}", *recorded.notices]
     if shown is not None:
         begin = int(recorded.wall(shown.first_ns) * 1e9)
         parts += [number(_TIME_NANOS, begin), number(_DURATION_NANOS, shown.time_ns - shown.first_ns)]
-    return [*parts, *(number(_COMMENT, tables.text(one_line(remark))) for remark in remarks)]
+    return [*parts, *(number(_COMMENT, tables.text(one_line(notice))) for notice in notices)]

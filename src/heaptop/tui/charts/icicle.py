@@ -33,7 +33,7 @@ class Box(NamedTuple):
     end: int
 
 
-class Face(NamedTuple):
+class BoxStyle(NamedTuple):
     """What a node looks like."""
 
     label: str
@@ -93,7 +93,7 @@ def layout(
 
 
 def paint(
-    boxes: Sequence[Box], face: Callable[[int], Face], chosen: int, width: int, height: int, ink: Ink, top: int = 0
+    boxes: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, width: int, height: int, ink: Ink, top: int = 0
 ) -> list[list[StyleRun]]:
     """``height`` rows from depth ``top`` on, each exactly ``width`` columns; the ``chosen`` node stands out."""
     rows: list[list[Box]] = [[] for _ in range(height)]
@@ -104,7 +104,7 @@ def paint(
     return [_runs(draw(row, face, chosen, width, ink)) for row in rows]
 
 
-def _outlined(row: Sequence[Box], face: Callable[[int], Face], chosen: int, width: int, ink: Ink) -> list[_Cell]:
+def _outlined(row: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, width: int, ink: Ink) -> list[_Cell]:
     side, line, mark = ("|", "-", ">") if ink is Ink.ASCII else ("│", "─", "›")
     cells = [_NOTHING] * width
     for place, box in enumerate(row):
@@ -121,7 +121,7 @@ def _outlined(row: Sequence[Box], face: Callable[[int], Face], chosen: int, widt
     return cells
 
 
-def _coloured(row: Sequence[Box], face: Callable[[int], Face], chosen: int, width: int, ink: Ink) -> list[_Cell]:
+def _coloured(row: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, width: int, ink: Ink) -> list[_Cell]:
     cells = [_NOTHING] * width
     shared: dict[int, list[tuple[Box, int]]] = {}
     before: Box | None = None
@@ -150,7 +150,7 @@ def _coloured(row: Sequence[Box], face: Callable[[int], Face], chosen: int, widt
     return cells
 
 
-def _shared(parts: Sequence[tuple[Box, int]], face: Callable[[int], Face]) -> _Cell:
+def _shared(parts: Sequence[tuple[Box, int]], face: Callable[[int], BoxStyle]) -> _Cell:
     """A cell that several boxes meet in, or that one fills in part: parts are boxes and slices, from the left."""
     widest = sorted(sorted(parts, key=lambda part: -part[1])[:2], key=lambda part: part[0].start)
     box, slices = widest[0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.icicle import Box, Face
+from heaptop.tui.charts.icicle import Box, BoxStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.text import clip
 
@@ -61,7 +61,7 @@ def window(count: int, chosen: int, lines: int) -> int:
 
 def table(
     boxes: Sequence[Box],
-    face: Callable[[int], Face],
+    face: Callable[[int], BoxStyle],
     figures: IcicleColumns,
     chosen: int,
     size: tuple[int, int],

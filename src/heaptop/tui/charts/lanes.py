@@ -13,7 +13,7 @@ from heaptop.tui.charts.raster import AXIS, EMPTY, Ink, StyleRun, runs
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LaneInterval:
     """One labelled stretch. In one lane none overlaps another."""
 
     name: str
@@ -25,21 +25,21 @@ class Stretch:
 
 
 def picture(
-    stretches: Sequence[Stretch], x: Scale, width: int, rows: int, ink: Ink, gutter: int
+    intervals: Sequence[LaneInterval], x: Scale, width: int, rows: int, ink: Ink, gutter: int
 ) -> list[list[StyleRun]]:
     """``rows`` lines of ``width`` columns, the first lane at the bottom: ``├load───┤``.
 
     What is too short for its name has as much of it as fits; what is shorter than a column is one column. Of more
     lanes than rows, the last row says how many are left out.
     """
-    lanes = 1 + max((stretch.lane for stretch in stretches), default=-1)
+    lanes = 1 + max((interval.lane for interval in intervals), default=-1)
     shown = lanes if lanes <= rows else rows - 1
     plot = width - gutter
     lines: list[list[Cell]] = [[(" ", EMPTY, EMPTY)] * plot for _ in range(min(rows, lanes))]
-    for stretch in stretches:
-        if stretch.lane < shown and stretch.end >= x.low:
-            first, last = (round(x.place(at) * (plot - 1)) for at in (stretch.begin, stretch.end))
-            _lay(lines[len(lines) - 1 - stretch.lane], stretch, first, last, ink)
+    for interval in intervals:
+        if interval.lane < shown and interval.end >= x.low:
+            first, last = (round(x.place(at) * (plot - 1)) for at in (interval.begin, interval.end))
+            _lay(lines[len(lines) - 1 - interval.lane], interval, first, last, ink)
     drawn = [[StyleRun(" " * gutter, AXIS, EMPTY), *runs(line)] for line in lines]
     if lanes > rows > 0:
         said = f"{lanes - shown} more lanes of phases"[:plot]
@@ -47,14 +47,14 @@ def picture(
     return drawn
 
 
-def _lay(line: list[Cell], stretch: Stretch, first: int, last: int, ink: Ink) -> None:
+def _lay(line: list[Cell], interval: LaneInterval, first: int, last: int, ink: Ink) -> None:
     left, bar, right, on = "[-]>" if ink is Ink.ASCII else "├─┤→"
     if last == first:
         text = "|" if ink is Ink.ASCII else "│"
     else:
         inner = last - first - 1
-        name = stretch.name if len(stretch.name) <= inner else stretch.name[:inner]
-        text = left + name.ljust(inner, bar) + (on if stretch.open else right)
+        name = interval.name if len(interval.name) <= inner else interval.name[:inner]
+        text = left + name.ljust(inner, bar) + (on if interval.open else right)
     if ink is Ink.ASCII:
         text = text.encode("ascii", "replace").decode()
     for place, char in enumerate(text):

@@ -62,8 +62,8 @@ class ActingScreen(TableScreen):
         self.status.stuck(why)
         self._draw_words()
 
-    def say(self, text: str) -> None:
-        self.status.say(text)
+    def show_notice(self, text: str) -> None:
+        self.status.show_notice(text)
         self._draw_words()
 
 

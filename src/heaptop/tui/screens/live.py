@@ -49,7 +49,7 @@ from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
 from heaptop.tui.widgets.help_screen import HelpPage
-from heaptop.tui.widgets.note_line import NoteLine
+from heaptop.tui.widgets.notice_line import NoticeLine
 from heaptop.tui.widgets.panel import Panel, panel_page
 from heaptop.tui.widgets.prompt_bar import PromptBar
 
@@ -125,8 +125,8 @@ class LiveScreen(ActingScreen):
     def compose(self) -> ComposeResult:
         yield Header()
         yield PromptBar(self.state, PLACEHOLDER)
-        yield NoteLine(id="hint", warns=False)
-        yield NoteLine(id="note")
+        yield NoticeLine(id="hint", warns=False)
+        yield NoticeLine(id="note")
         yield Panel()
         yield from self.views.make().values()
         yield Footer((), self.look)
@@ -184,15 +184,15 @@ class LiveScreen(ActingScreen):
 
     def _draw_words(self) -> None:
         state, bar = self.state, self.query_one(FilterBar)
-        state.status.say(self.hunting.take_said())
+        state.status.show_notice(self.hunting.take_notice())
         self.query_one(Header).show(self.session, state.display, self.look, leaving=state.leaving, held=state.waiting)
-        self.query_one("#hint", NoteLine).show(self._hint_words, self.look)
-        self.query_one("#note", NoteLine).show("" if state.paneled else self.note, self.look)
+        self.query_one("#hint", NoticeLine).show(self._hint_words, self.look)
+        self.query_one("#note", NoticeLine).show("" if state.paneled else self.note, self.look)
         left, right = self.words
         right = state.right_words(right, self.size.width - len(left) - len(right) - 12)
         prompt = state.prompts.open
         words = state.status.arrange(
-            left, right, self.view.filtered, self.view.remark, width=self.size.width, hidden=state.paneled,
+            left, right, self.view.filtered, self.view.notice, width=self.size.width, hidden=state.paneled,
             typing=prompt is not None, alone=prompt is not None and not prompt.CHANGES_VIEW,
         )  # fmt: skip
         fix = state.prompts.fix(self.look.key)
@@ -243,7 +243,7 @@ class LiveScreen(ActingScreen):
     def help_of(self, name: str) -> HelpPage:
         """The help page of a view; of the one that is shown with what must be known of it now."""
         view = self.views.views[name]
-        return help_page(view, self.KEYS, (view.remarks, self.session.remarks) if view is self.view else ())
+        return help_page(view, self.KEYS, (view.notices, self.session.notices) if view is self.view else ())
 
     @property
     def _footer_keys(self) -> Sequence[Key]:
@@ -285,8 +285,8 @@ class LiveScreen(ActingScreen):
             event.then()
             self._draw()
 
-    def went_on(self, seconds: float) -> None:
-        self.state.went_on(seconds)
+    def resumed(self, seconds: float) -> None:
+        self.state.resumed(seconds)
         self._draw_words()
 
     def begin_leaving(self) -> None:
@@ -294,6 +294,6 @@ class LiveScreen(ActingScreen):
         self.state.leaving = True
         self._draw()
 
-    def let_go(self) -> HeaptopError | None:
-        """As :meth:`LiveState.let_go`: for a thread, it blocks."""
-        return self.state.let_go()
+    def detach_and_wait(self) -> HeaptopError | None:
+        """As :meth:`LiveState.detach_and_wait`: for a thread, it blocks."""
+        return self.state.detach_and_wait()

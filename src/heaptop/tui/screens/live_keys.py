@@ -37,12 +37,12 @@ def keys_now(live: LiveState, view: View, keys: Sequence[Key]) -> Sequence[Key]:
     return live.prompts.keys or [*known]
 
 
-def help_page(view: View, keys: Sequence[Key], remarks: Sequence[str] = ()) -> HelpPage:
-    """Of a view; ``remarks``: what must be known of it now."""
+def help_page(view: View, keys: Sequence[Key], notices: Sequence[str] = ()) -> HelpPage:
+    """Of a view; ``notices``: what must be known of it now."""
     return HelpPage(
         title=f"{view.NUMBER} {view.TITLE}: what it shows",
         keys=keys,
-        first="\n\n".join(text for text in remarks if text),
+        first="\n\n".join(text for text in notices if text),
         shows=view.SHOWS,
         explains=view.EXPLAINS,
         words=f"{view.HELP}\n\n{FILTER_HELP}",

@@ -15,7 +15,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from heaptop.analysis.text.process_list import SORTS, Growths, Listed, arranged
+from heaptop.analysis.text.process_list import SORTS, Growths, ListedProcess, arranged
 from heaptop.analysis.text.units import fit_command, format_bytes, format_change
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import ProcessRow, Source
@@ -103,7 +103,7 @@ def growth_text(growth: float | None) -> str:
     return "…" if growth is None else f"{format_change(round(growth))}/min"
 
 
-def command_text(listed: Listed, room: int) -> str:
+def command_text(listed: ListedProcess, room: int) -> str:
     """Its place under its parent, how large the group is that it leads, why it cannot be attached to, its command."""
     row = listed.row
     branch = "  " * (listed.depth - 1) + ("└ " if listed.last else "├ ") if listed.depth else ""
@@ -178,12 +178,12 @@ class PickerScreen(TableScreen):
     def on_processes_listed(self) -> None:
         self._draw()
 
-    def _shown(self) -> list[Listed]:
+    def _shown(self) -> list[ListedProcess]:
         found = matching(self._rows or (), self._filter)
         return arranged(found, self._growths.per_minute, self._sort, self._descending)
 
     @property
-    def _chosen(self) -> Listed | None:
+    def _chosen(self) -> ListedProcess | None:
         """What the cursor stands on."""
         key = self.table.row_key
         return next((listed for listed in self._shown() if str(listed.row.pid) == key), None)
@@ -193,7 +193,7 @@ class PickerScreen(TableScreen):
         quiet = Style(dim=True)
         room = self.size.width - BESIDE_COMMAND
 
-        def draw(listed: Listed) -> tuple[CellText, ...]:
+        def draw(listed: ListedProcess) -> tuple[CellText, ...]:
             row = listed.row
             style = Style.null() if row.attachable else quiet
             texts = (str(row.pid), row.user, row.version or "?", format_bytes(row.rss), growth_text(listed.growth))
@@ -232,7 +232,7 @@ class PickerScreen(TableScreen):
         self._said = ""
         self._draw_words()
 
-    def say(self, text: str) -> None:
+    def show_notice(self, text: str) -> None:
         self._said = text
         self._draw_words()
 
@@ -282,7 +282,7 @@ class PickerScreen(TableScreen):
             text = self._picker.diagnose(pid)
         except HeaptopError as error:
             text = error.help_text
-        self.app.call_from_thread(page.say, text)
+        self.app.call_from_thread(page.show_notice, text)
 
     # -- the order -------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from heaptop.analysis.text.recorded_times import RecordedSpan, utc
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.text import printable
 from heaptop.tui.state.control.prompts import Prompt
-from heaptop.tui.state.saving import MOST_COPIED, SCREENS, TABLES, Page, ending_of, file_name, table_text, write
+from heaptop.tui.state.saving import MOST_COPIED, SCREENS, TABLES, SavedTable, ending_of, file_name, table_text, write
 from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.terminal.drawn import drawn_lines
 from heaptop.tui.widgets.header import Header
@@ -83,7 +83,7 @@ class SavingControl:
     def _screen_text(self) -> str:
         return "\n".join(drawn_lines(self._screen)) + "\n"
 
-    def _about(self, page: Page) -> list[tuple[str, str]]:
+    def _about(self, page: SavedTable) -> list[tuple[str, str]]:
         """What must be known of a table that is looked at elsewhere: all that stands around it on the screen."""
         screen = self._screen
         header = screen.query_one(Header)

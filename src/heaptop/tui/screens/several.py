@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from heaptop.protocol.late import LateSource
+from heaptop.protocol.deferred import DeferredSource
 from heaptop.protocol.source import Source
 
 
 @dataclass(frozen=True)
-class Member:
+class MemberProcess:
     """One of the processes."""
 
     source: Source
     """What a screen shows: it is opened at once, and says nothing before ``late`` has begun."""
-    late: LateSource
+    late: DeferredSource
     """What is inside of it, and begins the attach."""
     name: str
     """What one calls the process; may be empty."""
@@ -24,12 +24,12 @@ class Member:
 
 
 @dataclass(frozen=True)
-class News:
+class FamilyChanges:
     """What has become of a family of processes."""
 
-    new: Sequence[Member]
+    new: Sequence[MemberProcess]
     """Those that have come since the last look; nobody has asked yet to attach to them."""
-    living: frozenset[int]
+    alive: frozenset[int]
     """Pids of all that are there."""
 
 
@@ -39,6 +39,6 @@ class Several:
 
     title: str
     """What they are in all: the command of the first."""
-    members: Sequence[Member]
-    look: Callable[[], News] | None = None
+    members: Sequence[MemberProcess]
+    look: Callable[[], FamilyChanges] | None = None
     """Where others may come: called every few seconds, in a thread."""

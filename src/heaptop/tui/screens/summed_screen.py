@@ -24,7 +24,7 @@ from heaptop.protocol.source import (
 )
 from heaptop.tui.keys.bindings import SEVERAL, Key
 from heaptop.tui.screens.tab_screen import TabScreen
-from heaptop.tui.state.session import Company
+from heaptop.tui.state.session import ProcessCounts
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.bands.summed_bands import SummedBandsView
 from heaptop.tui.views.base import View
@@ -76,7 +76,7 @@ class SummedSource:
         hello = Hello(PROTOCOL_VERSION, "", 0, "", "", (), True, time_ns)
         self._deliver(Attached(self._target, hello, "", 0))
 
-    def say(self, messages: Sequence[Message]) -> None:
+    def deliver(self, messages: Sequence[Message]) -> None:
         for message in messages:
             self._deliver(Received(message))
 
@@ -101,7 +101,7 @@ class SummedSource:
     def give_up(self, id: int) -> None:
         """There is nothing."""
 
-    def close_image(self) -> None:
+    def close_snapshot(self) -> None:
         """There is none."""
 
     def request(self, make: Callable[[int], Message]) -> int:
@@ -129,7 +129,7 @@ class SummedScreen(TabScreen):
     def _draw(self) -> None:
         if self.state.held is None:
             self._sum = self.tabs.summing.last
-        self.session.company = Company(self.tabs.live, self.tabs.known)
+        self.session.company = ProcessCounts(self.tabs.live, self.tabs.known)
         if self.is_shown:
             self.query_one(SummedBandsView).parts = self._sum.parts
         super()._draw()

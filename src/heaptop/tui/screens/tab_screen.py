@@ -85,9 +85,9 @@ class TabScreen(LiveScreen):
         """Something changed that is not this process's own."""
         self._draw()
 
-    def say_news(self, text: str) -> None:
+    def show_news(self, text: str) -> None:
         """Say it for some seconds."""
-        self.state.status.say(text)
+        self.state.status.show_notice(text)
         self._draw()
 
     def redraw_tabs(self) -> None:
@@ -131,7 +131,7 @@ class TabScreen(LiveScreen):
 
     def help_of(self, name: str) -> HelpPage:
         page = super().help_of(name)
-        return replace(page, first=_paragraphs(page.first, self.tabs.remarks), words=_paragraphs(page.words, MARKS))
+        return replace(page, first=_paragraphs(page.first, self.tabs.notices), words=_paragraphs(page.words, MARKS))
 
     # -- keys ------------------------------------------------------------------------------------------------
 

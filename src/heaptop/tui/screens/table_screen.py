@@ -160,11 +160,11 @@ class TableScreen(OnTime, Screen[None]):
     def action_palette(self) -> None:
         self.app.action_command_palette()
 
-    def say(self, text: str) -> None:
+    def show_notice(self, text: str) -> None:
         """What a key came to."""
         raise NotImplementedError
 
-    def went_on(self, seconds: float) -> None:
+    def resumed(self, seconds: float) -> None:
         """The whole of heaptop stood still for so long; 0 where that is not known."""
 
     def action_suspend(self) -> None:

@@ -18,7 +18,7 @@ from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import HeaptopError
 from heaptop.protocol.messages import Tick
-from heaptop.tui.screens.several import Member, News, Several
+from heaptop.tui.screens.several import FamilyChanges, MemberProcess, Several
 from heaptop.tui.screens.summed_screen import SummedScreen, SummedSource
 from heaptop.tui.screens.tab_screen import TabScreen
 from heaptop.tui.state.messages import TabArrived
@@ -29,7 +29,7 @@ TURN_SECONDS: Final = 3.0
 """After so long the next one begins, whatever becomes of the one before: it waits for its interpreter."""
 APART_SECONDS: Final = 0.2
 """Between two counts that are asked for at once."""
-LOOK_SECONDS: Final = 5.0
+CHECK_SECONDS: Final = 5.0
 """Between two looks for new processes."""
 TREND: Final = 10
 """Censuses over which a heap has grown or shrunk."""
@@ -39,7 +39,7 @@ TREND: Final = 10
 class _Place:
     """A process, its screen, and what of it was added up."""
 
-    member: Member
+    member: MemberProcess
     screen: TabScreen
     asked: bool
     pid: int
@@ -107,28 +107,28 @@ class Tabs:
             self._begun_at = monotonic()
             following.member.late.begin()
 
-    def news(self) -> News | None:
+    def family_changes(self) -> FamilyChanges | None:
         """Look for new processes. For a thread."""
         return self._several.look() if self._several.look is not None else None
 
-    def take_news(self, news: News) -> None:
+    def apply_changes(self, family_changes: FamilyChanges) -> None:
         """New ones get a tab; one that ended before anybody attached to it has none any more."""
         if self._leaving:
             return
-        gone = [place for place in self._places if not place.asked and place.pid not in news.living]
+        gone = [place for place in self._places if not place.asked and place.pid not in family_changes.alive]
         for place in gone:
             if self._places.index(place) + 1 == self.shown:
                 continue
             self.shown -= self._places.index(place) + 1 < self.shown
             self._places.remove(place)
             place.member.source.close()
-        for member in news.new:
+        for member in family_changes.new:
             self._add(member)
-        if news.new:
-            count = len(news.new)
+        if family_changes.new:
+            count = len(family_changes.new)
             some = f"{count} new processes: their tabs are ○, and Enter there attaches"
             one = "a new process: its tab is ○, and Enter there attaches"
-            self.screens[self.shown].say_news(one if count == 1 else some)
+            self.screens[self.shown].show_news(one if count == 1 else some)
 
     def begin_leaving(self) -> None:
         """Say so on the screen, and begin with no other process."""
@@ -136,13 +136,13 @@ class Tabs:
         for screen in self.screens:
             screen.begin_leaving()
 
-    def let_go(self) -> HeaptopError | None:
+    def detach_and_wait(self) -> HeaptopError | None:
         """Detach from all of them, at once, and wait until each is as it was. For a thread: it blocks.
 
         Returns the first error, where nothing was seen of any of them."""
         places = tuple(self._places)
         with ThreadPoolExecutor(len(places), "heaptop-leave") as pool:
-            list(pool.map(lambda place: place.screen.let_go(), places))
+            list(pool.map(lambda place: place.screen.detach_and_wait(), places))
         return self._app.call_from_thread(self._outcome)
 
     def _outcome(self) -> HeaptopError | None:
@@ -164,14 +164,14 @@ class Tabs:
             self._source.begin(session.attached.hello.time_ns)
         if session.tick is not None and session.tick is not place.ticked and session.phase is AttachPhase.LIVE:
             place.ticked = session.tick
-            self._source.say(self.summing.tick(place.pid, session.tick))
+            self._source.deliver(self.summing.tick(place.pid, session.tick))
         if latest is not None and latest is not place.counted:
             place.counted = latest
             place.size, place.trend = format_bytes(latest.total.bytes), trend(session.history)
-            self._source.say(self.summing.count(place.pid, latest))
+            self._source.deliver(self.summing.count(place.pid, latest))
         if session.phase in OVER and not place.left:
             place.left = True
-            self._source.say(self.summing.leave(place.pid))
+            self._source.deliver(self.summing.leave(place.pid))
         self.advance()
         self.screens[self.shown].redraw_tabs()
 
@@ -228,7 +228,7 @@ class Tabs:
         return [Tab(f"all {len(tabs)}", "", "", ""), *tabs]
 
     @property
-    def remarks(self) -> str:
+    def notices(self) -> str:
         """Processes that could not be attached to, and why: a line each."""
         failed = [place for place in self._places if place.screen.session.phase is AttachPhase.FAILED]
         errors = [(place.pid, place.screen.session.error) for place in failed]
@@ -236,7 +236,7 @@ class Tabs:
 
     # -- its own ---------------------------------------------------------------------------------------------
 
-    def _add(self, member: Member) -> None:
+    def _add(self, member: MemberProcess) -> None:
         pid = member.source.target.pid
         screen = TabScreen(
             self, member.source, lambda: self._app.post_message(TabArrived(pid)), self._user_code

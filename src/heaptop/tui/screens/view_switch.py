@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.control.snapshot import SnapshotControl
 from heaptop.tui.state.session import AttachPhase
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.state.snapshot_status import age_words
 from heaptop.tui.views.base import View
 from heaptop.tui.views.table_view import ExploringView
@@ -89,7 +89,7 @@ class ViewSwitch:
         """Show what keeps the objects of this row alive."""
         subject = self.view.subject
         if subject is None:
-            return self.view.unasked
+            return self.view.unavailable
         self.explore(subject)
         return age_words(self._live.client)
 
@@ -97,7 +97,7 @@ class ViewSwitch:
     def _explorer(self) -> ExploringView[Any] | None:
         return next((view for view in self.views.values() if isinstance(view, ExploringView)), None)
 
-    def explore(self, subject: Subject) -> None:
+    def explore(self, subject: QuerySubject) -> None:
         """Look into something in the view that explores; Esc from there leads back here."""
         explorer, image = self._explorer, self._live.client.image
         if explorer is None:

@@ -13,7 +13,7 @@ from heaptop.protocol.messages import Failure, Message
 from heaptop.tui.state.snapshot_client import SnapshotClient
 
 
-class Answers:
+class SnapshotAnswers:
     """Those of one snapshot: they stay when it is gone, until there is another one."""
 
     def __init__(self) -> None:

@@ -34,7 +34,10 @@ def _alike(one: Display, other: Display) -> bool:
     """Whether sampling stands the same in both, and a recording is at one moment."""
     if one.shown is not other.shown:
         return False
-    return (one.standing.on, one.standing.voids) == (other.standing.on, other.standing.voids)
+    return (one.sampling_status.on, one.sampling_status.voids) == (
+        other.sampling_status.on,
+        other.sampling_status.voids,
+    )
 
 
 class Throttled(Generic[T]):
@@ -166,7 +169,7 @@ class FigureMaker(Generic[F]):
             self._forget()
         if self._next is not None:
             self._take(*self._next)
-        if seen is not None and seen.standing.voids != display.standing.voids:
+        if seen is not None and seen.sampling_status.voids != display.sampling_status.voids:
             self._due = float("-inf")  # what is shown is of what is followed no longer
         said = (sampling.samples.time_ns, sampling.samples.state)
         if not self._background.is_busy and said != self._said and perf_counter() >= self._due:

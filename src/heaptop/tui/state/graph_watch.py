@@ -28,7 +28,7 @@ from heaptop.protocol.images import (
     Selection,
 )
 from heaptop.protocol.messages import Failure, Message
-from heaptop.tui.state.snapshot_client import Purpose, SnapshotClient, Stage
+from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotPurpose, SnapshotStage
 from heaptop.tui.state.snapshot_status import seconds
 
 KEEP: Final = 30.0
@@ -60,7 +60,7 @@ class GraphFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class GraphCensusCost:
     """Of one graph census."""
 
     interval: float
@@ -90,7 +90,7 @@ class GraphWatch:
         self._stack_of = stack_of
         self._clock = clock
         self._history = GraphHistory()
-        self._cost: Cost | None = None
+        self._cost: GraphCensusCost | None = None
         self._failure = ""
         self._gaps: tuple[str, ...] = ()
         self._under_way = False
@@ -135,13 +135,17 @@ class GraphWatch:
         With ``kept_by`` it is also asked which sampled blocks these retainers keep.
         """
         client = self._client
-        if self._under_way and client.purpose is not Purpose.GRAPH:
+        if self._under_way and client.purpose is not SnapshotPurpose.GRAPH:
             self._under_way = False  # a person has asked for a snapshot in the middle of it
         elif self._under_way and self._refused and self._sets is not None and self._kept_by is not None:
             self._done(KeptBlocks(self._kept_by, 0, 0, failure=self._refused))
-        elif self._under_way and (self._refused or client.stage is Stage.GONE):
+        elif self._under_way and (self._refused or client.stage is SnapshotStage.GONE):
             self._fail(self._refused or client.why)
-        self._waits = wanted and client.purpose is not Purpose.GRAPH and client.stage in (Stage.BUILDING, Stage.OPEN)
+        self._waits = (
+            wanted
+            and client.purpose is not SnapshotPurpose.GRAPH
+            and client.stage in (SnapshotStage.BUILDING, SnapshotStage.OPEN)
+        )
         is_news = kept_by is not None and (self._kept is None or self._kept.term != kept_by)
         due = min(self._due, self._began + SHORTEST) if is_news else self._due
         if wanted and not self._waits and not self._under_way and self._clock() >= due:
@@ -151,7 +155,7 @@ class GraphWatch:
         self._under_way, self._began, self._kept_by = True, self._clock(), kept_by
         self._image = self._groups = self._sets = self._blocks = None
         self._refused = ""
-        self._client.open(KEEP, Purpose.GRAPH, self._ask)
+        self._client.open(KEEP, SnapshotPurpose.GRAPH, self._ask)
 
     def _ask(self) -> None:
         self._asked_at = self._clock()
@@ -206,7 +210,7 @@ class GraphWatch:
         asked_ns = int((self._clock() - self._asked_at) * 1e9)
         busy_ns = image.build_ns + asked_ns
         interval = max(SHORTEST, REST * (busy_ns + image.pause_ns) / 1e9)
-        self._cost = Cost(interval, busy_ns, image.pause_ns, image.memory)
+        self._cost = GraphCensusCost(interval, busy_ns, image.pause_ns, image.memory)
         self._gaps = image.gaps if groups.complete and sets.complete else (*image.gaps, "given up halfway")
         self._failure = ""
         self._end(interval)

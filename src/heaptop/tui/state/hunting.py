@@ -17,14 +17,14 @@ from heaptop.protocol.images import MOST_MARKS
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory
 from heaptop.protocol.source import Ended, Event, Received, Seek, Source
 from heaptop.tui.state.hunting_words import compared_words, first_words, found_words
-from heaptop.tui.state.snapshot_client import Purpose, SnapshotClient
+from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotPurpose
 from heaptop.tui.state.snapshot_status import progress_words, seconds
 
 if TYPE_CHECKING:
     from heaptop.tui.state.session import AttachSession
 
 
-class Doing(Enum):
+class HuntStage(Enum):
     """What goes on."""
 
     NOTHING = ""
@@ -73,15 +73,15 @@ class Hunting:
         """How many questions were answered before the first of this moment."""
         self._memory: Memory | None = None
         """What memory is used for, once that is said of the moment; nothing waits for it."""
-        self.doing = Doing.NOTHING
+        self.doing = HuntStage.NOTHING
         self.found: CheckResult | None = None
         """The last of them; it stays when its snapshot is closed."""
         self.failed = ""
         """Why the last moment came to nothing, in a few words."""
         self.said = ""
-        """What the last moment came to, until it is taken: :meth:`take_said`."""
-        self.news: Findings | None = None
-        """Likewise what it found: :meth:`take_news`."""
+        """What the last moment came to, until it is taken: :meth:`take_notice`."""
+        self.new_findings: Findings | None = None
+        """Likewise what it found: :meth:`take_findings`."""
 
     @property
     def marks(self) -> tuple[MarkFacts, ...]:
@@ -90,16 +90,16 @@ class Hunting:
 
     @property
     def is_busy(self) -> bool:
-        return self.doing is not Doing.NOTHING
+        return self.doing is not HuntStage.NOTHING
 
     @property
     def words(self) -> str:
         """How far it is; empty where nothing goes on."""
-        if self.doing in (Doing.NOTHING, Doing.COLLECTING):
+        if self.doing in (HuntStage.NOTHING, HuntStage.COLLECTING):
             return f"{self.doing.value}: all threads wait" if self.is_busy else ""
         what = "looking" if self._moment is None or self._moment.mark is None else f"mark {self._moment.mark}"
         how = progress_words(self._client.progress)
-        if self.doing is Doing.ASKING:  # how far each question is would begin anew with the next one
+        if self.doing is HuntStage.ASKING:  # how far each question is would begin anew with the next one
             how = f"{self.doing.value}, {self._client.answered - self._answered} answered"
         return f"{what}: {how} · {seconds(self._client.age)} · x gives up"
 
@@ -128,7 +128,7 @@ class Hunting:
         elif not self._is_refused():
             self._begin(_Moment(name or self.next_name, keep, collected=collect))
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look what is new since the mark that is compared with."""
         if not self._hunt.marks:
             self.said = "nothing is marked yet: key m marks what is there now"
@@ -140,14 +140,14 @@ class Hunting:
         looked at last is still open and no mark itself."""
         client, marks = self._client, self.marks
         client.compare(since, until)
-        if self._can_look_again:
+        if self._can_check_again:
             self._moment = _Moment(None, keep=True)
             self._ask()
         elif not self.is_busy:
             self.said = f"what is new {compared_words(marks, since, until)}: d looks, m marks too"
 
     @property
-    def _can_look_again(self) -> bool:
+    def _can_check_again(self) -> bool:
         client, found = self._client, self.found
         if self.is_busy or client.is_sending_marks or found is None or client.image is None or not client.is_open:
             return False
@@ -162,24 +162,24 @@ class Hunting:
         self._moment, self._memory, self.failed = moment, None, ""
         self._source.memory_now()
         if moment.collected:
-            self.doing = Doing.COLLECTING
+            self.doing = HuntStage.COLLECTING
             self._collection = self._source.request(CollectRequest)
         else:
             self._freeze()
 
     def _freeze(self) -> None:
-        self.doing = Doing.FREEZING
-        self._client.open(purpose=Purpose.HUNT, then=self._ask, failed=self._fail)
+        self.doing = HuntStage.FREEZING
+        self._client.open(purpose=SnapshotPurpose.HUNT, then=self._ask, failed=self._fail)
 
     def _ask(self) -> None:
         client, session = self._client, self._session
         assert self._moment is not None
         assert client.image is not None
         moment = self._moment = replace(self._moment, since=client.since, until=client.until)
-        self.doing, self._answered = Doing.ASKING, client.answered
+        self.doing, self._answered = HuntStage.ASKING, client.answered
         client.begin_sending_marks()
         client.run(
-            self._hunt.look(
+            self._hunt.check(
                 client.image, client.types, session.history, session.sampling,
                 mark=moment.mark, since=moment.since, until=moment.until, collected=moment.collected,
                 memory=self._memory,
@@ -193,13 +193,13 @@ class Hunting:
         assert moment is not None
         assert client.image is not None
         self._end()
-        client.purpose = Purpose.LOOKING
+        client.purpose = SnapshotPurpose.LOOKING
         if findings is not None:
             count = len(self._hunt.marks) - (moment.mark is not None)
             client.note_marks_sent(chosen_marks(count, moment.since, moment.until))
             later = self.marks[moment.until : moment.until + 1] if moment.until is not None else ()
             self.found = CheckResult(findings, client.image.image, later[0].name if later else "")
-            self.news = findings
+            self.new_findings = findings
             self.said = found_words(findings, moment.mark)
         else:
             client.note_marks_sent(())
@@ -216,12 +216,12 @@ class Hunting:
         self._client.close()
 
     def _end(self) -> None:
-        self._moment, self.doing = None, Doing.NOTHING
+        self._moment, self.doing = None, HuntStage.NOTHING
         self._client.changes += 1
 
     def feed(self, event: Event) -> None:
         """Take one event, after the snapshot client has; those that are about something else are nothing to it."""
-        collecting = self.doing is Doing.COLLECTING
+        collecting = self.doing is HuntStage.COLLECTING
         match event:
             case Seek():
                 self.found = None
@@ -236,12 +236,12 @@ class Hunting:
             case Received(Failure() as failure) if collecting and failure.request == self._collection:
                 self._fail(failure.text)
 
-    def take_said(self) -> str:
+    def take_notice(self) -> str:
         """What there is to say, once."""
         said, self.said = self.said, ""
         return said
 
-    def take_news(self) -> Findings | None:
+    def take_findings(self) -> Findings | None:
         """What was found, once."""
-        news, self.news = self.news, None
-        return news
+        new_findings, self.new_findings = self.new_findings, None
+        return new_findings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from heaptop.tui.state.snapshot_client import Subject
+    from heaptop.tui.state.snapshot_client import QuerySubject
 
 
 class EventsArrived(Message):
@@ -87,7 +87,7 @@ class ViewChanged(Message):
 class SubjectChosen(Message):
     """What keeps some objects alive is to be shown, in the view that explores them."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: QuerySubject) -> None:
         super().__init__()
         self.subject = subject
 

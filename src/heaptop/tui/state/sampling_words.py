@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
-from heaptop.analysis.samples.standing import Standing
+from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.samples.tracing import TELLS, TELLS_NOT
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.messages import TRACEMALLOC, Sampler
@@ -65,39 +65,42 @@ def change_text(before: Sampler | None, now: Sampler | None, *, asked: bool = Fa
     return ""
 
 
-def standing_text(standing: Standing, now_ns: int, means: str = "figures are of then") -> str:
+def sampling_status_text(sampling_status: SamplingStatus, now_ns: int, means: str = "figures are of then") -> str:
     """For a line of its own above figures that are made of samples: what they are not; empty where there is nothing.
 
     Args:
         now_ns: the target's clock.
         means: what it means for these figures that sampling is off.
     """
-    why = f" ({standing.why})" if standing.why else ""
-    if not standing.on:
-        if not standing.ever_on or standing.since_ns is None:
+    why = f" ({sampling_status.why})" if sampling_status.why else ""
+    if not sampling_status.on:
+        if not sampling_status.ever_on or sampling_status.since_ns is None:
             return ""
-        return f"Sampling has been off for {format_duration_ns(max(now_ns - standing.since_ns, 0))}{why}: {means}"
-    if standing.void_ns is None or (not why and now_ns - standing.void_ns > NEW_NS):
+        return (
+            f"Sampling has been off for {format_duration_ns(max(now_ns - sampling_status.since_ns, 0))}{why}: {means}"
+        )
+    if sampling_status.void_ns is None or (not why and now_ns - sampling_status.void_ns > NEW_NS):
         return ""
-    ago = format_duration_ns(max(now_ns - standing.void_ns, 0))
+    ago = format_duration_ns(max(now_ns - sampling_status.void_ns, 0))
     return f"Sampling began anew {ago} ago{why}: what was sampled before is followed no longer"
 
 
-def by_words(key: str, standing: Standing) -> str:
+def by_words(key: str, sampling_status: SamplingStatus) -> str:
     """``by ≈ sampled site``, or what it is while nothing is sampled, or all is traced."""
-    if standing.means == TRACEMALLOC:
-        return f"by {'traced ' if standing.on else ''}{key}{now_words(standing)}"
-    return f"by {'≈ sampled ' if standing.on else '≈ ' if standing.ever_on else ''}{key}{now_words(standing)}"
+    if sampling_status.means == TRACEMALLOC:
+        return f"by {'traced ' if sampling_status.on else ''}{key}{now_words(sampling_status)}"
+    prefix = "≈ sampled " if sampling_status.on else "≈ " if sampling_status.ever_on else ""
+    return f"by {prefix}{key}{now_words(sampling_status)}"
 
 
-def now_words(standing: Standing) -> str:
+def now_words(sampling_status: SamplingStatus) -> str:
     """What a title says of figures that nothing is added to; empty while it is sampled."""
-    if standing.on:
+    if sampling_status.on:
         return ""
-    return ", not sampled now" if standing.ever_on else ", not sampled"
+    return ", not sampled now" if sampling_status.ever_on else ", not sampled"
 
 
-def sampling_remarks(sampling: Sampling) -> list[str]:
+def sampling_notices(sampling: Sampling) -> list[str]:
     """What the samples are worth, a sentence each; nothing where nobody ever asked for any."""
     state = sampling.state
     if state is None:

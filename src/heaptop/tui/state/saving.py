@@ -33,7 +33,7 @@ MOST_COPIED: Final = 56_000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SavedTable:
     """A table in full."""
 
     columns: tuple[tuple[str, str], ...]
@@ -65,13 +65,13 @@ def exact_cells(sheet: Sheet[Any], row: Any) -> tuple[str | int, ...]:
     return tuple(printable(value) if isinstance(value, str) else value for value in values)
 
 
-def page(sheet: Sheet[Any]) -> Page:
+def page(sheet: Sheet[Any]) -> SavedTable:
     """All rows that pass the filter, also those that are not on the screen."""
     columns = tuple((column.key, column.title) for column in sheet.columns if column.key not in _DRAWN)
     columns += tuple((heading, heading) for heading, _ in sheet.exact)
     known = [row for row in sheet.rows if row is not None]
     rows = [(*cells(sheet, row), *exact_cells(sheet, row)) for row in known]
-    return Page(columns, rows, len(sheet.rows) - len(known))
+    return SavedTable(columns, rows, len(sheet.rows) - len(known))
 
 
 def ending_of(name: str) -> str:
@@ -86,7 +86,7 @@ def ending_of(name: str) -> str:
     return ending
 
 
-def table_text(page: Page, about: Sequence[tuple[str, str]], ending: str) -> str:
+def table_text(page: SavedTable, about: Sequence[tuple[str, str]], ending: str) -> str:
     """The table as a file with this ending holds it; ``about``: what must be known of it, in lines above it."""
     about = [(name, printable(text)) for name, text in about]
     if ending == ".json":

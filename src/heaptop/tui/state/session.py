@@ -15,11 +15,11 @@ from typing import Final
 
 from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.rss.memory_history import MemoryFacts, MemoryHistory
-from heaptop.analysis.samples.held_sampling import HeldSampling
+from heaptop.analysis.samples.frozen_sampling import FrozenSampling
 from heaptop.analysis.samples.moments import SiteSnapshot
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.samples.standing import Standing
+from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.text.time_words import Times
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
@@ -38,7 +38,7 @@ from heaptop.protocol.source import (
 )
 from heaptop.tui.state.graph_watch import GraphFacts
 from heaptop.tui.state.hunting import CheckResult, Hunting
-from heaptop.tui.state.sampling_words import sampling_remarks
+from heaptop.tui.state.sampling_words import sampling_notices
 from heaptop.tui.state.snapshot_client import SnapshotClient
 
 
@@ -64,7 +64,7 @@ MOST_AVERAGED: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class ProcessCounts:
     """Of how many processes something is the sum."""
 
     live: int
@@ -111,7 +111,7 @@ class AttachSession:
     """The moment that a recording is at; None where a process is looked at."""
     path: str = ""
     """Of the recording that is shown; empty for a process."""
-    company: Company | None = None
+    company: ProcessCounts | None = None
     """Where this is the sum of several processes: of how many."""
 
     wall: Callable[[], float] = time
@@ -125,7 +125,7 @@ class AttachSession:
             return 0.0
         return self.clock() - self.heard_at
 
-    def asked_again(self) -> None:
+    def restart_silence(self) -> None:
         """Silence begins anew: the agent was asked for nothing until now."""
         self.heard_at = self.clock() if self.heard_at is not None else None
 
@@ -207,7 +207,7 @@ class AttachSession:
         self.tick = tick
 
     @property
-    def remarks(self) -> str:
+    def notices(self) -> str:
         """In full, a line each: why no better mode, what is missing from the last census, what failed since."""
         latest = self.history.latest
         lines = []
@@ -217,7 +217,7 @@ class AttachSession:
             lines.append(f"The last census is partial: {latest.census.cut}.")
         if self.notice:
             lines.append(f"The last census failed: {self.notice}.")
-        return "\n".join(lines + sampling_remarks(self.sampling))
+        return "\n".join(lines + sampling_notices(self.sampling))
 
     @property
     def origin_ns(self) -> int | None:
@@ -235,7 +235,7 @@ class Display:
     snapshots: tuple[Snapshot, ...] = ()
     sampling: Sampling | None = None
     """Everything that is known of samples; while the display is held, as it was then."""
-    standing: Standing = field(default_factory=Standing)
+    sampling_status: SamplingStatus = field(default_factory=SamplingStatus)
     """Whether it was sampled then."""
     held: bool = False
     """Whether nothing of it moves any more."""
@@ -288,7 +288,7 @@ class Display:
 
     def hold(self) -> Display:
         """The same display, of which nothing moves when more is received."""
-        return replace(self, held=True, sampling=HeldSampling(self.sampling) if self.sampling is not None else None)
+        return replace(self, held=True, sampling=FrozenSampling(self.sampling) if self.sampling is not None else None)
 
     @classmethod
     def of(
@@ -307,7 +307,7 @@ class Display:
             target=session.target,
             snapshots=tuple(session.history.snapshots),
             sampling=session.sampling,
-            standing=session.sampling.standing,
+            sampling_status=session.sampling.sampling_status,
             origin_ns=session.origin_ns or 0,
             zero_wall=session.zero_wall,
             tick=session.tick,

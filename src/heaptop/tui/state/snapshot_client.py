@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
 from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
-from heaptop.analysis.leaks.marks import tell_marks
+from heaptop.analysis.leaks.marks import send_marks
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
@@ -34,7 +34,7 @@ KEEP: Final = 600.0
 """Seconds that a snapshot stays open at most, when a person opens it."""
 
 
-class Purpose(Enum):
+class SnapshotPurpose(Enum):
     """What a snapshot was opened for."""
 
     LOOKING = "looking"
@@ -45,7 +45,7 @@ class Purpose(Enum):
     """A mark, or a look at what is new since one: the hunt closes it where nobody will ask more."""
 
 
-class Stage(Enum):
+class SnapshotStage(Enum):
     """How it stands with the snapshot."""
 
     NONE = "none"
@@ -57,7 +57,7 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class QuerySubject:
     """Objects that are asked about, in words that hold for every image."""
 
     title: str
@@ -105,13 +105,13 @@ class SnapshotClient:
         self._tellers: list[Opened] = []
         """Who waits until it is told."""
         self._telling = False
-        self.untold = ""
+        self.marks_failure = ""
         """Why it could not be told, in a few words."""
         self.since = 0
         """Number of the mark, from 0, that the open image is compared with."""
         self.until: int | None = None
         """A later one that must have seen what is new since then; None for all that is new."""
-        self.stage = Stage.NONE
+        self.stage = SnapshotStage.NONE
         self.why = ""
         """Of GONE: a few words, without a full stop."""
         self.progress: Progress | None = None
@@ -126,7 +126,7 @@ class SnapshotClient:
         """A person has allowed that values are shown."""
         self.over = False
         """The session has ended: there will be no other snapshot."""
-        self.purpose = Purpose.LOOKING
+        self.purpose = SnapshotPurpose.LOOKING
         self.changes = 0
         """Counts up whenever any of this has changed: what was drawn before is no longer what is known."""
 
@@ -135,7 +135,7 @@ class SnapshotClient:
     def open(
         self,
         keep: float = KEEP,
-        purpose: Purpose = Purpose.LOOKING,
+        purpose: SnapshotPurpose = SnapshotPurpose.LOOKING,
         then: Opened | None = None,
         failed: Failed | None = None,
     ) -> None:
@@ -144,21 +144,21 @@ class SnapshotClient:
         self._drop("another one was asked for")
         self._building = self._source.image(keep)
         self._first, self._unopened = then, failed
-        self.stage, self.why, self.progress, self.types = Stage.BUILDING, "", None, []
+        self.stage, self.why, self.progress, self.types = SnapshotStage.BUILDING, "", None, []
         self.image = self.cost = None
         self.purpose, self._told, self._numbered = purpose, (), ()
         self._opened_at = self._clock()
         self.changes += 1
 
     def close(self) -> None:
-        if self.stage is Stage.BUILDING and self._building is not None:
+        if self.stage is SnapshotStage.BUILDING and self._building is not None:
             self._source.give_up(self._building)
-        elif self.stage is Stage.OPEN:
-            self._source.close_image()
+        elif self.stage is SnapshotStage.OPEN:
+            self._source.close_snapshot()
 
     def give_up(self) -> bool:
         """Cancel what takes its time: the building, or else every question. False where nothing does."""
-        if self.stage is Stage.BUILDING:
+        if self.stage is SnapshotStage.BUILDING:
             self.close()
             return True
         for run in self._runs:
@@ -169,17 +169,17 @@ class SnapshotClient:
 
     @property
     def is_open(self) -> bool:
-        return self.stage is Stage.OPEN
+        return self.stage is SnapshotStage.OPEN
 
     @property
-    def is_shut(self) -> bool:
+    def is_closed(self) -> bool:
         """It was open, and is no more: what it answered is still known."""
-        return self.stage is Stage.GONE and self.image is not None
+        return self.stage is SnapshotStage.GONE and self.image is not None
 
     @property
     def is_busy(self) -> bool:
         """Whether anything is waited for."""
-        return self.stage is Stage.BUILDING or bool(self._waiting)
+        return self.stage is SnapshotStage.BUILDING or bool(self._waiting)
 
     @property
     def age(self) -> float:
@@ -251,7 +251,7 @@ class SnapshotClient:
         else:
             self._step(run, lambda: run.asking.throw(NotAnswered(answer.text)))
 
-    def selection(self, subject: Subject) -> Selection | None:
+    def selection(self, subject: QuerySubject) -> Selection | None:
         """What it means in this image; None where it has no object of it, or was not told what is new."""
         seen = self.seen if subject.new else ()
         if subject.new and not seen:
@@ -310,21 +310,21 @@ class SnapshotClient:
 
     def send_mark(self, then: Opened) -> None:
         """Tell the open image what was there at the marks that are compared, and at some others; ``then`` when it
-        knows. :attr:`untold` says where it will not."""
+        knows. :attr:`marks_failure` says where it will not."""
         count = len(self._hunt.marks)
         if self.marks_sent or self.since >= count or self.image is None:
             then()
             return
         self._tellers.append(then)
-        if not self._telling and self.purpose is not Purpose.HUNT:  # a hunt tells it what it looks at
+        if not self._telling and self.purpose is not SnapshotPurpose.HUNT:  # a hunt tells it what it looks at
             self.begin_sending_marks()
             told = chosen_marks(count, self.since, self.until)
             marks = [self._hunt.marks[each] for each in told]
-            self.run(tell_marks(marks), lambda _: self.note_marks_sent(told), self._not_told)
+            self.run(send_marks(marks), lambda _: self.note_marks_sent(told), self._marks_failed)
 
     def begin_sending_marks(self) -> None:
         """The open image is told marks from now on, whoever tells it; what it was told before it forgets."""
-        self._told, self._telling, self.untold = (), True, ""
+        self._told, self._telling, self.marks_failure = (), True, ""
         self.changes += 1
 
     def note_marks_sent(self, told: Sequence[int]) -> None:
@@ -338,25 +338,25 @@ class SnapshotClient:
         for then in tellers:
             self.send_mark(then)  # others may be compared by now
 
-    def _not_told(self, why: str) -> None:
-        self.untold, self._tellers, self._telling = why, [], False
+    def _marks_failed(self, why: str) -> None:
+        self.marks_failure, self._tellers, self._telling = why, [], False
 
     # -- events ----------------------------------------------------------------------------------------------
 
     def feed(self, event: Event) -> None:
         """Take one event; those that are about something else are nothing to it."""
-        open_image = self.image.image if self.image is not None else None
+        open_snapshot = self.image.image if self.image is not None else None
         match event:
             case Ended():
                 self.over = True
-                if self.stage in (Stage.BUILDING, Stage.OPEN):
+                if self.stage in (SnapshotStage.BUILDING, SnapshotStage.OPEN):
                     self._drop("the session is over")
-            case ImageCost() if event.image == open_image:
+            case ImageCost() if event.image == open_snapshot:
                 self.cost = event
             case Received(message):
-                self.changes += self._take(message, open_image)
+                self.changes += self._take(message, open_snapshot)
 
-    def _take(self, message: Message, open_image: int | None) -> bool:
+    def _take(self, message: Message, open_snapshot: int | None) -> bool:
         """Whether it was about this snapshot."""
         match message:
             case ImageTypes() if message.id == self._building:
@@ -366,7 +366,7 @@ class SnapshotClient:
                 self._open(message)
             case Progress() if message.id == self._building or message.id in self._waiting:
                 self.progress = message
-            case ImageGone() if message.image == open_image:
+            case ImageGone() if message.image == open_snapshot:
                 self._drop(message.reason)
             case Failure():
                 if message.request == self._building:
@@ -382,7 +382,7 @@ class SnapshotClient:
 
     def _open(self, image: Image) -> None:
         self._building, self.progress = None, None
-        self.image, self.stage = image, Stage.OPEN
+        self.image, self.stage = image, SnapshotStage.OPEN
         first, self._first, self._unopened = self._first, None, None
         if first is not None:
             first()
@@ -396,8 +396,8 @@ class SnapshotClient:
 
     def _drop(self, why: str) -> None:
         """There is none any more. Whoever waits for an answer is told that there will be none."""
-        if self.stage is not Stage.NONE:
-            self.stage = Stage.GONE
+        if self.stage is not SnapshotStage.NONE:
+            self.stage = SnapshotStage.GONE
         waiting, self._waiting = self._waiting, {}
         unopened, self._unopened = self._unopened, None
         self._building, self.progress, self.why, self._first = None, None, why, None

@@ -10,7 +10,7 @@ from typing import Final
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.images import Image, Progress
 from heaptop.protocol.source import ImageCost
-from heaptop.tui.state.snapshot_client import SnapshotClient, Stage
+from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotStage
 
 OLD_SECONDS: Final = 10
 """From so many on it is said how old the snapshot is that somebody asks of."""
@@ -28,7 +28,7 @@ def seconds(time: float) -> str:
     return format_duration_ns(int(time) * 1_000_000_000) if time >= 1 else "0 s"
 
 
-def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -> str:
+def snapshot_words(image: Image, cost: ImageCost | None, age: float, left: float) -> str:
     """What one looks at: how old it is, what it costs and has cost, how much it is of."""
     own = image.memory if cost is None else cost.own
     copied = ""
@@ -43,36 +43,36 @@ def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -
 
 def age_words(client: SnapshotClient) -> str:
     """For who asks something of a snapshot that is not fresh; empty for none of that."""
-    is_old = client.stage is Stage.OPEN and client.age >= OLD_SECONDS
+    is_old = client.stage is SnapshotStage.OPEN and client.age >= OLD_SECONDS
     return "this is of the snapshot that is open, and not of now: o freezes another one" if is_old else ""
 
 
-def way_on(client: SnapshotClient) -> str:
+def next_step(client: SnapshotClient) -> str:
     """What leads to a snapshot where there is none any more; empty where nothing does."""
-    return "" if client.over else "key o freezes another one" if client.is_shut else "key o tries again"
+    return "" if client.over else "key o freezes another one" if client.is_closed else "key o tries again"
 
 
 def stage_words(client: SnapshotClient) -> str:
     """Why the snapshot cannot be asked; empty where it can."""
-    if client.stage is Stage.BUILDING:
+    if client.stage is SnapshotStage.BUILDING:
         return "The snapshot is being built."
-    if client.stage is Stage.GONE:
-        further = way_on(client)
+    if client.stage is SnapshotStage.GONE:
+        further = next_step(client)
         return f"No snapshot is open: {client.why}." + (f" {further[0].upper()}{further[1:]}." if further else "")
-    return "No snapshot is open. Key o freezes one." if client.stage is Stage.NONE else ""
+    return "No snapshot is open. Key o freezes one." if client.stage is SnapshotStage.NONE else ""
 
 
 def snapshot_status(client: SnapshotClient | None, *, has_rows: bool = False) -> str:
     """The line under the title of a view that shows the snapshot. ``has_rows``: something that it answered is shown."""
-    if client is None or client.stage is Stage.NONE:
+    if client is None or client.stage is SnapshotStage.NONE:
         return "no snapshot yet: key o freezes one"
-    if client.stage is Stage.BUILDING:
+    if client.stage is SnapshotStage.BUILDING:
         return f"building the snapshot: {progress_words(client.progress)} · {seconds(client.age)} · x gives up"
-    if client.stage is Stage.GONE:
-        age = f" · rows are of {seconds(client.age)} ago" if has_rows and client.is_shut else ""
-        return f"no snapshot: {client.why}{age}" + (f" · {way_on(client)}" if way_on(client) else "")
+    if client.stage is SnapshotStage.GONE:
+        age = f" · rows are of {seconds(client.age)} ago" if has_rows and client.is_closed else ""
+        return f"no snapshot: {client.why}{age}" + (f" · {next_step(client)}" if next_step(client) else "")
     assert client.image is not None
-    words = image_words(client.image, client.cost, client.age, client.left)
+    words = snapshot_words(client.image, client.cost, client.age, client.left)
     gaps = "".join(f" · {gap}" for gap in client.image.gaps)
     asked = f"{progress_words(client.progress)}, x gives up · " if client.is_busy and client.progress else ""
     return asked + words + gaps

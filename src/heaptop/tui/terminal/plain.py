@@ -40,7 +40,7 @@ def collect_seldom() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
-def can_come_back() -> bool:
+def can_suspend() -> bool:
     """Whether a shell waits for this program that would see it stop, and could let it go on."""
     parent = os.getppid()
     if parent == 0:
@@ -104,7 +104,7 @@ class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
 
     def stop_process(self) -> bool:
         """Stop as ctrl+Z does, until the shell says to go on; False where there is no such shell."""
-        if not self.has_terminal or not can_come_back():
+        if not self.has_terminal or not can_suspend():
             return False
         self.action_suspend_process()
         return True
@@ -112,7 +112,7 @@ class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
     def _resumed(self) -> None:
         self.action_redraw()
         if self.has_terminal:
-            self.went_on(self.stopped_seconds)
+            self.resumed(self.stopped_seconds)
 
-    def went_on(self, seconds: float) -> None:
+    def resumed(self, seconds: float) -> None:
         """The process stood still for so long; 0 where that is not known."""

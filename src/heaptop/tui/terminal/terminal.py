@@ -130,7 +130,7 @@ class TerminalDriver(LinuxDriver):
 
     def _sigcont_application(self, *_: object) -> None:
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._go_on)
+            self._loop.call_soon_threadsafe(self._resume)
 
     def _stop(self) -> None:
         if not self._stands and not self._app._exit:
@@ -140,7 +140,7 @@ class TerminalDriver(LinuxDriver):
         os.kill(os.getpid(), signal.SIGSTOP)
         self.stopped_seconds = monotonic() - began
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if self._app._exit:
             return
         if not self._stands:  # it was stopped from elsewhere, nobody knows when
@@ -168,7 +168,7 @@ class TerminalApp(PlainApp[Result], Generic[Result], inherit_bindings=False):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._frame_at = self._resized_at = float("-inf")
-        self._owed: Timer | None = None
+        self._due_frame: Timer | None = None
         """Runs while something is to be drawn that was not yet."""
         self._shown = ShownCells()
 
@@ -214,11 +214,11 @@ class TerminalApp(PlainApp[Result], Generic[Result], inherit_bindings=False):
             dirty.update(Region(left, y, right - left, 1) for y, left, right in renderable.spans)
         elif renderable is not None:
             dirty.add(compositor.size.region)
-        if dirty and self._owed is None:
-            self._owed = self.set_timer(max(self._frame_wait(), 0.0), self._pay)
+        if dirty and self._due_frame is None:
+            self._due_frame = self.set_timer(max(self._frame_wait(), 0.0), self._pay)
 
     def _pay(self) -> None:
-        self._owed = None
+        self._due_frame = None
         screen = self.screen
         # A refresh forgets what has changed since the screen last looked: that is a part of this frame.
         screen._compositor.update_widgets(screen._dirty_widgets)

@@ -20,10 +20,10 @@ from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.keys.trail import trail
 from heaptop.tui.state.drill import added
-from heaptop.tui.state.sampling_words import standing_text
-from heaptop.tui.state.saving import Page, page, row_text
+from heaptop.tui.state.sampling_words import sampling_status_text
+from heaptop.tui.state.saving import SavedTable, page, row_text
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.terminal.on_time import OnTime
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -66,7 +66,7 @@ class View(OnTime, Vertical):
         super().__init__()
         self._shown: tuple[Display, ChartStyle] | None = None
         """What it was last given to show."""
-        self._remark = ""
+        self._notice = ""
         """What the last key came to in it: the first of the right words."""
         self._still = False
         """More is being chosen: nothing is drawn for what is passed over."""
@@ -108,7 +108,7 @@ class View(OnTime, Vertical):
     @property
     def note(self) -> str:
         """What must be known of all its figures: a line between title and figures; empty for none."""
-        return standing_text(self.now.standing, self.now.now_ns) if self.sampled else ""
+        return sampling_status_text(self.now.sampling_status, self.now.now_ns) if self.sampled else ""
 
     @property
     def since_words(self) -> str:
@@ -116,7 +116,7 @@ class View(OnTime, Vertical):
         return ""
 
     @property
-    def remarks(self) -> str:
+    def notices(self) -> str:
         """What must be known of what it shows, in full: the first thing on its help page."""
         return ""
 
@@ -139,9 +139,9 @@ class View(OnTime, Vertical):
         raise NotImplementedError
 
     @property
-    def remark(self) -> str:
+    def notice(self) -> str:
         """What the last key came to, which is the first of the right ones; empty for nothing to say."""
-        return self._remark
+        return self._notice
 
     @property
     def filtered(self) -> str:
@@ -177,7 +177,7 @@ class View(OnTime, Vertical):
         return row_text(table.sheet, table.sheet.rows[table.cursor])
 
     @property
-    def page(self) -> Page | None:
+    def page(self) -> SavedTable | None:
         """The table in full; None where there is none."""
         table = self.table
         return page(table.sheet) if isinstance(table, VirtualTable) and table.sheet is not None else None
@@ -232,19 +232,19 @@ class View(OnTime, Vertical):
         """The cursor stands in another row: for what is shown of the row beside the table."""
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> QuerySubject | None:
         """The objects of the row under the cursor, for the question what keeps them alive; None where it has none."""
         return None
 
-    def _of_site(self, site: str) -> Subject | None:
+    def _of_site(self, site: str) -> QuerySubject | None:
         """What a site has allocated, as far as it was sampled; None where nothing of that lives."""
         samples, sampling = self.now.samples, self.now.sampling
         if samples is None or sampling is None:
             return None
         stacks = samples.reported_stacks(stacks_at(samples, sampling.sites, site))[:MOST_ASKED]
-        return Subject(site, stacks=stacks) if stacks else None
+        return QuerySubject(site, stacks=stacks) if stacks else None
 
     @property
-    def unasked(self) -> str:
+    def unavailable(self) -> str:
         """Why that cannot be asked of the row under the cursor, where it has no subject."""
         return "what keeps it alive can be asked of a type, or of a site that was sampled"

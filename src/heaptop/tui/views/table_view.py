@@ -14,7 +14,7 @@ from heaptop.analysis.text.units import format_duration_ns
 from heaptop.tui.state.drill import Level, added
 from heaptop.tui.state.messages import HeadingClicked, ViewChanged
 from heaptop.tui.state.sheet import WIDE
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -202,7 +202,7 @@ class ExploringView(LevelView[L]):
     def _outset(self) -> int:
         return self.led_in
 
-    def ask_about(self, subject: Subject, image: int, *, from_here: bool) -> None:
+    def ask_about(self, subject: QuerySubject, image: int, *, from_here: bool) -> None:
         """Show what keeps these objects alive in the snapshot of this number, 0 before it has one. It may be another
         one than was looked at here last. ``from_here``: they are of what is shown here; else what was asked from
         elsewhere before gives way to it."""

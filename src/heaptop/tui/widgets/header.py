@@ -11,7 +11,7 @@ from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.source import Forecast
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.state.control.recording import standing
+from heaptop.tui.state.control.recording import recording_text
 from heaptop.tui.state.sampling_words import is_traced, rate_text
 from heaptop.tui.state.session import AttachPhase, AttachSession, Display
 from heaptop.tui.widgets.top_lines import Field, TopLines
@@ -104,13 +104,13 @@ def figures(session: AttachSession, display: Display) -> list[Field]:
     if latest is None and session.forecast is not None and session.phase is AttachPhase.LIVE:
         fields += foreseen(session.forecast)
     if latest is not None:
-        if session.paced is not None and session.paced.stretched and session.phase is AttachPhase.LIVE:
+        if session.paced is not None and session.paced.is_throttled and session.phase is AttachPhase.LIVE:
             fields.append(Field(7, "stretched to", _seconds(int(session.paced.interval * 1e9)), "warn"))
         elif display.interval_ns is not None:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
         fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))
     fields += sampled(session, display)
-    if recording := standing(session.recording_status):
+    if recording := recording_text(session.recording_status):
         fields.append(Field(9, "", recording, "bad"))
     if display.cpu_share is not None:
         fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))

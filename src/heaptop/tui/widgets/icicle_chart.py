@@ -14,7 +14,7 @@ from textual import events
 
 from heaptop.analysis.callers.call_paths import Amounts, CallPaths, Measure
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.icicle import Box, Face, at, layout, neighbour, paint, slices_of
+from heaptop.tui.charts.icicle import Box, BoxStyle, at, layout, neighbour, paint, slices_of
 from heaptop.tui.charts.icicle_table import IcicleColumns, IcicleLayout, divide, table
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.state.messages import RowChosen, ViewChanged
@@ -32,12 +32,12 @@ Path = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Scene:
+class IcicleScene:
     """What there is to be seen at one moment."""
 
     amounts: Amounts
     measure: Measure
-    face: Callable[[int], Face]
+    face: Callable[[int], BoxStyle]
     """Of a function."""
     whole: str
     """What the root is called."""
@@ -60,7 +60,7 @@ class IcicleChart(Picture):
         self.zoom: Path = ()
         """The path of the box that is looked into."""
         self.chosen: Path = ()
-        self._scene: Scene | None = None
+        self._scene: IcicleScene | None = None
         self._look: ChartStyle | None = None
         self._boxes: list[Box] = []
         self._listed: list[int] = []
@@ -69,7 +69,7 @@ class IcicleChart(Picture):
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
-    def show_scene(self, scene: Scene, look: ChartStyle) -> None:
+    def show_scene(self, scene: IcicleScene, look: ChartStyle) -> None:
         self._scene, self._look = scene, look
         self._again()
 
@@ -87,12 +87,12 @@ class IcicleChart(Picture):
         self._boxes = self._laid_out(across, top + rows)
         order = scene.amounts.paths.functions
 
-        def face(node: int) -> Face:
-            return scene.face(order[node]) if node else Face(scene.whole, 0)
+        def face(node: int) -> BoxStyle:
+            return scene.face(order[node]) if node else BoxStyle(scene.whole, 0)
 
-        def drawn(node: int) -> Face:
+        def drawn(node: int) -> BoxStyle:
             label, slot = face(node)
-            return Face(look.text(label), slot)
+            return BoxStyle(look.text(label), slot)
 
         picture = paint(self._boxes, drawn, chosen, across, rows, look.ink, top)
         listed, self._listed = table(self._boxes, face, scene.figures, chosen, room.table, look)
@@ -184,7 +184,7 @@ class IcicleChart(Picture):
         self._again()
         self.post_message(ViewChanged())
 
-    def look_into(self, path: Path) -> None:
+    def zoom_into(self, path: Path) -> None:
         """Draw this box over the whole width."""
         self.zoom = path
         self.choose(path)

@@ -42,14 +42,14 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedTab:
     """A tab on the line."""
 
     number: int
     text: str
 
 
-def fitting_tabs(tabs: Sequence[Tab], shown: int, width: int) -> tuple[int, list[Placed], int]:
+def fitting_tabs(tabs: Sequence[Tab], shown: int, width: int) -> tuple[int, list[PlacedTab], int]:
     """Those that have room in ``width`` columns, a blank on either side of each and a bar between two, with how many
     are left out before and behind. The one that is ``shown`` always has a place."""
     full, short, least = zip(*(tab.texts for tab in tabs), strict=True)
@@ -63,7 +63,7 @@ def fitting_tabs(tabs: Sequence[Tab], shown: int, width: int) -> tuple[int, list
             last += 1
         else:
             break
-    return first, [Placed(number, texts[number]) for number in range(first, last)], len(tabs) - last
+    return first, [PlacedTab(number, texts[number]) for number in range(first, last)], len(tabs) - last
 
 
 def _drawn(texts: Sequence[str], first: int, last: int) -> int:

@@ -11,7 +11,7 @@ from heaptop.tui.widgets.scroll_page import ScrollPage
 
 
 class TextScreen(ScrollPage):
-    """:meth:`say` sets the text, which may come later than the page."""
+    """:meth:`show_notice` sets the text, which may come later than the page."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "dismiss", priority=True)]
     DEFAULT_CSS = """
@@ -26,6 +26,6 @@ class TextScreen(ScrollPage):
     def text(self) -> str:
         return self._look.text(self._said)
 
-    def say(self, text: str) -> None:
+    def show_notice(self, text: str) -> None:
         self._said = text
         self.again()

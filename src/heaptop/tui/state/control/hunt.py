@@ -16,8 +16,8 @@ class HuntControl:
 
     def action_mark(self, name: str = "", collect: bool = False) -> str | None:
         live = self._live
-        if live.unasked:
-            return live.unasked
+        if live.unavailable:
+            return live.unavailable
         live.hunting.mark(name, keep=live.view().FROZEN, collect=collect)
         self._report()
         return None
@@ -25,8 +25,8 @@ class HuntControl:
     def action_mark_named(self) -> str | None:
         """Ask for a name first, and then whether garbage may be collected."""
         live = self._live
-        if live.paneled or live.unasked:
-            return live.unasked
+        if live.paneled or live.unavailable:
+            return live.unavailable
         live.prompts.ask(MarkPrompt(live.hunting.next_name, self._ask_collect), live.hunting.next_name)
         return None
 
@@ -41,13 +41,13 @@ class HuntControl:
         live.ask(question)
 
     def action_look(self) -> str | None:
-        if self._live.unasked:
-            return self._live.unasked
-        self._live.hunting.look()
+        if self._live.unavailable:
+            return self._live.unavailable
+        self._live.hunting.check()
         self._report()
         return None
 
     def _report(self) -> None:
         """What has begun; the view of leaks says how far it is."""
         live = self._live
-        live.status.say(BEGUN if live.hunting.is_busy and not live.view().SHOWS_HUNT else "")
+        live.status.show_notice(BEGUN if live.hunting.is_busy and not live.view().SHOWS_HUNT else "")

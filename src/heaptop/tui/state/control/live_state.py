@@ -15,7 +15,7 @@ from heaptop.errors import HeaptopError
 from heaptop.protocol.source import Event, Recordable, Source
 from heaptop.tui.state.control.prompts import FilterPrompt, Prompts
 from heaptop.tui.state.control.questions import Confirmation, pause_question
-from heaptop.tui.state.control.recording import news
+from heaptop.tui.state.control.recording import recording_notice
 from heaptop.tui.state.control.status_line import StatusLine
 from heaptop.tui.state.graph_watch import GraphWatch
 from heaptop.tui.state.hunting import Hunting
@@ -108,9 +108,9 @@ class LiveState:
             for event in self.inbox.drain():
                 self.feed(event)
         if before is not None or self.asked_sampler:  # how it stands at first the header says
-            self.status.say(change_text(before, self.session.sampling.state, asked=self.asked_sampler))
-        self.status.say(news(recording_status, self.session.recording_status))
-        found = self.hunting.take_news()
+            self.status.show_notice(change_text(before, self.session.sampling.state, asked=self.asked_sampler))
+        self.status.show_notice(recording_notice(recording_status, self.session.recording_status))
+        found = self.hunting.take_findings()
         if found is not None and isinstance(self.source, Recordable):
             self.source.note(found)
 
@@ -227,28 +227,28 @@ class LiveState:
     # -- the process -----------------------------------------------------------------------------------------
 
     @property
-    def unasked(self) -> str:
+    def unavailable(self) -> str:
         """Why nothing can be asked of the process; empty where it can."""
         if self.session.phase is AttachPhase.LIVE:
             return ""
         return "not attached yet" if self.session.phase is AttachPhase.WAITING else "the process is gone"
 
     def action_census(self) -> str:
-        if self.unasked:
-            return self.unasked
+        if self.unavailable:
+            return self.unavailable
         self.source.census_now()
         if self.view().wants_memory:
             self.memory.ask()
         return "asked for a census"
 
-    def went_on(self, seconds: float) -> None:
+    def resumed(self, seconds: float) -> None:
         """heaptop stood still for so long. The agent was asked for nothing meanwhile, and so was silent."""
-        self.session.asked_again()
+        self.session.restart_silence()
         if self.session.phase is AttachPhase.LIVE and self.session.shown is None:
             stood = f" for {format_duration_ns(round(seconds * 1e9))}" if seconds else ""
-            self.status.say(f"heaptop was stopped{stood}: nothing was counted meanwhile")
+            self.status.show_notice(f"heaptop was stopped{stood}: nothing was counted meanwhile")
 
-    def let_go(self) -> HeaptopError | None:
+    def detach_and_wait(self) -> HeaptopError | None:
         """Give up or detach, and wait until the target is as it was. For a thread: it blocks.
 
         Returns the error that the session ended with, if it did."""

@@ -113,7 +113,7 @@ class Prompts:
         return (what if place is not None else f"{what} {self.error.why}".strip()), place
 
 
-class Filtered(Protocol):
+class FilterTarget(Protocol):
     """What a filter is typed for: a view."""
 
     @property
@@ -129,7 +129,7 @@ class FilterPrompt(Prompt):
     DROP = "as before"
     CHANGES_VIEW = True
 
-    def __init__(self, view: Filtered) -> None:
+    def __init__(self, view: FilterTarget) -> None:
         self._view = view
         self._before: Filter = view.where
 

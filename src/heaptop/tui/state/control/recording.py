@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNRECORDABLE = "this session cannot be recorded"
 
 
-def news(before: RecordingStatus | None, now: RecordingStatus | None) -> str:
+def recording_notice(before: RecordingStatus | None, now: RecordingStatus | None) -> str:
     """What a person has to be told; empty where all goes on as it was."""
     if now is None or now is before:
         return ""
@@ -32,7 +32,7 @@ def news(before: RecordingStatus | None, now: RecordingStatus | None) -> str:
     return ""
 
 
-def standing(recording_status: RecordingStatus | None) -> str:
+def recording_text(recording_status: RecordingStatus | None) -> str:
     """``● rec 1.2 MiB``; empty where nothing is recorded now."""
     return (
         f"● rec {format_bytes(recording_status.bytes)}" if recording_status is not None and recording_status.on else ""
@@ -50,14 +50,14 @@ class RecordingControl:
         """Record from now on, into a new file in the current directory; or end that."""
         live, source = self._live, self._live.source
         if not isinstance(source, Recordable):
-            live.status.say(UNRECORDABLE)
+            live.status.show_notice(UNRECORDABLE)
         elif live.session.recording_status is not None and live.session.recording_status.on:
-            source.end_tape()
-        elif live.unasked:
-            return live.unasked
+            source.end_recording()
+        elif live.unavailable:
+            return live.unavailable
         else:
             try:
-                source.begin_tape(file_name(live.session.target.pid, self._clock()))
+                source.begin_recording(file_name(live.session.target.pid, self._clock()))
             except HeaptopError as error:
-                live.status.say(error.message)
+                live.status.show_notice(error.message)
         return None

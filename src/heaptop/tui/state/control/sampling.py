@@ -30,9 +30,9 @@ class SamplingControl:
         """To the next depth of stacks."""
         state = self._live.session.sampling.state
         if state is None or not state.on:
-            self._live.status.say("no stacks are taken: sampling is off, key r")
+            self._live.status.show_notice("no stacks are taken: sampling is off, key r")
         elif is_traced(state):
-            self._live.status.say(f"tracemalloc keeps {state.depth} frames for as long as it is on")
+            self._live.status.show_notice(f"tracemalloc keeps {state.depth} frames for as long as it is on")
         else:
             depth = next((depth for depth in DEPTHS if depth > state.depth), DEPTHS[0])
             return self.action_sample(state.interval, depth)
@@ -41,8 +41,8 @@ class SamplingControl:
     def action_sample(self, interval: int, depth: int = 0) -> str | None:
         """At this rate, 0 for off; with so many frames of a stack, 0 for as many as now."""
         live = self._live
-        if live.unasked:
-            return live.unasked
+        if live.unavailable:
+            return live.unavailable
         state = live.session.sampling.state
         frames = depth or (state.depth if state is not None else 0) or DEPTH
         if interval and state is not None and not state.on and state.offer:
@@ -52,11 +52,11 @@ class SamplingControl:
         live.source.sample(interval, frames)
         live.asked_sampler = True
         asked = f"one sample in {rate_text(interval)}" if interval else "sampling to be off"
-        live.status.say(f"asked for stacks of {depth}" if depth else f"asked for {asked}")
+        live.status.show_notice(f"asked for stacks of {depth}" if depth else f"asked for {asked}")
         return None
 
     def _trace(self, interval: int, frames: int, accept: bool) -> None:
         if accept:
             self._live.source.sample(interval, frames, tracer=True)
             self._live.asked_sampler = True
-            self._live.status.say("asked for tracemalloc")
+            self._live.status.show_notice("asked for tracemalloc")

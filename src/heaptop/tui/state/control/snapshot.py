@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.control.questions import values_question
-from heaptop.tui.state.snapshot_client import Purpose, Stage
+from heaptop.tui.state.snapshot_client import SnapshotPurpose, SnapshotStage
 
 
 class SnapshotControl:
@@ -22,18 +22,22 @@ class SnapshotControl:
         """Freeze the target as it is now; what was frozen before is closed."""
         live = self._live
         if live.hunting.is_busy:
-            live.status.say("a snapshot is open for the hunt; o again once that is done, or x gives it up")
+            live.status.show_notice("a snapshot is open for the hunt; o again once that is done, or x gives it up")
             return None
-        if live.unasked:
-            return live.unasked
-        live.client.open(failed=lambda why: live.status.say(f"no snapshot: {why}"))
+        if live.unavailable:
+            return live.unavailable
+        live.client.open(failed=lambda why: live.status.show_notice(f"no snapshot: {why}"))
         return "" if live.view().FROZEN else f"freezing the program: views {self._views} show it"
 
     def open_for_view(self) -> None:
         """A view that shows the snapshot was chosen: freeze one, unless one is there for a person to look at."""
         live = self._live
-        wanted = live.client.stage is Stage.NONE or live.client.is_shut or live.client.purpose is not Purpose.LOOKING
-        if wanted and live.view().FROZEN and not live.unasked:
+        wanted = (
+            live.client.stage is SnapshotStage.NONE
+            or live.client.is_closed
+            or live.client.purpose is not SnapshotPurpose.LOOKING
+        )
+        if wanted and live.view().FROZEN and not live.unavailable:
             live.status.outcome(self.action_snapshot() or "")
 
     def action_shut(self) -> str:
@@ -49,10 +53,10 @@ class SnapshotControl:
         live = self._live
         if live.client.values:
             live.client.show_values(False)
-            live.status.say("values are hidden again")
+            live.status.show_notice("values are hidden again")
         else:
             live.ask(values_question(live.session.target.pid, self._show_values))
 
     def _show_values(self, accept: bool) -> None:
         self._live.client.show_values(accept)
-        self._live.status.say("values are shown of the object looked at; V hides them" if accept else "")
+        self._live.status.show_notice("values are shown of the object looked at; V hides them" if accept else "")

@@ -12,7 +12,7 @@ FIRST: Final = "this is the first"
 LAST: Final = "this is the last"
 
 
-class Words(NamedTuple):
+class StatusTexts(NamedTuple):
     """What stands around a view."""
 
     left: str
@@ -31,14 +31,14 @@ class StatusLine:
         self.until = float("-inf")
         self._outcome = ""
         """What the last key came to that has changed nothing on the screen."""
-        self._remark = ""
-        self.remark_until = float("-inf")
+        self._notice = ""
+        self.notice_until = float("-inf")
 
     @property
     def notice(self) -> str:
         return self.text if self._clock() < self.until else ""
 
-    def say(self, text: str) -> None:
+    def show_notice(self, text: str) -> None:
         """Show it for some seconds, whatever else happens on the screen."""
         if text:
             self.text, self.until = text, self._clock() + NOTICE_SECONDS
@@ -46,13 +46,13 @@ class StatusLine:
     def outcome(self, text: str) -> None:
         """Show what a key came to, in place of any notice; empty for what can be seen."""
         self.text, self._outcome = "", text
-        self.say(text)
+        self.show_notice(text)
 
     def stuck(self, text: str) -> None:
         """Show why a key moved nothing; any other notice stays for its time."""
         self.forget_outcome()
         self._outcome = text
-        self.say(text)
+        self.show_notice(text)
 
     def forget_outcome(self) -> None:
         """Drop what the last key came to; any other notice stays for its time."""
@@ -64,13 +64,13 @@ class StatusLine:
         left: str,
         right: str,
         filtered: str,
-        remark: str,
+        view_notice: str,
         *,
         width: int,
         hidden: bool,
         typing: bool = False,
         alone: bool = False,
-    ) -> Words:
+    ) -> StatusTexts:
         """Place the notice, or a new remark of the view, where it has room: among the words, or in the footer.
 
         Args:
@@ -82,7 +82,7 @@ class StatusLine:
         said = self.notice
         if said in (FIRST, LAST) and right and has_room(width, left, f"{said} · {right}", filtered):
             said = f"{said} · {right}"
-        if not said and not has_room(width, left, right, filtered) and (new := self._new(remark)):
+        if not said and not has_room(width, left, right, filtered) and (new := self._new(view_notice)):
             said, right = new, right.removeprefix(new).removeprefix(" · ")
         is_seen = typing or (not hidden and has_room(width, left, said, filtered))
         right = (said if is_seen else "") or right
@@ -91,13 +91,13 @@ class StatusLine:
             right = " · ".join(part for part in right.split(" · ") if not part.startswith("row "))
         if alone:
             right, filtered = said, ""
-        return Words(left, right, filtered, "" if is_seen else said)
+        return StatusTexts(left, right, filtered, "" if is_seen else said)
 
-    def _new(self, remark: str) -> str:
+    def _new(self, view_notice: str) -> str:
         """The remark, for some seconds after it changed."""
-        if remark != self._remark:
-            self._remark, self.remark_until = remark, self._clock() + NOTICE_SECONDS
-        return remark if self._clock() < self.remark_until else ""
+        if view_notice != self._notice:
+            self._notice, self.notice_until = view_notice, self._clock() + NOTICE_SECONDS
+        return view_notice if self._clock() < self.notice_until else ""
 
 
 def has_room(width: int, left: str, right: str, filtered: str) -> bool:

@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from heaptop.analysis.bands.bands import BandChart, bands
-from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.bands.table import SORTS, Rows, TableRow, rows
 from heaptop.analysis.filters.attributes import BAND_KEYS, Origin, band_key
 from heaptop.analysis.filters.filters import Filter, origin_of
@@ -38,7 +38,7 @@ from heaptop.tui.state.messages import LettersChanged
 from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Legend, LegendEntry, swatch
@@ -93,7 +93,7 @@ class BandLetters:
 
 
 @dataclass
-class Stays:
+class PreviousChart:
     """What the next chart holds on to: letters, and which bands there are in which order."""
 
     slots: BandLetters = field(default_factory=BandLetters)
@@ -243,10 +243,10 @@ class BandsView(LevelView[Level]):
 
     def __init__(self) -> None:
         super().__init__(Level())
-        self._memo = Memo()
-        self._stays: dict[str, Stays] = {}
+        self._memo = SeriesCache()
+        self._previous: dict[str, PreviousChart] = {}
         """By the key of the bands, of what no filter restricts."""
-        self._filtered_stays: tuple[str, Filter, Stays] | None = None
+        self._filtered_previous: tuple[str, Filter, PreviousChart] | None = None
         """Key, filter, and what it leaves: what is typed on the way to a filter moves nothing of other charts."""
         self._eventual: Throttled[tuple[BandChart, str]] = Throttled()
         self._whole: tuple[Moment, str, int, int] | None = None
@@ -271,7 +271,7 @@ class BandsView(LevelView[Level]):
             return
         chart, found = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
         names = [band.name for band in chart.bands if not band.is_rest]
-        stays = self._stays_of(self._level)
+        stays = self._previous_of(self._level)
         stays.chart = chart
         slots = stays.slots.assign(names, len(look.palette.bands))
         origin, times = display.origin_ns / 1e9, display.times(look.times)
@@ -280,13 +280,13 @@ class BandsView(LevelView[Level]):
         self.table.show(self._sheet(found, slots, look))
         self._rows = found
 
-    def _stays_of(self, level: Level) -> Stays:
-        whole = self._stays.setdefault(level.key, Stays())
+    def _previous_of(self, level: Level) -> PreviousChart:
+        whole = self._previous.setdefault(level.key, PreviousChart())
         if not level.where:
             return whole
-        if self._filtered_stays is None or self._filtered_stays[:2] != (level.key, level.where):
-            self._filtered_stays = level.key, level.where, Stays(BandLetters(whole.slots), whole.chart)
-        return self._filtered_stays[2]
+        if self._filtered_previous is None or self._filtered_previous[:2] != (level.key, level.where):
+            self._filtered_previous = level.key, level.where, PreviousChart(BandLetters(whole.slots), whole.chart)
+        return self._filtered_previous[2]
 
     def _made_of(self, display: Display, look: ChartStyle) -> tuple[object, ...]:
         """What the picture and the table depend on."""
@@ -308,7 +308,7 @@ class BandsView(LevelView[Level]):
         """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
         level = self._level
         if is_eventual(level.key, level.where):
-            small = display.samples is None or display.samples.living_count <= SMALL
+            small = display.samples is None or display.samples.live_block_count <= SMALL
             made = self._eventual.get(
                 display, (level, limit), lambda: make_eventual(display.sampling, level, limit), small=small
             )
@@ -316,7 +316,7 @@ class BandsView(LevelView[Level]):
             return chart, Rows.of(rows_of(chart, self._sort, self._descending))
         self._longer = ""
         taken = self._moments(display, level)
-        chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._stays_of(level).chart)
+        chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._previous_of(level).chart)
         return chart, rows(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
 
     @staticmethod
@@ -422,7 +422,7 @@ class BandsView(LevelView[Level]):
 
     def _is_estimated(self, level: Level) -> bool:
         """Whether figures are made from samples: tracemalloc's are not."""
-        return self._is_sampled(level) and self.now.standing.means != TRACEMALLOC
+        return self._is_sampled(level) and self.now.sampling_status.means != TRACEMALLOC
 
     def _nothing(self, level: Level) -> str:
         if self._origin(level) in GRAPH:
@@ -463,7 +463,7 @@ class BandsView(LevelView[Level]):
     @property
     def words(self) -> tuple[str, str]:
         level, found = self._level, self._rows
-        by = by_words(level.key, self.now.standing) if self.sampled else f"by {level.key}"
+        by = by_words(level.key, self.now.sampling_status) if self.sampled else f"by {level.key}"
         left = f"{self.TITLE} {by}{self.trail}"
         if not found:
             return left, ""
@@ -542,14 +542,14 @@ class BandsView(LevelView[Level]):
         return self._level.key != level.key
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> QuerySubject | None:
         """The type of the row; where the bands are of one type, which was looked into, that one."""
         level, name = self._level, self.table.row_key
         if level.key != "type":
             within = level.where.alternatives("type") if level.where == level.given else None
             is_one = within is not None and [pattern.how for pattern in within.patterns] == ["exact"]
             name = within.patterns[0].text if within is not None and is_one else None
-        return Subject(name, types=(name,)) if name is not None else None
+        return QuerySubject(name, types=(name,)) if name is not None else None
 
     def action_drill(self) -> bool:
         name = self.table.row_key

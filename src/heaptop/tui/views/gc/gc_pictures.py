@@ -130,11 +130,13 @@ def draw_chart(
     chart = curves.picture(drawn, x, y, width, height - above, look.ink, gutter=gutter)
     if not above or width - gutter < curves.LEAST_PLOT:
         return chart
-    stretches = [
-        lanes.Stretch(span.name, (span.begin_ns - origin) / 1e9, (span.end_ns - origin) / 1e9, span.lane, span.open)
+    intervals = [
+        lanes.LaneInterval(
+            span.name, (span.begin_ns - origin) / 1e9, (span.end_ns - origin) / 1e9, span.lane, span.open
+        )
         for span in spans
     ]
-    return [*lanes.picture(stretches, x, width, above, look.ink, gutter), *chart]
+    return [*lanes.picture(intervals, x, width, above, look.ink, gutter), *chart]
 
 
 def _blocks_scale(peak: float, rows: int) -> Scale:

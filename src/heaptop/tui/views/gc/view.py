@@ -23,7 +23,7 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
 from heaptop.tui.state.background import Throttled
-from heaptop.tui.state.sampling_words import standing_text
+from heaptop.tui.state.sampling_words import sampling_status_text
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Sheet
 from heaptop.tui.views.gc.gc_pictures import collection_text, curves_text, draw_chart, fit, totals_text
@@ -207,10 +207,10 @@ class GcView(SortedView):
     @property
     def note(self) -> str:
         """Collections are known without samples; what was allocated between them is not."""
-        standing = self.now.standing
-        if standing.why and not standing.ever_on:
-            return f"Allocations are not sampled: {standing.why}."
-        return standing_text(standing, self.now.now_ns, "what was allocated since is not known")
+        sampling_status = self.now.sampling_status
+        if sampling_status.why and not sampling_status.ever_on:
+            return f"Allocations are not sampled: {sampling_status.why}."
+        return sampling_status_text(sampling_status, self.now.now_ns, "what was allocated since is not known")
 
     @property
     def words(self) -> tuple[str, str]:

@@ -35,7 +35,7 @@ _AGE_WORDS: Final = ("there at the mark", "new since, at least")
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class MapMarker:
     """How places are marked."""
 
     colouring: str

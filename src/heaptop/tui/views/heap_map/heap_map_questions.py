@@ -72,7 +72,7 @@ class ObjectAsked:
     values: bool
 
 
-class Once(Enum):
+class OneTimeQuestion(Enum):
     """What is asked once of an image."""
 
     EXTENTS = 1
@@ -82,7 +82,7 @@ class Once(Enum):
     """By which retainers things are kept."""
 
 
-Asked = CellsAsked | GroupsAsked | LargestAsked | ObjectAsked | Once
+Asked = CellsAsked | GroupsAsked | LargestAsked | ObjectAsked | OneTimeQuestion
 
 
 class MapAnswers:
@@ -162,9 +162,9 @@ class MapAnswers:
         if not client.is_open:
             return
         if by_retainer and self.retainers is None:
-            self._put(client, Once.UNITS, Question(RETAINERS, limit=_MOST_SETS))
+            self._put(client, OneTimeQuestion.UNITS, Question(RETAINERS, limit=_MOST_SETS))
         if self.extents is None:
-            self._put(client, Once.EXTENTS, Question(MAP))
+            self._put(client, OneTimeQuestion.EXTENTS, Question(MAP))
         elif window is not None and (not by_mark or self._send_mark(client)):
             self._ask_cells(
                 client,
@@ -188,19 +188,23 @@ class MapAnswers:
 
     def _send_mark(self, client: SnapshotClient) -> bool:
         """Whether the image knows what is new."""
-        if Once.MARK in self._waiting and client.untold:
-            del self._waiting[Once.MARK]
-            self._refused.add(Once.MARK)
-            self.failure = f"the snapshot could not be told what was there at the mark: {client.untold}"
-        if not client.marks_sent and Once.MARK not in self._waiting and Once.MARK not in self._refused:
-            self._waiting[Once.MARK] = 0
-            client.send_mark(partial(self._mark_told, self.image))
+        if OneTimeQuestion.MARK in self._waiting and client.marks_failure:
+            del self._waiting[OneTimeQuestion.MARK]
+            self._refused.add(OneTimeQuestion.MARK)
+            self.failure = f"the snapshot could not be told what was there at the mark: {client.marks_failure}"
+        if (
+            not client.marks_sent
+            and OneTimeQuestion.MARK not in self._waiting
+            and OneTimeQuestion.MARK not in self._refused
+        ):
+            self._waiting[OneTimeQuestion.MARK] = 0
+            client.send_mark(partial(self._mark_sent, self.image))
         self.seen = client.seen
         return client.marks_sent
 
-    def _mark_told(self, image: int) -> None:
+    def _mark_sent(self, image: int) -> None:
         if image == self.image:
-            self._waiting.pop(Once.MARK, None)
+            self._waiting.pop(OneTimeQuestion.MARK, None)
             self.changes += 1
 
     def _ask_cells(

@@ -32,7 +32,7 @@ from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
 from heaptop.tui.state.messages import SubjectChosen, ViewChanged
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE
-from heaptop.tui.state.snapshot_client import SnapshotClient, Subject
+from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotClient
 from heaptop.tui.state.snapshot_status import snapshot_status
 from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map.heap_map_card import (
@@ -51,7 +51,7 @@ from heaptop.tui.views.heap_map.heap_map_marks import (
     LEAK,
     SINCE,
     TYPE,
-    Marker,
+    MapMarker,
 )
 from heaptop.tui.views.heap_map.heap_map_questions import LargestAsked, MapAnswers
 from heaptop.tui.widgets.heap_map import HeapMap
@@ -251,7 +251,7 @@ class HeapMapView(View):
         return self._hidden[1]
 
     @staticmethod
-    def _find_filtered(marker: Marker, selection: Selection | None, window: MapWindow) -> str:
+    def _find_filtered(marker: MapMarker, selection: Selection | None, window: MapWindow) -> str:
         """Of what is shown; empty until all of it was answered."""
         if any(marker.cells.missing(each, *window.shown) for each in (ALL, selection) if each is not None):
             return ""
@@ -297,10 +297,10 @@ class HeapMapView(View):
             return []
         return [row for row in enumerate(found.findings.suspects, 1) if row[1].point]
 
-    def _marker(self, client: SnapshotClient) -> Marker:
+    def _marker(self, client: SnapshotClient) -> MapMarker:
         slots, name = self._slots.slots, self._answers.type_name
         selection = self._selection(client)
-        return Marker(
+        return MapMarker(
             self._colouring,
             self._answers.cells,
             selection,
@@ -430,10 +430,10 @@ class HeapMapView(View):
         if client is None or window is None or not client.is_open:
             return False
         if (row := self._largest) is not None:
-            self.post_message(SubjectChosen(Subject("", address=row.address)))
+            self.post_message(SubjectChosen(QuerySubject("", address=row.address)))
             return True
         if here := self._suspects_here:
-            self.post_message(SubjectChosen(Subject("", address=here[0][1].point)))
+            self.post_message(SubjectChosen(QuerySubject("", address=here[0][1].point)))
             return True
         low, high, is_gap = window.layout.bounds(window.cursor)
         record = self._record(window)
@@ -446,17 +446,17 @@ class HeapMapView(View):
         return True
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> QuerySubject | None:
         """The object that is looked at, or else the type that takes most of the cell."""
         window, row = self.table.window, self._largest
         if row is not None:
             name = self._answers.type_name(row.type)
-            return Subject(f"{name} at {row.address:#x}", types=(name,), address=row.address)
+            return QuerySubject(f"{name} at {row.address:#x}", types=(name,), address=row.address)
         record = self._record(window) if window is not None else None
         if record is None or not record.bytes:
             return None
         name = self._answers.type_name(record.type)
-        return Subject(name, types=(name,))
+        return QuerySubject(name, types=(name,))
 
     def back(self) -> bool:
         if self._largest is not None:

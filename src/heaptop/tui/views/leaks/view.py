@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from textual.app import ComposeResult
 
 from heaptop.analysis.bands.census_growth import CensusGrowth, CountedGrowth, growth_since
-from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.filters.filters import COUNTED, EVERYTHING, Filter
 from heaptop.analysis.leaks.hunting import NOW
 from heaptop.analysis.samples.producers import Frame, stacks_at
@@ -30,7 +30,7 @@ from heaptop.tui.state.hunting_words import CHOOSING, WAITING, ago, compared_wor
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.leaks.hunting_sheets import (
     COUNTED_SORTS,
@@ -216,14 +216,14 @@ class LeaksView(LevelView[LeaksLevel]):
     def __init__(self) -> None:
         super().__init__(LeaksLevel())
         self._rows: Sequence[Any] = ()
-        self._memo = Memo()
+        self._memo = SeriesCache()
         self._growth: tuple[object, tuple[CensusGrowth, int]] | None = None
         self._whole = 0
         """Rows that there are without a filter."""
         self._frames: tuple[Suspect, Sequence[tuple[Frame, str]]] | None = None
         self._seen: Findings | None = None
         """What was found when it was drawn last."""
-        self._remark = ""
+        self._notice = ""
 
     def compose(self) -> ComposeResult:
         yield VirtualTable()
@@ -244,7 +244,7 @@ class LeaksView(LevelView[LeaksLevel]):
         """There is something new: it is shown, unless something else is looked into."""
         self._seen = findings
         if len(self._levels) > 1:
-            self._remark = "there is something newer: Esc"
+            self._notice = "there is something newer: Esc"
         elif self._key in BEFORE:
             self._levels[-1] = LeaksLevel(where=EVERYTHING)
 
@@ -415,7 +415,7 @@ class LeaksView(LevelView[LeaksLevel]):
         return "" if is_same else compared_words(marks, since, until)
 
     @property
-    def remarks(self) -> str:
+    def notices(self) -> str:
         found = self.now.found
         return "\n".join(f"{note}." for note in found.findings.notes) if found is not None else ""
 
@@ -426,7 +426,7 @@ class LeaksView(LevelView[LeaksLevel]):
             what = "marks, none is set yet" if key == MARK else "nothing is marked yet"
             return f"{self.TITLE}: {'nothing is found yet' if self._is_recorded else what}{self.trail}", ""
         age = f"as of {ago(self.now.now_ns, found.findings.time_ns)}" if found is not None else ""
-        right = [self._remark, age if key != COUNTED_KEY else "", self._place(len(self._rows))]
+        right = [self._notice, age if key != COUNTED_KEY else "", self._place(len(self._rows))]
         what = "" if key == MARK else f" {self._of(found, key)}"
         verdict = f" {found.findings.verdict} ·" if found is not None and key not in (MARK, COUNTED_KEY) else ""
         left = f"{self.TITLE}:{verdict} {_TITLES[key]}{what}"
@@ -464,7 +464,7 @@ class LeaksView(LevelView[LeaksLevel]):
         return self.list
 
     def moved(self) -> None:
-        self._remark = ""
+        self._notice = ""
         self._again()
 
     def set_where(self, where: Filter) -> None:
@@ -484,7 +484,7 @@ class LeaksView(LevelView[LeaksLevel]):
     def action_cycle_key(self) -> bool:
         if self._level.suspect is not None:
             return False
-        keys, self._remark = self._keys, ""
+        keys, self._notice = self._keys, ""
         inner = LeaksLevel(keys[(keys.index(self._key) + 1) % len(keys)])
         try:
             self._level.where.allow(_KNOWN.get(inner.key, ()), "Rows")
@@ -508,7 +508,7 @@ class LeaksView(LevelView[LeaksLevel]):
         return hunting is not None and len(known) > 1
 
     def action_drill(self) -> bool:
-        row, hunting, self._remark = self._row, self._hunting, ""
+        row, hunting, self._notice = self._row, self._hunting, ""
         if isinstance(row, tuple):
             self._levels[-1] = replace(self._level, cursor=self.list.cursor)
             self._enter(LeaksLevel(SUSPECT, suspect=row[1], found=self.now.found))
@@ -540,7 +540,7 @@ class LeaksView(LevelView[LeaksLevel]):
             self.post_message(SubjectChosen(subject))
         else:
             self.post_message(
-                SubjectChosen(Subject("", address=suspect.point if where == "holder" else suspect.example))
+                SubjectChosen(QuerySubject("", address=suspect.point if where == "holder" else suspect.example))
             )
         return True
 
@@ -551,14 +551,14 @@ class LeaksView(LevelView[LeaksLevel]):
             return False
         until = self._marks.index(row)
         if until <= since:
-            self._remark = "this must be a later mark than the first that is compared"
+            self._notice = "this must be a later mark than the first that is compared"
         else:
             hunting.compare(since, None if until == self._compared[1] else until)
         self._again()
         return True
 
     def back(self) -> bool:
-        self._remark = ""
+        self._notice = ""
         depth = self.depth
         if not super().back():
             return False
@@ -568,24 +568,24 @@ class LeaksView(LevelView[LeaksLevel]):
         return True
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> QuerySubject | None:
         row, suspect = self._row, self._level.suspect
         if isinstance(row, tuple):
             suspect = row[1]
         if suspect is not None:
-            return Subject(suspect.type, types=(suspect.type,), new=bool(self._marks))
+            return QuerySubject(suspect.type, types=(suspect.type,), new=bool(self._marks))
         if isinstance(row, CountedGrowth):
-            return Subject(row.name, types=(row.name,))
+            return QuerySubject(row.name, types=(row.name,))
         return self._grown_subject(row) if isinstance(row, GrownRow) else None
 
-    def _grown_subject(self, row: GrownRow) -> Subject | None:
+    def _grown_subject(self, row: GrownRow) -> QuerySubject | None:
         key = self._key
         if key == "type":
-            return Subject(row.name, types=(row.name,), new=bool(self._marks))
+            return QuerySubject(row.name, types=(row.name,), new=bool(self._marks))
         if key == "module" and self.now.snapshots:
             cells = self.now.snapshots[-1].cells
             types = tuple(sorted({cell.type.full for cell in cells if cell.type.module == row.name}))
-            return Subject(row.name, types=types, new=bool(self._marks)) if types else None
+            return QuerySubject(row.name, types=types, new=bool(self._marks)) if types else None
         of_site = self._of_site(row.name) if key == "site" else None
         return replace(of_site, new=bool(self._marks)) if of_site is not None else None
 

@@ -36,7 +36,7 @@ from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import UNSAMPLED, not_sampled, now_words
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.lifetimes.lifetime_pictures import (
     BandRow,
     band_name,
@@ -307,7 +307,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
     # -- bands -----------------------------------------------------------------------------------------------
 
     def _show_bands(self, display: Display, sampling: Sampling, look: ChartStyle) -> None:
-        group, small = self._level.group, sampling.samples.living_count <= SMALL
+        group, small = self._level.group, sampling.samples.live_block_count <= SMALL
         chart = self._charts.get(
             display, group, lambda: sampling.lifetime_bands.chart(group, sampling.alive(group)), small=small
         )
@@ -435,7 +435,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
         left = f"{self.TITLE} {LEFTS[level.key]}"
         if level.key in GROUPS:
             left += f" · {VARIANTS[self._variant]}"
-        left += now_words(self.now.standing)
+        left += now_words(self.now.sampling_status)
         return left + self.trail, self._place(self._count)
 
     @property
@@ -508,17 +508,17 @@ class LifetimesView(LevelView[LifetimesLevel]):
         return True
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> QuerySubject | None:
         key, name = self._level.key, self.table.row_key
         if name is None:
             return None
         if key == "type" and name != UNKNOWN_TYPE_NAME.full:
-            return Subject(name, types=(name,))
+            return QuerySubject(name, types=(name,))
         return self._of_site(name) if key == "site" else None
 
     @property
-    def unasked(self) -> str:
-        return UNSAMPLED if self._level.key == "site" and self.table.row_key is not None else super().unasked
+    def unavailable(self) -> str:
+        return UNSAMPLED if self._level.key == "site" and self.table.row_key is not None else super().unavailable
 
     def action_drill(self) -> bool:
         """Bands by eventual lifetime of the row under the cursor."""
@@ -560,7 +560,7 @@ def _fits(where: Filter, key: str, group: LifetimeGroup, names: dict[str, TypeNa
 
 
 def _anything(sampling: Sampling) -> bool:
-    return bool(sampling.samples.living_count or sampling.lives.ended()[0])
+    return bool(sampling.samples.live_block_count or sampling.lives.ended()[0])
 
 
 def _by_figures(figures: LifetimeTable, sort: str, group: LifetimeGroup) -> float:

@@ -80,7 +80,7 @@ def rows(facts: MemoryFacts, key: str) -> list[UseRow]:
     rss, place = latest.explained.rss, slots(key)
 
     def trend(name: str) -> tuple[int, ...]:
-        return tuple((look.uses if key == USE else look.owners).get(name, 0) for look in facts.looks[-SPARK:])
+        return tuple((look.uses if key == USE else look.owners).get(name, 0) for look in facts.samples[-SPARK:])
 
     if key == OWNER:
         now, before = owners(latest.memory), owners(first.memory)

@@ -274,7 +274,7 @@ class MemoryView(LevelView[MemoryLevel]):
         return said[0] + more if said else ""
 
     @property
-    def remarks(self) -> str:
+    def notices(self) -> str:
         return "\n".join(notes(self.now))
 
     @property

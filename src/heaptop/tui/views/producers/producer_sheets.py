@@ -16,7 +16,13 @@ from rich.style import Style
 
 from heaptop.analysis.callers.call_paths import Amounts, Measure
 from heaptop.analysis.callers.function_parts import FunctionPart
-from heaptop.analysis.callers.producer_table import APPROXIMATE, Older, ProducerGroup, ProducerRow, ProducerTables
+from heaptop.analysis.callers.producer_table import (
+    APPROXIMATE,
+    OlderThanSampling,
+    ProducerGroup,
+    ProducerRow,
+    ProducerTables,
+)
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.producers import Frame, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
@@ -72,7 +78,7 @@ class KnownBlocks(Enum):
     """What is known of the blocks that figures are made of; the columns that cannot be known then."""
 
     ALL = frozenset[str]()
-    LIVING = frozenset({"allocated", "freed", "classes", "change", "trend"})
+    LIVE_BLOCKS = frozenset({"allocated", "freed", "classes", "change", "trend"})
     """What lives of them, and is old enough."""
     TRACED = frozenset({"error", "range", "allocated", "freed", "samples"})
     """Figures are tracemalloc's: exact, of objects, and of what lives only."""
@@ -80,7 +86,7 @@ class KnownBlocks(Enum):
     @classmethod
     def of(cls, samples: SampledBlocks) -> KnownBlocks:
         """Of what is summed up."""
-        return cls.TRACED if samples.is_traced else cls.LIVING if samples.only_living else cls.ALL
+        return cls.TRACED if samples.is_traced else cls.LIVE_BLOCKS if samples.only_live else cls.ALL
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class ProducerFacts:
 
 def whole(value: int) -> int:
     """Bytes or blocks of the unit of ``Sums.bytes``."""
-    return Sums.made_of((0, 0, value, 0, 0, 0)).whole_bytes
+    return Sums.made_of((0, 0, value, 0, 0, 0)).rounded_bytes
 
 
 def spread(one: Estimate) -> str:
@@ -213,8 +219,8 @@ def sorted_rows(
 ) -> list[ProducerRow]:
     """By a column's figure, or by name; ties by name. What nobody is named for stands last, whatever the order: the
     first row is to name a line. ``trend`` is needed by ``change`` alone."""
-    named = [row for row in rows if not isinstance(row, Older)]
-    return [*_sorted(named, column, descending, trend), *(row for row in rows if isinstance(row, Older))]
+    named = [row for row in rows if not isinstance(row, OlderThanSampling)]
+    return [*_sorted(named, column, descending, trend), *(row for row in rows if isinstance(row, OlderThanSampling))]
 
 
 def _sorted(rows: Sequence[ProducerRow], column: str, descending: bool, trend: Trend | None) -> list[ProducerRow]:
@@ -291,14 +297,14 @@ def _number(part: str, known: KnownBlocks, row: ProducerRow) -> str | int:
 def _piece(row: ProducerRow, column: Column, facts: ProducerFacts) -> CellText:
     look, name = facts.look, column.key
     if name == "name":
-        return CellText(row.name, Style(dim=isinstance(row, Older)))
+        return CellText(row.name, Style(dim=isinstance(row, OlderThanSampling)))
     if name == "live":
         if not row.live.bytes:
             return CellText(_nothing(facts))
-        mark = "≈" if isinstance(row, Older) else "?" if _is_approximate(row, facts) else ""
+        mark = "≈" if isinstance(row, OlderThanSampling) else "?" if _is_approximate(row, facts) else ""
         return CellText(mark + format_bytes(row.live.bytes))
     if name == "error":
-        return CellText("" if isinstance(row, Older) and row.live.exact else spread(row.live))
+        return CellText("" if isinstance(row, OlderThanSampling) and row.live.exact else spread(row.live))
     if name == "range":
         return CellText("" if row.live.exact else span(row.live), Style(dim=True))
     if name == "share":
@@ -338,7 +344,7 @@ def _trend(row: ProducerRow, name: str, facts: ProducerFacts) -> CellText:
     if name == "trend":
         return CellText(sparkline(values, _SPARK, ascii_only=look.ascii_only), Style.parse(look.palette.band(0)))
     # What is older was always there, also while no census had counted it.
-    change = change_of([value for value in values if value] if isinstance(row, Older) else values)
+    change = change_of([value for value in values if value] if isinstance(row, OlderThanSampling) else values)
     if change == 0:
         return CellText("0", Style(dim=True))
     tint = look.palette.shrunk if change < 0 else look.palette.grown

@@ -32,7 +32,7 @@ def check_bound(display: Display, where: Filter) -> None:
         selected(display.sampling, where)
 
 
-class Selector:
+class SampleSelector:
     """The samples of one view's figures."""
 
     def __init__(self, later: Callable[[float, Callable[[], None]], object], ready: Callable[[], None]) -> None:
@@ -61,7 +61,7 @@ class Selector:
                 partial(selected, where=where), self._later, lambda made: self._small, _work, self._ready
             )
             self._bound = where.lifetime
-        self._small = sampling.samples.living_count <= SMALL
+        self._small = sampling.samples.live_block_count <= SMALL
         self._maker.prepare(display, sampling)
         return self._maker.figures
 

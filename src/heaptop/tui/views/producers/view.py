@@ -21,14 +21,14 @@ from heaptop.analysis.callers.producer_table import (
     TABLE_KEYS,
     TREND,
     Callee,
-    Older,
-    Past,
+    OlderThanSampling,
     ProducerGroup,
     ProducerRow,
     ProducerTables,
+    RecentMoments,
     older_at,
 )
-from heaptop.analysis.filters.filters import LIVING, Filter, parse_filter
+from heaptop.analysis.filters.filters import LIVE_BLOCKS, Filter, parse_filter
 from heaptop.analysis.filters.kept_samples import KeptBlocks, KeptSamples, retainer_term
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
@@ -37,7 +37,7 @@ from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.icicle import Face
+from heaptop.tui.charts.icicle import BoxStyle
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.keys.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
@@ -46,7 +46,7 @@ from heaptop.tui.state.drill import exact_term
 from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import WITHOUT_C, by_words, not_sampled, now_words
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.producers.call_rows import CallRow, ExpandedCalls, call_rows, part_rows
 from heaptop.tui.views.producers.producer_sheets import (
@@ -66,10 +66,10 @@ from heaptop.tui.views.producers.producer_sheets import (
     tree_sheet,
     whole,
 )
-from heaptop.tui.views.producers.selecting import Selector, check_bound
+from heaptop.tui.views.producers.selecting import SampleSelector, check_bound
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.cursor import Cursor
-from heaptop.tui.widgets.icicle_chart import IcicleChart, Scene
+from heaptop.tui.widgets.icicle_chart import IcicleChart, IcicleScene
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ SLOTS: Final = 10
 """Colours of the user's own modules in the icicle; all libraries have one together."""
 
 
-class Shape(Enum):
+class FigureShape(Enum):
     """How the figures of a level are shown."""
 
     TABLE = "table"
@@ -100,7 +100,7 @@ class ProducersLevel(drill.Level):
     """One level of drilling: what it shows, of what, and what the reader did there."""
 
     key: str = "site"
-    shape: Shape = Shape.TABLE
+    shape: FigureShape = FigureShape.TABLE
     name: str = ""
     """The row that is looked into, by its key; of stacks."""
     title: str = ""
@@ -245,7 +245,7 @@ class ProducersView(LevelView[ProducersLevel]):
         super().__init__(ProducersLevel())
         self._columns: tuple[str, ...] = ()
         self._tables: ProducerTables | None = None
-        self._past = Past()
+        self._past = RecentMoments()
         self._approximate: frozenset[int] = frozenset()
         """Types that free lists hand on."""
         self._choices = 0
@@ -260,13 +260,13 @@ class ProducersView(LevelView[ProducersLevel]):
         self._calls: Sequence[CallRow] = ()
         self._sections: tuple[Amounts, ...] = ()
         self._slots: dict[str, int] = {}
-        self._faces: dict[int, Face] = {}
+        self._faces: dict[int, BoxStyle] = {}
         self._source: tuple[int, SourceLines] | None = None
         self._count = 0
         self._filtered = ""
         self._zooms: list[tuple[int, ...]] = []
         """What the icicle was zoomed to before, the last one last."""
-        self._selector = Selector(self.set_timer, self._ready)
+        self._selector = SampleSelector(self.set_timer, self._ready)
 
     def compose(self) -> ComposeResult:
         yield VirtualTable()
@@ -281,7 +281,7 @@ class ProducersView(LevelView[ProducersLevel]):
             return
         samples = display.samples
         small = samples is None or samples.tally_count <= SMALL
-        asked = (self._choices, self.size, look, display.standing.on, display.held)
+        asked = (self._choices, self.size, look, display.sampling_status.on, display.held)
         if not small and self._is_table_of_groups and self._drawn.has_rested(display, asked):
             self._asked = asked
             if not self._background.is_busy:
@@ -292,7 +292,7 @@ class ProducersView(LevelView[ProducersLevel]):
 
     @property
     def _is_table_of_groups(self) -> bool:
-        return self._level.shape is Shape.TABLE and self._level.key != "function"
+        return self._level.shape is FigureShape.TABLE and self._level.key != "function"
 
     def _prepare_shown(self) -> Iterator[None]:
         """Prepare the display that is shown; anew where another one is meanwhile, but not for ever."""
@@ -341,7 +341,7 @@ class ProducersView(LevelView[ProducersLevel]):
     def _draw(self, display: Display, look: ChartStyle) -> None:
         self._begin(display)
         level = self._level
-        self.set_class(level.shape is Shape.ICICLE, "icicle")
+        self.set_class(level.shape is FigureShape.ICICLE, "icicle")
         samples = self._samples(display)
         if samples is None:
             self.set_class(False, "icicle")
@@ -353,15 +353,15 @@ class ProducersView(LevelView[ProducersLevel]):
             )
             return
         self._approximate = self._made_by.approximate(samples) or self._approximate  # off, the sampler names none
-        if level.shape is Shape.TABLE:
+        if level.shape is FigureShape.TABLE:
             self._show_table(samples, look)
-        elif level.shape is Shape.STACKS:
+        elif level.shape is FigureShape.STACKS:
             self._show_stacks(samples, look)
-        elif level.shape is Shape.TREE:
+        elif level.shape is FigureShape.TREE:
             self._show_tree(samples, look)
         else:
             self._show_icicle(samples, look)
-        self._say_filtered(samples)
+        self._report_filtered(samples)
 
     def _samples(self, display: Display) -> SampledBlocks | None:
         """What to sum up; None where nothing was ever sampled, or what lives long is not known, or not yet."""
@@ -458,7 +458,7 @@ class ProducersView(LevelView[ProducersLevel]):
 
     def _trend(self, display: Display) -> Trend | None:
         level = self._level
-        void_ns = display.standing.void_ns or 0  # what lived before is in other rows, and has not gone
+        void_ns = display.sampling_status.void_ns or 0  # what lived before is in other rows, and has not gone
         moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]
         return self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
 
@@ -541,17 +541,17 @@ class ProducersView(LevelView[ProducersLevel]):
         self._count = len(amounts.paths.parents)
         title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
         figures = box_figures(amounts, measure, self._approximate, known=KnownBlocks.of(samples))
-        scene = Scene(amounts, measure, self._face, title, detail, figures)
+        scene = IcicleScene(amounts, measure, self._face, title, detail, figures)
         self.query_one(IcicleChart).show_scene(scene, look)
 
-    def _face(self, function: int) -> Face:
+    def _face(self, function: int) -> BoxStyle:
         """A function's name, and the colour of its module: all libraries have one together."""
         face = self._faces.get(function)
         if face is None:
             tables, slot = self._made_by, REST_SLOT
             if tables.is_user(function):
                 slot = self._slots.setdefault(tables.module(function), len(self._slots) % SLOTS)
-            face = self._faces[function] = Face(tables.function(function), slot)
+            face = self._faces[function] = BoxStyle(tables.function(function), slot)
         return face
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -570,7 +570,7 @@ class ProducersView(LevelView[ProducersLevel]):
         if self._is_traced:
             return KnownBlocks.TRACED
         return (
-            KnownBlocks.LIVING
+            KnownBlocks.LIVE_BLOCKS
             if self._level.where.lifetime is not None or self.kept_by is not None
             else KnownBlocks.ALL
         )
@@ -623,22 +623,22 @@ class ProducersView(LevelView[ProducersLevel]):
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
-        standing = self.now.standing
-        then = now_words(standing)
+        sampling_status = self.now.sampling_status
+        then = now_words(sampling_status)
         what = {
-            Shape.TABLE: by_words(level.key, standing)
+            FigureShape.TABLE: by_words(level.key, sampling_status)
             if level.key != "chain"
             else f"≈ leak table, by call chain{then}",
-            Shape.STACKS: f"≈ stacks{then}",
-            Shape.TREE: f"≈ tree, {self._measure}{then}",
-            Shape.ICICLE: f"≈ icicle, {self._measure}{then}",
+            FigureShape.STACKS: f"≈ stacks{then}",
+            FigureShape.TREE: f"≈ tree, {self._measure}{then}",
+            FigureShape.ICICLE: f"≈ icicle, {self._measure}{then}",
         }[level.shape]
-        if standing.means == TRACEMALLOC:
+        if sampling_status.means == TRACEMALLOC:
             what = what.removeprefix("≈ ")
         elif self._count and not self.trail:
             what += WITHOUT_C
         left = f"{self.TITLE} {what}{self.trail}"
-        if not self._count or level.shape is Shape.ICICLE:
+        if not self._count or level.shape is FigureShape.ICICLE:
             return left, ""
         return left, self._place(self._count)
 
@@ -650,12 +650,12 @@ class ProducersView(LevelView[ProducersLevel]):
     def filtered(self) -> str:
         return self._filtered
 
-    def _say_filtered(self, samples: SampledBlocks) -> None:
+    def _report_filtered(self, samples: SampledBlocks) -> None:
         """What the filter hides of all that lives: bytes, and rows of a table."""
         level, everything, self._filtered = self._level, self.now.samples, ""
         if not level.where or everything is None:
             return
-        key = level.key if level.shape is Shape.TABLE and level.key != "function" else ""
+        key = level.key if level.shape is FigureShape.TABLE and level.key != "function" else ""
         rows, size = self._once(("whole", key), lambda: self._whole(everything, key))
         passing = whole(sum(tally.live.bytes for tally in self._tallies(samples)))
         about = "" if self._is_traced else "≈"
@@ -674,18 +674,18 @@ class ProducersView(LevelView[ProducersLevel]):
     def crumbs(self) -> tuple[str, ...]:
         """In the icicle, what was zoomed in to comes last."""
         found = super().crumbs
-        if self._level.shape is not Shape.ICICLE or self._tables is None:
+        if self._level.shape is not FigureShape.ICICLE or self._tables is None:
             return found
         zooms = [*self._zooms[1:], self.query_one(IcicleChart).zoom]
         return (*found, *(self._tables.function(zoom[-1]) for zoom in zooms if zoom))
 
     @property
     def picture(self) -> str:
-        return "the icicle" if self._level.shape is Shape.ICICLE else ""
+        return "the icicle" if self._level.shape is FigureShape.ICICLE else ""
 
     @property
     def unsortable(self) -> str:
-        if self._level.shape is Shape.TREE:
+        if self._level.shape is FigureShape.TREE:
             return "the tree is sorted by what key b chooses"
         return super().unsortable
 
@@ -693,10 +693,10 @@ class ProducersView(LevelView[ProducersLevel]):
     def copied(self) -> str:
         """A site's stack as a whole, and in the icicle the way to the box."""
         shape = self._level.shape
-        if shape is Shape.ICICLE:
+        if shape is FigureShape.ICICLE:
             return printable(self.query_one(IcicleChart).said)
         sheet = self.list.sheet
-        if shape is not Shape.STACKS or sheet is None or not sheet.rows:
+        if shape is not FigureShape.STACKS or sheet is None or not sheet.rows:
             return super().copied
         heads = [place for place, line in enumerate(sheet.rows) if line.frame is None]
         first = max(place for place in heads if place <= self.list.cursor)
@@ -711,7 +711,7 @@ class ProducersView(LevelView[ProducersLevel]):
         return self.query_one(IcicleChart) if self.has_class("icicle") else self.list
 
     def set_where(self, where: Filter) -> None:
-        where.allow((*LIVING, "retainer"), "Producers")
+        where.allow((*LIVE_BLOCKS, "retainer"), "Producers")
         if retainer_term(where) is not None and self._is_traced:
             raise UsageError("Traces know no retainer.", why="tracemalloc does not say which object a trace is of.")
         check_bound(self.now, where)
@@ -720,21 +720,23 @@ class ProducersView(LevelView[ProducersLevel]):
 
     @property
     def bys(self) -> Mapping[str, str]:
-        if self._level.shape is Shape.TABLE:
+        if self._level.shape is FigureShape.TABLE:
             return {key: {"chain": "by call chain, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
-        is_open = self._level.shape in (Shape.TREE, Shape.ICICLE) and self._known is KnownBlocks.ALL
+        is_open = self._level.shape in (FigureShape.TREE, FigureShape.ICICLE) and self._known is KnownBlocks.ALL
         return {"live": "what lives", "allocated": "all that was allocated"} if is_open else {}
 
     @property
     def by(self) -> str:
-        return self._level.key if self._level.shape is Shape.TABLE else self._level.measure
+        return self._level.key if self._level.shape is FigureShape.TABLE else self._level.measure
 
     def action_cycle_key(self) -> bool:
         """By the next key; in tree and icicle, what lives or all that was allocated."""
         level = self._level
-        if level.shape is Shape.STACKS or (level.shape is not Shape.TABLE and self._known is not KnownBlocks.ALL):
+        if level.shape is FigureShape.STACKS or (
+            level.shape is not FigureShape.TABLE and self._known is not KnownBlocks.ALL
+        ):
             return False
-        if level.shape is Shape.TABLE:
+        if level.shape is FigureShape.TABLE:
             key = TABLE_KEYS[(TABLE_KEYS.index(level.key) + 1) % len(TABLE_KEYS)]
             self._levels[-1] = replace(level, key=key)
         else:
@@ -744,60 +746,62 @@ class ProducersView(LevelView[ProducersLevel]):
 
     def action_variant(self) -> bool:
         """Table, tree, icicle; what was looked into is left."""
-        shapes = (Shape.TABLE, Shape.TREE, Shape.ICICLE)
+        shapes = (FigureShape.TABLE, FigureShape.TREE, FigureShape.ICICLE)
         level = self._level
-        if level.shape is Shape.STACKS or level.function is not None:
+        if level.shape is FigureShape.STACKS or level.function is not None:
             self._levels.pop()
             level = self._level
         shape = shapes[(shapes.index(level.shape) + 1) % len(shapes)]
         # Of what is sorted by what it allocates, the largest may well keep nothing: in what lives it has no line.
-        churns = level.shape is Shape.TABLE and self._sort in ("allocated", "freed")
+        churns = level.shape is FigureShape.TABLE and self._sort in ("allocated", "freed")
         self._levels[-1] = replace(level, shape=shape, measure="allocated" if churns else level.measure)
         self._again()
-        if shape is not Shape.ICICLE:
+        if shape is not FigureShape.ICICLE:
             self.list.move_to(0)
         return True
 
     @property
-    def subject(self) -> Subject | None:
-        row = self._rows[self.list.cursor] if self._level.shape is Shape.TABLE and self._count else None
+    def subject(self) -> QuerySubject | None:
+        row = self._rows[self.list.cursor] if self._level.shape is FigureShape.TABLE and self._count else None
         samples = self.now.samples
         if not isinstance(row, ProducerGroup) or samples is None:
             return None
         weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
-        return Subject(row.name, stacks=samples.reported_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
+        return QuerySubject(row.name, stacks=samples.reported_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
 
     @property
-    def unasked(self) -> str:
-        if self._level.shape is not Shape.TABLE:
+    def unavailable(self) -> str:
+        if self._level.shape is not FigureShape.TABLE:
             return "w asks about a site in the table: Esc and v lead there"
         if not self._count:
             return f"no site to ask about yet: {self._nothing[:1].lower()}{self._nothing[1:].rstrip('.…')}"
-        if isinstance(self._rows[self.list.cursor], Older):
+        if isinstance(self._rows[self.list.cursor], OlderThanSampling):
             return "nobody is named for it: view 3 says by type what keeps it"
-        return super().unasked
+        return super().unavailable
 
     def action_drill(self) -> bool:
         if self._shown is None or not self._count:
             return False
         shape = self._level.shape
-        if shape is Shape.ICICLE:
+        if shape is FigureShape.ICICLE:
             return self._zoom()
-        if shape is Shape.TREE:
+        if shape is FigureShape.TREE:
             return self._toggle()
-        return shape is Shape.TABLE and self._into(self._rows[self.list.cursor])
+        return shape is FigureShape.TABLE and self._into(self._rows[self.list.cursor])
 
     def _into(self, row: ProducerRow) -> bool:
         level = self._level
-        if isinstance(row, Older):
+        if isinstance(row, OlderThanSampling):
             return False
         if isinstance(row, Callee):
-            inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=ExpandedCalls())
+            inner = replace(
+                level, shape=FigureShape.TREE, function=row.function, title=row.name, unfolded=ExpandedCalls()
+            )
         elif level.key == "module":
             where = level.where & parse_filter(exact_term("producer-module", row.name))
             inner = ProducersLevel(key="site", where=where)
         else:
-            inner = replace(level, shape=Shape.STACKS, name=row.key, title=row.name)
+            inner = replace(level, shape=FigureShape.STACKS, name=row.key, title=row.name)
         self._levels[-1] = replace(level, cursor=self.list.cursor)
         self._enter(inner)
         return True
@@ -815,13 +819,13 @@ class ProducersView(LevelView[ProducersLevel]):
             return False
         chosen = chart.chosen
         self._zooms = [zoom for zoom in (*self._zooms, chart.zoom) if chosen[: len(zoom)] == zoom and zoom != chosen]
-        chart.look_into(chosen)
+        chart.zoom_into(chosen)
         return True
 
     def back(self) -> bool:
         depth = self.depth
-        if self._level.shape is Shape.ICICLE and self._zooms:
-            self.query_one(IcicleChart).look_into(self._zooms.pop())
+        if self._level.shape is FigureShape.ICICLE and self._zooms:
+            self.query_one(IcicleChart).zoom_into(self._zooms.pop())
             return True
         if not super().back():
             return False
@@ -835,7 +839,7 @@ class ProducersView(LevelView[ProducersLevel]):
 
     @property
     def _sortable(self) -> Sequence[str]:
-        return self._columns if self._level.shape is Shape.TABLE else ()
+        return self._columns if self._level.shape is FigureShape.TABLE else ()
 
     @property
     def _first_sort(self) -> tuple[str, bool]:

@@ -13,9 +13,9 @@ from typing import Final, TypeVar, cast
 from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.filters.kept_samples import matching, retainer_term
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.snapshot.kept_sites import Sampled, sampled_of, site_rows
+from heaptop.analysis.snapshot.kept_sites import SampledShare, sampled_of, site_rows
 from heaptop.analysis.snapshot.retaining import (
-    Drop,
+    FreedIfDropped,
     PathTree,
     RetainerRow,
     garbage_words,
@@ -50,7 +50,7 @@ from heaptop.protocol.images import (
     Unit,
 )
 from heaptop.protocol.messages import Failure
-from heaptop.tui.state.asking import Answers
+from heaptop.tui.state.asking import SnapshotAnswers
 from heaptop.tui.state.sampling_words import not_sampled
 from heaptop.tui.state.snapshot_client import SnapshotClient
 from heaptop.tui.state.snapshot_status import stage_words
@@ -73,7 +73,7 @@ class Finder:
     """Asks the snapshot that the view shows; :meth:`begin` and :meth:`end` are around each drawing."""
 
     def __init__(self) -> None:
-        self.answers = Answers()
+        self.answers = SnapshotAnswers()
         self.number = 3
         self.modules = False
         self.excluded: dict[str, int] = {}
@@ -206,8 +206,8 @@ class Finder:
             if client.marks_sent:
                 self._telling = None
                 return True
-            if client.untold:
-                self.nothing = f"The snapshot could not be told what was there at the mark: {client.untold}."
+            if client.marks_failure:
+                self.nothing = f"The snapshot could not be told what was there at the mark: {client.marks_failure}."
             else:
                 self.nothing = stage_words(client) or "Telling the snapshot what was there at the mark…"
         return False
@@ -300,7 +300,7 @@ class Finder:
         key = "sites", answer.id, len(sampling.samples.stacks), everything  # a stack may be told later than its blocks
         return self._once(key, lambda: site_rows(answer, sampling, everything))
 
-    def sampled(self, level: RetainersLevel) -> Sampled | None:
+    def sampled(self, level: RetainersLevel) -> SampledShare | None:
         """Of a level whose objects are those of some stacks, which are sampled ones, how many there are about; None
         where it is not known yet, or the objects are all there are."""
         sampling = self._sampling
@@ -355,19 +355,19 @@ class Finder:
                 self.steps |= {row.address: row for row in answer.rows}
         return self.steps
 
-    def drop(self, addresses: Collection[int]) -> Drop | None:
+    def drop(self, addresses: Collection[int]) -> FreedIfDropped | None:
         """What would go with these objects."""
         known = tuple(sorted(address for address in addresses if address))
         answer = self.ask(Question(LOSE, Selection(addresses=known)), Losses) if known else None
-        return Drop.of(answer) if answer is not None else None
+        return FreedIfDropped.of(answer) if answer is not None else None
 
 
 def _not_sampled(sampling: Sampling | None, time_ns: int) -> str:
     """Why a snapshot of this moment knows no sites; empty where it does."""
     if sampling is None or sampling.samples.is_traced:
         return not_sampled(sampling)
-    standing = sampling.standing
-    changed = max(standing.since_ns or 0, standing.void_ns or 0)
-    if standing.on and changed > time_ns:
+    sampling_status = sampling.sampling_status
+    changed = max(sampling_status.since_ns or 0, sampling_status.void_ns or 0)
+    if sampling_status.on and changed > time_ns:
         return "Sampling began after this snapshot. Key o freezes a later one."
-    return "" if standing.on or (standing.ever_on and changed > time_ns) else not_sampled(sampling)
+    return "" if sampling_status.on or (sampling_status.ever_on and changed > time_ns) else not_sampled(sampling)

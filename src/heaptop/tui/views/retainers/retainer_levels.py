@@ -14,13 +14,13 @@ from heaptop.analysis.snapshot.retaining import AMOUNTS, NAMES
 from heaptop.errors import UsageError
 from heaptop.protocol.images import Unit
 from heaptop.tui.state import drill
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 
 By = Literal["type", "path", "retainers", "kind", "site", "new"]
 TOP: Final[tuple[By, ...]] = ("type", "path", "retainers", "kind", "site", "new")
 INNER: Final[tuple[By, ...]] = ("path", "retainers", "kind", "site", "type")
-ALL: Final = Subject("everything")
-NEW: Final = Subject("what is new", new=True)
+ALL: Final = QuerySubject("everything")
+NEW: Final = QuerySubject("what is new", new=True)
 FIRST_PATHS: Final = 300
 MOST_PATHS: Final = 2_000
 FIRST_LINKS: Final = 100
@@ -52,7 +52,7 @@ class RetainersLevel(drill.Level):
 
     key: By = "type"
     what: Literal["rows", "units", "objects", "object"] = "rows"
-    subject: Subject = ALL
+    subject: QuerySubject = ALL
     title: str = ""
     kinds: tuple[int, ...] = ()
     retainers: tuple[int, ...] = ()

@@ -15,7 +15,7 @@ from rich.style import Style
 from heaptop.analysis.filters.attributes import generation_label
 from heaptop.analysis.heap.path_words import placed, step_text, step_words, type_name
 from heaptop.analysis.snapshot.retaining import (
-    Drop,
+    FreedIfDropped,
     Measure,
     PathTree,
     RetainerRow,
@@ -152,7 +152,7 @@ def _several(parts: Sequence[tuple[str, int]]) -> str:
     return f"{parts[0][0]} +{len(parts) - 1}" if len(parts) > 1 else parts[0][0] if parts else ""
 
 
-def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: RetainerFacts) -> Sheet[Unit]:
+def unit_sheet(units: Sequence[Unit], drop: FreedIfDropped | None, facts: RetainerFacts) -> Sheet[Unit]:
     """The members of a retainer set, and what would go with each alone."""
 
     def draw(unit: Unit) -> list[CellText]:
@@ -531,7 +531,7 @@ def place_rows(place: Place, width: int, look: ChartStyle) -> list[list[StyleRun
 
 
 def drop_rows(
-    names: Mapping[int, str], drop: Drop | None, room: int, width: int, look: ChartStyle
+    names: Mapping[int, str], drop: FreedIfDropped | None, room: int, width: int, look: ChartStyle
 ) -> list[list[StyleRun]]:
     """What was tagged, and what would go with it, in at most ``room`` rows."""
     words = drop.words if drop is not None else "asking what would go with it…"

@@ -43,7 +43,7 @@ from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import BEE, CPYTHON, NHC, STATMEMPROF, FigureHelp
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
-from heaptop.tui.state.snapshot_client import Subject
+from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.state.snapshot_status import seconds, snapshot_status
 from heaptop.tui.views.retainers.retainer_finder import NUMBERS, Finder
 from heaptop.tui.views.retainers.retainer_levels import (
@@ -216,7 +216,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         self._tagged: dict[int, str] = {}
         """Names of the objects chosen, by address."""
         self._filtered = ""
-        self._remark = ""
+        self._notice = ""
         """What a key, or another snapshot, came to; until the next key."""
         self._place_kept = 0
         """Where the cursor stood when there were rows last; they are asked for again."""
@@ -269,9 +269,9 @@ class RetainersView(ExploringView[RetainersLevel]):
         self._levels = [replace(level, image=image) if level.image == NOW else level for level in self._levels]
         if self._tagged:
             self._tagged.clear()
-            self._remark = "what was tagged was of the snapshot before"
+            self._notice = "what was tagged was of the snapshot before"
         if self._drop_gone(image):
-            self._remark = f"back to {self._level.title or 'the top'}: the rest was of the snapshot before"
+            self._notice = f"back to {self._level.title or 'the top'}: the rest was of the snapshot before"
             self.list.move_to(self._level.cursor)
 
     def _drop_gone(self, image: int) -> bool:
@@ -427,9 +427,9 @@ class RetainersView(ExploringView[RetainersLevel]):
         return ("", row.address) if isinstance(row, ObjectRow) else ("", 0)
 
     @property
-    def unasked(self) -> str:
+    def unavailable(self) -> str:
         if self._shown is None:
-            return super().unasked
+            return super().unavailable
         if self._rows:
             return "this row is neither one object nor a type: Enter looks into it"
         why = self._finder.nothing.rstrip(".…")
@@ -448,7 +448,7 @@ class RetainersView(ExploringView[RetainersLevel]):
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
-        said = [self._remark, "partial" if self._finder.is_partial else "", self._place(len(self._rows))]
+        said = [self._notice, "partial" if self._finder.is_partial else "", self._place(len(self._rows))]
         if self._finder.answers.is_asking:
             said[-1] = "asking…"
         title = level.words(self._finder.units, self._since)
@@ -479,11 +479,11 @@ class RetainersView(ExploringView[RetainersLevel]):
     # -- what the keys do ------------------------------------------------------------------------------------
 
     def moved(self) -> None:
-        self._remark = ""
+        self._notice = ""
         if self._level.is_tree or self._level.what in ("objects", "object") or self.size.width >= WIDE:
             self._again()
 
-    def ask_about(self, subject: Subject, image: int, *, from_here: bool) -> None:
+    def ask_about(self, subject: QuerySubject, image: int, *, from_here: bool) -> None:
         asked = self._asked_at
         if asked and not from_here:
             del self._levels[asked:]
@@ -516,13 +516,13 @@ class RetainersView(ExploringView[RetainersLevel]):
         self._levels[-1] = replace(self._level, cursor=self.list.cursor)
 
     def _look_into(self, inner: RetainersLevel) -> None:
-        self._remark = ""
+        self._notice = ""
         self._finder.answers.again()
         self._enter(inner)
         self._place_kept = 0
 
     def back(self) -> bool:
-        self._remark = ""
+        self._notice = ""
         depth = self.depth
         self._finder.answers.again()
         if not super().back():
@@ -555,7 +555,7 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     def action_cycle_key(self) -> bool:
         level, keys = self._level, self._keys
-        self._remark = ""
+        self._notice = ""
         if level.what != "rows":
             return False
         self._finder.answers.again()
@@ -579,7 +579,7 @@ class RetainersView(ExploringView[RetainersLevel]):
     def action_variant(self) -> bool:
         """Tree or list; retainers one by one or modules."""
         level = self._level
-        self._remark = ""
+        self._notice = ""
         if level.is_tree:
             self._levels[-1] = replace(level, as_list=not level.as_list)
         elif level.what == "rows" and level.key == "retainers":
@@ -598,7 +598,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         return ""
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> QuerySubject | None:
         row, level, client = self._row, self._level, self.now.client
         if isinstance(row, RetainerRow) and level.what == "rows" and level.key in ("type", "new"):
             return replace(level.subject, title=row.name, types=(row.name,))
@@ -606,11 +606,11 @@ class RetainersView(ExploringView[RetainersLevel]):
             return self._site_subject(row)
         if isinstance(row, ObjectRow | ObjectLine) and row.type != NO_TYPE and client is not None:
             name = type_name(client.types, row.type)
-            return Subject(name, types=(name,))
+            return QuerySubject(name, types=(name,))
         name, address = self._named(row)
-        return Subject(name, address=address) if address else None
+        return QuerySubject(name, address=address) if address else None
 
-    def _site_subject(self, row: RetainerRow) -> Subject | None:
+    def _site_subject(self, row: RetainerRow) -> QuerySubject | None:
         """What the site has allocated, of what is looked into; of the stacks that more was allocated by, where there
         are more than one question has room for."""
         if not row.stacks:
@@ -653,7 +653,7 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     def _into_set(self, row: RetainerRow) -> bool:
         if row.many:
-            self._remark = "these have too many retainers to be told apart; key R raises N"
+            self._notice = "these have too many retainers to be told apart; key R raises N"
             return True
         if len(row.units) != 1:
             if row.units:
@@ -687,7 +687,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         level, opened = self._level, self._level.unfolded.open
         if row.what == "rest":
             if level.paths >= MOST_PATHS:
-                self._remark = f"the {MOST_PATHS:,} largest paths are shown; a filter tells others"
+                self._notice = f"the {MOST_PATHS:,} largest paths are shown; a filter tells others"
                 return True
             self._levels[-1] = replace(level, paths=MOST_PATHS)
         elif row.what == "open":
@@ -710,7 +710,7 @@ class RetainersView(ExploringView[RetainersLevel]):
             return True
         if line.what == "more":
             if level.links >= MOST_LINKS:
-                self._remark = f"no more than {MOST_LINKS:,} are shown"
+                self._notice = f"no more than {MOST_LINKS:,} are shown"
                 return True
             self._levels[-1] = replace(level, links=MOST_LINKS)
             self._again()
@@ -729,7 +729,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         if address in self._tagged:
             del self._tagged[address]
         elif len(self._tagged) >= MOST_TAGGED:
-            self._remark = f"no more than {MOST_TAGGED} can be tagged"
+            self._notice = f"no more than {MOST_TAGGED} can be tagged"
         else:
             type = row.type if isinstance(row, ObjectRow | ObjectLine) else NO_TYPE
             said = "" if type == NO_TYPE else f"{type_name(client.types, type)} {address:#x}"
@@ -747,10 +747,10 @@ class RetainersView(ExploringView[RetainersLevel]):
             return False
         if label in excluded:
             del excluded[label]
-            self._remark = f"counts as a retainer again: {label}"
+            self._notice = f"counts as a retainer again: {label}"
         elif address:
             excluded[label] = address
-            self._remark = f"left out of retainer sets: {label}"
+            self._notice = f"left out of retainer sets: {label}"
         else:
             return False
         self._again()

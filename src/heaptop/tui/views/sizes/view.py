@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from rich.style import Style
 from textual.app import ComposeResult
 
-from heaptop.analysis.filters.filters import EVERYTHING, LIVING, Filter
+from heaptop.analysis.filters.filters import EVERYTHING, LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.selection import TallyFilter, tally_filter
 from heaptop.analysis.samples.bins import Bin, bins
 from heaptop.analysis.samples.estimate import Estimate, Sums
@@ -34,8 +34,8 @@ from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import UNSAMPLED, WITHOUT_C, by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
-from heaptop.tui.state.snapshot_client import Subject
-from heaptop.tui.views.producers.selecting import Selector, check_bound
+from heaptop.tui.state.snapshot_client import QuerySubject
+from heaptop.tui.views.producers.selecting import SampleSelector, check_bound
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.sparkline import meter
@@ -165,7 +165,7 @@ class SizesView(LevelView[SizesLevel]):
         self._made: Throttled[SizesFigures] = Throttled()
         self._rows: Sequence[SizeRow] = ()
         self._filtered = ""
-        self._selector = Selector(self.set_timer, self._ready)
+        self._selector = SampleSelector(self.set_timer, self._ready)
 
     def compose(self) -> ComposeResult:
         yield Picture()
@@ -201,7 +201,7 @@ class SizesView(LevelView[SizesLevel]):
                     self.size.width,
                     look,
                     inside=level.number is not None,
-                    living=samples.only_living,
+                    live_blocks=samples.only_live,
                 )
             nothing = self._selector.nothing(display, level.where)
         picture = self.query_one(Picture)
@@ -215,7 +215,7 @@ class SizesView(LevelView[SizesLevel]):
         self.post_message(ViewChanged())
 
     @property
-    def _only_living(self) -> bool:
+    def _only_live(self) -> bool:
         """Whether nothing is known of what was allocated and freed."""
         return self._level.where.lifetime is not None
 
@@ -235,7 +235,7 @@ class SizesView(LevelView[SizesLevel]):
             *([] if inside else [Column("types", "Types", 0, right=False)]),
         ]
         left_out = set() if wide else {"others", "bar"}
-        if self._only_living:
+        if self._only_live:
             left_out |= {"allocated", "freed"}
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         blocks = sum(row.kept.count for row in rows) or 1
@@ -278,12 +278,12 @@ class SizesView(LevelView[SizesLevel]):
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
-        standing = self.now.standing
-        left = f"{self.TITLE} {by_words(f'block {level.key}', standing)}"
+        sampling_status = self.now.sampling_status
+        left = f"{self.TITLE} {by_words(f'block {level.key}', sampling_status)}"
         if level.number is not None:
-            left = f"{self.TITLE} {by_words('site', standing)}"
+            left = f"{self.TITLE} {by_words('site', sampling_status)}"
         left += ", in blocks" if self._in_blocks else ""
-        if self._rows and not self.trail and standing.means != TRACEMALLOC:
+        if self._rows and not self.trail and sampling_status.means != TRACEMALLOC:
             left += WITHOUT_C
         return left + self.trail, self._place(len(self._rows))
 
@@ -305,7 +305,7 @@ class SizesView(LevelView[SizesLevel]):
         return self.list
 
     def set_where(self, where: Filter) -> None:
-        where.allow(LIVING, "Sizes")
+        where.allow(LIVE_BLOCKS, "Sizes")
         check_bound(self.now, where)
         self._levels[-1] = replace(self._level, where=where)
         self._again()
@@ -331,14 +331,14 @@ class SizesView(LevelView[SizesLevel]):
         return True
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> QuerySubject | None:
         name = self.table.row_key
         return self._of_site(name) if self._level.number is not None and name is not None else None
 
     @property
-    def unasked(self) -> str:
+    def unavailable(self) -> str:
         if self.table.row_key is None:
-            return super().unasked
+            return super().unavailable
         inside = self._level.number is not None
         return UNSAMPLED if inside else "w asks about who allocates blocks of a size: Enter leads there"
 
@@ -352,7 +352,7 @@ class SizesView(LevelView[SizesLevel]):
 
     @property
     def _sortable(self) -> Sequence[str]:
-        return ("name", "kept") if self._only_living else SORTS
+        return ("name", "kept") if self._only_live else SORTS
 
     @property
     def _first_sort(self) -> tuple[str, bool]:
@@ -434,10 +434,10 @@ def error_text(one: Estimate, *, blocks: bool = False) -> str:
 
 
 def _classes(
-    figures: SizesFigures, in_blocks: bool, width: int, look: ChartStyle, *, inside: bool, living: bool
+    figures: SizesFigures, in_blocks: bool, width: int, look: ChartStyle, *, inside: bool, live_blocks: bool
 ) -> list[list[StyleRun]]:
     """A line for each class and one for all: what is kept of it, drawn as part of what was allocated, where that is
-    known: not of what is but ``living``."""
+    known: not of what is but ``live_blocks``."""
 
     def amount(one: Estimate) -> int:
         return one.count if in_blocks else one.bytes
@@ -445,13 +445,13 @@ def _classes(
     text = partial(estimate_text, blocks=in_blocks)
 
     def words(one: Bin) -> str:
-        allocated = "" if living else f"{text(one.allocated):>10}"
+        allocated = "" if live_blocks else f"{text(one.allocated):>10}"
         return f"{allocated}{text(one.kept):>12}  "
 
     room = max(width - 61, 4)
     top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
     full, light = _shades(look)
-    titles, legend = ("", f"{full} live") if living else (f"{'Allocated':>10}", f"{full} live  {light} freed")
+    titles, legend = ("", f"{full} live") if live_blocks else (f"{'Allocated':>10}", f"{full} live  {light} freed")
     lines = [[StyleRun(f" {'Class':24}{titles}{'Live':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
     for number, one in enumerate(figures.classes):
         if inside and not one.allocated.bytes:

@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.snapshot.waste import (
     MOST_ROWS,
-    Wasted,
+    WasteGroup,
     WasteReport,
     row_words,
     sort_words,
@@ -31,17 +31,17 @@ from heaptop.protocol.text import printable
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.keys.explaining import CPYTHON, MAT, FigureHelp
-from heaptop.tui.state.asking import Answers
+from heaptop.tui.state.asking import SnapshotAnswers
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
-from heaptop.tui.state.snapshot_client import SnapshotClient, Subject
+from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotClient
 from heaptop.tui.state.snapshot_status import snapshot_status, stage_words
 from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
-ORDERS: Final[Mapping[str, Callable[[Wasted], str | int]]] = {
+ORDERS: Final[Mapping[str, Callable[[WasteGroup], str | int]]] = {
     "what": lambda row: row.name,
     "name": lambda row: row.type,
     "held": lambda row: row.holder,
@@ -113,10 +113,10 @@ class WasteView(SortedView):
     def __init__(self) -> None:
         super().__init__()
         self._where = EVERYTHING
-        self._answers = Answers()
+        self._answers = SnapshotAnswers()
         self._report: WasteReport | None = None
         self._made_of: tuple[object, ...] = ()
-        self._rows: Sequence[Wasted] = ()
+        self._rows: Sequence[WasteGroup] = ()
         self._whole = 0
         """Bytes of all rows without the filter; 0 while they are not known."""
 
@@ -160,7 +160,7 @@ class WasteView(SortedView):
             self._report, self._made_of = waste_report(found, client.types, memory, self._where), made_of
         return "Nothing was found that it could do without."
 
-    def _sheet(self, client: SnapshotClient, nothing: str, look: ChartStyle) -> Sheet[Wasted]:
+    def _sheet(self, client: SnapshotClient, nothing: str, look: ChartStyle) -> Sheet[WasteGroup]:
         width = self.size.width
         total = client.image.bytes if client.image is not None else 0
         columns = (
@@ -174,7 +174,7 @@ class WasteView(SortedView):
             Column("advice", "Advice", max(20, width // 4), right=False, rank=0),
         )
 
-        def draw(row: Wasted) -> list[CellText]:
+        def draw(row: WasteGroup) -> list[CellText]:
             about = "≈" if row.estimated else ""
             return [
                 CellText(row.name),
@@ -187,7 +187,7 @@ class WasteView(SortedView):
                 CellText(row.advice, _DIM),
             ]
 
-        exact: list[tuple[str, Callable[[Wasted], str | int]]] = [
+        exact: list[tuple[str, Callable[[WasteGroup], str | int]]] = [
             ("sort", lambda row: row.sort),
             ("objects", lambda row: row.count),
             ("saved_bytes", lambda row: row.bytes),
@@ -210,7 +210,7 @@ class WasteView(SortedView):
         self.query_one("#said", Picture).show(_drawn(lines, look), look, key=(width, *lines))
 
     @property
-    def _row(self) -> Wasted | None:
+    def _row(self) -> WasteGroup | None:
         return self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
 
     # -- what is said of it ----------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class WasteView(SortedView):
         return snapshot_status(self.now.client, has_rows=bool(self._rows))
 
     @property
-    def remarks(self) -> str:
+    def notices(self) -> str:
         return " ".join(self._report.notes) if self._report is not None else ""
 
     @property
@@ -256,13 +256,13 @@ class WasteView(SortedView):
         row, client = self._row, self.now.client
         if row is None or not row.example or client is None or not client.is_open:
             return False
-        self.post_message(SubjectChosen(Subject("", address=row.example)))
+        self.post_message(SubjectChosen(QuerySubject("", address=row.example)))
         return True
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> QuerySubject | None:
         row = self._row
-        return Subject(row.type, types=(row.type,)) if row is not None and row.type else None
+        return QuerySubject(row.type, types=(row.type,)) if row is not None and row.type else None
 
     @property
     def where(self) -> Filter:
@@ -289,7 +289,7 @@ class WasteView(SortedView):
         return "bytes", True
 
 
-def _row_texts(row: Wasted) -> list[str]:
+def _row_texts(row: WasteGroup) -> list[str]:
     """Paragraphs on one row."""
     texts = [row.advice, row_words(row)]
     if row.path:

@@ -149,11 +149,11 @@ def test_switched_off_what_lived_stays_as_it_was() -> None:
     lives = live_total(session.sampling.samples)
     session.off()
     assert live_total(session.sampling.samples) == lives
-    assert session.sampling.samples.living_count == 3
+    assert session.sampling.samples.live_block_count == 3
     session.on()
-    assert session.sampling.samples.living_count == 0
+    assert session.sampling.samples.live_block_count == 0
     (tally,) = session.sampling.samples.tallies()
-    assert (tally.lost.whole_bytes, tally.live.whole_bytes) == (3 * MB, 0)
+    assert (tally.lost.rounded_bytes, tally.live.rounded_bytes) == (3 * MB, 0)
 
 
 def test_no_older_row_while_nothing_is_sampled() -> None:
@@ -169,29 +169,29 @@ def test_no_older_row_while_nothing_is_sampled() -> None:
 
 
 def test_how_sampling_stands() -> None:
-    fresh = Sampling().standing
+    fresh = Sampling().sampling_status
     assert (fresh.on, fresh.since_ns, fresh.ever_on) == (False, None, False)
     session = Session()
-    on = session.sampling.standing
+    on = session.sampling.sampling_status
     assert (on.on, on.since_ns, on.void_ns) == (True, SECOND, None)
     session.tick()
     session.void()
-    void = session.sampling.standing
+    void = session.sampling.sampling_status
     assert (void.on, void.since_ns, void.why) == (True, SECOND, "another took the hooks out")
     assert void.void_ns == session.second * SECOND
     session.off()
-    off = session.sampling.standing
+    off = session.sampling.sampling_status
     since = session.second * SECOND
     session.off()
-    assert session.sampling.standing == off
+    assert session.sampling.sampling_status == off
     assert (off.on, off.since_ns, off.ever_on) == (False, since, True)
 
 
 def test_what_was_refused_from_the_beginning_has_no_figures_of_an_earlier_moment() -> None:
     sampling = Sampling()
     sampling.feed(Sampler(1, 5, False, 0, 9, (), 0, "there is no core"))
-    standing = sampling.standing
-    assert (standing.on, standing.ever_on, standing.why) == (False, False, "there is no core")
+    sampling_status = sampling.sampling_status
+    assert (sampling_status.on, sampling_status.ever_on, sampling_status.why) == (False, False, "there is no core")
 
 
 @pytest.mark.parametrize("pause", [1, 1000])

@@ -8,9 +8,9 @@ import pytest
 
 from heaptop.protocol.source import Recordable, RecordingStatus
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import TapedSource
+from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.tui.app import make_app
-from heaptop.tui.state.control.recording import UNRECORDABLE, news
+from heaptop.tui.state.control.recording import UNRECORDABLE, recording_notice
 from tests.fakes.source import FakeSource
 from tests.tui.support import LARGE, Stage, on_stage
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("plain_environment")
 async def test_a_session_is_recorded_from_a_key_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     fake = FakeSource()
-    app = make_app(TapedSource(fake), ascii=False, theme="dark")
+    app = make_app(RecordedSource(fake), ascii=False, theme="dark")
     async with app.run_test(size=LARGE) as pilot:
         stage = Stage(app, fake, pilot)
         await pilot.pause()
@@ -47,13 +47,13 @@ async def test_what_cannot_be_recorded_says_so() -> None:
 
 
 def test_what_can_be_recorded_is_told_from_what_cannot() -> None:
-    assert isinstance(TapedSource(FakeSource()), Recordable)
+    assert isinstance(RecordedSource(FakeSource()), Recordable)
     assert not isinstance(FakeSource(), Recordable)
 
 
 def test_what_goes_wrong_is_said() -> None:
     on = RecordingStatus("a", 1000, on=True)
-    assert news(on, RecordingStatus("a", 2000, on=True)) == ""
-    assert "No space left" in news(on, RecordingStatus("a", 2000, on=False, error="No space left"))
-    assert "older ticks are left out" in news(on, RecordingStatus("a", 2000, on=True, thinned=True))
-    assert news(on, RecordingStatus("b", 10, on=True)) == "recording into b"
+    assert recording_notice(on, RecordingStatus("a", 2000, on=True)) == ""
+    assert "No space left" in recording_notice(on, RecordingStatus("a", 2000, on=False, error="No space left"))
+    assert "older ticks are left out" in recording_notice(on, RecordingStatus("a", 2000, on=True, thinned=True))
+    assert recording_notice(on, RecordingStatus("b", 10, on=True)) == "recording into b"

@@ -21,8 +21,8 @@ from typing import Final
 from heaptop import files
 from heaptop.errors import RecordingExists, RecordingFailed
 from heaptop.files import NewFile
-from heaptop.protocol.recorded import About
-from heaptop.recordings.format import HEAD_BYTES, KEY, NOTE, Head, pack_header
+from heaptop.protocol.recorded import RecordingInfo
+from heaptop.recordings.format import HEAD_BYTES, KEY, NOTE, BlockHeader, pack_header
 
 MAX_SIZE: Final = 256 << 20
 MOST_WAITING: Final = 64 << 20
@@ -57,10 +57,10 @@ class _Block:
     kind: int
 
 
-class Tape:
+class RecordingWriter:
     """A file that blocks are appended to. Methods are called by one thread."""
 
-    def __init__(self, file: NewFile, about: About, max_size: int = MAX_SIZE) -> None:
+    def __init__(self, file: NewFile, about: RecordingInfo, max_size: int = MAX_SIZE) -> None:
         """``file`` has taken its place. It is closed by :meth:`close`."""
         self.path = file.path
         self._fd = file.fd
@@ -127,7 +127,7 @@ class Tape:
                 os.close(self._fd)
 
     def _add(self, block: bytes) -> None:
-        head = Head.unpack(block[:HEAD_BYTES])
+        head = BlockHeader.unpack(block[:HEAD_BYTES])
         assert head is not None
         self._blocks.append(_Block(self._size, len(block), head.kind))
         self._put(block)

@@ -38,11 +38,11 @@ class SnapshotCost:
         self._clock = clock
         self._building = 0
         self._image: Image | None = None
-        self._until = self._next_look = 0.0
+        self._until = self._next_check = 0.0
         self._own = 0
         self._held: int | None = None
 
-    def asked(self, request: ImageRequest) -> None:
+    def on_request(self, request: ImageRequest) -> None:
         self._building, self._own = request.id, 0
 
     def take(self, message: Message) -> None:
@@ -51,7 +51,7 @@ class SnapshotCost:
             self._own = message.memory
         elif isinstance(message, Image):
             self._building, self._image = 0, message
-            self._until, self._next_look = self._clock() + message.keep_ns / 1e9, 0.0
+            self._until, self._next_check = self._clock() + message.keep_ns / 1e9, 0.0
             self._own, self._held = message.memory, None
             self._look()
         elif isinstance(message, ImageMemory):
@@ -76,9 +76,9 @@ class SnapshotCost:
 
     def _look(self) -> None:
         began = self._clock()
-        if self._image is not None and began >= self._next_look:
+        if self._image is not None and began >= self._next_check:
             self._learn(self._private(self._image.pid))
-            self._next_look = began + (self._clock() - began) / SHARE
+            self._next_check = began + (self._clock() - began) / SHARE
 
     def _learn(self, held: int | None) -> None:
         """It says how large its tables are by its books, and not all of that is in use."""

@@ -12,7 +12,7 @@ from heaptop.protocol.messages import Message
 from heaptop.protocol.source import Behind, Deliver, Source, TargetInfo, never_behind
 
 
-class Through:
+class SourceWrapper:
     """A :class:`~heaptop.protocol.source.Source` that asks another one whatever it is asked."""
 
     def __init__(self, source: Source) -> None:
@@ -46,8 +46,8 @@ class Through:
     def give_up(self, id: int) -> None:
         self._through.give_up(id)
 
-    def close_image(self) -> None:
-        self._through.close_image()
+    def close_snapshot(self) -> None:
+        self._through.close_snapshot()
 
     def request(self, make: Callable[[int], Message]) -> int:
         return self._through.request(make)

@@ -18,7 +18,7 @@ from heaptop.recordings.reader import Recording, naming_file, target_of
 NO_PROCESS = "this is a recording: there is no process to ask"
 
 
-class PlayedSource:
+class ReplaySource:
     """A :class:`~heaptop.protocol.source.Player` of one recording, which it closes at its end. It shows the last moment
     first, and goes on until it is closed."""
 
@@ -82,7 +82,7 @@ class PlayedSource:
 
     def give_up(self, id: int) -> None: ...
 
-    def close_image(self) -> None: ...
+    def close_snapshot(self) -> None: ...
 
     def request(self, make: Callable[[int], Message]) -> int:
         return self._refuse()

@@ -16,8 +16,8 @@ from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.protocol.source import Player
 from heaptop.tui.keys.bindings import RECORDING, Key, bindings
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.state.control.played_state import PlayedState
 from heaptop.tui.state.control.prompts import Prompt
+from heaptop.tui.state.control.replay_state import ReplayState
 from heaptop.tui.views import LIVE
 
 LACKING: Final = {
@@ -44,13 +44,13 @@ PLAYING: Final = tuple(key for key in LIVE if key.name not in LACKING)
 """Keys of the live screen that a recording has too."""
 
 
-class PlayingScreen(LiveScreen):
+class ReplayScreen(LiveScreen):
     """The live screen, at one moment of a recording."""
 
     KEYS: ClassVar[Sequence[Key]] = (*RECORDING, *PLAYING)
     LACKS = LACKING
-    STATE = PlayedState
-    state: PlayedState
+    STATE = ReplayState
+    state: ReplayState
     LEAVING = "quits"
     BINDINGS: ClassVar[list[BindingType]] = bindings(RECORDING)
 
@@ -136,7 +136,7 @@ class PlayingScreen(LiveScreen):
         """Go to this moment."""
         shown = self.session.shown
         if shown is not None and time_ns == self._now:
-            self.say(f"this is the {'end' if time_ns >= shown.last_ns else 'beginning'} of the recording")
+            self.show_notice(f"this is the {'end' if time_ns >= shown.last_ns else 'beginning'} of the recording")
             return
         self._wanted, self.state.told = time_ns, False  # a drawing now would put off the next one
         self._player.seek(time_ns)
@@ -149,7 +149,7 @@ class TimePrompt(Prompt):
     TAKE = "go there"
     DROP = "stay"
 
-    def __init__(self, screen: PlayingScreen) -> None:
+    def __init__(self, screen: ReplayScreen) -> None:
         self._screen = screen
 
     def accepted(self, text: str) -> Callable[[], None] | None:

@@ -6,10 +6,10 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.source import Event, Player, Seek, SeekDone
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.session import AttachSession
-from heaptop.tui.state.snapshot_client import Stage
+from heaptop.tui.state.snapshot_client import SnapshotStage
 
 
-class PlayedState(LiveState):
+class ReplayState(LiveState):
     """That of a :class:`~heaptop.protocol.source.Player`."""
 
     source: Player
@@ -31,4 +31,8 @@ class PlayedState(LiveState):
         before = self.session
         path, attached, sampling = self.source.path, before.attached, Sampling(self._user_code)
         self._begin(AttachSession(before.target, before.phase, attached=attached, sampling=sampling, path=path))
-        self.client.stage, self.client.why, self.client.over = Stage.GONE, "a recording has no object graph", True
+        self.client.stage, self.client.why, self.client.over = (
+            SnapshotStage.GONE,
+            "a recording has no object graph",
+            True,
+        )

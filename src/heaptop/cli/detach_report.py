@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
-from heaptop.cli.terminal import say
+from heaptop.cli.terminal import notice
 from heaptop.errors import TargetExited
 from heaptop.protocol.source import Ended, TargetInfo
 from heaptop.protocol.text import printable
@@ -19,7 +19,7 @@ MOST_NAMED: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class DetachOutcome:
     """A process that heaptop was in."""
 
     target: TargetInfo
@@ -43,32 +43,32 @@ class Parting:
         return self.ended is not None and self.ended.error is None and self.ended.gone
 
 
-def say_what_stays(ended: Ended | None, pid: int) -> None:
+def report_leftovers(ended: Ended | None, pid: int) -> None:
     """One remark, where the agent could not take out all that it had put in; nothing otherwise."""
     if ended is not None and ended.left:
-        say(f"not all of heaptop could be taken out of process {pid}, which goes on: {ended.left}")
+        notice(f"not all of heaptop could be taken out of process {pid}, which goes on: {ended.left}")
 
 
-def say_farewell(partings: Sequence[Parting], fate: str = "") -> None:
+def report_outcomes(partings: Sequence[DetachOutcome], fate: str = "") -> None:
     """How the processes were left; only what went wrong, where nobody reads it. ``fate``: what becomes of them now, in
     place of what stays in them."""
     for parting in partings:
-        say_what_stays(parting.ended, parting.target.pid)
-    if not is_read():
+        report_leftovers(parting.ended, parting.target.pid)
+    if not has_reader():
         return
     with suppress(OSError):  # the terminal may be gone by now
-        for line in farewell(partings, fate):
-            say(line)
+        for line in outcome_lines(partings, fate):
+            notice(line)
 
 
-def is_read() -> bool:
+def has_reader() -> bool:
     """Whether a person reads what is said: output that goes elsewhere is for a program."""
     with suppress(OSError, ValueError):
         return sys.stdout.isatty() and sys.stderr.isatty()
     return False
 
 
-def farewell(partings: Sequence[Parting], fate: str = "") -> list[str]:
+def outcome_lines(partings: Sequence[DetachOutcome], fate: str = "") -> list[str]:
     """One sentence or two on those that were left in order, one on each other. What a command ends with as an error is
     told as that."""
     lines = [*_in_order([parting for parting in partings if parting.is_certain], fate)]
@@ -88,7 +88,7 @@ def farewell(partings: Sequence[Parting], fate: str = "") -> list[str]:
     return lines
 
 
-def _in_order(partings: Sequence[Parting], fate: str) -> list[str]:
+def _in_order(partings: Sequence[DetachOutcome], fate: str) -> list[str]:
     if not partings:
         return []
     one = len(partings) == 1
@@ -115,7 +115,7 @@ def _in_order(partings: Sequence[Parting], fate: str) -> list[str]:
     return lines
 
 
-def _named(partings: Sequence[Parting]) -> str:
+def _named(partings: Sequence[DetachOutcome]) -> str:
     if len(partings) == 1:
         return partings[0].name
     pids = [str(parting.target.pid) for parting in partings[:MOST_NAMED]]

@@ -1,6 +1,6 @@
 """What was said in a session, kept so that a recording of it can begin at any moment.
 
-This module never writes: :meth:`Keeper.state` is what the KEY of a segment says. Costs while nothing is recorded: what
+It writes nothing: :meth:`RecordingState.state` is the content of a segment's KEY. Costs while nothing is recorded: what
 samples cost to follow, and 13 bytes for each that lives (:mod:`heaptop.analysis.samples.samples`, whose bounds are the
 bounds here).
 """
@@ -60,7 +60,7 @@ def is_recorded(message: Message) -> bool:
     return isinstance(message, TOLD) and not (isinstance(message, Failure) and message.request >= FIRST_ID)
 
 
-class Keeper:
+class RecordingState:
     """Takes what is recorded, in order."""
 
     def __init__(self) -> None:

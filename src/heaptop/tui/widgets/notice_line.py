@@ -11,12 +11,12 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.text import clip
 
 
-class NoteLine(Widget):
+class NoticeLine(Widget):
     """:meth:`show` sets its words."""
 
     DEFAULT_CSS = """
-    NoteLine { height: 1; width: 1fr; background: $background; display: none; }
-    NoteLine.said { display: block; }
+    NoticeLine { height: 1; width: 1fr; background: $background; display: none; }
+    NoticeLine.said { display: block; }
     """
 
     def __init__(self, *, id: str | None = None, warns: bool = True) -> None:

@@ -14,7 +14,7 @@ from heaptop.protocol.messages import Message
 from heaptop.protocol.source import Behind, Deliver, Ended, Source, TargetInfo, never_behind
 
 
-class LateSource:
+class DeferredSource:
     """A :class:`~heaptop.protocol.source.Source` around one that is not there yet.
 
     What is asked of it before it has delivered Attached is lost: nobody has anything to ask then.
@@ -103,9 +103,9 @@ class LateSource:
         if self._source is not None:
             self._source.give_up(id)
 
-    def close_image(self) -> None:
+    def close_snapshot(self) -> None:
         if self._source is not None:
-            self._source.close_image()
+            self._source.close_snapshot()
 
     def request(self, make: Callable[[int], Message]) -> int:
         return self._source.request(make) if self._source is not None else 0

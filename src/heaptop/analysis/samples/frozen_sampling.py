@@ -9,7 +9,7 @@ from __future__ import annotations
 from copy import copy, deepcopy
 from typing import TypeVar
 
-from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import Message
@@ -17,7 +17,7 @@ from heaptop.protocol.messages import Message
 T = TypeVar("T")
 
 
-class HeldSampling(Sampling):
+class FrozenSampling(Sampling):
     """What :class:`Sampling` says now, whatever it is told later. It takes no messages itself."""
 
     def __init__(self, sampling: Sampling) -> None:
@@ -26,7 +26,7 @@ class HeldSampling(Sampling):
         self.__dict__.update(vars(sampling))
         self._void = None
         self._pending = []
-        self.samples: SampledBlocks = HeldSamples(sampling.samples)
+        self.samples: SampledBlocks = FrozenTallies(sampling.samples)
         self._lives = sampling.lives.copy()
         self._lifetime_bands = sampling.lifetime_bands.copy()
         self._cohorts = deepcopy(sampling.cohorts)

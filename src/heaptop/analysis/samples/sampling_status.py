@@ -11,7 +11,7 @@ from heaptop.protocol.messages import NATIVE, Sampler
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SamplingStatus:
     """How sampling stands. While it is off, figures of what lives are those of the moment it was switched off at."""
 
     on: bool = False
@@ -29,11 +29,11 @@ class Standing:
     why: str = ""
     """Why it is off though it was asked for, or what voided the samples: a sentence without its full stop."""
 
-    def after(self, message: Sampler) -> Standing:
+    def after(self, message: Sampler) -> SamplingStatus:
         """How it stands once the sampler has said this."""
         begun_anew = self.ever_on and message.on and (not self.on or message.epoch != self.epoch)
         changed = self.since_ns is None or message.on != self.on
-        return Standing(
+        return SamplingStatus(
             on=message.on,
             since_ns=message.time_ns if changed else self.since_ns,
             ever_on=self.ever_on or message.on,

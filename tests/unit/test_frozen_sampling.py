@@ -8,7 +8,7 @@ import pytest
 
 from heaptop.analysis.lifetimes.eventual import by_lifetime
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
-from heaptop.analysis.samples.held_sampling import HeldSampling
+from heaptop.analysis.samples.frozen_sampling import FrozenSampling
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.protocol.messages import CensusRequest, Phase, Phases, SamplerRequest, Tick, TickRequest
 from tests.fakes.source import SECOND, START_NS, FakeAgent
@@ -38,9 +38,9 @@ def figures(sampling: Sampling) -> dict[str, Any]:
             (tally.stack, tally.type, tally.bin, tally.live.parts, tally.freed.parts, tally.lost.parts)
             for tally in sampling.samples.tallies()
         ),
-        "living": [*sampling.samples.living()],
-        "ages": sampling.living(),
-        "living count": sampling.samples.living_count,
+        "living": [*sampling.samples.live_blocks()],
+        "ages": sampling.live_blocks(),
+        "living count": sampling.samples.live_block_count,
         "tally count": sampling.samples.tally_count,
         "by age": sampling.by_age(),
         "groups": {key: table.groups(key) for key in GROUPS},
@@ -50,14 +50,14 @@ def figures(sampling: Sampling) -> dict[str, Any]:
         "clock": (sampling.samples.clock, sampling.timeline.latest, sampling.timeline.pairs),
         "collections": (tuple(sampling.gc.rows), sampling.gc.totals, sampling.gc.series()),
         "phases": sampling.gc.spans(sampling.timeline),
-        "standing": (sampling.on, sampling.standing, sampling.older_name),
+        "standing": (sampling.on, sampling.sampling_status, sampling.older_name),
     }
 
 
 def test_it_says_what_was_known_and_nothing_of_what_comes() -> None:
     agent, sampling = session(20)
     before = figures(sampling)
-    held = HeldSampling(sampling)
+    held = FrozenSampling(sampling)
     go_on(agent, sampling, 15)
     sampling.feed(Phases((Phase("load", START_NS + 3 * SECOND, START_NS + 30 * SECOND),), 0))
     assert figures(held) == before
@@ -74,11 +74,11 @@ def test_it_takes_no_messages() -> None:
     agent, sampling = session(3)
     tick = next(message for message in agent.answer(TickRequest(9)) if isinstance(message, Tick))
     with pytest.raises(TypeError, match="takes no messages"):
-        HeldSampling(sampling).feed(tick)
+        FrozenSampling(sampling).feed(tick)
 
 
 def test_what_looks_at_it_leaves_the_session_as_it_is() -> None:
     _, sampling = session(10)
     before = figures(sampling)
-    figures(HeldSampling(sampling))
+    figures(FrozenSampling(sampling))
     assert figures(sampling) == before

@@ -27,7 +27,7 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 
-class ImageWatch(SourceWatch):
+class SnapshotWatch(SourceWatch):
     """A source of which open snapshots are wanted, one at a time. The first census says whether a clone can be made, at
     which pause, and is waited for: nobody is stopped for longer than was allowed. Later ones may fail."""
 
@@ -100,7 +100,7 @@ class ImageWatch(SourceWatch):
         """End the snapshot; no effect where there is none."""
         if self._image is not None:
             self._image = None
-            self._source.close_image()
+            self._source.close_snapshot()
 
     def _answer(self, kind: type[M]) -> M:
         while True:
@@ -152,7 +152,7 @@ def _step(progress: images.Progress) -> str:
     return progress.phase + part + taken
 
 
-def image_remarks(attached: Attached, image: Image) -> list[str]:
+def snapshot_notices(attached: Attached, image: Image) -> list[str]:
     """Whose snapshot it is, what it cost, and what is not known."""
     target = attached.target
     return [

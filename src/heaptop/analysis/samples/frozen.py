@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 
 
-class StillSamples(SampledBlocks):
+class FrozenSamples(SampledBlocks):
     """Shares the names of what others take messages for. It takes none itself."""
 
     def __init__(self, samples: SampledBlocks) -> None:
@@ -27,7 +27,7 @@ class StillSamples(SampledBlocks):
         self._said = samples._said
 
 
-class HeldSamples(StillSamples):
+class FrozenTallies(FrozenSamples):
     """What :meth:`SampledBlocks.tallies` and :meth:`SampledBlocks.live_block_columns` say now."""
 
     def __init__(self, samples: SampledBlocks) -> None:

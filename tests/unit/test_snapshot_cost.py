@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from heaptop.injector.session.forecast import CLONE_LEAST, Headroom
-from heaptop.injector.session.image_cost import SHARE, SnapshotCost, excess, private_bytes
+from heaptop.injector.session.snapshot_cost import SHARE, SnapshotCost, excess, private_bytes
 from heaptop.protocol.images import FIRST_ID, Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure
 from heaptop.protocol.source import ImageCost
@@ -85,7 +85,7 @@ def test_a_large_one_is_looked_at_seldom() -> None:
 
 def test_one_that_is_built_is_known_by_its_tables_until_there_is_none() -> None:
     watch = Outside().watch()
-    watch.asked(ImageRequest(FIRST_ID, 1))
+    watch.on_request(ImageRequest(FIRST_ID, 1))
     assert watch.cost() == ImageCost(0, 0, None, 0.0)
     watch.take(Progress(FIRST_ID, "searching", 1, 2, 9 * MIB))
     watch.take(Progress(FIRST_ID + 1, "answering", 1, 2, MIB))
