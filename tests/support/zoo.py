@@ -186,7 +186,7 @@ def shortcomings(outcomes: Sequence[Outcome]) -> list[str]:
     found = []
     if first < ALREADY_GOOD * len(leaks):
         found.append(f"first suspect right in {first} of {len(leaks)}")
-    found += [f"{each.program}: not in the first three" for each in leaks if not 1 <= each.rank <= 3]
+    found += [f"{each.program}: not in the first three: {each.words}" for each in leaks if not 1 <= each.rank <= 3]
     found += [
         f"{each.program}: {each.verdict or 'failed'}: {each.words}"
         for each in outcomes
