@@ -408,7 +408,7 @@ class RecordingTooNew(RecordingError):
 class RecordingExists(RecordingError):
     exit_code = 52
     why = "A recording is of one session, and what is there already is not written over without being asked."
-    fix = "Name another file, or write over this one: `--force`."
+    fix = "Choose another file, or overwrite it: `--force`."
 
 
 class RecordingFailed(RecordingError):

@@ -142,7 +142,7 @@ class FakeImages:
 
     def _ask(self, request: AskRequest, time_ns: int) -> list[Message]:
         if self._image is None or request.image != self.number:
-            return [Failure(request.id, "that image is closed")]
+            return [Failure(request.id, "that snapshot is closed")]
         return self._take(request, time_ns)
 
     def _take(self, request: ImageRequest | AskRequest, time_ns: int) -> list[Message]:

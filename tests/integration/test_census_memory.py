@@ -122,7 +122,7 @@ def check_own(document: Mapping[str, Any], rows: Mapping[str, int]) -> None:
     """heaptop's own: what it has mapped, and what its objects take."""
     own = {each["name"]: each["bytes"] for each in document["own"]}
     assert own["agent's thread: stack"] > 8 << 10
-    assert 12 << 10 <= own["pages of the way in"] <= 48 << 10
+    assert 12 << 10 <= own["attach code"] <= 48 << 10
     assert ("native core: library" in own) == (document["malloc"] is not None)
     assert 200 << 10 < document["own_objects"] < MIB
     assert own[OWN_ARENA] > document["own_objects"] // 4

@@ -91,5 +91,5 @@ def test_a_process_that_floods_holds_no_command_past_its_time(
             check=False,
         )
         assert "Traceback" not in ended.stderr, ended.stderr
-        assert ended.returncode in (0, 25, 34, 40, 43, 45), ended.stderr
+        assert ended.returncode in (0, 25, 32, 34, 40, 43, 45), ended.stderr  # 32: it wrote before the agent could
         assert target.alive

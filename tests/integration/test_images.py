@@ -172,7 +172,7 @@ def test_questions_are_answered_in_the_middle_of_a_census_in_slices(interpreter:
         assert target.expect(ImageGone) == ImageGone(image, "nobody needs it", expected=False)
         assert target.expect(Census).mode == "python"
         target.send(AskRequest(5, image, Question(GROUPS).pack(5)))
-        assert target.expect(Failure) == Failure(5, "that image is closed")
+        assert target.expect(Failure) == Failure(5, "that snapshot is closed")
 
 
 def stopped_census(target: Target, explorer: Explorer, image: int) -> int:

@@ -105,7 +105,7 @@ def test_a_signal_ends_it_well(target: Target, tmp_path: Path, number: signal.Si
         out, err = recorder.end(number)
     assert recorder.process.returncode == 0, err
     assert out.startswith(f"{recorder.path}\n")
-    assert "you ended it" in out
+    assert "you stopped it" in out
     with Recording.open(recorder.path) as recording:
         assert not recording.damage
     assert eventually(lambda: is_as_it_was(target))

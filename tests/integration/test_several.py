@@ -70,7 +70,7 @@ def test_a_server_and_its_workers(interpreter: Interpreter) -> None:
             screen.press("Tab")
             screen.shows("4 of 5 processes", f"{come} came at")
             screen.press("q")
-            screen.shows("exit=0", "detached from 4 processes (", "until they end", f"Process {pids[1]} ended at ")
+            screen.shows("exit=0", "detached from 4 processes (", "until they exit", f"Process {pids[1]} ended at ")
         assert touched({**before, come: facts}) == []
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""

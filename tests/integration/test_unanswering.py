@@ -73,7 +73,7 @@ def test_no_command_hangs(what: str, tmp_path: Path) -> None:
         assert rows[before.pid]["attachable"]
         assert rows[behind.pid]["attachable"]
         assert rows[pid]["error"] == "UnresponsiveTarget"
-        assert rows[pid]["why"] == f"Process {pid} was not looked at: its files do not answer."
+        assert rows[pid]["why"] == f"Process {pid} was not checked: its files do not answer."
         assert diagnosed == attached == UnresponsiveTarget.exit_code
         assert "its files do not answer" in json.loads(diagnosis)["error"]["message"]
         assert "its files do not answer" in refused

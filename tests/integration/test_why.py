@@ -125,7 +125,7 @@ def test_what_c_holds_is_not_retained_by_a_dict_of_any_sort(interpreter: Interpr
 def test_what_is_not_there_and_what_is_there_twice(target: Target) -> None:
     missing = heaptop("why", target.pid, "Sesion")
     assert missing.returncode == NotInHeap.exit_code
-    assert "Nearly so:\n\n    __main__.Session\n    __main__.Twin.Session\n" in missing.stderr
+    assert "Similar names:\n\n    __main__.Session\n    __main__.Twin.Session\n" in missing.stderr
     twice = heaptop("why", target.pid, "Session")
     assert twice.returncode == AmbiguousType.exit_code
     assert "    __main__.Session\n    __main__.Twin.Session\n" in twice.stderr

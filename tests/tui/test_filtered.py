@@ -124,7 +124,7 @@ async def test_what_is_wrong_is_marked_and_told_by_its_place() -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("slash")
         await stage.type("size>10s")
-        assert bar(stage).endswith("× '10s' is a time, and size is in bytes.")
+        assert bar(stage).endswith("× '10s' is a time, but size is in bytes.")
         field = stage.live.query_one(_FilterInput)
         marked = [segment.text for segment in field.render_line(0) if segment.style and segment.style.underline]
         assert "".join(marked).startswith("10s")

@@ -37,7 +37,7 @@ async def test_without_the_sampler_allocation_is_not_known() -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("8", "v", "v")
         check_golden(name("not-sampled", SMALL), stage.app)
-        assert "not known: not sampled, key r" in stage.text
+        assert "not sampled (key r)" in stage.text
         assert set(column(stage, "allocated")) == {"-"}
 
 
@@ -93,7 +93,7 @@ async def test_only_generations_are_filtered() -> None:
         rows = len(column(stage, "time"))
         await stage.press("slash")
         await stage.type("type:x")
-        assert "× Collections know no type." in stage.text
+        assert "× Collections have no type." in stage.text
         await stage.press("escape", "slash")
         await stage.type("gen:2")
         await stage.press("enter")

@@ -138,7 +138,7 @@ async def test_it_waits_while_a_person_has_a_snapshot() -> None:
         await graph.second()
         await graph.second()
         assert graph.images == 2
-        assert "graph censuses wait while a snapshot is open: x closes it" in graph.stage.text
+        assert "graph censuses wait for the open snapshot: x closes it" in graph.stage.text
         assert "module shop.cache ._sessions" in graph.stage.text, "what is known stays"
         await graph.stage.press("x")
         await graph.stage.until(lambda: not graph.stage.live.client.is_open, "the person's snapshot is closed")
@@ -209,7 +209,7 @@ async def test_other_views_say_why_they_know_none() -> None:
     async with on_stage() as stage:
         for key, term in (("2", "kind:c"), *((key, term) for key in "678" for term in ("kind:c", "retainer:cache"))):
             await stage.press(key)
-            with pytest.raises(UsageError, match="know no") as caught:
+            with pytest.raises(UsageError, match="have no") as caught:
                 stage.live.view.set_where(parse_filter(term))
             assert "kept by nothing" in (caught.value.why or ""), key
 
@@ -253,7 +253,7 @@ async def test_producers_by_what_keeps_their_blocks() -> None:
     ("where", "says"),
     [
         ("retainer:nobody", "No retainer matches retainer:nobody."),
-        ("retainer:history", "Nothing that was sampled and is kept so matches retainer:history."),
+        ("retainer:history", "No sample that is kept this way matches retainer:history."),
     ],
 )
 async def test_producers_of_nothing_that_is_kept(where: str, says: str) -> None:

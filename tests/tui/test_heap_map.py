@@ -360,7 +360,7 @@ async def test_a_filter_by_retainer() -> None:
         assert set(asked(stage, MAP)[-1].selection.retainers) == named
         held = {entry.name for entry in view(stage)._sums(stage.live.client, window(stage))[1]}
         assert "shop.models.Session" in held
-        with pytest.raises(UsageError, match="Cells know retainers beside the rest alone"):
+        with pytest.raises(UsageError, match="Cells accept one retainer term"):
             view(stage).set_where(parse_filter("!retainer:x"))
 
 
@@ -374,7 +374,7 @@ async def test_nothing_passes_and_what_is_not_known() -> None:
         assert not set("▀█▄") & set("".join(stage.text.splitlines()[6:-8])), "all is faint"
         await stage.press("escape", "slash")
         await stage.type("gen:2")
-        assert "× Cells know no generation." in stage.text
+        assert "× Cells have no generation." in stage.text
 
 
 async def test_what_is_new_since_the_mark() -> None:
@@ -493,7 +493,7 @@ async def test_the_picture_stays_when_the_snapshot_is_gone() -> None:
         count = len(stage.source.agent.images.asked)
         await stage.press("z", "enter", "b", "j")
         await calm(stage)
-        assert "not known" in stage.text
+        assert "unknown" in stage.text
         assert len(stage.source.agent.images.asked) == count
 
 

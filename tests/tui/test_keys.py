@@ -276,12 +276,12 @@ async def test_f_follows_the_row_and_without_it_the_line_stays() -> None:
 @pytest.mark.parametrize(
     ("before", "key", "words"),
     [
-        ("", "minus", "no other view was looked at yet"),
-        ("", "n", "nothing is asked"),
-        ("", "v", "v has nothing else here"),
-        ("2 enter", "b", "b has nothing else here"),
-        ("2 enter", "less_than_sign", "these rows have one order alone"),
-        ("2 v", "i", "the tree is sorted by what key b chooses"),
+        ("", "minus", "no other view was shown yet"),
+        ("", "n", "nothing to confirm"),
+        ("", "v", "no other layout here"),
+        ("2 enter", "b", "no other grouping here"),
+        ("2 enter", "less_than_sign", "these rows cannot be sorted"),
+        ("2 v", "i", "key b sorts the tree"),
         ("2 v v", "f", "the icicle has no rows to follow"),
         ("5", "f", "the heap map has no rows to follow"),
         ("5", "greater_than_sign", "the heap map has no columns to sort by"),
@@ -289,7 +289,7 @@ async def test_f_follows_the_row_and_without_it_the_line_stays() -> None:
         ("", "home", "this is the first"),
         ("G", "pagedown", "this is the last · row 20 of 20"),
         ("", "l", "no more on this side"),
-        ("8 b b", "j", "there are no rows"),
+        ("8 b b", "j", "no rows"),
         ("", "escape", "there is nothing to go back from"),
         ("", "x", "no snapshot is open"),
     ],
@@ -313,7 +313,7 @@ async def test_a_key_that_needs_a_process_says_that_it_is_gone(key: str) -> None
         stage.source.end(TargetExited("Process 4242 ended."))
         await stage.until(lambda: "exited" in stage.text, "the screen says exited")
         await stage.press(key)
-        await stage.until(lambda: "the process is gone" in stage.text, "it says so")
+        await stage.until(lambda: "the process exited" in stage.text, "it says so")
         assert not stage.source.census_requests
 
 
@@ -545,7 +545,7 @@ async def test_a_lost_agent_is_told_in_full_and_then_its_data_can_be_browsed() -
         stage.source.end(AgentLost("The agent in process 4242 closed the connection."))
         await stage.until(lambda: "closed the connection" in stage.text, "the error is told")
         assert "agent lost" in stage.text
-        assert "Esc shows what was seen so far" in stage.text
+        assert "Esc shows what was received" in stage.text
         await stage.press("escape")
         assert "shop.models.Session" in stage.text
         await stage.press("j")

@@ -229,7 +229,7 @@ async def test_no_more_marks_than_a_snapshot_can_be_told() -> None:
     async with on_leaks(SMALL, "m") as stage:
         stage.live.hunting._hunt.marks *= MOST_MARKS
         await press(stage, "m")
-        assert notice(stage) == f"there are {MOST_MARKS} marks already; d looks without another one"
+        assert notice(stage) == f"there are {MOST_MARKS} marks already; d checks without another one"
         assert stage.source.agent.images.number == 1
 
 
@@ -240,7 +240,7 @@ async def test_a_mark_by_name_after_a_collection() -> None:
         await press(stage, "escape", "M")
         assert marks(stage) == []
         await press(stage, "backspace", *"warm", "enter")
-        assert "May garbage be collected in process 4242?" in stage.text
+        assert "Run a full collection in process 4242?" in stage.text
         await press(stage, "escape")
         assert marks(stage) == []
         assert "no mark was set" in stage.text
@@ -281,8 +281,10 @@ async def test_v_goes_round_what_is_compared() -> None:
             assert column(stage, "count")[0] == new
         assert stage.source.agent.images.number == number, "the snapshot that is open is asked again"
         await press(stage, "m", "v")
-        assert notice(stage) == "what is new since B: d looks, m marks too"
-        assert "w asks what is new since B, as the next look will: d" in stage.text, "for as long as the rows do not"
+        assert notice(stage) == "what is new since B: d checks, m also marks"
+        assert "w shows what is new since B, and so will the next check (d)" in stage.text, (
+            "for as long as the rows do not"
+        )
         await press(stage, "d")
         assert "from B to the look" in stage.text
         assert "as the next look will" not in stage.text
@@ -424,7 +426,7 @@ async def test_findings_outlive_their_snapshot() -> None:
 async def test_newer_findings_wait_behind_a_suspect() -> None:
     async with on_leaks(SMALL, *TWO, "enter", "+", "m") as stage:
         assert "? unclear" in stage.text, "the one that is read stays"
-        assert "there is something newer: Esc" in view(stage).words[1]
+        assert "newer results: Esc" in view(stage).words[1]
         await press(stage, "escape")
         assert "suspects from A to C" in stage.text
 
@@ -476,7 +478,7 @@ async def test_how_far_a_look_is_never_goes_back() -> None:
         await press(stage, "m")
     said = [words for words, _ in groupby(said)]
     asking = said.index("asking what is new, 0 answered")
-    assert said[:asking] in (["walking the heap, 50%"], ["making a frozen copy", "walking the heap, 50%"])
+    assert said[:asking] in (["walking the heap, 50%"], ["cloning the process", "walking the heap, 50%"])
     assert len(said) > asking + 20
     assert said[asking:] == [f"asking what is new, {count} answered" for count in range(len(said) - asking)]
 
@@ -529,7 +531,7 @@ async def test_filters_of_suspects_and_growth() -> None:
             assert column(stage, "name") == names, where
             hidden = 3 - len(names)
             assert view(stage).filtered == f"{hidden} row{'s' * (hidden != 1)} filtered out"
-        with pytest.raises(UsageError, match="Suspects know no size"):
+        with pytest.raises(UsageError, match="Suspects have no size"):
             view(stage).set_where(parse_filter("size>1MB"))
         view(stage).set_where(parse_filter("module:models"))
         await press(stage, "b")
@@ -561,7 +563,7 @@ async def test_findings_that_are_told_are_shown() -> None:
         stage.source.say(Findings(60_000_000_000, facts, NO_LEAK, 10, 1000, (), (Growth("type", ()),), ()))
         await quiet(stage)
         assert "Leaks: no leak · suspects from dusk to dawn, 60 s" in stage.text
-        assert "Nothing that is new is worth to be suspected." in stage.text
+        assert "No suspects: nothing new looks suspicious." in stage.text
 
 
 async def test_what_is_found_is_given_to_be_recorded() -> None:

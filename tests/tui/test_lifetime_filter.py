@@ -72,7 +72,7 @@ async def test_a_functions_callees_sizes_and_types() -> None:
         await restrict(stage, "lifetime>10s")
         await stage.press("b", "j", "j", "enter")
         names = [text.strip() for text in column(stage, "name")]
-        assert "Of it, by size of block" in names
+        assert "By block size" in names
         says_nothing_unknown(stage)
 
 
@@ -155,5 +155,5 @@ async def test_traces_know_none() -> None:
         for view in ("2", "7"):
             await stage.press(view, "slash")
             await stage.type("lifetime>1MB")
-            assert "× Traces know no lifetime." in stage.text
+            assert "× Traces have no lifetimes." in stage.text
             await stage.press("escape")

@@ -195,7 +195,7 @@ async def test_a_filter_that_means_nothing_here_is_told_in_the_bar() -> None:
     async with on_sampled_stage() as stage:
         await stage.press("slash")
         await stage.type("site:views")
-        assert "× Lifetimes by type know no site." in stage.text
+        assert "× Lifetimes by type have no site." in stage.text
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ async def test_a_filter_that_means_nothing_here_is_told_in_the_bar() -> None:
     [("type", "gen:2"), ("type", "size>1MB"), ("site", "type:x"), ("size", "type:x"), ("lifetime", "site:x")],
 )
 def test_filters_that_are_not_kept(key: str, text: str) -> None:
-    with pytest.raises(UsageError, match=r"^Lifetimes .* know no "):
+    with pytest.raises(UsageError, match=r"^Lifetimes .* have no "):
         check_filter(key, parse_filter(text))
 
 
@@ -212,13 +212,13 @@ async def test_too_few_samples_say_nothing() -> None:
         assert "× " not in stage.text
         await stage.press("G")
         assert column(stage, "median")[-1] == "too few"
-        assert "too few samples to say how long they live" in stage.text
+        assert "too few samples for lifetimes" in stage.text
 
 
 async def test_without_samples_it_says_why() -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("6")
-        assert "Allocations are not sampled. Key r samples them." in stage.text
+        assert "Allocations are not sampled: press r." in stage.text
         await stage.press("r")
         await stage.ticks(6)
         assert " A   the whole" in stage.text

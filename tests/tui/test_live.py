@@ -129,8 +129,8 @@ async def test_a_source_that_is_over_before_the_first_drawing() -> None:
 
 async def test_a_target_that_exits_before_anything_was_seen_is_told_in_full() -> None:
     async with on_stage(attach=False) as stage:
-        stage.source.end(TargetExited("Process 4242 ended with exit code 3."))
-        await stage.until(lambda: "exit code 3" in stage.text, "the error is told")
+        stage.source.end(TargetExited("Process 4242 ended with exited with code 3."))
+        await stage.until(lambda: "exited with code 3" in stage.text, "the error is told")
         assert "heaptop ps" in stage.text
 
 
@@ -200,7 +200,7 @@ async def test_a_long_pause_is_asked_about(key: str, accept: bool) -> None:
         stage.source.announce(Forecast(6 << 30, 5 << 30, 1 << 30, 130_000_000))
         await stage.until(lambda: "pause about 130 ms" in stage.text, "what is expected is told")
         stage.source.say(Decision(1, "clone", "", 130_000_000, 100_000_000))
-        await stage.until(lambda: "May process 4242 be stopped for 130 ms?" in stage.text, "it is asked")
+        await stage.until(lambda: "Pause process 4242 for 130 ms?" in stage.text, "it is asked")
         assert "RSS 6.00 GiB, 1.00 GiB of it in huge pages" in stage.text
         await stage.press("enter", "escape")
         assert "May process" in stage.text
@@ -228,7 +228,7 @@ async def test_a_reason_longer_than_the_screen_is_whole_on_the_help_page() -> No
         assert "not found" not in stage.text
         await stage.press("question_mark")
         words = " ".join(stage.text.replace("│", " ").split())
-        assert f"Counted in python mode, not in a better one: {reason}." in words
+        assert f"Census in python mode: {reason}." in words
         assert "The last census is partial: types were too many." in words
 
 
@@ -291,7 +291,7 @@ async def test_what_a_stop_was_is_said() -> None:
         stage.live.session.clock = lambda: 1e9
         stage.live.resumed(75.0)
         await stage.settled()
-        assert "heaptop was stopped for 1m 15s: nothing was counted meanwhile" in stage.text
+        assert "heaptop was suspended for 1m 15s: no census was taken meanwhile" in stage.text
         assert stage.live.session.silence == 0, "nothing was asked for"
         await stage.press("ctrl+l")
         assert stage.text.splitlines()[3:-1] == before.splitlines()[3:-1]

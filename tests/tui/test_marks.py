@@ -1,4 +1,4 @@
-"""Figures made of samples are marked: by ± beside them, by ≈ on them or on their column; none seen is not said as 0."""
+"""Figures made of samples are marked by ± or ≈; no samples is not shown as 0."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_legend_too() -> None:
 async def test_none_seen(place: str, keys: str) -> None:
     async with on_sampled_stage(LARGE, place[0]) as stage:
         await go(stage, place)
-        assert "none seen" in column(stage, keys)
+        assert "no samples" in column(stage, keys)
         assert " 0 B" not in stage.text
 
 
@@ -127,7 +127,7 @@ async def test_the_mark_of_free_lists_in_tree_and_icicle() -> None:
         assert tree["list_orders (shop/views.py)"] == table["list_orders (shop/views.py)"]
         assert tree["list_orders (shop/views.py)"].startswith("?")
         assert tree["create_session (shop/views.py)"] == table["create_session (shop/views.py)"]
-        assert sum("(itself)" in name for name in column(stage, "name")) > 1
+        assert sum("(self)" in name for name in column(stage, "name")) > 1
         await stage.press("v", "j", "j")
         assert "›create_session" in stage.text
         assert "live ≈" in stage.text
@@ -140,7 +140,7 @@ def test_one_figure() -> None:
     assert estimate_text(Estimate(2048, 4, 1024, 4096, 2)) == "≈2.00 KiB"
     assert estimate_text(Estimate(2048, 4, 1024, 4096, 2), blocks=True) == "≈4"
     assert estimate_text(Estimate(1 << 20, 1, 1 << 20, 1 << 20, 1)) == "1.00 MiB"
-    assert estimate_text(Estimate(0, 0, 0, 0, 0)) == "none seen"
+    assert estimate_text(Estimate(0, 0, 0, 0, 0)) == "no samples"
     assert estimate_text(Estimate(500, 0, 400, 600, 0)) == "≈500 B", "a difference, of no samples"
     assert estimate_text(Estimate(500, 0, 500, 500, 0)) == "≈500 B"
     assert not sure(Estimate(500, 0, 500, 500, 0))

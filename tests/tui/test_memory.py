@@ -197,7 +197,7 @@ async def test_mappings_by_name() -> None:
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("live", "live objects, of all of these"),
+        ("live", "live objects, within all of these"),
         ("free_pools", "all arenas (35 of 1.00 MiB)"),
         ("malloc_free", "malloc: free in its heaps"),
         ("stacks", "thread 4243 worker"),
@@ -406,7 +406,7 @@ async def test_rows_are_filtered_by_size_alone() -> None:
     async with on_memory_stage() as stage:
         await stage.press("slash")
         await stage.type("type:x")
-        assert "× Uses of memory know no type." in stage.text
+        assert "× Uses of memory have no type." in stage.text
         await stage.press("escape", "slash")
         await stage.type("size>4.7MiB")
         await stage.press("enter")
@@ -420,7 +420,7 @@ async def test_why_names_are_no_filter_is_said() -> None:
         await to_row(stage, "files")
         await stage.press("enter", "slash")
         await stage.type("libpython")
-        assert "× Mappings know no type." in stage.text
+        assert "× Mappings have no type." in stage.text
         assert "A word alone is part of a type's name" in stage.text
         await stage.press("escape", "slash")
         await stage.type("size>3MiB")

@@ -17,7 +17,7 @@ from tests.tui.test_trail import WAYS
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
-LONG = "a snapshot is open for the hunt; o again once that is done, or x gives it up"
+LONG = "the hunt has a snapshot open; press o when it is done, or x to cancel"
 SHORT = "copied"
 
 

@@ -32,7 +32,7 @@ async def test_off_is_said_below_the_title_and_by_it(place: str) -> None:
         await stage.press(*place[1:])
         assert "has been off" not in stage.text
         await switch_off(stage)
-        what = "what was allocated since is not known" if place == "8" else "figures are of then"
+        what = "allocation since is unknown" if place == "8" else "figures are from before"
         assert line(stage, 3) == f" Sampling has been off for 12 s: {what}"
         assert "sampled" not in line(stage, 2) or "not sampled now" in line(stage, 2)
         assert "(before the attach)" not in stage.text or place.startswith("1"), "nobody knows what is older now"

@@ -109,7 +109,7 @@ async def test_tree_and_icicle_are_of_what_lives_or_of_all_that_was_allocated() 
     async with on_stage(LARGE) as stage:
         await sampled(stage)
         await stage.press("2", "v", "v")
-        await run(stage, "Producers all that was allocated")
+        await run(stage, "Producers all allocations")
         assert "icicle, allocated" in stage.text
 
 
@@ -149,7 +149,7 @@ async def test_what_is_asked_is_answered_by_its_own_keys_and_not_by_what_was_typ
 
 async def test_after_the_end_no_sampler_is_offered() -> None:
     async with on_stage(censuses=2) as stage:
-        stage.source.end(AgentLost("The agent is gone."))
+        stage.source.end(AgentLost("The agent has exited."))
         await stage.until(lambda: "agent lost" in stage.text, "it is told")
         assert "Sampling: off" not in offered(stage)
 

@@ -132,7 +132,7 @@ async def test_help() -> None:
 async def test_2_chooses_the_view_and_says_what_samples() -> None:
     async with sampled(interval=0) as stage:
         assert stage.live.view.NAME == "producers"
-        assert "Allocations are not sampled. Key r samples them." in stage.text
+        assert "Allocations are not sampled: press r." in stage.text
         for key in ("v", "v", "b", "enter", "j", "k", "l", "f", "i", "less_than_sign"):
             await stage.press(key)
         assert "Key r samples them." in stage.text
@@ -235,7 +235,7 @@ async def test_the_filter_restricts_and_says_what_does_not_go() -> None:
         assert "Cache.get" in stage.text or len(rows(stage)) > 2
         await stage.press("slash")
         await stage.type("gen:2")
-        assert "× Producers know no generation" in stage.text
+        assert "× Producers have no generation" in stage.text
 
 
 async def test_follow_keeps_the_row_when_the_order_is_inverted() -> None:
@@ -282,7 +282,7 @@ async def test_the_tree_expands_and_collapses() -> None:
         assert [row.split("  ")[0].strip() for row in rows(stage)[:1]] == ["▾ main (shop/app.py)"]
         closed = rows(stage)
         await stage.press("j", "enter")
-        assert any("(itself)" in row for row in rows(stage))
+        assert any("(self)" in row for row in rows(stage))
         assert any("InstanceState" in row for row in rows(stage))
         await stage.press("enter")
         assert rows(stage) == closed
@@ -474,13 +474,13 @@ async def test_a_functions_sizes_and_types() -> None:
         await stage.press("b", "j", "enter")
         assert "Callers of create_session" in stage.text
         names = [text.strip() for text in column(stage, "name")]
-        sizes, types = names.index("Of it, by size of block"), names.index("Of it, by type, where that is known")
+        sizes, types = names.index("By block size"), names.index("By type, where known")
         assert names[sizes + 1 : types] == ["l 257–2048 B", "m 33–256 B"]
         assert names[types + 1 :] == ["shop.models.Session", "sqlalchemy.orm.state.InstanceState"]
         parts = column(stage, "part")
         assert parts[sizes + 1 : types] == parts[types + 1 :] == ["75.0%", "25.0%"]
         live = column(stage, "live")
-        assert live[types + 1] == live[names.index("(itself)")], "the sessions are what it allocates itself"
+        assert live[types + 1] == live[names.index("(self)")], "the sessions are what it allocates itself"
         await stage.press("G")
         assert not stage.live.view.action_drill(), "nothing is inside a type"
         await stage.press("b")
@@ -550,9 +550,9 @@ def test_source_is_read_from_regular_files_only(tmp_path: Path) -> None:
 async def test_w_says_why_a_row_cannot_be_asked_about() -> None:
     async with on_sampled_stage(key="2") as stage:
         await stage.press("G", "w")
-        assert "nobody is named for it: view 3 says by type what keeps it" in stage.text
+        assert "its site is unknown: view 3 shows by type what keeps it" in stage.text
         await stage.press("v", "w")
-        assert "w asks about a site in the table: Esc and v lead there" in stage.text
+        assert "w works on a site of the table: press Esc or v first" in stage.text
         await stage.press("v", "v", "slash")
         await stage.type("site:nowhere")
         await stage.press("enter")

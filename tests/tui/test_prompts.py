@@ -97,7 +97,7 @@ async def test_of_a_filter_that_is_wrong_no_half_term_is_shown_and_what_to_write
         await stage.until(lambda: not stage.live.view.table.row_count, "nothing matches")
         await stage.type(",")
         await stage.until(lambda: "×" in stage.text.splitlines()[2], "it is wrong")
-        await stage.until(lambda: stage.live.view.table.row_count == rows, "as before")
+        await stage.until(lambda: stage.live.view.table.row_count == rows, "cancel")
         assert "Nothing" not in stage.text
         for _ in range(len("type:size,")):
             await stage.press("backspace")
@@ -142,12 +142,12 @@ async def test_what_is_asked_meanwhile_is_not_answered_by_a_letter_of_the_text(f
 async def test_an_end_that_comes_meanwhile_is_told_afterwards() -> None:
     async with on_stage() as stage:
         await stage.press("slash")
-        stage.source.end(AgentLost("The agent is gone."))
+        stage.source.end(AgentLost("The agent has exited."))
         await stage.until(lambda: stage.live.session.error, "it is known")
         await stage.type("q")
         assert stage.app.is_running, "that was a letter"
         await stage.press("escape")
-        await stage.until(lambda: "The agent is gone." in stage.text, "it is told")
+        await stage.until(lambda: "The agent has exited." in stage.text, "it is told")
 
 
 async def test_a_time_of_a_recording(tmp_path: Path) -> None:

@@ -312,7 +312,7 @@ async def test_what_no_process_says_is_said_of_a_file(path: Path, monkeypatch: p
         await stage.at(LAST)
 
         def events(*_: object) -> Iterator[Event]:
-            raise ProtocolError("A block of the recording is not as long as it says.")
+            raise ProtocolError("A block of the recording has the wrong length.")
 
         monkeypatch.setattr(Recording, "events", events)
         await stage.press("left_parenthesis")

@@ -39,8 +39,8 @@ async def test_keys_that_a_person_asks_for() -> None:
         assert isinstance(app.screen, HelpScreen)
         said = app.screen.query_one(Static).content
         assert "F2 the next view" in str(said)
-        assert "d mark, and look what is new" in str(said)
-        assert "m look what is new, no mark" in str(said)
+        assert "d mark, and check what is new" in str(said)
+        assert "m check what is new, no mark" in str(said)
         await stage.press("escape")
         await stage.press("ctrl+p")
         await stage.until(lambda: "key F2" in stage.text or "Search" in stage.text, "the palette is open")

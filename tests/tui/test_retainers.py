@@ -134,7 +134,7 @@ async def test_by_type_path_retainer_set_and_kind(size: tuple[int, int]) -> None
             check(state, size, stage)
             await press(stage, "b")
         assert title(stage) == "Retainers by ≈ sampled site"
-        assert "Allocations are not sampled. Key r samples them." in stage.text
+        assert "Allocations are not sampled: press r." in stage.text
         await press(stage, "b")
         assert title(stage) == "Retainers by type", "without a mark nothing is new"
 
@@ -510,7 +510,7 @@ async def test_an_object_of_a_later_snapshot_is_looked_at() -> None:
 async def test_what_o_and_x_do_is_said_where_no_snapshot_is_seen() -> None:
     async with on_stage(SMALL) as stage:
         await press(stage, "o")
-        assert "freezing the program: views 3, 5 and 10 show it" in stage.text
+        assert "taking a snapshot: views 3, 5 and 10 show it" in stage.text
         await press(stage, "x")
         assert "the snapshot is closed" in stage.text
         await press(stage, "x")
@@ -520,7 +520,7 @@ async def test_what_o_and_x_do_is_said_where_no_snapshot_is_seen() -> None:
 @pytest.mark.parametrize("key", ["w", "3", "5"])
 async def test_a_snapshot_that_was_closed_is_followed_by_another_where_one_is_asked(key: str) -> None:
     async with on_retainers(SMALL, "j", "j", "x") as stage:
-        assert "no snapshot: it was closed · rows are of 0 s ago · key o freezes another one" in stage.text
+        assert "no snapshot: it was closed · rows are of 0 s ago · press o for another one" in stage.text
         assert "shop.models.Session" in stage.text
         stage.live.client._clock = lambda: 1_012.0
         await press(stage, "j", "k")
@@ -540,7 +540,7 @@ async def test_w_before_there_are_rows_says_what_is_missing() -> None:
         assert stage.live.view.NAME == "retainers"
         source.agent.images.hold = False
         await stage.press("x")
-        await stage.until(lambda: stage.live.client.stage is SnapshotStage.GONE, "it was given up")
+        await stage.until(lambda: stage.live.client.stage is SnapshotStage.GONE, "it was cancelled")
         await stage.press("w")
         assert "no row to ask about yet: no snapshot is open" in stage.live.state.status.text
         assert "Key o tries again" in stage.live.state.status.text
@@ -598,7 +598,7 @@ async def test_where_the_filter_leaves_nothing_there_is_nothing_to_enter() -> No
     async with on_retainers(SMALL) as stage:
         await look_for(stage, "type:nobody")
         await press(stage, "enter")
-        assert "there are no rows" in stage.text
+        assert "no rows" in stage.text
 
 
 async def test_paths_and_objects_are_filtered_by_the_snapshot() -> None:
@@ -615,7 +615,7 @@ async def test_paths_and_objects_are_filtered_by_the_snapshot() -> None:
         }
         await press(stage, "escape")
         await look_for(stage, "nobody")
-        assert "There is nothing of it in this snapshot." in stage.text
+        assert "This snapshot has none of it." in stage.text
 
 
 async def test_what_some_retainers_keep() -> None:
@@ -653,7 +653,7 @@ async def test_retainer_sets_with_some_retainer() -> None:
         assert all("._entries" in name for name in names)
         await press(stage, "escape")
         await look_for(stage, "retainer:nobody")
-        assert "The filter leaves nothing." in stage.text
+        assert "Nothing matches the filter." in stage.text
         await press(stage, "escape")
         await look_for(stage, "!retainer:_entries")
         assert not any("._entries" in name for name in column(stage, "name"))
@@ -670,7 +670,7 @@ async def test_what_one_retainer_keeps_is_asked_for_no_other() -> None:
         assert title(stage) == f"Retainers by tree  ›  retainer:_sessions  ›  {keeps}"
         await stage.press("slash")
         await stage.type("retainer:_entries")
-        assert "× One retainer was chosen already." in stage.text
+        assert "× One retainer is chosen already." in stage.text
         await press(stage, "escape", "b")
         await look_for(stage, "retainer:+")
         assert column(stage, "name")
@@ -680,12 +680,12 @@ async def test_what_one_retainer_keeps_is_asked_for_no_other() -> None:
 async def test_what_is_not_known_is_refused() -> None:
     async with on_retainers(SMALL) as stage:
         for keys, text, says in (
-            ((), "gen:2", "Types know no generation."),
-            (("b",), "size>1MB", "Paths know no size."),
-            (("b",), "retained>1MB", "Retainer sets know no retained."),
-            (("b", "b", "b", *SESSIONS, "j", "j", "enter"), "lifetime>1MB", "Objects know no lifetime."),
-            (("enter",), "dict", "Objects know no type."),
-            ((), "retainer:x", "Objects know no retainer."),
+            ((), "gen:2", "Types have no generation."),
+            (("b",), "size>1MB", "Paths have no size."),
+            (("b",), "retained>1MB", "Retainer sets have no retained."),
+            (("b", "b", "b", *SESSIONS, "j", "j", "enter"), "lifetime>1MB", "Objects have no lifetime."),
+            (("enter",), "dict", "Objects have no type."),
+            ((), "retainer:x", "Objects have no retainer."),
         ):
             await press(stage, *keys)
             await stage.press("slash")
@@ -784,7 +784,7 @@ async def test_a_snapshot_from_before_the_sampling_knows_no_sites() -> None:
         stage.source.sample(65536, 128)
         await stage.ticks(2)
         await quiet(stage)
-        assert "Sampling began after this snapshot. Key o freezes a later one." in stage.text
+        assert "Sampling began after this snapshot. Press o to take a later one." in stage.text
         assert not asked(stage, STACKS)
         await press(stage, "o")
         await quiet(stage)
@@ -797,7 +797,7 @@ async def test_a_snapshot_from_before_the_sampling_knows_no_sites() -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_what_is_new_since_the_mark(size: tuple[int, int]) -> None:
     async with on_retainers(size, "m", "b", "b", "b", "b", "b") as stage:
-        assert "This snapshot is the mark itself. Key o freezes a later one." in stage.text
+        assert "This snapshot is the mark itself. Press o to take a later one." in stage.text
         await stage.ticks(2)
         await press(stage, "o")
         await stage.until(lambda: "asking" not in stage.text and "Session" in stage.text, "what is new is known")
@@ -873,7 +873,7 @@ async def test_a_question_that_fails() -> None:
     async with on_retainers(SMALL, "j", "j") as stage:
         stage.source.agent.images.failure = "there was no memory for the question"
         await press(stage, "enter")
-        assert "The snapshot could not say it: there was no memory for the question." in stage.text
+        assert "The snapshot did not answer: there was no memory for the question." in stage.text
         await press(stage, "escape", "enter")
         assert "▾ module shop.cache" in stage.text
 

@@ -277,7 +277,7 @@ async def test_a_name_that_is_taken_can_be_changed(here: Path) -> None:
     (here / "it.tsv").write_text("mine")
     async with on_stage() as stage:
         await save(stage, "it.tsv")
-        assert "× There is such a file already." in stage.text
+        assert "× That file exists already." in stage.text
         assert (here / "it.tsv").read_text() == "mine"
         await stage.press("ctrl+u")
         await stage.type("it.bmp")

@@ -101,7 +101,7 @@ async def test_processes_are_attached_to_one_after_the_other() -> None:
         first = await stage.begun(1201)
         first.attach()
         await stage.until(lambda: stage.tabs.live == 1, "it is attached")
-        assert list(stage.fleet.sources) == [1201], "not counted yet"
+        assert list(stage.fleet.sources) == [1201], "without a census yet"
         assert "0 of 3 counted" in stage.text
         await stage.press("tab", "tab")
         assert "Process 1203 waits for its turn" in stage.text
@@ -199,7 +199,7 @@ async def test_the_sum_by_module_and_filtered() -> None:
         assert row.split()[-3] == str(max(sessions, key=sessions.__getitem__))
         await stage.press("slash")
         await stage.type(" site:views")
-        assert "Only counted objects have a sum." in stage.text
+        assert "Only census figures can be summed." in stage.text
 
 
 async def test_what_is_of_one_process_says_so() -> None:
@@ -208,9 +208,9 @@ async def test_what_is_of_one_process_says_so() -> None:
         for name, view in VIEWS.items():
             await stage.press(str(view.NUMBER % 10))
             assert shown(stage).view.NAME == "bands"
-            assert name == "bands" or f"view {view.NUMBER} is of one process: Tab goes to one" in stage.text
+            assert name == "bands" or f"view {view.NUMBER} shows one process: Tab goes to one" in stage.text
         await stage.press("right_square_bracket")
-        assert "the other views are of one process" in stage.text
+        assert "the other views show one process" in stage.text
         for key in LIVE:
             action = key.action.partition("(")[0]
             if action in OF_ONE:
@@ -284,7 +284,7 @@ async def test_a_new_process_has_a_tab_and_enter_attaches() -> None:
         await stage.until(lambda: "a new process" in stage.text, "it is told")
         await stage.until(lambda: "1301 ○" in top(stage), "it has a tab")
         assert "3 of 4 processes" in stage.text
-        assert "not counted yet" not in stage.text
+        assert "without a census yet" not in stage.text
         await stage.press("shift+tab")
         assert "has come since" in stage.text
         await stage.press("escape")
@@ -399,7 +399,7 @@ async def test_quit_gives_up_those_that_wait() -> None:
 async def test_an_agent_that_is_lost_ends_its_tab_only() -> None:
     async with in_tabs() as stage:
         await stage.count(*WORKERS)
-        stage.fleet.sources[1201].end(AgentLost("The agent is gone."))
+        stage.fleet.sources[1201].end(AgentLost("The agent has exited."))
         await stage.until(lambda: "2 of 3 processes" in stage.text, "it is said")
         await stage.count(1203, 1207)
         assert isinstance(stage.app.screen, LiveScreen)

@@ -54,7 +54,7 @@ async def test_enter_shows_who_allocates_a_size(size: tuple[int, int]) -> None:
         await stage.press("enter")
         check_golden(name("sites", size), stage.app)
         assert column(stage, "kept") == [kept], "one site has all of them"
-        assert "none seen" not in stage.text.splitlines()[4], "of other sizes nothing is said"
+        assert "no samples" not in stage.text.splitlines()[4], "of other sizes nothing is said"
         assert "small" not in stage.text
         assert not stage.live.view.action_drill(), "there is nothing further inside"
         await stage.press("escape")
@@ -64,7 +64,7 @@ async def test_enter_shows_who_allocates_a_size(size: tuple[int, int]) -> None:
 async def test_w_asks_about_who_allocates_a_size() -> None:
     async with on_sampled_stage(SMALL, "7") as stage:
         await stage.press("w")
-        assert "w asks about who allocates blocks of a size: Enter leads there" in stage.text
+        assert "press Enter first: w works on a site" in stage.text
         await stage.press("b", "j", "enter")
         site = column(stage, "name")[0]
         await stage.press("w")
@@ -110,7 +110,7 @@ async def test_a_generation_is_not_known() -> None:
     async with on_sampled_stage(SMALL, "7") as stage:
         await stage.press("slash")
         await stage.type("gen:2")
-        assert "× Sizes know no generation." in stage.text
+        assert "× Sizes have no generation." in stage.text
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -131,7 +131,7 @@ async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_without_samples_it_says_why() -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("7")
-        assert "Allocations are not sampled. Key r samples them." in stage.text
+        assert "Allocations are not sampled: press r." in stage.text
 
 
 async def test_paused_nothing_moves() -> None:

@@ -168,7 +168,7 @@ def test_whoever_waits_is_told_when_it_goes(bench: Bench, end: str) -> None:
     else:
         bench.client.open()
     assert [type(each) for each in bench.told] == [Failure]
-    assert bench.told == [Failure(id, bench.client.why or "another one was asked for")]
+    assert bench.told == [Failure(id, bench.client.why or "another one was requested")]
     assert bench.client.stage is (SnapshotStage.BUILDING if end == "another" else SnapshotStage.GONE)
 
 
@@ -297,7 +297,7 @@ def test_a_conversation_that_is_given_up_asks_nothing_more(bench: Bench, is_part
     assert bench.source.calls[-1] == ("give up", bench.source.last)
     id = bench.source.last
     bench.say(Groups(id, (), complete=False) if is_partial else Failure(id, "it was cancelled"))
-    assert (outcome.results, outcome.failures, outcome.unanswered) == ([], ["it was given up"], [])
+    assert (outcome.results, outcome.failures, outcome.unanswered) == ([], ["it was cancelled"], [])
     assert bench.source.last == id
     assert not bench.client.is_busy
 
@@ -315,7 +315,7 @@ def test_who_opens_one_is_told_whether_it_came_to_be(bench: Bench) -> None:
     ask_for()
     ask_for()
     bench.client.feed(Ended(None))
-    assert told == ["open", "there was no memory", "another one was asked for", "the session is over"]
+    assert told == ["open", "there was no memory", "another one was requested", "the session has ended"]
 
 
 # -- marks ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
-QUESTION = "May tracemalloc be switched on in process 4242?"
+QUESTION = "Switch tracemalloc on in process 4242?"
 
 
 def coreless() -> FakeSource:
@@ -43,8 +43,8 @@ async def test_it_is_asked_with_what_it_costs(size: tuple[int, int]) -> None:
         said = words(stage)
         assert "cannot be used there: the self-check says no." in said
         assert "2.6 to 5.7 times its CPU time" in said
-        assert "even if the program has called tracemalloc.start() meanwhile" in said
-        assert "tracemalloc does not tell lifetimes, sizes of blocks, nor what was freed." in said
+        assert "even if the program called tracemalloc.start() meanwhile" in said
+        assert "tracemalloc has no lifetimes, no block sizes and no freed memory." in said
         assert "y switch it on;" in said
         assert "q detach and quit" in said
         await stage.press("enter", "space", "r", "b", "colon")
@@ -154,7 +154,7 @@ async def test_views_are_used_as_ever() -> None:
         await stage.press("escape", "b")
         direct = dict(zip(column(stage, "name"), column(stage, "direct"), strict=True))
         assert "0" in direct.values(), "an exact nothing"
-        assert "none seen" not in stage.text
+        assert "no samples" not in stage.text
         await stage.press("b", "b", "b", "enter")
         await stage.press("escape", "space")
         held = next(line for line in stage.text.splitlines() if "shop/views.py:88" in line)

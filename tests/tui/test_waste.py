@@ -107,8 +107,8 @@ async def test_a_filter_is_asked_of_the_snapshot() -> None:
         assert "filtered out" in stage.text
         view(stage).set_where(parse_filter("type:nobody"))
         await stage.settled()
-        assert "No type of the heap passes type:nobody." in stage.text
-        with pytest.raises(UsageError, match=r"Rows of waste know no size"):
+        assert "No type in the heap matches type:nobody." in stage.text
+        with pytest.raises(UsageError, match=r"Rows of waste have no size"):
             view(stage).set_where(parse_filter("size>1"))
         await stage.press("escape")
         await stage.settled()
@@ -146,7 +146,7 @@ async def test_what_the_snapshot_cannot_say_is_said() -> None:
         stage.source.agent.images.failure = "it would take more memory than it may"
         await stage.press("0")
         await stage.until(lambda: "more memory" in stage.text, "it is said")
-        assert "The snapshot could not say it: it would take more memory than it may." in stage.text
+        assert "The snapshot did not answer: it would take more memory than it may." in stage.text
 
 
 async def test_texts_are_the_same_where_nothing_is_new() -> None:

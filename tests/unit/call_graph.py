@@ -123,7 +123,7 @@ class CallTree:
         self.own: list[Figures] = [Figures()]
         """What was allocated by each node itself."""
         self.total: list[Figures] = []
-        """With all that was allocated below it."""
+        """With all allocations below it."""
         self.children: list[list[int]] = []
         """By bytes allocated, the largest first."""
         self._numbers: dict[tuple[int, int], int] = {}

@@ -39,7 +39,7 @@ SUSPECT = Suspect(
     example=0,
     generations=(620, 620),
     series=(80, -1, 1_320),
-    evidence=("it grew in every stretch", "none of the old ones went"),
+    evidence=("it grew in every interval", "none of the old ones went"),
     sentence=SENTENCE,
 )
 

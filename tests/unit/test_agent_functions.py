@@ -301,6 +301,6 @@ def test_no_collection_where_the_program_has_another_collect(
 ) -> None:
     called: list[None] = []
     monkeypatch.setattr(gc, "collect", lambda: called.append(None))
-    with pytest.raises(RuntimeError, match=r"in the place of gc\.collect"):
+    with pytest.raises(RuntimeError, match=r"replaced gc\.collect"):
         SPACE["collect"](SimpleNamespace(hold_cpu=0, stopped=0), 7)
     assert called == collecting == []

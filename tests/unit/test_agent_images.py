@@ -122,7 +122,7 @@ def test_an_answer_without_room_in_the_target_ends_it() -> None:
         opened(talk)
         core.take_errors = [MemoryError()]
         ask(talk, 5)
-        reason = "there was no memory in the target for its answer"
+        reason = "no memory in the target for its answer"
         assert talk.expect(Failure) == Failure(5, reason)
         assert talk.expect(ImageGone) == ImageGone(1, reason, expected=False)
         assert talk.tick(Tick)
@@ -148,7 +148,7 @@ def test_questions_are_answered_one_after_the_other_and_no_more_than_a_few_wait(
         for id in range(10, 30):
             ask(talk, id)
         refused = [talk.expect(Failure) for _ in range(4)]
-        assert refused == [Failure(id, "too many questions are waiting") for id in range(26, 30)]
+        assert refused == [Failure(id, "too many queries are waiting") for id in range(26, 30)]
         core.answers, core.state = True, ANSWERED
         assert [talk.expect(Groups).id for _ in range(16)] == list(range(10, 26))
 
@@ -167,10 +167,10 @@ def test_questions_about_another_image_or_without_a_body_fail() -> None:
     with talking(ImagingCore()) as talk:
         talk.give_core()
         ask(talk, 4)
-        assert talk.expect(Failure) == Failure(4, "that image is closed")
+        assert talk.expect(Failure) == Failure(4, "that snapshot is closed")
         opened(talk)
         ask(talk, 5, image=2)
-        assert talk.expect(Failure) == Failure(5, "that image is closed")
+        assert talk.expect(Failure) == Failure(5, "that snapshot is closed")
 
 
 def test_what_it_holds_comes_with_each_tick_as_far_as_it_is_known() -> None:

@@ -66,7 +66,7 @@ def test_without_a_core() -> None:
     said = answer(None, "this build is free-threaded.")
     assert (said.malloc, said.allocator) == (None, "")
     assert said.own_pages == ()
-    assert said.malloc_gap.endswith("there is none: this build is free-threaded.")
+    assert said.malloc_gap.endswith("it is not loaded: this build is free-threaded.")
 
 
 def test_own_objects_are_measured_by_where_they_lie() -> None:

@@ -44,7 +44,7 @@ def test_the_limit_holds_and_the_rest_is_last_and_says_how_many(
     named = [band for band in chart.bands if not band.is_rest]
     assert len(named) == min(limit, len(everything))
     hidden = len(everything) - len(named)
-    assert [band.name for band in chart.bands if band.is_rest] == ([f"(rest: {hidden} more)"] if hidden else [])
+    assert [band.name for band in chart.bands if band.is_rest] == ([f"(other: {hidden} more)"] if hidden else [])
     assert all(not band.is_rest for band in chart.bands[:-1])
     assert {band.name: band for band in named}.items() <= {band.name: band for band in everything}.items()
 
@@ -92,7 +92,7 @@ def test_smooth_below_rough() -> None:
 
 def test_ties_go_by_name() -> None:
     taken = ramp({0: [5, 5], 3: [5, 5], 1: [5, 5], 2: [5, 5]})
-    assert names(bands(taken, "type", EVERYTHING, 2)) == ["dict", "shop.models.Order", "(rest: 2 more)"]
+    assert names(bands(taken, "type", EVERYTHING, 2)) == ["dict", "shop.models.Order", "(other: 2 more)"]
 
 
 def test_roughness_is_the_deviation_of_the_first_differences() -> None:

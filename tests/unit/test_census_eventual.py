@@ -92,7 +92,7 @@ def test_the_rest_shares_a_band(sampling: Sampling) -> None:
     assert where.lifetime is not None
     longer = longer_than(where.lifetime, sampling)
     whole, cut = (restricted(sampling, "producer", where, longer, limit) for limit in (10, 1))
-    assert [band.name for band in cut.bands] == [whole.bands[0].name, "(rest: 2 more)"]
+    assert [band.name for band in cut.bands] == [whole.bands[0].name, "(other: 2 more)"]
     for one, other in zip(cut.totals, whole.totals, strict=True):
         assert one.bytes == pytest.approx(other.bytes, abs=2), "each band is rounded"
 

@@ -69,10 +69,10 @@ def test_tables_are_cut_to_what_was_asked_for() -> None:
 
 def test_the_text() -> None:
     assert findings_lines(FOUND) == [
-        "leak: +1,240 objects, +3.10 MiB in 30 s, looked at 3 times",
+        "leak: +1,240 objects, +3.10 MiB in 30 s, checked 3 times",
         "",
         f"  1. leak: {SENTENCE}",
-        "     - it grew in every stretch",
+        "     - it grew in every interval",
         "     - none of the old ones went",
         "     at app/views.py:88 f88",
         "     at app/views.py:70 f70",
@@ -87,7 +87,7 @@ def test_the_text() -> None:
         "",
         "SITE                            OBJECTS                SIZE    NOW  SIZE NOW  ≈BORN  ≈GONE  ≈SURVIVORS",
         "app/views.py:88 create_session   +1,200  +381 KiB ±87.9 KiB  1,200   381 KiB      ?      ?",
-        "(partial: there may be more by site)",
+        "(partial: up to site more)",
         "",
         "note: Sites are known of what was allocated since the attach",
     ]
@@ -110,7 +110,7 @@ def test_what_is_no_leak_is_told_in_short() -> None:
     harmless = replace(SUSPECT, verdict="no leak")
     assert findings_lines(replace(FOUND, suspects=(harmless,)))[2:5] == [
         f"  1. no leak: {SENTENCE}",
-        "     - it grew in every stretch",
+        "     - it grew in every interval",
         "",
     ]
 

@@ -246,7 +246,7 @@ def test_each_block_is_in_the_band_of_its_eventual_lifetime_all_its_life() -> No
     assert shown(found) == {
         "< 100 B": (0, 0, 0, 0, 9, 0),
         "100 B–1 kB": (0, 7, 7, 7, 7, 0),
-        "followed no longer": (0, 5, 5, 0, 0, 0),
+        "no longer tracked": (0, 5, 5, 0, 0, 0),
         "alive, < 100 B": (0, 0, 0, 0, 0, 13),
         "alive, ≥ 1 kB": (11, 11, 11, 11, 11, 11),
     }

@@ -42,11 +42,11 @@ def test_the_leak_comes_first() -> None:
     assert first.rate == 3.0
     assert first.point
     assert first.sentence == (
-        "≥90 shop.models.Session (≥81.1 KiB with all else new there, still growing 3.0/s, ≈2.70 KiB/s) allocated at "
-        "a site not known (no sample among them), all held by module shop.cache → ._sessions (dict)"
+        "≥90 shop.models.Session (≥81.1 KiB including everything new there, still growing 3.0/s, ≈2.70 KiB/s) "
+        "allocated at an unknown site (no sample among them), all held by module shop.cache → ._sessions (dict)"
     )
-    assert first.evidence[0].startswith("it grew in every stretch")
-    assert found.suspects[1].evidence[0] == "as many go as come: there were 40 at the first mark, and there are 40"
+    assert first.evidence[0].startswith("it grew in every interval")
+    assert found.suspects[1].evidence[0] == "as many go as come: 40 at the first mark, 40 now"
     assert found.suspects[2].evidence[0] == "it grew and has stopped"
 
 
@@ -109,7 +109,7 @@ def test_as_many_as_there_were_may_be_larger() -> None:
     assert (first.type, first.verdict, first.series) == ("shop.views.Report", UNCLEAR, (20, 20, 20, 20))
     assert first.evidence[:2] == (
         "all shop.views.Report together take 527 KiB more than at the first mark",
-        "as many go as come: there were 20 at the first mark, and there are 20",
+        "as many go as come: 20 at the first mark, 20 now",
     )
 
 
@@ -141,7 +141,7 @@ def test_survivors_by_address_alone_are_no_leak_unless_all_of_the_type_grow(is_k
     if not is_known:
         assert held.series == (-1, -1, -1, 170)
         assert held.evidence[0] == (
-            "how many there were here is not known, and of all shop.models.Session: it grew and has stopped"
+            "the earlier number here is unknown; of all shop.models.Session: it grew and has stopped"
         )
 
 
@@ -153,7 +153,7 @@ def test_what_was_counted_between_the_marks_counts() -> None:
         hunting.history.feed(counted)
     first = hunting.checks(4).suspects[0]
     assert (first.type, first.verdict) == ("shop.models.Session", UNCLEAR)
-    assert first.evidence[0] == "it fell in between: from 188 to 80; but some of each stretch have stayed"
+    assert first.evidence[0] == "it fell in between, from 188 to 80; but some of each interval stayed"
 
 
 def test_growth_by_type_module_and_retainer() -> None:
@@ -212,7 +212,7 @@ def test_without_points_paths_tell() -> None:
     assert found is not None
     assert found.suspects[0].type == "shop.models.Session"
     assert found.suspects[0].retainer == "module shop.cache ._sessions"
-    assert "where new objects collect is known by their paths alone: it was cancelled" in found.notes
+    assert "what holds new objects is known from paths only: it was cancelled" in found.notes
 
 
 def test_a_place_that_cannot_be_looked_at_is_noted() -> None:
@@ -221,9 +221,9 @@ def test_a_place_that_cannot_be_looked_at_is_noted() -> None:
     found = hunting.check(refused=[images.GROUPS])
     assert found is not None
     assert [(each.type, each.evidence[1]) for each in found.suspects] == [
-        ("shop.models.Session", "this check: where they collect was not found")
+        ("shop.models.Session", "this check: what holds them was not found")
     ], "what earlier checks have proven, and nothing else"
-    assert "3 places where new objects collect were not looked at: it was cancelled" in found.notes
+    assert "3 places where new objects collect were not checked: it was cancelled" in found.notes
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_a_check_that_cannot_tell_leaves_what_was_proven() -> None:
     assert kept is not None
     assert (found.verdict, kept.verdict, kept.proven_check, kept.confirmed_check) == (LEAK, LEAK, 2, 3)
     assert kept.evidence[0] == (
-        "proven at check 2 (20 s after the first mark), last confirmed at check 3 (30 s); nothing has refuted it since"
+        "proven at check 2 (20 s after the first mark), last confirmed at check 3 (30 s); not refuted since"
     )
     assert kept.evidence[1].startswith("this check: ")
 

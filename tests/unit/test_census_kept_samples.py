@@ -58,7 +58,7 @@ def test_a_question_has_room_for_so_many() -> None:
 def test_what_cannot_be_asked() -> None:
     assert retainer_term(parse_filter("type:dict !site:x")) is None
     for where in ("!retainer:cache", "retainer:cache retainer:worker"):
-        with pytest.raises(UsageError, match="beside the rest alone"):
+        with pytest.raises(UsageError, match="accept one retainer term"):
             retainer_term(parse_filter(where))
     with pytest.raises(UsageError, match="lifetime and retainer do not go together"):
         retainer_term(parse_filter("retainer:cache lifetime>1MB"))

@@ -50,8 +50,8 @@ def test_how_many_objects_some_sampled_ones_stand_for() -> None:
     assert found.count == 5
     assert abs(found.stands_for - sum(expected)) <= 1
     assert found.words == (
-        f"Of this site 5 objects were sampled, of about {found.stands_for:,}. "
-        "Only these can be shown: which the others are is not known."
+        f"Of this site 5 objects were sampled, of about {found.stands_for:,}. Only these can be shown: the others "
+        "are unknown."
     )
 
 

@@ -128,10 +128,10 @@ def memory(in_use: int, free: int) -> Memory:
 @pytest.mark.parametrize(
     ("after", "words"),
     [
-        (memory(90 * MIB, 10 * MIB), "a native leak, as 40.0 MiB more are in use by what is no Python object"),
-        (memory(50 * MIB, 50 * MIB), "fragmentation, as the allocators keep 40.0 MiB more that are free"),
-        (memory(70 * MIB, 30 * MIB), "+20.0 MiB in use by what is no Python object, and +20.0 MiB free in allocators"),
-        (None, "a native leak, or fragmentation; the allocators were not asked which"),
+        (memory(90 * MIB, 10 * MIB), "a native leak: 40.0 MiB more are in use outside Python objects"),
+        (memory(50 * MIB, 50 * MIB), "fragmentation: allocators keep 40.0 MiB more free memory"),
+        (memory(70 * MIB, 30 * MIB), "+20.0 MiB in use outside Python objects, and +20.0 MiB free in allocators"),
+        (None, "a native leak or fragmentation (allocators were not queried)"),
     ],
 )
 def test_where_resident_memory_went(after: Memory | None, words: str) -> None:

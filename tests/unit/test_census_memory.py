@@ -27,7 +27,7 @@ def memory(**changes: object) -> Memory:
 
 
 def snapshot(**changes: object) -> Snapshot:
-    """20 MB of objects, 300 bytes of which sys.getsizeof does not tell."""
+    """20 MB of objects, 300 bytes of which sys.getsizeof leaves out."""
     history = History()
     history.feed(TYPES)
     history.feed(census(**{"mode": "clone", "rows": (Row(1, 2, 9, 19_999_700, 300),), **changes}))
@@ -169,7 +169,7 @@ def test_figures_of_32_bits_are_used_as_long_as_they_can_be_right() -> None:
 
 
 GIB = 1 << 30
-NARROW_HEAPS, NARROW_BLOCKS = "figures are of 32 bits", "The size of malloc's large blocks is left out"
+NARROW_HEAPS, NARROW_BLOCKS = "have 32 bits", "The size of malloc's large blocks is left out"
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_what_python_mode_does_not_see_is_not_zero() -> None:
     document = memory_json(memory(), snapshot(mode="python", rows=(Row(1, 2, 9, 5_000),)), pid=7, python="3.11.7")
     assert (document["live"], document["hidden_bytes"]) == (5_000, None)
     (note,) = document["notes"]
-    assert "sys.getsizeof does not tell" in note
+    assert "sys.getsizeof leaves out" in note
     assert "other allocations" in note
 
 
@@ -286,4 +286,4 @@ def test_a_kernel_that_says_nothing() -> None:
     assert explain(said, 1) is None
     document = memory_json(said, snapshot(), pid=7, python="3.11.7")
     assert (document["rss"], document["rows"]) == (None, [])
-    assert "does not say" in document["notes"][0]
+    assert "does not show" in document["notes"][0]

@@ -110,7 +110,7 @@ def test_what_is_sampled_whole_leaves_no_doubt() -> None:
 
 
 def test_hidden_bytes_are_in_blocks_and_so_in_what_was_counted() -> None:
-    """A block of an instance has room for its attributes, which sys.getsizeof does not tell."""
+    """A block of an instance has room for its attributes, which sys.getsizeof leaves out."""
     session = Session()
     session.allocate(3)
     session.census(9, hidden=1)

@@ -281,7 +281,7 @@ def test_before_the_first_census_there_are_as_many_objects_as_there_may_be() -> 
 def test_there_is_none_above_the_budget_until_a_person_has_agreed() -> None:
     policy = CensusPolicy()
     policy.foresee(seen(8 * GIB))
-    assert "about 240 ms, and 100 ms are allowed" in refusal(policy)
+    assert "about 240 ms, above the budget of 100 ms" in refusal(policy)
     assert isinstance(policy.request(5, None), Decision)
     policy.decide(True)
     assert isinstance(policy.image(FREEZE, None), ImageRequest)

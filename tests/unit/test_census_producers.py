@@ -220,7 +220,7 @@ def test_a_restriction_and_a_key_that_there_is_not() -> None:
     sites = Sites(samples, PLACES)
     only = producers(samples, sites, "site", lambda one: samples.type_name(one.type).qualname == "Session")
     assert [row.name for row in only] == ["shop/views.py:88 create_session"]
-    assert samples.type_name(-1).full == "(type not known)"
+    assert samples.type_name(-1).full == "(unknown type)"
     with pytest.raises(UsageError):
         producers(samples, sites, "colour")
 

@@ -170,7 +170,7 @@ def test_a_filter_that_leaves_more_types_than_a_question_has_room_for() -> None:
     found = narrowed(parse_filter("!Made0"), types[:-1], Selection())
     assert found is not None
     assert len(found.types) == MOST_TYPES - 1
-    with pytest.raises(UsageError, match="5,001 types pass module:app"):
+    with pytest.raises(UsageError, match="5,001 types match module:app"):
         narrowed(parse_filter("module:app"), [*types, TypeName("lib", "Other")], Selection())
     assert narrowed(parse_filter("module:app"), types, Selection()) == Selection(), "all of them pass"
 
@@ -241,9 +241,9 @@ def test_what_comes_to_types_times_kinds_is_asked_for(text: str, types: tuple[st
 
 
 def test_what_does_not_is_refused() -> None:
-    with pytest.raises(UsageError, match="other types through of each kind") as caught:
+    with pytest.raises(UsageError, match="different types for each kind") as caught:
         narrowed(parse_filter("kind:module or type:Session"), TYPES, Selection())
-    assert "some types and some kinds" in caught.value.why
+    assert "one set of types and one set of kinds" in caught.value.why
 
 
 @pytest.mark.parametrize("text", ["!type:a,=b.C kind:c size>3 retained<9", "count>1", "gen:2"])
@@ -282,7 +282,7 @@ def test_retainer_sets() -> None:
         ("MANY: more than 3 retainers each", 4, 150),
         ("(no retainer)", 1, 8),
         ("held by C ×2", 2, 100),
-        ("(sets too small to tell apart)", 7, 77),
+        ("(small sets)", 7, 77),
     ]
     assert rows[0].types == (("dict", 900), ("app.Session", 500))
     assert rows[0].units == UNITS[:1]
@@ -299,7 +299,7 @@ def test_many_of_one() -> None:
 
 def test_what_was_left_out_stands_last() -> None:
     rows = sorted_rows([*left_out_rows(UNITS[:1]), RetainerRow("x", "x", 1, 1)], "name", descending=False)
-    assert [row.name for row in rows] == ["x", "left out: module app.cache ._sessions"]
+    assert [row.name for row in rows] == ["x", "excluded: module app.cache ._sessions"]
 
 
 # -- the tree ------------------------------------------------------------------------------------------------

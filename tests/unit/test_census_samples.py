@@ -118,17 +118,17 @@ class Deaths:
         (Stacks(2, (StackNode(0, 0, 1 << 31),)), "line"),
         (sampler(RATE, 0), "no number of bytes"),
         (sampler(RATE // 2), "changed the intervals"),
-        (said([birth()[:-1]]), "births .* not whole"),
-        (said(deaths=[b"abc"]), "deaths .* not whole"),
-        (said(typed=[b"abc"]), "types .* not whole"),
-        (said([birth(7)]), "lives already"),
-        (said([birth(1), birth(1)]), "lives already"),
+        (said([birth()[:-1]]), "births .* incomplete"),
+        (said(deaths=[b"abc"]), "deaths .* incomplete"),
+        (said(typed=[b"abc"]), "types .* incomplete"),
+        (said([birth(7)]), "is live already"),
+        (said([birth(1), birth(1)]), "is live already"),
         (said([birth(1, stack=2)]), "never said"),
         (said([birth(1, type=3)]), "never said"),
-        (said([birth(1, size=0)]), "cannot be"),
-        (said([birth(1, size=1 << 63)]), "cannot be"),
-        (said([birth(1, domain=3)]), "cannot be"),
-        (said([birth(1, rate=1)]), "cannot be"),
+        (said([birth(1, size=0)]), "impossible"),
+        (said([birth(1, size=1 << 63)]), "impossible"),
+        (said([birth(1, domain=3)]), "impossible"),
+        (said([birth(1, rate=1)]), "impossible"),
         (said([birth(ID_LIMIT)]), "is the largest"),
         (said([birth(1)], [DEATH.pack(2, 0, 5)]), "2 died, which was not alive"),
         (said([birth(1)], [DEATH.pack(7, 0, 5), DEATH.pack(7, 0, 5)]), "died twice"),
@@ -187,17 +187,17 @@ def test_a_type_that_becomes_known_takes_the_block_along() -> None:
     program.free(second, "Token")
     samples = program.run()
     rows = {samples.type_name(one.type).qualname: one for one in samples.tallies()}
-    assert rows["Session"].live == rows["Token"].freed == rows["(type not known)"].live == Sums.of([(56, 1)])
+    assert rows["Session"].live == rows["Token"].freed == rows["(unknown type)"].live == Sums.of([(56, 1)])
     assert {one.id: samples.type_name(one.type).qualname for one in samples.live_blocks()} == {
         first: "Session",
-        third: "(type not known)",
+        third: "(unknown type)",
     }
     program.free(first, "Token")  # a free list handed it on
     program.free(third)
     program.run()
     assert {samples.type_name(one.type).qualname: one.freed.rounded_count for one in samples.tallies()} == {
         "Token": 2,
-        "(type not known)": 1,
+        "(unknown type)": 1,
     }
 
 

@@ -68,11 +68,11 @@ def test_bands_by_producer(watched: Watched) -> None:
 @pytest.mark.parametrize(
     ("where", "types"),
     [
-        ("site:create_session", {"shop.models.Session", "sqlalchemy.orm.state.InstanceState", "(type not known)"}),
+        ("site:create_session", {"shop.models.Session", "sqlalchemy.orm.state.InstanceState", "(unknown type)"}),
         ("site:*cache.py type:!x", set()),
-        ("producer-module:shop.cache", {"(type not known)"}),
-        ("!site:views !site:before", {"(type not known)"}),
-        ("site:Cache.?et", {"(type not known)"}),
+        ("producer-module:shop.cache", {"(unknown type)"}),
+        ("!site:views !site:before", {"(unknown type)"}),
+        ("site:Cache.?et", {"(unknown type)"}),
     ],
 )
 def test_types_within_a_site(where: str, types: set[str], watched: Watched) -> None:

@@ -50,7 +50,7 @@ def test_where_samples_become_void_the_clock_goes_on() -> None:
         tick(5),
     )
     assert sampling.timeline.latest == 2000
-    assert bands(sampling) == {"followed no longer": (5, 0), "alive, < 1 MB": (0, 7)}
+    assert bands(sampling) == {"no longer tracked": (5, 0), "alive, < 1 MB": (0, 7)}
 
 
 def test_when_sampling_is_switched_on_again_the_clock_begins_anew_and_ours_goes_on() -> None:
@@ -64,7 +64,7 @@ def test_when_sampling_is_switched_on_again_the_clock_begins_anew_and_ours_goes_
         tick(6),
     )
     assert sampling.timeline.latest == 11_000_000
-    assert bands(sampling) == {"followed no longer": (5, 0), "alive, 1–10 MB": (0, 7)}
+    assert bands(sampling) == {"no longer tracked": (5, 0), "alive, 1–10 MB": (0, 7)}
     survival = sampling.lives.survival(None, sampling.live_blocks())
     assert survival is not None
     assert (survival.deaths, survival.censored) == (1, 2)

@@ -72,7 +72,7 @@ def figures(watched: Watched, by: str, where: Filter) -> int:
 def test_a_report_is_restricted_or_refuses(by: str, term: str, watched: Watched) -> None:
     where = parse_filter(term)
     if by == "lifetime" or term in ("generation:2", *FROZEN.values()):
-        with pytest.raises(UsageError, match="know no"):
+        with pytest.raises(UsageError, match="have no"):
             figures(watched, by, where)
         return
     assert 0 < figures(watched, by, where) < figures(watched, by, EVERYTHING)
@@ -123,10 +123,10 @@ def test_tables_are_restricted_or_refuse(term: str, watched: Watched) -> None:
 
 def test_samples_that_are_not_restricted_are_not_said_to_be(watched: Watched) -> None:
     sampling, where = watched.sampling, parse_filter("lifetime>10MB")
-    with pytest.raises(UsageError, match="know no lifetime"):
+    with pytest.raises(UsageError, match="have no lifetime"):
         tally_filter(sampling.samples, sampling.sites, where)
     other = selected(sampling, parse_filter("lifetime>1MB"))
-    with pytest.raises(UsageError, match="know no lifetime"):
+    with pytest.raises(UsageError, match="have no lifetime"):
         tally_filter(other, sampling.sites, where)
 
 
@@ -220,7 +220,7 @@ def test_traces_know_no_lifetime(watched: Watched) -> None:
     watched = Watched()
     watched.sampling.feed(Sampler(9, 1, False, 0, 1, (), 1))
     watched.sampling.feed(Sampler(9, 1, True, 1, 1, (1,), 2, means=TRACEMALLOC))
-    with pytest.raises(UsageError, match="Traces know no lifetime"):
+    with pytest.raises(UsageError, match="Traces have no lifetime"):
         selected(watched.sampling, parse_filter("lifetime>10MB"))
 
 

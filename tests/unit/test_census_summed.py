@@ -113,9 +113,9 @@ def test_the_first_sum_waits_for_all_that_are_expected_but_not_for_ever() -> Non
         assert summing.count(1, counted(second, SMALL)) == []
     said = only(summing.count(1, counted(9, SMALL)))
     assert not said.complete
-    assert said.cut == "2 of 3 processes not counted yet"
+    assert said.cut == "2 of 3 processes without a census yet"
     assert summing.last.missing == (2, 3)
-    assert "2 not counted yet" in sum_text(summing.last, 0)
+    assert "2 without a census yet" in sum_text(summing.last, 0)
 
 
 def test_one_that_is_not_attached_to_after_all_is_not_waited_for() -> None:
@@ -218,7 +218,7 @@ def test_the_process_that_has_most_of_each_band() -> None:
 
 
 def test_words_for_few_processes() -> None:
-    assert sum_text(ProcessSum(), 0) == "no process is counted"
+    assert sum_text(ProcessSum(), 0) == "no census yet"
     one = ProcessShare(1, counted(1, SMALL))
     assert sum_text(ProcessSum((one,)), 0) == "of 1 process"
     assert sum_text(ProcessSum((one, replace(one, pid=2))), 0) == "≈ of 2 moments within 0.0 s"

@@ -10,6 +10,7 @@ from heaptop.analysis.heap.path_words import path_words
 from heaptop.analysis.leaks.container_growth import container_growth_sentence, grown_containers
 from heaptop.analysis.leaks.marks import Holder, Mark, MarkContext, Trends
 from heaptop.analysis.leaks.suspects import (
+    UNKNOWN_SITE,
     Candidate,
     Site,
     TypeRanks,
@@ -20,6 +21,7 @@ from heaptop.analysis.leaks.suspects import (
     is_large_enough,
     less,
     main_site,
+    near_sites,
     sentence,
     type_sums,
     type_to_name,
@@ -312,32 +314,35 @@ HOLDING = "all held by module app.cache → ._sessions (dict)"
         (
             SUSPECT,
             SITE,
-            "≥1,240 app.Session (≥3.10 MiB with all else new there, still growing 21/s, ≈53.8 KiB/s) allocated at "
-            "app/views.py:88 in create_session, all held by module app.cache → ._sessions (dict)",
+            "≥1,240 app.Session (≥3.10 MiB including everything new there, still growing 21/s, ≈53.8 KiB/s) "
+            "allocated at app/views.py:88 in create_session, all held by module app.cache → ._sessions (dict)",
         ),
         (
             replace(SUSPECT, verdict=NO_LEAK, held=310),
             replace(SITE, share=0.83, of=12),
-            "≥310 of ≥1,240 new app.Session (≥3.10 MiB with all else new there) allocated at app/views.py:88 in "
-            "create_session (83 % of 12 samples), all held by module app.cache → ._sessions (dict)",
+            "≥310 of ≥1,240 new app.Session (≥3.10 MiB including everything new there) allocated at "
+            "app/views.py:88 in create_session (83 % of 12 samples), all held by module app.cache → ._sessions "
+            "(dict)",
         ),
         (
             SUSPECT,
             replace(SITE, samples=1, of=1),
-            "≥1,240 app.Session (≥3.10 MiB with all else new there, still growing 21/s, ≈53.8 KiB/s) allocated at "
-            "app/views.py:88 in create_session (1 sample), all held by module app.cache → ._sessions (dict)",
+            "≥1,240 app.Session (≥3.10 MiB including everything new there, still growing 21/s, ≈53.8 KiB/s) "
+            "allocated at app/views.py:88 in create_session (1 sample), all held by module app.cache → ._sessions "
+            "(dict)",
         ),
         (
             replace(SUSPECT, verdict=UNCLEAR, held=1, count=1),
             None,
-            "≥1 app.Session (≥3.10 MiB with all else new there) allocated at a site not known (no sample among them), "
-            "all held by module app.cache → ._sessions (dict)",
+            "≥1 app.Session (≥3.10 MiB including everything new there) allocated at an unknown site (no sample "
+            "among them), all held by module app.cache → ._sessions (dict)",
         ),
         (
             SUSPECT,
             replace(SITE, label="(no Python frame)", is_own=False),
-            "≥1,240 app.Session (≥3.10 MiB with all else new there, still growing 21/s, ≈53.8 KiB/s) allocated near "
-            "(no Python frame) (by what is new with them), all held by module app.cache → ._sessions (dict)",
+            "≥1,240 app.Session (≥3.10 MiB including everything new there, still growing 21/s, ≈53.8 KiB/s) "
+            "allocated near (no Python frame) (from what is new with them), all held by module app.cache → "
+            "._sessions (dict)",
         ),
     ],
 )
@@ -348,12 +353,12 @@ def test_the_sentence(suspect: Suspect, site: Site | None, said: str) -> None:
 def test_what_is_nothing_but_itself_has_nothing_beside_it() -> None:
     numbers = replace(SUSPECT, verdict=NO_LEAK, type="int", bytes=1_240 * 28)
     assert "≥1,240 int (≥33.9 KiB) allocated" in sentence(numbers, HOLDING, SITE, 1_240 * 28)
-    assert "(≥33.9 KiB with all else new there)" in sentence(numbers, HOLDING, SITE, 1_200 * 28)
+    assert "(≥33.9 KiB including everything new there)" in sentence(numbers, HOLDING, SITE, 1_200 * 28)
 
 
 def test_between_two_marks_there_may_be_fewer() -> None:
     said = sentence(replace(SUSPECT, held=310, rate=0.0), HOLDING, SITE, least=False)
-    assert said.startswith("310 of ≥1,240 new app.Session (3.10 MiB with all else new there)")
+    assert said.startswith("310 of ≥1,240 new app.Session (3.10 MiB including everything new there)")
 
 
 def test_held_is_said_where_nothing_else_holds_them() -> None:
@@ -440,7 +445,7 @@ def test_a_buffer_that_grows_in_place() -> None:
     (found,) = grown_containers(marks, now, explained=())
     assert (found.address, found.grown, found.sizes) == (7, 300_000, (100_000, 200_000, 300_000, 400_000))
     assert judge(found.course((10.0,) * 3)).verdict == LEAK
-    assert found.words == "at the marks and now it was 100,000, 200,000, 300,000 and 400,000 long"
+    assert found.words == "at the marks and now: 100,000, 200,000, 300,000 and 400,000 long"
     assert container_growth_sentence(found, LEAK, "module app → .LOG", 10_000.0) == (
         "1 bytearray grew in place (+293 KiB, now 400,000 long, still growing 10,000/s): module app → .LOG"
     )
@@ -460,7 +465,7 @@ def test_one_that_has_no_length_goes_by_its_bytes(rate: float, said: str) -> Non
     marks = [mark(0, stream(100 << 10)), mark(1), mark(2, stream(300 << 10))]
     (found,) = grown_containers(marks, Trends(dict([stream(4 << 20)])), explained=())
     assert found.sizes == (100 << 10, -1, 300 << 10, 4 << 20)
-    assert found.words == "at the marks and now it was 100 KiB, ?, 300 KiB and 4.00 MiB large"
+    assert found.words == "at the marks and now: 100 KiB, ?, 300 KiB and 4.00 MiB large"
     assert container_growth_sentence(found, LEAK, "module app → .LOG", rate) == (
         f"1 _io.BytesIO grew in place (+3.90 MiB, now 4.00 MiB large, still growing {said}): module app → .LOG"
     )
@@ -476,3 +481,22 @@ def test_one_that_was_not_among_the_largest_grew_at_least_by_what_it_is_larger()
 def test_another_object_at_its_address_is_not_it() -> None:
     marks = [mark(0, (7, Holder("list", 3, 80, 80)))]
     assert grown_containers(marks, Trends(dict([buffer(300_000)])), explained=()) == []
+
+
+def test_a_suspect_without_a_sample_has_the_site_of_what_is_held_below_the_same_retainer() -> None:
+    module = replace(
+        A_SUSPECT,
+        type="module",
+        site="",
+        stack=(),
+        retainer="module rules_3052",
+        sentence=f"≥681 module (≥1.18 MiB) {UNKNOWN_SITE}, all reached from module rules_3052",
+    )
+    small = replace(A_SUSPECT, retainer="module rules_7 .OTHER", site="app/other.py:1 other", bytes=10)
+    text = replace(A_SUSPECT, retainer="module rules_2388 .LIMITS", site="app/rules.py:34 load_rules", bytes=2 << 20)
+    elsewhere = replace(A_SUSPECT, retainer="module rules_of_others", site="app/far.py:1 far", bytes=9 << 20)
+    found = near_sites([module, small, text, elsewhere])
+    assert found[1:] == [small, text, elsewhere]
+    assert (found[0].site, found[0].stack, found[0].site_is_own) == (text.site, text.stack, False)
+    assert "allocated near app/rules.py:34 in load_rules (from what is new with them), all" in found[0].sentence
+    assert near_sites([module, elsewhere])[0] == module, "of those elsewhere nothing follows"

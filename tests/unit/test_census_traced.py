@@ -65,7 +65,7 @@ def test_figures_are_exact_and_replaced_by_the_next(sampling: Sampling) -> None:
         "a.py:7": (10, 280),
         "b.py:9": (2, 6000),
         "(no Python frame)": (1, 60),
-        "(places no longer told apart)": (3, 99),
+        "(other sites)": (3, 99),
     }
     assert sampling.samples.live_bytes == 280 + 6000 + 60 + 99
     sampling.feed(traced((2, 1, 3, 1, 3000), at=2))

@@ -103,10 +103,10 @@ def test_what_only_looks_like_one(step: Callable[[int, deque[int]], object], str
 @pytest.mark.parametrize(
     ("step", "why"),
     [
-        (at_its_bound, "as many go as come: there were 100 at the first mark, and there are 100"),
-        (large_at_its_bound, "as many go as come: there were 440 at the first mark, and there are 440"),
+        (at_its_bound, "as many go as come: 100 at the first mark, 100 now"),
+        (large_at_its_bound, "as many go as come: 440 at the first mark, 440 now"),
         (warming_up, "it grew and has stopped"),
-        (grown_and_shrunk, "there are fewer than there were: 200 at the first mark, 170 now"),
+        (grown_and_shrunk, "fewer than before: 200 at the first mark, 170 now"),
     ],
 )
 def test_why_not(step: Callable[[int, deque[int]], object], why: str) -> None:
@@ -125,10 +125,10 @@ def test_few_do_not_tell() -> None:
 
 def test_what_is_known_is_told() -> None:
     evidence = judge(Turnover((10.0, 10.0, 10.0), (40, 41, 39), 70, (80, -1, 151, 190))).evidence
-    survivors = "survivors by the stretch in which they were born, as far as addresses tell: 40, 41 and at least 39"
+    survivors = "survivors per interval (estimate: addresses are reused): 40, 41 and at least 39"
     assert survivors in evidence
-    assert "how many there were: 80, ?, 151 and 190" in evidence
-    assert "of 80 that were there at the first mark, at least 10 went" in evidence
+    assert "objects at each mark: 80, ?, 151 and 190" in evidence
+    assert "of 80 at the first mark, at least 10 went" in evidence
 
 
 def evenly(counts: list[int], gaps: tuple[int, ...] = ()) -> tuple[tuple[float, int], ...]:

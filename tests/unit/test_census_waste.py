@@ -119,7 +119,7 @@ def test_rows_are_the_largest_first_and_say_who_holds_them() -> None:
 
 def test_estimates_say_so_and_exact_figures_do_not() -> None:
     exact, about = waste_report(answer(row("duplicate", 2048, 1024), row("slots", 1024)), TYPES).rows
-    assert row_words(exact) == "2.00 KiB in 3 objects, of which 1.00 KiB in other rows too"
+    assert row_words(exact) == "2.00 KiB in 3 objects, of which 1.00 KiB also in other rows"
     assert row_words(about) == "≈1.00 KiB in 3 objects"
     assert {"duplicate", "equal", "empty"} == set(SORTS) - ESTIMATED
 
@@ -145,7 +145,7 @@ def test_free_room_in_arenas_is_a_row_where_nothing_is_filtered() -> None:
 
 @pytest.mark.parametrize(
     ("interned", "says"),
-    [(INTERNED_FREED, "none is unused"), (INTERNED_COUNTED, "immortal"), (INTERNED_UNKNOWN, "cannot be told")],
+    [(INTERNED_FREED, "none is unused"), (INTERNED_COUNTED, "immortal"), (INTERNED_UNKNOWN, "are unknown")],
 )
 def test_what_can_be_told_of_interned_strings_is_said(interned: int, says: str) -> None:
     assert says in " ".join(waste_report(answer(interned=interned), TYPES).notes)
@@ -180,9 +180,9 @@ def test_a_filter_is_a_selection_of_types() -> None:
     assert selection(parse_filter("module:shop"), TYPES) == Selection(types=(2,))
     assert selection(EVERYTHING, TYPES) == Selection()
     assert wanted(parse_filter("type:nobody"), TYPES) is None
-    with pytest.raises(UsageError, match="No type of the heap passes type:nobody"):
+    with pytest.raises(UsageError, match="No type in the heap matches type:nobody"):
         selection(parse_filter("type:nobody"), TYPES)
-    with pytest.raises(UsageError, match="Rows of waste know no size"):
+    with pytest.raises(UsageError, match="Rows of waste have no size"):
         selection(parse_filter("size>1kB"), TYPES)
 
 

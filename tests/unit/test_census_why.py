@@ -98,8 +98,8 @@ def test_near_misses_are_proposed(name: str, near: list[str]) -> None:
     with pytest.raises(NotInHeap) as caught:
         types_called(TYPES, name)
     first, *lines = [line.strip() for line in caught.value.message.splitlines() if line]
-    assert first == f"The heap has no objects of a type {name}."
-    assert lines == (["Nearly so:", *near] if near else [])
+    assert first == f"The heap has no objects of type {name}."
+    assert lines == (["Similar names:", *near] if near else [])
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c.D", "D", "c"]), min_size=1, max_size=6), st.sampled_from(["a", "D", "x"]))
@@ -331,7 +331,7 @@ def test_which_types_are_asked_for() -> None:
     assert wanted(EVERYTHING, TYPES) == Selection()
     assert wanted(parse_filter("kind:c size>10"), TYPES) == Selection(kinds=(KINDS.index("c"),))
     assert wanted(parse_filter("type:Session module:shop.models"), TYPES) == Selection(types=(SESSION,))
-    with pytest.raises(UsageError, match="No type of the heap passes type:Nix"):
+    with pytest.raises(UsageError, match="No type in the heap matches type:Nix"):
         wanted(parse_filter("type:Nix"), TYPES)
     with pytest.raises(UsageError, match="6,000 types"):
         wanted(parse_filter("module:m"), [TypeName("n", "T"), *(TypeName("m", f"T{each}") for each in range(6_000))])
@@ -347,5 +347,5 @@ def test_which_types_are_asked_for() -> None:
     ],
 )
 def test_what_rows_do_not_know_is_refused(by: str, where: str, unknown: str) -> None:
-    with pytest.raises(UsageError, match=f"Counts by {by} know no {unknown}"):
+    with pytest.raises(UsageError, match=f"Counts by {by} have no {unknown}"):
         check_filter(by, parse_filter(where))

@@ -102,31 +102,31 @@ def test_an_empty_file_says_nothing(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "allowed"),
     [
-        ("depth = 1\nthema = 1", ": `thema` is no setting; did you mean `theme`?", "Settings are"),
-        ("user-code = []", ": `user-code` is no setting; did you mean `user_code`?", "Settings are"),
-        ("xyz = 1", ": `xyz` is no setting.", "Settings are"),
-        ("[xyz]\ntheme = 1", ": `xyz` is no setting.", "Settings are"),
-        ('theme = "nord"', ': `theme` is "nord", which it cannot be.', "It is one of dark, light, ansi, colour-blind,"),
-        ("theme = 3", ": `theme` is 3, which it cannot be.", "It is one of dark,"),
-        ("theme = []", ": `theme` is an array, which it cannot be.", "It is one of dark,"),
-        ('\n\n  ascii = "yes"', ': `ascii` is "yes", which', "It is true or false."),
-        ("ascii = 1", ": `ascii` is 1, which it cannot be.", "It is true or false."),
-        ('units = "si"', ': `units` is "si", which it cannot be.', "It is one of binary, decimal."),
-        ("interval = 0", ": `interval` is 0, which it cannot be.", "0 is not a number of seconds above 0"),
-        ("interval = nan", ": `interval` is nan, which it cannot be.", "nan is not a number of seconds above 0"),
-        ('interval = "1s"', ': `interval` is "1s", which it cannot be.', "It is a number of seconds."),
-        ("interval = true", ": `interval` is true, which it cannot be.", "It is a number of seconds."),
-        ("share = 101", ": `share` is 101, which it cannot be.", "101 is not a percentage from 0.01 to 100."),
-        ('rate = "1B"', ': `rate` is "1B", which it cannot be.', "1B is not a size from 1KiB to 1GiB, or off."),
-        ('rate = "fine"', ': `rate` is "fine", which it cannot be.', "'fine' is not a size."),
-        ("rate = 0.5", ": `rate` is 0.5, which it cannot be.", "It is a size such as"),
-        ("depth = 0", ": `depth` is 0, which it cannot be.", "0 is not a number of frames from 1 to 1024."),
-        ("depth = 1.5", ": `depth` is 1.5, which it cannot be.", "It is a whole number of frames."),
-        ('user_code = "x"', ': `user_code` is "x", which it cannot be.', "It is an array of paths"),
-        ("user_code = [1]", ": `user_code` is an array, which it cannot be.", "It is an array of paths"),
-        ('keys = "vi"', ': `keys` is "vi", which it cannot be.', "It is a table: [keys]"),
-        ("[keys]\n\nq = 3", ", [keys]: `q` is 3, which is no key.", "A key is written as"),
-        ("[keys]\nq = []", ", [keys]: `q` is an array, which is no key.", "A key is written as"),
+        ("depth = 1\nthema = 1", ": unknown setting `thema`; did you mean `theme`?", "Settings:"),
+        ("user-code = []", ": unknown setting `user-code`; did you mean `user_code`?", "Settings:"),
+        ("xyz = 1", ": unknown setting `xyz`.", "Settings:"),
+        ("[xyz]\ntheme = 1", ": unknown setting `xyz`.", "Settings:"),
+        ('theme = "nord"', ': `theme` cannot be "nord".', "Use one of dark, light, ansi, colour-blind,"),
+        ("theme = 3", ": `theme` cannot be 3.", "Use one of dark,"),
+        ("theme = []", ": `theme` cannot be an array.", "Use one of dark,"),
+        ('\n\n  ascii = "yes"', ': `ascii` cannot be "yes".', "Use true or false."),
+        ("ascii = 1", ": `ascii` cannot be 1.", "Use true or false."),
+        ('units = "si"', ': `units` cannot be "si".', "Use one of binary, decimal."),
+        ("interval = 0", ": `interval` cannot be 0.", "0 is not a number of seconds above 0"),
+        ("interval = nan", ": `interval` cannot be nan.", "nan is not a number of seconds above 0"),
+        ('interval = "1s"', ': `interval` cannot be "1s".', "Use a number of seconds."),
+        ("interval = true", ": `interval` cannot be true.", "Use a number of seconds."),
+        ("share = 101", ": `share` cannot be 101.", "101 is not a percentage from 0.01 to 100."),
+        ('rate = "1B"', ': `rate` cannot be "1B".', "1B is not a size from 1KiB to 1GiB, or off."),
+        ('rate = "fine"', ': `rate` cannot be "fine".', "'fine' is not a size."),
+        ("rate = 0.5", ": `rate` cannot be 0.5.", "Use a size such as"),
+        ("depth = 0", ": `depth` cannot be 0.", "0 is not a number of frames from 1 to 1024."),
+        ("depth = 1.5", ": `depth` cannot be 1.5.", "Use a whole number of frames."),
+        ('user_code = "x"', ': `user_code` cannot be "x".', "Use an array of paths"),
+        ("user_code = [1]", ": `user_code` cannot be an array.", "Use an array of paths"),
+        ('keys = "vi"', ': `keys` cannot be "vi".', "Use a table: [keys]"),
+        ("[keys]\n\nq = 3", ", [keys]: `q` is 3, which is not a key.", "A key is written as"),
+        ("[keys]\nq = []", ", [keys]: `q` is an array, which is not a key.", "A key is written as"),
         ('[keys]\nspace = "x"', ", [keys], `space`: the help page shows no key `space`; did you mean `Sp", "It shows"),
         ('keys = {r = "X",\tq = "hyper+x" }', ", [keys], `q`: `hyper+x` is no key.", "A key is one character"),
         ("depth = 1\ntheme = nord\nascii = true", ", line 2, column 9: this is not TOML: ", ""),
@@ -156,7 +156,7 @@ def test_bytes_that_are_no_text_have_a_line_too(file: Path) -> None:
     file.write_bytes(b'theme = "dark"\n# caf\xe9\n')
     error = load_error(file)
     assert error is not None
-    assert error.message.startswith(f"{file}, line 2: there is a byte")
+    assert error.message.startswith(f"{file}, line 2: invalid UTF-8")
 
 
 def test_a_file_that_was_named_must_be_there(file: Path, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_others_take_what_they_have_options_for(file: Path, command: str) -> Non
 def test_a_mistake_stops_every_command_that_reads_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("depth = 0")
     assert main(["census", "1"]) == 2
-    assert f"{file}: `depth` is 0" in capsys.readouterr().err
+    assert f"{file}: `depth` cannot be 0" in capsys.readouterr().err
 
 
 def test_a_mistake_does_not_stop_what_needs_no_settings(file: Path) -> None:

@@ -159,11 +159,11 @@ def test_the_text(doors: LeakDoors, capsys: Said) -> None:
     assert main(["leaks", "4711", *QUICK]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("leak: +")
-    assert lines[0].endswith("looked at 4 times")
+    assert lines[0].endswith("checked 4 times")
     assert lines[2].startswith("  1. leak: ≥30 shop.Cart ")
     assert any(line.startswith("     - ") for line in lines)
     assert lines[-2].endswith("(pid 4242, Python 3.11.7)")
-    assert lines[-1] == "frozen 4 times for 3.1 ms at most, and looked at in clones"
+    assert lines[-1] == "paused 4 times for at most 3.1 ms, and checked in clones"
 
 
 def test_what_does_not_grow_is_no_leak(doors: LeakDoors, capsys: Said) -> None:
@@ -249,7 +249,7 @@ def test_without_samples_there_is_no_site(doors: LeakDoors, capsys: Said) -> Non
     doors.make = lambda: Growing(interval=0)
     found = document(capsys, "--rate", "off")
     assert [suspect["site"] for suspect in found["suspects"][:1]] == [""]
-    assert any("sampled" in note for note in found["notes"])
+    assert any("sampling" in note for note in found["notes"])
     source = Growing()
     source.agent.sampler_text = "another tool is there"
     doors.make = lambda: source
@@ -431,9 +431,9 @@ def test_ctrl_c_before_anything_is_known_and_once_more(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--mode", "python"), "heaptop leaks asks an open snapshot"),
-        (("--tracemalloc",), "--tracemalloc does not help. Leave `--tracemalloc` out."),
-        (("--allow", "thread"), f"There is no lint 'thread'. Choose from: {', '.join(LINTS)}."),
+        (("--mode", "python"), "heaptop leaks needs an open snapshot"),
+        (("--tracemalloc",), "--tracemalloc cannot replace it. Leave `--tracemalloc` out."),
+        (("--allow", "thread"), f"Unknown lint 'thread'. Choose from: {', '.join(LINTS)}."),
     ],
 )
 def test_a_wrong_command_line_touches_nothing(
@@ -518,7 +518,7 @@ def test_what_was_found_is_said_though_the_process_ends(doors: LeakDoors, capsys
     said = capsys.readouterr()
     found = json.loads(said.out)
     assert len(found["marks"]) == 3
-    assert found["notes"][-1] == "not to the end: Process 4711 ended"
+    assert found["notes"][-1] == "incomplete: Process 4711 ended"
     assert "Process 4711 ended." in said.err
 
 

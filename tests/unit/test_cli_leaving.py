@@ -44,7 +44,9 @@ def test_a_process_that_was_left_in_order() -> None:
     assert done == (
         "detached from 4711 (shop) after 12.3 s: hooks and descriptors are removed, the agent's thread has ended"
     )
-    assert stays.startswith("stays until it ends: 400 KiB of heaptop's code and data, which the next attach uses again")
+    assert stays.startswith(
+        "stays mapped until it exits: 400 KiB of heaptop's code and data, which the next attach reuses"
+    )
 
 
 @pytest.mark.parametrize(("size", "lines", "word"), [(0, 2, "code"), (None, 1, "stays")])
@@ -67,7 +69,7 @@ def test_several_are_summed() -> None:
     done, stays = outcome_lines([parting(), parting(pid=4712, seconds=70.0)])
     assert done.startswith("detached from 2 processes (4711, 4712) after 1m 10s: ")
     assert "600 KiB" in stays
-    assert "until they end" in stays
+    assert "until they exit" in stays
     many = [parting(pid=pid) for pid in range(1, 10)]
     assert "from 9 processes (1, 2, 3, 4, 5, 6 and 3 more) after" in outcome_lines(many)[0]
 
@@ -75,17 +77,17 @@ def test_several_are_summed() -> None:
 def test_how_much_there_was_before_bounds_what_stays() -> None:
     one, other = parting(rss_before=32 << 20), parting(pid=4712, rss_before=30 << 20)
     assert outcome_lines([one])[-1].endswith(
-        "; RSS was 32.0 MiB before the attach, and is 40.0 MiB now, with what the program did meanwhile"
+        "; RSS was 32.0 MiB before the attach, and is 40.0 MiB now, including what the program did meanwhile"
     )
     both = outcome_lines([one, other])[-1]
-    assert "; RSS was 62.0 MiB before the attach, and is 70.0 MiB now, with what the programs" in both
+    assert "; RSS was 62.0 MiB before the attach, and is 70.0 MiB now, including what the programs" in both
     assert "RSS" not in outcome_lines([one, parting(pid=4712)])[-1], "of one it is not known"
 
 
 @pytest.mark.parametrize("ended", [None, Ended(None)], ids=["it still goes on", "no goodbye"])
 def test_a_detach_that_was_not_seen_is_not_claimed(ended: Ended | None) -> None:
     (said,) = outcome_lines([parting(ended)])
-    assert said.startswith("no answer from 4711 (shop): whether it is as it was is not known.")
+    assert said.startswith("no answer from 4711 (shop): it is unknown whether everything was removed.")
     assert "`heaptop detach 4711`" in said
 
 
@@ -95,7 +97,7 @@ def test_a_process_that_has_ended() -> None:
     assert outcome_lines([parting(Ended(TargetExited("It ended.", status=3)))]) == [], "`run` says so"
 
 
-@pytest.mark.parametrize("error", [AgentLost("The agent is gone."), HeaptopError("A bug.")])
+@pytest.mark.parametrize("error", [AgentLost("The agent has exited."), HeaptopError("A bug.")])
 def test_a_failure_is_told_once(error: HeaptopError) -> None:
     """By the command that ends with it; of several, that ends well if one was seen."""
     assert outcome_lines([parting(Ended(error))]) == []

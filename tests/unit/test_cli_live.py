@@ -77,7 +77,10 @@ def test_what_could_not_be_taken_out_is_said_after_the_screen(
     monkeypatch.setattr(processes, "processes_and_refusals", lambda: [(PROCESS, None)])
     doors.source = ScriptedSource((*SEEN, STAYS))
     assert main(arguments) == 0
-    assert "process 4711, which goes on: another tool's hook lies over heaptop's" in capsys.readouterr().err
+    assert (
+        "process 4711 continues, but not all of heaptop could be removed: another tool's hook lies over heaptop's"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,13 +148,13 @@ def test_run_starts_what_it_was_told(doors: Doors, tmp_path: Path, capsys: pytes
     assert (kind, argv, rest["python"], rest["output"]) == ("launch", ["-m", "mod", "--json"], "py", output)
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == f"heaptop: the program goes on running as pid 4711; its output is in {output}\n"
+    assert said.err == f"heaptop: the program continues as pid 4711; its output is in {output}\n"
 
 
 @pytest.mark.parametrize("seen", [SEEN, (ATTACHED,)], ids=["seen", "too short to be seen"])
 @pytest.mark.parametrize(
     ("status", "code", "words"),
-    [(0, 0, "exit code 0"), (3, 3, "exit code 3"), (-9, 137, "SIGKILL"), (-40, 168, "signal 40")],
+    [(0, 0, "exited with code 0"), (3, 3, "exited with code 3"), (-9, 137, "SIGKILL"), (-40, 168, "signal 40")],
 )
 def test_the_programs_exit_code_is_runs(
     *,
@@ -208,18 +211,18 @@ def _missing(pid: int) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["attach", "abc"], "No Python process is called 'abc'"),
+        (["attach", "abc"], "No Python process has the name 'abc'"),
         (["attach", "0"], "There is no process 0."),
-        (["attach", "-5"], "No Python process is called '-5'"),
+        (["attach", "-5"], "No Python process has the name '-5'"),
         (["attach", "0", "--theme", "plaid"], "There is no theme called 'plaid'"),
         (["attach", "0", "--record", "/nowhere/x"], "/nowhere/x cannot be written"),
         (["attach", "0", "--rate", "3"], "--rate"),
         (["open", "/nowhere/x"], "/nowhere/x cannot be read"),
-        (["run"], "There is no program to run."),
+        (["run"], "No program to run."),
         (["run", "--theme", "plaid", "--", "prog.py"], "There is no theme called 'plaid'"),
         (["demo", "--theme", "plaid"], "There is no theme called 'plaid'"),
         (["demo", "--record", "/nowhere/x"], "/nowhere/x cannot be written"),
-        (["pick", "--record", "x"], "There is no process yet to record."),
+        (["pick", "--record", "x"], "No process to record is chosen yet."),
         (["--theme", "plaid"], "There is no theme called 'plaid'"),
         (["--interval", "0"], "--interval"),
     ],

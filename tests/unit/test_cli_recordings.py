@@ -60,7 +60,7 @@ def test_of_looks_since_one_mark_the_last_is_told(tmp_path: Path, capsys: pytest
     said = capsys.readouterr().out
     assert said.count("Leak hunt at") == 1
     assert "leak: +1,002 objects" in said
-    assert "verdicts of the 2 looks before: unclear (1), leak (1)" in said
+    assert "verdicts of the 2 earlier checks: unclear (1), leak (1)" in said
     assert main(["report", str(path), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["findings"]) == 3
 
@@ -93,9 +93,9 @@ def test_damage_is_told(night: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     cut = tmp_path / "cut.heaptop"
     cut.write_bytes(night.read_bytes()[:-100])
     assert main(["report", str(cut)]) == 0
-    assert "bytes are not whole" in capsys.readouterr().out
+    assert "bytes are incomplete" in capsys.readouterr().out
     assert main(["report", str(cut), "--json"]) == 0
-    assert "not whole" in json.loads(capsys.readouterr().out)["remarks"][0]
+    assert "incomplete" in json.loads(capsys.readouterr().out)["remarks"][0]
     assert main(["diff", str(cut)]) == 0
     assert "cut.heaptop: the last" in capsys.readouterr().out
 
@@ -222,14 +222,14 @@ def test_export_is_of_the_moment_that_was_asked_for(night: Path, capsysbinary: p
 def test_what_was_never_sampled_has_no_stacks(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     path = str(written(tmp_path / "a", 4, sampled=False))
     assert main(["export", path, "--to", "collapsed"]) == 2
-    assert b"no allocation was sampled" in capsysbinary.readouterr().err
+    assert b"has no samples up to" in capsysbinary.readouterr().err
     assert main(["export", path, "--to", "html"]) == 0
 
 
 def test_export_never_writes_over_the_recording(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = night.read_bytes()
     assert main(["export", str(night), "--to", "html", "-o", str(night)]) == 2
-    assert "over the recording itself" in capsys.readouterr().err
+    assert "overwrite the recording itself" in capsys.readouterr().err
     assert night.read_bytes() == before
     assert main(["export", str(night), "--to", "html", "-o", str(night / "no")]) == 2
     assert "cannot be written" in capsys.readouterr().err

@@ -106,7 +106,7 @@ def test_a_pid_that_is_not_there(prefork: Prefork, capsys: pytest.CaptureFixture
 
 def test_a_recording_is_of_one_process(prefork: Prefork, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attach", "100", "--children", "--record", "x.heaptop"]) == 2
-    assert "A recording is of one process" in capsys.readouterr().err
+    assert "A recording has one process" in capsys.readouterr().err
 
 
 def test_without_a_terminal_nothing_is_shown(
@@ -120,7 +120,7 @@ def test_without_a_terminal_nothing_is_shown(
 
 @pytest.mark.parametrize(
     ("argv", "said"),
-    [(["999"], "There is no process 999."), (["100", "--record", "x"], "A recording is of one process")],
+    [(["999"], "There is no process 999."), (["100", "--record", "x"], "A recording has one process")],
 )
 def test_what_is_wrong_with_them_is_said_before_that(
     argv: list[str], said: str, prefork: Prefork, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

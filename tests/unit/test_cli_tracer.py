@@ -59,7 +59,7 @@ def test_it_is_used_and_its_cost_said_first(doors: Doors, capsys: pytest.Capture
     assert doors.calls[0][2].tracer
     said = capsys.readouterr()
     assert "2.6 to 5.7 times its CPU time" in words(said.err)
-    assert "even if the program has called tracemalloc.start() meanwhile" in words(said.err)
+    assert "even if the program called tracemalloc.start() meanwhile" in words(said.err)
     document = json.loads(said.out)
     assert (document["sampled"]["means"], document["sampled"]["interval"]) == ("tracemalloc", 1)
     assert document["sampled"]["not_sampled"] == ""
@@ -67,7 +67,7 @@ def test_it_is_used_and_its_cost_said_first(doors: Doors, capsys: pytest.Capture
     row = rows["shop/views.py:88"]
     assert row["low"] == row["high"] == row["bytes"] > 0
     assert (row["count"], row["bytes"]) == (18 + 6, 18 * 312 + 6 * 240)
-    assert rows["(places no longer told apart)"]["count"] == 3
+    assert rows["(other sites)"]["count"] == 3
     assert sum(row["bytes"] for row in rows.values()) == document["total"]["bytes"]
 
 
@@ -78,8 +78,8 @@ def test_the_table_has_no_estimates(doors: Doors, capsys: pytest.CaptureFixture[
     table, _, notices = text.partition("\n\n")
     assert table.split("\n")[0].split() == ["OBJECTS", "LIVES", "ALLOCATED", "BY"]
     assert "≈" not in table
-    assert "with at most 4 frames of a stack" in notices
-    assert "tracemalloc does not tell lifetimes, sizes of blocks, nor what was freed" in notices
+    assert "at most 4 frames per stack" in notices
+    assert "tracemalloc has no lifetimes, no block sizes and no freed memory" in notices
 
 
 @pytest.mark.parametrize("by", ["size", "lifetime"])
@@ -87,5 +87,5 @@ def test_what_it_cannot_tell_is_said_before_anything_is_touched(
     by: str, doors: Doors, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["census", "4711", "--by", by, "--tracemalloc"]) == 2
-    assert "needs the native core: tracemalloc does not tell" in words(capsys.readouterr().err)
+    assert "needs the native core: tracemalloc has no" in words(capsys.readouterr().err)
     assert doors.calls == []

@@ -109,8 +109,8 @@ def test_the_text(doors: FrozenDoors, capsys: Said) -> None:
         assert row.endswith(f"{told['type'] or '-'}  {told['holder'] or '-'}") or told["holder"] in row
     assert any(line.startswith("duplicates: Keep one of each") for line in lines)
     assert len(lines) == len({*lines}) + lines.count("") - 1, "each sentence once"
-    assert any(line.startswith("by what is wrong: ") for line in lines)
-    assert "frozen for" in lines[-1] or "frozen for" in lines[-2]
+    assert any(line.startswith("by kind of waste: ") for line in lines)
+    assert "paused for" in lines[-1] or "paused for" in lines[-2]
 
 
 def test_rows_beyond_the_limit_are_counted_and_in_the_total(doors: FrozenDoors, capsys: Said) -> None:
@@ -162,10 +162,10 @@ def test_names_of_the_target_do_not_reach_the_terminal_as_they_are(doors: Frozen
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--mode", "python"], "with --mode python there is none"),
-        (["--mode", "stop"], "with --mode stop there is none"),
-        (["--where", "generation:2"], "Rows of waste know no generation."),
-        (["--where", "retainer:shop"], "Rows of waste know no retainer."),
+        (["--mode", "python"], "--mode python makes none"),
+        (["--mode", "stop"], "--mode stop makes none"),
+        (["--where", "generation:2"], "Rows of waste have no generation."),
+        (["--where", "retainer:shop"], "Rows of waste have no retainer."),
     ],
 )
 def test_a_wrong_command_line_touches_nothing(options: list[str], says: str, doors: FrozenDoors, capsys: Said) -> None:
@@ -178,7 +178,7 @@ def test_a_wrong_command_line_touches_nothing(options: list[str], says: str, doo
 def test_a_type_that_the_heap_has_not(doors: FrozenDoors, capsys: Said) -> None:
     code, text = complaint([*COMMAND, "--where", "type:Nobody"], capsys)
     assert code == UsageError.exit_code
-    assert "No type of the heap passes type:Nobody." in text
+    assert "No type in the heap matches type:Nobody." in text
     assert doors.source.closed
 
 
@@ -189,7 +189,7 @@ def test_a_type_that_the_heap_has_not(doors: FrozenDoors, capsys: Said) -> None:
         (refused, ImageRefused, "could be made: it would take more memory than it may."),
         (long_pause, PauseTooLong, "`heaptop waste 4711 --pause-budget 619`"),
         (no_answer, ImageLost, "could not answer: no memory."),
-        (goes, ImageLost, "is gone: its time was over."),
+        (goes, ImageLost, "was lost: its time was over."),
         (dies, TargetExited, "Process 4711 ended."),
     ],
 )

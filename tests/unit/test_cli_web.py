@@ -55,7 +55,7 @@ def test_what_is_wrong_is_said_before_a_page_is_served(night: Path, capsys: pyte
     pytest.importorskip("aiohttp", reason="the extra heaptop[web] is not installed")
     assert "no theme" in refusal(capsys, str(night), "--web", "--theme", "plaid").lower()
     assert "noon" in refusal(capsys, str(night), "--web", "--at", "noon")
-    assert "nowhere.invalid is no address" in refusal(capsys, str(night), "--web", "--host", "nowhere.invalid")
+    assert "Cannot serve at nowhere.invalid" in refusal(capsys, str(night), "--web", "--host", "nowhere.invalid")
     assert main(["open", f"{night}.gone", "--web"]) == 50
 
 

@@ -119,11 +119,11 @@ def test_the_json_document(doors: FrozenDoors, capsys: Said) -> None:
 def test_the_text(doors: FrozenDoors, capsys: Said) -> None:
     assert main(["why", "4711", "Session"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"80 objects of shop.models.Session: 24.4 KiB, \S+ KiB with all that they retain", lines[0])
+    assert re.fullmatch(r"80 objects of shop.models.Session: 24.4 KiB, retained size \S+ KiB", lines[0])
     assert lines[2].split() == ["OBJECTS", "SIZE", "RETAINED", "KEPT", "BY"]
     assert lines[3].split(maxsplit=5)[::5] == ["80", "module shop.cache ._sessions [*]"]
     assert lines[4] == ""
-    assert "frozen for" in lines[-1] or "frozen for" in lines[-2]
+    assert "paused for" in lines[-1] or "paused for" in lines[-2]
     assert "garbage" not in "\n".join(lines)
 
 
@@ -177,7 +177,7 @@ def test_garbage_is_told_with_its_cycles(doors: FrozenDoors, capsys: Said) -> No
     assert (found["garbage"]["count"], found["garbage"]["bytes"]) == (3, 144)
     assert main(["why", "4711", "Ring"]) == 0
     text = capsys.readouterr().out
-    assert "garbage: in the whole heap 3 objects, 144 B in 1 cycle that only themselves keep" in text
+    assert "garbage in the whole heap: 3 objects, 144 B in 1 cycle kept only by cycles" in text
 
 
 def test_steps_that_stand_for_several_are_explained(doors: FrozenDoors, capsys: Said) -> None:
@@ -268,7 +268,7 @@ def test_by_kind_of_what_some_retainers_keep(doors: FrozenDoors, capsys: Said) -
     assert question.selection.retainers
     code, text = complaint([*arguments, "retainer:nobody"], capsys)
     assert code == UsageError.exit_code
-    assert "No retainer in the heap passes retainer:nobody." in text
+    assert "No retainer in the heap matches retainer:nobody." in text
 
 
 def test_by_retainer_of_some_kinds(doors: FrozenDoors, capsys: Said) -> None:
@@ -293,7 +293,7 @@ def test_sets_that_are_too_large_are_named_as_that(doors: FrozenDoors, capsys: S
     (row,) = document([*arguments, "--retainers", "2"], capsys)["rows"]
     assert row["retainers"] == ["module a .cache", "module b .cache"]
     assert main([*arguments, "--retainers", "1"]) == 0
-    assert "not all of them the same" in capsys.readouterr().out
+    assert "not all the same" in capsys.readouterr().out
 
 
 # -- what goes wrong ------------------------------------------------------------------------------------------
@@ -306,13 +306,13 @@ BY_RETAINER = ["census", "4711", "--by", "retainer"]
     ("arguments", "says"),
     [
         (["why", "4711", "0xzz"], "'0xzz' is not an address."),
-        ([*WHY, "--values"], "--values shows what is in one object: it goes with an ADDRESS."),
-        (["why", "4711", "0x10", "--retainers", "2"], "it goes with a TYPE"),
-        ([*WHY, "--mode", "python"], "with --mode python there is none"),
-        ([*BY_RETAINER, "--mode", "stop"], "with --mode stop there is none"),
-        ([*BY_RETAINER, "--where", "generation:2"], "Counts by retainer know no generation."),
+        ([*WHY, "--values"], "--values shows the content of one object: give an ADDRESS."),
+        (["why", "4711", "0x10", "--retainers", "2"], "give a TYPE"),
+        ([*WHY, "--mode", "python"], "--mode python makes none"),
+        ([*BY_RETAINER, "--mode", "stop"], "--mode stop makes none"),
+        ([*BY_RETAINER, "--where", "generation:2"], "Counts by retainer have no generation."),
         ([*BY_RETAINER, "--for", "3"], "--for goes with --by producer"),
-        (["census", "4711", "--by", "kind", "--retainers", "2"], "--retainers goes with --by retainer"),
+        (["census", "4711", "--by", "kind", "--retainers", "2"], "--retainers needs --by retainer"),
     ],
 )
 def test_a_wrong_command_line_touches_nothing(
@@ -327,7 +327,7 @@ def test_a_wrong_command_line_touches_nothing(
 @pytest.mark.parametrize(
     ("what", "error", "says"),
     [
-        ("Sesion", NotInHeap, "The heap has no objects of a type Sesion. Nearly so: shop.models.Session"),
+        ("Sesion", NotInHeap, "The heap has no objects of type Sesion. Similar names: shop.models.Session"),
         ("Sesion", NotInHeap, "`heaptop census 4711 --top 0`"),
         ("0x10", NotInHeap, "No object begins at 0x10 in process 4711."),
     ],
@@ -344,7 +344,7 @@ def test_a_name_of_several_types(doors: FrozenDoors, capsys: Said) -> None:
     doors.make = lambda: Frozen(lambda _: heap)
     code, text = complaint(["why", "4711", "Row"], capsys)
     assert code == AmbiguousType.exit_code
-    assert "Row is the name of 2 types: m1.Row m2.Row" in text
+    assert "Row names 2 types: m1.Row m2.Row" in text
 
 
 def slices(source: Frozen) -> None:
@@ -384,7 +384,7 @@ def dies(source: Frozen) -> None:
         (refused, ImageRefused, "could be made: it would take more memory than it may."),
         (long_pause, PauseTooLong, "--pause-budget 619`"),
         (no_answer, ImageLost, "could not answer: no memory."),
-        (goes, ImageLost, "is gone: its time was over."),
+        (goes, ImageLost, "was lost: its time was over."),
         (dies, TargetExited, "Process 4711 ended."),
     ],
 )

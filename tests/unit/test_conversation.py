@@ -308,7 +308,7 @@ def test_an_agent_of_another_version_is_told_by_its_number_whatever_else_it_says
             payload: bytes = msgpack.packb(["hello", {"protocol": PROTOCOL_VERSION + 1, **fields}])
             sock.sendall(frame(payload))
 
-    with talking(Later()) as talk, pytest.raises(VersionMismatch, match=f"version {PROTOCOL_VERSION + 1} "):
+    with talking(Later()) as talk, pytest.raises(VersionMismatch, match=f"version {PROTOCOL_VERSION + 1};"):
         talk.conversation.greet(PATIENCE, silent)
 
 
@@ -597,7 +597,7 @@ def test_garbage_is_collected_where_the_agent_can(able: bool) -> None:
     if able:
         assert told == [Collected(FIRST_ID, 1, 2, 3, 4)]
     else:
-        assert told == [Failure(FIRST_ID, "This agent cannot have garbage collected.")]
+        assert told == [Failure(FIRST_ID, "This agent cannot run a collection.")]
 
 
 @pytest.mark.parametrize("stage", ["none", "building", "open"])
@@ -646,6 +646,6 @@ def test_no_garbage_is_collected_where_a_snapshots_copies_have_no_room(stage: st
     else:
         assert told == []
         assert refused == [
-            "only 1055 MiB of memory are free, and the open snapshot may take 1056 MiB during a collection: close the "
-            "snapshot first"
+            "only 1055 MiB of memory are free, and the open snapshot may need 1056 MiB during a collection: close "
+            "the snapshot first"
         ]

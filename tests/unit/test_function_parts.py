@@ -38,5 +38,5 @@ def test_names_of_classes_and_types() -> None:
     parts = parts_of(samples.tallies(), samples, "allocated")
     assert {part.name for part in parts if part.by == "size"} == {"m 33–256 B", "l 257–2048 B", "x > 2048 B"}
     types = [part.name for part in parts if part.by == "type"]
-    assert {"str", "dict", "shop.models.Session", "(type not known)"} <= {*types}
+    assert {"str", "dict", "shop.models.Session", "(unknown type)"} <= {*types}
     assert parts_of([], samples, "live") == []

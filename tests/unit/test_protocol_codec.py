@@ -307,7 +307,7 @@ def test_hello_with_another_token_is_refused() -> None:
 
 @pytest.mark.parametrize("others", [{}, {"pid": "renamed to text"}])
 def test_hello_of_another_version_is_refused_by_its_number_whatever_else_it_says(others: dict[str, object]) -> None:
-    with pytest.raises(VersionMismatch, match=r"version 7 .* speaks 1"):
+    with pytest.raises(VersionMismatch, match=r"version 7; .* uses 1"):
         read_hello(repacked("hello", {"protocol": 7, **others}), TOKEN)
 
 

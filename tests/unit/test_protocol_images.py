@@ -49,7 +49,7 @@ def test_what_is_known_stands_behind_the_lists() -> None:
 
 
 def test_too_many_addresses_are_refused() -> None:
-    with pytest.raises(ValueError, match="room for 50000"):
+    with pytest.raises(ValueError, match="the limit is 50000"):
         Question(LOSE, Selection(addresses=tuple(range(7000)))).pack(1)
-    with pytest.raises(ValueError, match="room for 50000"):
+    with pytest.raises(ValueError, match="the limit is 50000"):
         Question(KNOWN, known=bytes(50_000)).pack(1)

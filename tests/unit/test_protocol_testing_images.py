@@ -140,7 +140,7 @@ def test_by_socket() -> None:
         client.ask(CloseRequest(4))
         assert client.message() == ImageGone(1, "it was closed", expected=True)
         client.ask(AskRequest(5, image.image, Question(images.GROUPS).pack(5)))
-        assert client.message() == Failure(5, "that image is closed")
+        assert client.message() == Failure(5, "that snapshot is closed")
 
 
 def test_a_fake_is_a_source() -> None:
@@ -164,7 +164,7 @@ def test_another_image_closes_the_one_before(listener: Listener) -> None:
     assert gone == ImageGone(1, "it was closed", expected=True)
     assert isinstance(image, Image)
     assert image.image == 2
-    assert listener.ask(Question(images.GROUPS), image=1) == Failure(images.FIRST_ID + 2, "that image is closed")
+    assert listener.ask(Question(images.GROUPS), image=1) == Failure(images.FIRST_ID + 2, "that snapshot is closed")
 
 
 def test_its_time_is_over(listener: Listener) -> None:

@@ -400,7 +400,7 @@ def test_a_disk_that_never_answers_does_not_hold_the_session_up(path: Path, monk
     monkeypatch.setattr(RecordingWriter, "_put", lambda self, data: stuck.wait(30))
     monkeypatch.setattr(RecordingWriter.close, "__defaults__", (0.1,))
     made = Made(path).begin().run(60)
-    assert "too slowly" in made.last.error
+    assert "too slow" in made.last.error
     stuck.set()
     made.end()
 
@@ -427,7 +427,7 @@ def test_the_end_of_a_tape_is_not_waited_for_in_a_session(path: Path, tmp_path: 
     made.path = tmp_path / "b.heaptop"
     made.begin().run(5)
     assert time.monotonic() - began < 5
-    assert (made.last.on, made.last.path) == (True, str(path)), "it is not whole yet, and no other is begun"
+    assert (made.last.on, made.last.path) == (True, str(path)), "it is incomplete yet, and no other is begun"
     slow.set()
     deadline = time.monotonic() + 30
     while made.last.path == str(path) and time.monotonic() < deadline:
@@ -553,7 +553,7 @@ def test_what_cannot_be_made_smaller_ends(path: Path) -> None:
     made.end()
     ended = [recording_status for recording_status in made.tapings if recording_status.error]
     assert len(ended) == 1
-    assert "as large as it may be" in ended[0].error
+    assert "size limit" in ended[0].error
     with Recording.open(path) as recording:
         assert recording.moments
 

@@ -106,7 +106,7 @@ def test_it_may_hold_half_of_what_there_would_be_without_it() -> None:
     cost = ImageCost(3, 40 * MIB, 60 * MIB, 10.0)
     assert excess(cost, Headroom()) == ""
     assert excess(cost, Headroom(100 * MIB)) == ""
-    assert "it held 100 MiB of memory, and only 99 MiB were left" in excess(cost, Headroom(100 * MIB - 1))
+    assert "it used 100 MiB of memory and only 99 MiB were left" in excess(cost, Headroom(100 * MIB - 1))
 
 
 def test_where_its_copies_are_not_known_there_must_be_room_for_some() -> None:

@@ -71,8 +71,8 @@ COMMANDS: tuple[Command, ...] = (
 
 _DESCRIPTION = "A live heap profiler for the terminal: attaches to running CPython processes."
 _EPILOG = (
-    "PID is a process id, or a name that means exactly one Python process. "
-    "`heaptop` alone shows the processes to choose from."
+    "PID is a process id, or a name that matches exactly one Python process. `heaptop` alone lists the processes "
+    "to choose from."
 )
 
 

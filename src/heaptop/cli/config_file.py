@@ -92,7 +92,7 @@ def _paths(value: Any) -> Any:
 
 def _keys(value: Any) -> Any:
     if not isinstance(value, dict):
-        raise ValueError('a table: [keys], and lines such as q = "ctrl+x"')
+        raise ValueError('a table: [keys], with lines such as q = "ctrl+x"')
     return value
 
 
@@ -101,12 +101,14 @@ SETTINGS: Final = (
     Setting("ascii", _truth, False, "true", "draw with ASCII characters only"),
     Setting("units", _one_of(*UNITS), UNITS[0], '"decimal"', "bytes in KiB and MiB, or in kB and MB"),
     Setting("times", _one_of(*TIMES), TIMES[0], '"clock"', "times: since the attach, of day, or in UTC"),
-    Setting("interval", _number(seconds, "a number of seconds"), 1.0, "2.0", "seconds between two counts; record: 10"),
-    Setting("share", _number(core_share, "a percentage"), 5, "2", "per cent of one core that counting may cost"),
-    Setting("rate", _size, f"{RATE >> 10}KiB", '"512KiB"', 'bytes from one sampled allocation to the next, or "off"'),
-    Setting("depth", _frames, FRAMES, "64", "frames kept of a sample's stack"),
-    Setting("user_code", _paths, [], '["~/shop"]', "folders and files whose code is the user's own"),
-    Setting("keys", _keys, {}, "", "other keys: what the help page shows, and what is to do the same"),
+    Setting(
+        "interval", _number(seconds, "a number of seconds"), 1.0, "2.0", "seconds between two censuses; record: 10"
+    ),
+    Setting("share", _number(core_share, "a percentage"), 5, "2", "the most CPU for censuses, in percent of a core"),
+    Setting("rate", _size, f"{RATE >> 10}KiB", '"512KiB"', 'sampling interval in bytes, or "off"'),
+    Setting("depth", _frames, FRAMES, "64", "frames kept per call stack"),
+    Setting("user_code", _paths, [], '["~/shop"]', "folders and files with your own code"),
+    Setting("keys", _keys, {}, "", "other keys: the key on the help page, and the one to add"),
 )
 BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
@@ -148,7 +150,7 @@ def load(asked: str | None = None, environ: Mapping[str, str] = os.environ) -> C
             return NOTHING
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     if len(content) > LARGEST:
-        raise ConfigError(f"{path} is larger than {LARGEST >> 20} MiB, which no file of settings is.")
+        raise ConfigError(f"{path} is larger than {LARGEST >> 20} MiB: not a settings file.")
     return Config(path, _checked(path, content))
 
 
@@ -157,11 +159,11 @@ def _checked(path: Path, content: bytes) -> dict[str, ConfigValue]:
     for name, value in _parsed(path, _decoded(path, content)).items():
         setting = BY_NAME.get(name)
         if setting is None:
-            raise _wrong(f"{path}", f"`{name}` is no setting{_meant(name, list(BY_NAME))}", _SETTINGS_ARE)
+            raise _wrong(f"{path}", f"unknown setting `{name}`{_meant(name, list(BY_NAME))}", _SETTINGS_ARE)
         try:
             read = setting.read(value)
         except (ValueError, argparse.ArgumentTypeError) as error:
-            raise _wrong(f"{path}", f"`{name}` is {_shown(value)}, which it cannot be", _allowed(error)) from None
+            raise _wrong(f"{path}", f"`{name}` cannot be {_shown(value)}", _allowed(error)) from None
         given[name] = ConfigValue(_checked_keys(path, value) if name == "keys" else read, value)
     return given
 
@@ -176,7 +178,7 @@ def _checked_keys(path: Path, table: dict[str, Any]) -> dict[str, Any]:
         keys = [value] if isinstance(value, str) else value
         if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
             allowed = 'A key is written as "ctrl+x", "f5", "X", or an array of these.'
-            raise _wrong(f"{path}, [keys]", f"`{shown}` is {_shown(value)}, which is no key", allowed)
+            raise _wrong(f"{path}, [keys]", f"`{shown}` is {_shown(value)}, which is not a key", allowed)
         found[shown] = tuple(keys)
     try:
         check(found, SCREENS)
@@ -185,12 +187,12 @@ def _checked_keys(path: Path, table: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-_SETTINGS_ARE: Final = f"Settings are {', '.join(BY_NAME)}."
+_SETTINGS_ARE: Final = f"Settings: {', '.join(BY_NAME)}."
 
 
 def _allowed(error: Exception) -> str:
     text = str(error)
-    return text + "." if " is not " in text else f"It is {text}."
+    return text + "." if " is not " in text else f"Use {text}."
 
 
 def _shown(value: Any) -> str:
@@ -219,7 +221,7 @@ def _decoded(path: Path, content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}, line {line}: there is a byte that is not of UTF-8, as TOML is written.") from None
+        raise ConfigError(f"{path}, line {line}: invalid UTF-8 (TOML is UTF-8).") from None
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:

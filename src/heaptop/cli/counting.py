@@ -102,18 +102,18 @@ def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: st
         f"agent {format_bytes(census.agent_bytes)}"
     )
     if census.mode_reason:
-        notices.append(f"not in a better mode: {census.mode_reason}")
+        notices.append(f"no better mode: {census.mode_reason}")
     if not census.complete:
         notices.append(f"partial: {census.cut}")
     if census.mode == "python":
-        notices.append("approximate: counted in slices, while the program went on and its heap moved")
+        notices.append("estimated: counted in slices while the program ran and its heap changed")
     if census.sizeof_guessed:
         notices.append(
-            f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ written in Python, which "
-            "is never called: their basic size is counted (≈)"
+            f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ written in Python, which heaptop "
+            "never calls: their basic size is used (≈)"
         )
     if hidden:
         notices.append(
-            f"and {format_bytes(hidden)} that sys.getsizeof does not tell: attribute values kept without a dict"
+            f"and {format_bytes(hidden)} that sys.getsizeof leaves out: attribute values stored without a dict"
         )
     return notices

@@ -46,7 +46,7 @@ class DetachOutcome:
 def report_leftovers(ended: Ended | None, pid: int) -> None:
     """One remark, where the agent could not take out all that it had put in; nothing otherwise."""
     if ended is not None and ended.left:
-        notice(f"not all of heaptop could be taken out of process {pid}, which goes on: {ended.left}")
+        notice(f"process {pid} continues, but not all of heaptop could be removed: {ended.left}")
 
 
 def report_outcomes(partings: Sequence[DetachOutcome], fate: str = "") -> None:
@@ -82,8 +82,8 @@ def outcome_lines(partings: Sequence[DetachOutcome], fate: str = "") -> list[str
                 lines.append(f"{parting.name}: {error.message}")
         elif not parting.is_certain:
             lines.append(
-                f"no answer from {parting.name}: whether it is as it was is not known. The agent leaves as soon as the "
-                f"interpreter lets it; `heaptop detach {parting.target.pid}` says whether it has, and removes it"
+                f"no answer from {parting.name}: it is unknown whether everything was removed. The agent exits as "
+                f"soon as the interpreter runs it; `heaptop detach {parting.target.pid}` checks that and removes it"
             )
     return lines
 
@@ -104,14 +104,16 @@ def _in_order(partings: Sequence[DetachOutcome], fate: str) -> list[str]:
 
     stays = [size for parting in partings if (size := kept(parting.target.pid)) is not None]
     if stays:
-        kept_pages = f"{format_bytes(sum(stays))} of heaptop's code and data, which the next attach uses again, and "
-        freed = "what malloc keeps of memory that the agent has freed"
-        lines.append(f"stays until {'it ends' if one else 'they end'}: {kept_pages if sum(stays) else ''}{freed}")
+        kept_pages = f"{format_bytes(sum(stays))} of heaptop's code and data, which the next attach reuses, and "
+        freed = "what malloc keeps of the agent's freed memory"
+        lines.append(
+            f"stays mapped until {'it exits' if one else 'they exit'}: {kept_pages if sum(stays) else ''}{freed}"
+        )
         before = [size for parting in partings if (size := parting.rss_before)]
         now = [size for parting in partings if (size := rss_bytes(parting.target.pid))]
         if len(before) == len(now) == len(partings):
             change = f"RSS was {format_bytes(sum(before))} before the attach, and is {format_bytes(sum(now))} now"
-            lines[-1] += f"; {change}, with what the program{'' if one else 's'} did meanwhile"
+            lines[-1] += f"; {change}, including what the program{'' if one else 's'} did meanwhile"
     return lines
 
 

@@ -30,7 +30,7 @@ FIRST_INTERVAL: Final = 60.0
 """Seconds from the first mark to the second where nobody knows when it will end; each stretch is twice the last."""
 LEAST_SHARE: Final = 0.5
 """Of the time that is given, at least so much lies between the first mark and the last look."""
-LAST_WORDS: Final = "one last look at the heap; ctrl+C again leaves at once"
+LAST_WORDS: Final = "one last check of the heap; press ctrl+c again to detach at once"
 MEMORY_WAIT: Final = 5.0
 """Seconds that are waited for what the allocators say: without that, fewer lints can be explained."""
 
@@ -116,7 +116,7 @@ class HuntWatch(SnapshotWatch):
         since = time.monotonic()
         while self._memory is None and (passed := time.monotonic() - since) < MEMORY_WAIT:
             self._next()
-            self._progress.show(f"looking at what memory is used for {passed:.1f} s")
+            self._progress.show(f"reading memory use {passed:.1f} s")
         return self._memory
 
     def _next(self) -> Message | None:
@@ -137,9 +137,7 @@ class HuntWatch(SnapshotWatch):
     def _failed(self, failure: Failure) -> HeaptopError:
         if failure.request == self._collection:
             text = f"The agent could not collect garbage: {failure.text}."
-            return AgentLost(
-                text, why=f"heaptop leaves process {self._pid}, which goes on.", fix="Leave --collect out."
-            )
+            return AgentLost(text, why=f"heaptop detaches; process {self._pid} continues.", fix="Leave --collect out.")
         return super()._failed(failure)
 
 
@@ -186,9 +184,9 @@ class Hunter:
     @property
     def notices(self) -> list[str]:
         """Whose heap it was, and what looking at it cost."""
-        times = f"frozen {self.checks} times for {format_duration_ns(self.pause_ns)} at most"
+        times = f"paused {self.checks} times for at most {format_duration_ns(self.pause_ns)}"
         command = self._watch.attached.target.command
-        return [f"{command} (pid {self.pid}, Python {self.python})", f"{times}, and looked at in clones"]
+        return [f"{command} (pid {self.pid}, Python {self.python})", f"{times}, and checked in clones"]
 
     @property
     def checks(self) -> int:

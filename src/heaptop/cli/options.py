@@ -46,7 +46,7 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         "target",
         metavar="PID",
         nargs="?" if optional else None,
-        help="a process id, or a name that means exactly one Python process",
+        help="a process id, or a name that matches exactly one Python process",
     )
 
 
@@ -74,8 +74,8 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=TIMEOUT,
         metavar="S",
-        help="seconds that the process may take for all its answers, beside --for where there is one; a process that "
-        "is stopped meanwhile answers nothing (default %(default)g)",
+        help="seconds to wait for all answers of the process, in addition to --for; a stopped process does not "
+        "answer (default %(default)g)",
     )
 
 
@@ -91,7 +91,7 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=MODES,
         default=MODES[0],
-        help="the best way of counting to try: in a clone of the process, in the process while it is stopped, or by "
+        help="the best census mode to try: in a clone of the process, in the process while it is stopped, or by "
         "Python in slices (default %(default)s)",
     )
     counting.add_argument(
@@ -99,45 +99,45 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
         type=_milliseconds,
         default=0.1,
         metavar="MS",
-        help="the longest pause for a count that needs no asking (default 100)",
+        help="the longest pause for a census without asking (default 100)",
     )
-    group = parser.add_argument_group("getting in")
+    group = parser.add_argument_group("attaching")
     group.add_argument(
         "--wait",
         type=seconds,
         default=10.0,
         metavar="S",
-        help="seconds to wait for an interpreter that is busy in C (default %(default)g)",
+        help="seconds to wait for an interpreter that is busy in C code (default %(default)g)",
     )
     group.add_argument(
         "--allow-seccomp",
         action="store_true",
-        help="attach under a seccomp filter, knowing that it allows mmap, socketpair, clone and nanosleep",
+        help="attach under a seccomp filter that is known to allow mmap, socketpair, clone and nanosleep",
     )
     group.add_argument(
         "--override-remote-debug",
         action="store_true",
-        help="use PEP 768 although the program was started with it switched off",
+        help="use PEP 768 although the program was started with it disabled",
     )
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """The live front end's, with those of :func:`add_attach_options`."""
-    group = parser.add_argument_group("the screen")
+    group = parser.add_argument_group("screen")
     add_appearance_options(group)
     group.add_argument(
         "--interval",
         type=seconds,
         default=1.0,
         metavar="S",
-        help="seconds between two counts of the heap (default %(default)g)",
+        help="seconds between two censuses (default %(default)g)",
     )
     group.add_argument(
         "--share",
         type=core_share,
         default=0.05,
         metavar="PERCENT",
-        help="share of one core that the counts may cost; they come less often where they would cost more (default 5)",
+        help="the most CPU for censuses, in percent of one core; they get rarer to stay below it (default 5)",
     )
     add_recording_options(parser, "--record")
     add_sampling_options(parser)
@@ -148,9 +148,7 @@ def add_recording_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Where a recording goes, by an option of these names, and how large it may be."""
     group = parser.add_argument_group("recording")
     if "--record" in names:
-        group.add_argument(
-            "--record", metavar="FILE", help="record all of it into a new file (key ctrl+r begins and ends)"
-        )
+        group.add_argument("--record", metavar="FILE", help="record into a new file (key ctrl+r starts and stops)")
     else:
         group.add_argument(
             *names,
@@ -162,15 +160,20 @@ def add_recording_options(parser: argparse.ArgumentParser, *names: str) -> None:
         type=_recording_size,
         default=MAX_SIZE,
         metavar="SIZE",
-        help="of the file: as soon as it is larger, older ticks are left out (default 256MiB)",
+        help="size limit of the file; older ticks are dropped to stay below it (default 256MiB)",
     )
-    group.add_argument("--force", action="store_true", help="write over the file, if there is one")
+    group.add_argument("--force", action="store_true", help="overwrite the file if it exists")
 
 
 def add_appearance_options(group: argparse._ActionsContainer) -> None:
     """How a screen looks."""
     group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    group.add_argument("--no-ascii", dest="ascii", action="store_false", help="do not, whatever heaptop.toml says")
+    group.add_argument(
+        "--no-ascii",
+        dest="ascii",
+        action="store_false",
+        help="do not draw with ASCII characters only",
+    )
     group.add_argument(
         "--theme",
         metavar="NAME",
@@ -180,7 +183,7 @@ def add_appearance_options(group: argparse._ActionsContainer) -> None:
         "--times",
         choices=TIMES,
         default=TIMES[0],
-        help="write times since the attach, or of day, or of day in UTC (default %(default)s)",
+        help="times since the attach, as local time, or as UTC (default %(default)s)",
     )
     add_units(group)
 
@@ -191,7 +194,7 @@ def add_units(group: argparse._ActionsContainer) -> None:
         "--units",
         choices=UNITS,
         default=UNITS[0],
-        help="write bytes in KiB and MiB, or in kB and MB (default %(default)s)",
+        help="sizes in KiB and MiB, or in kB and MB (default %(default)s)",
     )
 
 
@@ -199,9 +202,9 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     """Which file of settings holds: read by heaptop.cli.config_file."""
     group = parser.add_argument_group("settings")
     group.add_argument(
-        "--config", metavar="FILE", help="read settings from this heaptop.toml (`heaptop config` says which else)"
+        "--config", metavar="FILE", help="read settings from this file (`heaptop config` shows the default)"
     )
-    group.add_argument("--no-config", dest="config", action="store_false", help="read no file of settings")
+    group.add_argument("--no-config", dest="config", action="store_false", help="read no settings file")
 
 
 def add_user_code(group: argparse._ActionsContainer) -> None:
@@ -211,7 +214,7 @@ def add_user_code(group: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="a folder or file whose code is the user's own, wherever it lies: a producer is the innermost of it",
+        help="a folder or file with your own code, wherever it is: allocation sites are its innermost frames",
     )
 
 
@@ -222,28 +225,27 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
         "--rate",
         type=sample_rate,
         metavar="SIZE",
-        help="bytes of allocation from one sample to the next, on average: 512KiB costs next to nothing, 8KiB is "
-        "precise, off does not sample (default 64KiB)",
+        help="mean bytes allocated between two samples: 512KiB costs almost nothing, 8KiB is precise, off disables "
+        "sampling (default 64KiB)",
     )
     group.add_argument(
         "--depth",
         type=frame_count,
         metavar="N",
-        help=f"frames kept of a sample's stack, the innermost (default {FRAMES})",
+        help=f"frames kept per call stack, the innermost (default {FRAMES})",
     )
     add_user_code(group)
     group.add_argument(
         "--exact-sites",
         action="store_true",
-        help="3.13 and later: sites of lists, dicts, tuples and floats that free lists hand on become exact; costs up "
-        "to 9 %% more instructions",
+        help="3.13 and later: exact sites for lists, dicts, tuples and floats from free lists; up to 9 %% more "
+        "instructions",
     )
     group.add_argument(
         "--tracemalloc",
         action="store_true",
-        help="where the native core cannot be used, and only there, have tracemalloc say who allocates, with at most 4 "
-        "frames: it is dear, and what it costs is said first; Python 3.12.9, 3.13.2, 3.14.4 and later, or where the "
-        "program has switched it on itself",
+        help="if the native core cannot be loaded, use tracemalloc with at most 4 frames; expensive, the cost is "
+        "shown first; Python 3.12.9, 3.13.2, 3.14.4 and later, or where the program switched it on itself",
     )
 
 
@@ -255,7 +257,7 @@ def report_cost(args: argparse.Namespace) -> None:
         from heaptop.analysis.samples.tracing import COST, ENDS
 
         notice(
-            f"--tracemalloc: if the native core cannot be used there, tracemalloc is switched on. While it is, {COST}."
+            f"--tracemalloc: if the native core cannot be loaded, tracemalloc is switched on. While it is on, {COST}."
         )
         notice(f"{ENDS}.")
 
@@ -381,7 +383,7 @@ def refuse_mode(args: argparse.Namespace, what: str) -> None:
     """Raise where a mode was asked for in which there is no open snapshot; ``what`` is who needs one."""
     if args.mode != MODES[0]:
         raise UsageError(
-            f"{what} asks an open snapshot, a clone of the process: with --mode {args.mode} there is none.",
+            f"{what} needs an open snapshot, a clone of the process: --mode {args.mode} makes none.",
             fix=f"Leave `--mode {args.mode}` out.",
         )
 

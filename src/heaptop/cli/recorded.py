@@ -74,12 +74,12 @@ def notices(recording: Recording) -> tuple[str, ...]:
     """What of it is damaged, left out, or was never recorded: sentences without their full stops."""
     said = list(recording.damage)
     if recording.thinned:
-        said.append("older ticks were left out while it was made, to stay within its largest size")
+        said.append("older ticks were dropped during recording, to stay below its size limit")
         return tuple(said)
     span, found = span_of(recording), gaps(recording.moments)
     for begin, end in found[:GAPS]:
         lasted = format_duration_ns(end - begin)
         said.append(f"nothing was recorded from {span.clock(begin)} to {span.clock(end)} ({lasted})")
     if len(found) > GAPS:
-        said.append(f"there are {len(found) - GAPS} gaps more")
+        said.append(f"{len(found) - GAPS} more gaps")
     return tuple(said)

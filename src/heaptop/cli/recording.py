@@ -98,8 +98,8 @@ class RecordWatch(HuntWatch):
         elif isinstance(message, Decision) and self._seen is not None:
             # The heap has grown, and nobody is here to ask. From now on it is counted in slices.
             self._source.decide(False)
-            self.no_checks = f"to freeze it would take {format_duration_ns(message.pause_ns)}"
-            notice(f"{self.no_checks}, which is more than was allowed: from now on it is counted in slices")
+            self.no_checks = f"a snapshot would pause it for {format_duration_ns(message.pause_ns)}"
+            notice(f"{self.no_checks}, which is above the budget: from now on censuses run in slices")
         elif isinstance(message, Failure) and self._seen is not None and message.request != self._id:
             return  # a later census or tick: the next one may be better
         else:
@@ -107,8 +107,8 @@ class RecordWatch(HuntWatch):
 
     def _undecided(self, decision: Decision) -> HeaptopError:
         fix = (
-            f"Allow the pause: `{self._again} --pause-budget {enough_ms(decision)}`. Or have it counted in slices, "
-            f"without looks for leaks: `{self._again} --mode python`."
+            f"Allow the pause: `{self._again} --pause-budget {enough_ms(decision)}`. Or run censuses in slices, "
+            f"without leak checks: `{self._again} --mode python`."
         )
         return pause_too_long(decision, self._pid, fix)
 
@@ -149,7 +149,7 @@ class Recorder:
             with self._watch.patience():
                 why = self._wait_until_end(seconds)
         except KeyboardInterrupt:
-            why = "you ended it"
+            why = "you stopped it"
             self._watch.close()
             self._progress.show(LAST_WORDS)
         with suppress(KeyboardInterrupt):
@@ -165,7 +165,7 @@ class Recorder:
             self._check("start" if not at else format_duration_ns(round(at * 1e9)))
         self._next_check = None
         self._wait(seconds)
-        return "its time is over"
+        return "the time is up"
 
     def _wait(self, until: float | None) -> None:
         """Until so many seconds after the beginning; None for ever."""
@@ -188,7 +188,7 @@ class Recorder:
         except (ImageLost, ImageRefused, UnresponsiveTarget) as error:
             self._watch.close()
             self._progress.clear()
-            notice(f"no look at the heap after {self._passed:.0f} s: {error.message}")
+            notice(f"no check after {self._passed:.0f} s: {error.message}")
             return
         if hunter.found is not None:
             self._source.note(hunter.found)
@@ -206,14 +206,14 @@ class Recorder:
         passed = format_duration_ns(round(self._passed * 1e9))
         check = ""
         if self._next_check is not None:
-            check = f"; next look in {format_duration_ns(round(max(self._next_check - self._passed, 0) * 1e9))}"
+            check = f"; next check in {format_duration_ns(round(max(self._next_check - self._passed, 0) * 1e9))}"
         so_far = f"; so far: {self.hunter.found.verdict}" if self.hunter is not None and self.hunter.found else ""
         return f"recorded {passed}, {format_bytes(watch.recording_status.bytes)}: {', '.join(told)}{check}{so_far}"
 
 
 def missing(recording_status: RecordingStatus) -> str:
     """What has become of the end of a recording, once its source is closed; empty where it is whole."""
-    return recording_status.error or ("the disk has not taken all of it" if recording_status.on else "")
+    return recording_status.error or ("not everything was written to disk" if recording_status.on else "")
 
 
 def summary(hunter: Hunter) -> str:

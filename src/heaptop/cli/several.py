@@ -35,8 +35,8 @@ class ProcessGroup:
         """
         if args.record:
             raise UsageError(
-                "A recording is of one process, and these are several.",
-                fix="Leave `--record` out, and press ctrl+r in the tab of the one to record.",
+                "A recording has one process, but these are several.",
+                fix="Leave `--record` out, and press ctrl+r in the tab of the process to record.",
             )
         self._args = args
         self._look = look

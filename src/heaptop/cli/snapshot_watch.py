@@ -61,14 +61,14 @@ class SnapshotWatch(SourceWatch):
         if self._seen is None:
             census = self.census().snapshot.census
             if census.mode != "clone":
-                self._not_frozen(census.mode_reason or f"its heap was counted in mode {census.mode}")
+                self._not_frozen(census.mode_reason or f"the census ran in mode {census.mode}")
 
     def freeze(self) -> Image:
         """Have the snapshot made. Errors: ImageRefused, and as :class:`SourceWatch`."""
         self.ready()
         self.types = []
         self._since = time.monotonic()
-        self._id, self._doing = self._source.image(KEEP), "freezing the heap"
+        self._id, self._doing = self._source.image(KEEP), "taking a snapshot"
         self._image = self._answer(Image)
         return self._image
 
@@ -76,7 +76,7 @@ class SnapshotWatch(SourceWatch):
         """The answer, which is of that ``kind``. Errors: ImageLost, and as :class:`SourceWatch`."""
         assert self._image is not None
         self._since = time.monotonic()
-        self._id, self._doing = self._source.ask(self._image.image, question), "asking the snapshot"
+        self._id, self._doing = self._source.ask(self._image.image, question), "querying the snapshot"
         return self._answer(kind)
 
     def run(self, asking: Asking[T]) -> T:
@@ -122,7 +122,7 @@ class SnapshotWatch(SourceWatch):
         elif isinstance(message, images.Progress) and message.id == self._id:
             self._doing = _step(message)
         elif isinstance(message, ImageGone) and self._image is not None and message.image == self._image.image:
-            raise ImageLost(f"The open snapshot of process {self._pid} is gone: {message.reason}.").about(self._pid)
+            raise ImageLost(f"The open snapshot of process {self._pid} was lost: {message.reason}.").about(self._pid)
         super()._take(message)
 
     def _failed(self, failure: Failure) -> HeaptopError:
@@ -131,13 +131,13 @@ class SnapshotWatch(SourceWatch):
             return ImageLost(text).about(self._pid)
         if self._id >= 0:
             return self._refused(failure.text)
-        text = f"The agent could not count the heap, which comes before the snapshot: {failure.text}."
-        why = f"heaptop leaves process {self._pid}, which goes on."
+        text = f"The census before the snapshot failed: {failure.text}."
+        why = f"heaptop detaches; process {self._pid} continues."
         return AgentLost(text, why=why, fix=f"Try again: `{self._again}`.")
 
     def _undecided(self, decision: Decision) -> HeaptopError:
         if decision.mode != "clone":
-            return self._refused(decision.reason or f"its heap would be counted in mode {decision.mode}")
+            return self._refused(decision.reason or f"the census would run in mode {decision.mode}")
         fix = f"Allow the pause: `{self._again} --pause-budget {enough_ms(decision)}`."
         return pause_too_long(decision, self._pid, fix)
 
@@ -157,8 +157,8 @@ def snapshot_notices(attached: Attached, image: Image) -> list[str]:
     target = attached.target
     return [
         f"{target.command} (pid {target.pid}, Python {attached.hello.python})",
-        f"frozen for {format_duration_ns(image.pause_ns)}; {format_count(image.objects)} objects, "
-        f"{format_bytes(image.bytes)}, and {format_count(image.edges)} references looked at in a clone, "
+        f"paused for {format_duration_ns(image.pause_ns)}; {format_count(image.objects)} objects, "
+        f"{format_bytes(image.bytes)}, and {format_count(image.edges)} references read in a clone, "
         f"{format_duration_ns(image.build_ns)} and {format_bytes(image.memory)} of tables",
-        *(f"not known: {gap}" for gap in image.gaps),
+        *(f"unknown: {gap}" for gap in image.gaps),
     ]

@@ -48,7 +48,7 @@ def may_replace(path: Path, *, force: bool) -> bool:
     terminal says so. Where nobody can be asked it may not, and who writes it refuses."""
     if force or not path.is_file() or path.is_symlink() or not _is_in_front():
         return force
-    print(f"heaptop: there is a file {printable(str(path))} already. Write over it? [y/N] ", end="", file=sys.stderr)
+    print(f"heaptop: the file {printable(str(path))} exists already. Overwrite it? [y/N] ", end="", file=sys.stderr)
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -64,7 +64,7 @@ def _is_in_front() -> bool:
 def require_terminal(
     args: argparse.Namespace,
     check: Callable[[], object] | None = None,
-    instead: str = "count the heap once: `heaptop census PID --json`",
+    instead: str = "take one census: `heaptop census PID --json`",
 ) -> None:
     """Raise UsageError where the live front end could not run; stdout may go anywhere, it is not used.
 
@@ -79,7 +79,7 @@ def require_terminal(
     if check is not None:
         check()
     raise UsageError(
-        "The live front end needs a terminal, and stdin or stderr is none.",
+        "The live screen needs a terminal, but stdin or stderr is not one.",
         fix=f"In a script or a pipe, {instead}.",
     )
 
@@ -98,14 +98,14 @@ def require_room() -> None:
     except OSError as error:
         if error.errno == errno.ENOMEM:
             raise OutOfResources(
-                f"heaptop may not have the {ADDRESS_SPACE >> 20} MiB of address space that it needs.",
-                why="A limit of address space is set: `ulimit -v` shows it in KiB. Nothing was started.",
-                fix="Raise it (`ulimit -v unlimited`), and type the command again.",
+                f"heaptop needs {ADDRESS_SPACE >> 20} MiB of address space, more than it may use.",
+                why="The limit is `ulimit -v` (in KiB). Nothing was started.",
+                fix="Raise it (`ulimit -v unlimited`) and run the command again.",
             ) from None
         raise OutOfResources(
-            f"heaptop may not open the {DESCRIPTORS} files that it needs: {error.strerror}.",
-            why="A limit of open files is set: `ulimit -n` shows it. Nothing was started.",
-            fix="Raise it (`ulimit -n 1024`), and type the command again.",
+            f"heaptop cannot open the {DESCRIPTORS} files that it needs: {error.strerror}.",
+            why="The limit is `ulimit -n`. Nothing was started.",
+            fix="Raise it (`ulimit -n 1024`) and run the command again.",
         ) from None
     finally:
         for number in opened:

@@ -65,7 +65,7 @@ class SourceWatch:
         self._attached: Attached | None = None
         self._seen: Snapshot | None = None
         self._foreseen = ""
-        self._asked = "count the heap"
+        self._asked = "take a census"
 
     def __enter__(self: W) -> W:
         self._deadline = time.monotonic() + self._timeout
@@ -85,7 +85,7 @@ class SourceWatch:
         since = time.monotonic()
         while True:
             if self._next() is None and self._attached is not None:
-                self._progress.show(f"counting the heap {time.monotonic() - since:.1f} s{self._foreseen}")
+                self._progress.show(f"census {time.monotonic() - since:.1f} s{self._foreseen}")
             latest = self._history.latest
             if self._attached is not None and latest is not None and latest is not self._seen:
                 self._seen = latest
@@ -114,14 +114,14 @@ class SourceWatch:
     def memory(self) -> Memory:
         """Ask what memory is used for, and wait for the answer."""
         since = time.monotonic()
-        self._asked = "say what memory is used for"
+        self._asked = "report its memory use"
         self._source.memory_now()
         while True:
             message = self._next()
             if isinstance(message, Memory):
                 return message
             if message is None:
-                self._progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
+                self._progress.show(f"reading memory use {time.monotonic() - since:.1f} s")
 
     def renew(self) -> None:
         """From now on there is as much time for answers as at the beginning: for a command that has no end."""
@@ -186,7 +186,7 @@ class SourceWatch:
         elif isinstance(event, Forecast):
             self._foreseen = f" ({forecast_words(event)})"
         elif isinstance(event, Ended):
-            raise event.error or AgentLost(f"The agent in process {self._pid} ended before it had counted the heap.")
+            raise event.error or AgentLost(f"The agent in process {self._pid} exited before the census was done.")
         elif isinstance(event, Received):
             self._take(event.message)
             return event.message
@@ -197,9 +197,9 @@ class SourceWatch:
     def _overdue(self) -> HeaptopError:
         return UnresponsiveTarget(
             f"Process {self._pid} did not {self._asked} within {self._timeout:g} s.",
-            why="It may be stopped (state T), or a long call into C holds the GIL, or its heap takes longer. heaptop "
-            "has closed its connection: what it put into the process is taken out as soon as that runs Python again.",
-            fix=f"Look at its state (`ps -o stat,wchan {self._pid}`), and try again when it runs. Or wait longer: add "
+            why="It may be stopped (state T), a long C call may hold the GIL, or its heap takes longer. heaptop "
+            "closed its connection; the agent removes itself as soon as the process runs Python again.",
+            fix=f"Check its state (`ps -o stat,wchan {self._pid}`) and retry when it runs. Or wait longer: add "
             f"`--timeout {self._timeout * 4:g}`.",
         )
 
@@ -227,8 +227,8 @@ class SourceWatch:
     def _failed(self, failure: Failure) -> HeaptopError:
         return AgentLost(
             f"The agent could not {self._asked}: {failure.text}.",
-            why=f"heaptop leaves process {self._pid}, which goes on.",
-            fix=f"Try again, or count in slices: `heaptop census {self._pid} --mode python`.",
+            why=f"heaptop detaches; process {self._pid} continues.",
+            fix=f"Retry, or count in slices: `heaptop census {self._pid} --mode python`.",
         )
 
     def _undecided(self, decision: Decision) -> HeaptopError:
@@ -236,9 +236,8 @@ class SourceWatch:
         return pause_too_long(
             decision,
             self._pid,
-            fix=f"Allow the pause: `heaptop census {self._pid} --pause-budget {enough_ms(decision)}`. "
-            f"Or count in slices of a few milliseconds, which is slower and approximate: "
-            f"`heaptop census {self._pid} --mode python`.",
+            fix=f"Allow the pause: `heaptop census {self._pid} --pause-budget {enough_ms(decision)}`. Or count in "
+            f"slices of a few milliseconds (slower, estimated): `heaptop census {self._pid} --mode python`.",
         )
 
 
@@ -253,7 +252,7 @@ def sampler_refused(state: Sampler, pid: int) -> HeaptopError:
     text = f"Allocations in process {pid} cannot be sampled: {state.text}."
     if not state.offer:
         return SamplerRefused(text).about(pid)
-    fix = "tracemalloc can tell who allocates, at a cost that is said first: add `--tracemalloc`."
+    fix = "tracemalloc can report allocation sites, at a cost that is shown first: add `--tracemalloc`."
     return SamplerRefused(text, fix=fix).about(pid)
 
 
@@ -261,9 +260,9 @@ def pause_too_long(decision: Decision, pid: int, fix: str) -> PauseTooLong:
     """What there would have been to decide."""
     expected, budget = format_duration_ns(decision.pause_ns), format_duration_ns(decision.budget_ns)
     return PauseTooLong(
-        f"To count the heap of process {pid} would stop it for about {expected}, and the budget is {budget}.",
-        why=f"It would be counted in mode {decision.mode}."
-        + (f" Not better, because: {decision.reason}." if decision.reason else ""),
+        f"A census would pause process {pid} for about {expected}; the budget is {budget}.",
+        why=f"It would run in mode {decision.mode}."
+        + (f" No better mode: {decision.reason}." if decision.reason else ""),
         fix=fix,
     )
 

@@ -103,8 +103,8 @@ def serve(command: Sequence[str], title: str, host: str, port: int) -> None:
     server = _Server(command, title, host, f"http://{shown}:{listening.getsockname()[1]}")
     if not is_loopback(host):
         notice(
-            f"everyone who can reach {host} and is told this address can read the recording (names of types, functions "
-            "and files), as can everyone who listens on the way: nothing is encrypted."
+            f"everyone who can reach {host} and knows this address can read the recording (names of types, "
+            "functions and files), and so can anyone on the network path: nothing is encrypted."
         )
     asyncio.run(server.run(listening))
 
@@ -121,8 +121,8 @@ def _listen(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:  # a name that no host can have
-        why = getattr(error, "strerror", None) or "no host can have that name"
-        raise UsageError(f"{host} is no address to serve at: {why}.", fix="Leave `--host` out.") from None
+        why = getattr(error, "strerror", None) or "invalid host name"
+        raise UsageError(f"Cannot serve at {host}: {why}.", fix="Leave `--host` out.") from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
@@ -132,7 +132,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.close()
         raise UsageError(
             f"A page cannot be served at {host}, port {port}: {error.strerror}.",
-            fix="Leave `--port` out, and a free one is taken.",
+            fix="Leave `--port` out to use a free port.",
         ) from None
 
 
@@ -190,7 +190,7 @@ class _Server(Server):
         rebinding), or from another origin."""
         origin = request.headers.get("Origin")
         if not self._is_our_name(request.host) or (origin is not None and urlsplit(origin).netloc != request.host):
-            raise web.HTTPForbidden(text="This page is served to its own address alone.")
+            raise web.HTTPForbidden(text="This page is served to its own address only.")
         if request.path.startswith(f"{self.prefix}/"):
             self._readers.add(request.protocol)
         return await handler(request)
@@ -221,7 +221,7 @@ class _Server(Server):
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """One page: its screen lives as long as it does."""
         if len(self._pages) >= PAGES:
-            raise web.HTTPServiceUnavailable(text=f"There are {PAGES} pages open, which is the most: close one.")
+            raise web.HTTPServiceUnavailable(text=f"{PAGES} pages are open, the maximum: close one.")
         websocket = web.WebSocketResponse(heartbeat=15, timeout=1.0, max_msg_size=MESSAGE)
         task = asyncio.current_task()
         assert task is not None
@@ -272,7 +272,7 @@ class _Server(Server):
 
     async def on_startup(self, app: web.Application) -> None:
         """Signals are handled from now on."""
-        notice("ctrl+C ends it; a page shows the recording to whoever opens this address:")
+        notice("Press ctrl+c to stop. Everyone who opens this address sees the recording:")
         print(f"{self.public_url}{self.prefix}/", flush=True)
 
     async def on_shutdown(self, app: web.Application) -> None:
@@ -352,7 +352,7 @@ class _Screen(AppService):
         try:
             await asyncio.wait_for(super().stop(), PATIENCE)
         except asyncio.TimeoutError:
-            notice("a screen did not end by itself, and was killed")
+            notice("a screen did not exit and was killed")
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()

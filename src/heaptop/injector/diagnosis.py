@@ -94,11 +94,11 @@ def _line(name: str, error: HeaptopError | None, good: str, pid: int | None = No
 # -- the machine --------------------------------------------------------------------------------------------
 
 SCOPES = {
-    None: (True, "no Yama in this kernel: your own processes may be traced"),
-    0: (True, "0: your own processes may be traced"),
-    1: (None, "1: without CAP_SYS_PTRACE only children may be traced"),
-    2: (None, "2: only CAP_SYS_PTRACE may trace"),
-    3: (False, "3: nobody may trace until the next boot"),
+    None: (True, "no Yama in this kernel: your own processes can be traced"),
+    0: (True, "0: your own processes can be traced"),
+    1: (None, "1: without CAP_SYS_PTRACE only children can be traced"),
+    2: (None, "2: tracing needs CAP_SYS_PTRACE"),
+    3: (False, "3: no tracing until the next boot"),
 }
 
 
@@ -110,7 +110,7 @@ def _machine() -> Iterator[Check]:
     yield Check("ptrace_scope", ok, detail, "sudo sysctl kernel.yama.ptrace_scope=0" if scope in (1, 2) else "")
     user = process.user_name(os.geteuid())
     if process.has_capability(process.CAP_SYS_PTRACE):
-        yield Check("capabilities", True, f"{user} with CAP_SYS_PTRACE: every process may be traced")
+        yield Check("capabilities", True, f"{user} with CAP_SYS_PTRACE: every process can be traced")
     else:
         yield Check("capabilities", None, f"{user} without CAP_SYS_PTRACE: only {user}'s own processes", "sudo heaptop")
     yield _descriptors()
@@ -131,7 +131,7 @@ def _core() -> Check:
         found = library()
     except NoCore as why:
         fix = "Install a C compiler (`apt install gcc`), then install heaptop again."
-        return Check("native core", None, f"{why}: heaps are counted in Python mode", fix)
+        return Check("native core", None, f"{why}: censuses run in Python mode", fix)
     return Check("native core", True, f"build {found.build}, {len(found.data) >> 10} KiB")
 
 
@@ -149,7 +149,7 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
         # Apart from the others: an attach does not read what this does.
         checks.append(preflight.apart(pid, lambda: _counting(seen.facts, seen.interpreter.version, options)))
     except UnresponsiveTarget:
-        checks.append(Check("counting", None, "not looked at: a file system of the process does not answer"))
+        checks.append(Check("counting", None, "not checked: a file system of the process does not answer"))
     named = agent_error(pid)
     return [*checks, _line("agent", named, "none runs there", pid)], error or named
 
@@ -182,14 +182,14 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     yield Check("namespaces", True, detail)
     if facts.seccomp:
         error = preflight.seccomp_error(facts, allow=False)
-        good = "a filter: read at the attach, and suspended only for calls that it forbids, each of them checked"
+        good = "a filter: read at attach, suspended only for calls that it forbids, each of which is checked"
         yield _line("seccomp", error, good, facts.pid)
     else:
         yield Check("seccomp", True, "none")
     tracer = preflight.tracer_error(facts)
     yield _line("tracer", tracer, "none", facts.pid)
     blocked = blocked_threads(facts.pid)
-    yield Check("threads", True, f"{len(thread_ids(facts.pid))}, of which {len(blocked)} sleep where they can be asked")
+    yield Check("threads", True, f"{len(thread_ids(facts.pid))}, {len(blocked)} at a safe point")
 
 
 def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOptions) -> Check:
@@ -211,7 +211,7 @@ def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOption
     if reason := room(facts.pid).shortage(seen.anonymous):
         return Check("counting", None, f"while the process is stopped: {reason}")
     budget = options.pause_budget * 1e9
-    asked = f", above the budget of {budget / 1e6:.0f} ms: asked first" if seen.pause_ns > budget else ""
+    asked = f", above the budget of {budget / 1e6:.0f} ms: asks first" if seen.pause_ns > budget else ""
     huge = f", {100 * seen.huge // seen.anonymous} % of it in huge pages" if seen.huge else ""
     detail = f"in a clone, pause about {seen.pause_ns / 1e6:.1f} ms{asked} (RSS {seen.rss >> 20} MiB{huge})"
     filtered = "; in Python mode if the seccomp filter kills for one of the calls" if facts.seccomp else ""

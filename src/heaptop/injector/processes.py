@@ -140,9 +140,9 @@ def _refusal(pid: int, reader: proc.Reader[int, HeaptopError | None], delays: _D
     left = delays.left(user)
     if left <= 0:
         return UnresponsiveTarget(
-            f"Process {pid} was not looked at: others took too long.",
-            why="They have a great many memory mappings, or files that do not answer.",
-            fix=f"Look at it alone: `heaptop doctor {pid}`.",
+            f"Process {pid} was not checked: others took too long.",
+            why="They have very many memory mappings, or files that do not answer.",
+            fix=f"Check it alone: `heaptop doctor {pid}`.",
         )
     try:
         with delays.of(user):
@@ -191,8 +191,8 @@ def resolve(target: str) -> int:
         found = [process for process in running if target and target in process.command]
     if not found:
         raise ProcessNotFound(
-            f"No Python process is called {target!r}, or has that in its command line.",
-            why="heaptop sees the Python processes that `heaptop ps` lists.",
+            f"No Python process has the name {target!r}, or has that in its command line.",
+            why="`heaptop ps` lists the Python processes that heaptop sees.",
         )
     if len(found) > 1:
         lines = "\n".join(f"  {p.pid:>8}  {p.user:<10}  {p.command}" for p in found)

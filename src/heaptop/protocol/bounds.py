@@ -81,7 +81,7 @@ class MessageBounds:
         if isinstance(message, ImageTypes):
             self._name_in_image(message)
         elif isinstance(message, Memory) and len(message.own_pages) > OWN_PAGES:
-            raise ProtocolError(f"The agent says that heaptop has {len(message.own_pages)} ranges of pages.")
+            raise ProtocolError(f"The agent reports {len(message.own_pages)} page ranges of heaptop.")
         elif self._other is not None:
             return self._merged(message, self._other)
         return message
@@ -136,7 +136,7 @@ class MessageBounds:
                 known.hidden + row.hidden,
                 known.guessed + row.guessed,
             )
-        said = f"heaptop tells {other:,} types apart, others are counted as {OTHER_TYPES.full}"
+        said = f"heaptop separates {other:,} types; others are counted as {OTHER_TYPES.full}"
         cut = f"{message.cut}; {said}" if message.cut else said
         rows = (*(row for row in message.rows if row.type < other), *sums.values())
         return replace(message, rows=rows, complete=False, cut=cut)

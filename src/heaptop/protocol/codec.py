@@ -445,12 +445,10 @@ def read_hello(payload: bytes, token: str) -> Hello:
     hello = _codec(Hello).build(values)
     assert isinstance(hello, Hello)
     if hello.token != token:
-        raise ProtocolError("The agent that answered is not the one that was started: its token is another.")
+        raise ProtocolError("The agent that answered is not the one that was started: wrong token.")
     return hello
 
 
 def _check_version(version: int) -> None:
     if version != PROTOCOL_VERSION:
-        raise VersionMismatch(
-            f"The agent speaks version {version} of the protocol; this heaptop speaks {PROTOCOL_VERSION}."
-        )
+        raise VersionMismatch(f"The agent uses protocol version {version}; this heaptop uses {PROTOCOL_VERSION}.")

@@ -122,6 +122,8 @@ class Suspect:
     confirmed_check: int = 0
     """Likewise the last one. Where later checks could not tell, and nothing refutes it, the verdict is still *leak*."""
     confirmed_seconds: float = 0.0
+    holding: str = ""
+    """``all held by module app.cache → ._sessions (dict)``, as in the sentence; empty in what 0.1 recorded."""
 
     @property
     def byte_rate(self) -> float:

@@ -31,9 +31,9 @@ def frame(payload: bytes) -> bytes:
 def check_length(length: int) -> None:
     """Raise as :func:`frame` does where no payload may be so long."""
     if length > MAX_FRAME:
-        raise FrameTooLarge(f"A frame of {length:,} bytes is larger than the {MAX_FRAME:,} that are allowed.")
+        raise FrameTooLarge(f"A frame of {length:,} bytes is larger than the limit of {MAX_FRAME:,}.")
     if length == 0:
-        raise ProtocolError("A frame of no bytes was announced; every message has some.")
+        raise ProtocolError("An empty frame was announced.")
 
 
 class FrameReader:

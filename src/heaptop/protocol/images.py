@@ -172,7 +172,7 @@ class Question:
         lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded, s.retainers, s.seen)
         packed = head + b"".join(struct.pack(f"<I{len(each)}Q", len(each), *each) for each in lists) + self.known
         if len(packed) > _MOST:
-            raise ValueError(f"a question of {len(packed)} bytes; there is room for {_MOST}")
+            raise ValueError(f"a query of {len(packed)} bytes; the limit is {_MOST}")
         return packed
 
 

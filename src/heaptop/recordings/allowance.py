@@ -83,6 +83,6 @@ class Allowance:
 
     def _refuse(self) -> None:
         raise RecordingTooLarge(
-            f"A moment of the recording {self._path} takes more memory or time than a file of its size may: "
-            f"{LEAST >> 20} MiB and {TIMES} times its size, {MOST >> 30} GiB at most."
+            f"The recording {self._path} takes more memory or time than a file of its size may: {LEAST >> 20} MiB "
+            f"and {TIMES} times its size, {MOST >> 30} GiB at most."
         )

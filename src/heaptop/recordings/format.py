@@ -120,23 +120,23 @@ def unpack_header(data: bytes, name: str) -> tuple[RecordingInfo, int]:
         RecordingTooNew: a newer heaptop has written it.
     """
     if data[: len(_MAGIC)] != _MAGIC:
-        raise NotARecording(f"{name} is not a recording of heaptop.")
+        raise NotARecording(f"{name} is not a heaptop recording.")
     if len(data) < _HEADER.size:
-        raise NotARecording(f"Of the recording {name} not even the beginning is whole.")
+        raise NotARecording(f"The recording {name} is damaged at its start.")
     _, version, length, crc = _HEADER.unpack_from(data)
     if version > FORMAT:
         raise RecordingTooNew(f"The recording {name} has format {version}; this heaptop reads up to {FORMAT}.")
     payload = data[_HEADER.size : _HEADER.size + length]
     if len(payload) < length or length > MAX_HEADER or crc32(payload) != crc:
-        raise NotARecording(f"Of the recording {name} not even the beginning is whole.")
+        raise NotARecording(f"The recording {name} is damaged at its start.")
     try:
         about = decode(payload, (RecordingInfo,))
         if about is not None:
             _check(about)
     except ProtocolError as error:
-        raise NotARecording(f"The beginning of the recording {name} says nothing: {error.message}") from error
+        raise NotARecording(f"The header of the recording {name} cannot be read: {error.message}") from error
     if not isinstance(about, RecordingInfo):
-        raise NotARecording(f"The beginning of the recording {name} does not say of whom it is.")
+        raise NotARecording(f"The header of the recording {name} names no process.")
     return about, _HEADER.size + length
 
 
@@ -201,7 +201,7 @@ def _unpacked(unpacker: zstandard.ZstdDecompressor, payload: bytes, limit: int) 
     except (zstandard.ZstdError, MemoryError) as error:
         raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
     if left:
-        raise ProtocolError("A block of the recording is not as long as it says.")
+        raise ProtocolError("A block of the recording has the wrong length.")
     return b"".join(pieces)
 
 
@@ -258,7 +258,7 @@ def _may_be(content: bytes, begin: int, kinds: Collection[bytes]) -> bool:
 def _check(message: Message) -> None:
     """Refuse what fits its fields and cannot be, where no one that takes it does. Errors: ProtocolError."""
     if isinstance(message, RecordingInfo) and not 0 <= message.wall < MOST_WALL:  # not a number is refused, too
-        raise ProtocolError(f"The recording was made at a time that cannot be: {message.wall} seconds after 1970.")
+        raise ProtocolError(f"The recording has an impossible start time: {message.wall} seconds after 1970.")
     if isinstance(message, Findings):
         if not message.marks:
             raise ProtocolError("A leak hunt without a mark is in the recording.")

@@ -93,8 +93,8 @@ class Recording:
         self._blocks, self._damage = _index(fd, begin, self.size, path)
         if all(kind == NOTE for kind in self._blocks.kinds):
             raise NotARecording(
-                f"The recording {path} holds no moment.",
-                why="It was ended before anything was known of the process, or nothing of it is whole.",
+                f"The recording {path} is empty.",
+                why="It was stopped before the first data arrived, or all of it is damaged.",
             )
         self._times = self._blocks.times
         self._shown = array("I", (place for place, kind in enumerate(self._blocks.kinds) if kind != NOTE))
@@ -330,7 +330,7 @@ class Recording:
     def _changed(self) -> NotARecording:
         return NotARecording(
             f"The recording {self.path} was changed while it was read.",
-            why="Something cut it, or wrote over a part of it, after it was opened.",
+            why="It was truncated or overwritten after it was opened.",
             fix=f"Open it again: `heaptop open {self.path}`.",
         )
 
@@ -462,7 +462,7 @@ def _index(fd: int, begin: int, end: int, path: str) -> tuple[Index, list[str]]:
             last_ns = head.time_ns
             blocks.append(at, head, key, whole_from)
     if damage.more:
-        list.append(damage, f"and it is damaged in {damage.more:,} more places")
+        list.append(damage, f"and {damage.more:,} more places are damaged")
     return blocks, damage
 
 
@@ -513,9 +513,9 @@ def _heads(window: _Window, begin: int, end: int, damage: list[str]) -> Iterator
             wasted += head.length
         following = _next_head(window, at + 1, end) if wasted <= _WASTE * end else None
         if following is None:
-            damage.append(f"the last {end - at:,} bytes are not whole: it was cut, or is still being written")
+            damage.append(f"the last {end - at:,} bytes are incomplete: it was truncated, or is still being written")
             return
-        damage.append(f"{following - at:,} bytes from byte {at:,} on are not as they were written")
+        damage.append(f"{following - at:,} bytes from byte {at:,} on are damaged")
         at = following
 
 

@@ -164,7 +164,7 @@ class RecordedSource(SourceWrapper):
     def _begin(self, attached: Attached, file: NewFile) -> None:
         if self._recording_state is None:
             self._give_up_next()
-            self._report(file.path, 0, on=False, error="the agent said what does not fit, so nothing can be recorded")
+            self._report(file.path, 0, on=False, error="the agent sent inconsistent data, so nothing can be recorded")
             return
         try:
             file.take_place()
@@ -234,7 +234,7 @@ class RecordedSource(SourceWrapper):
 
 
 def _sentence(error: BaseException) -> str:
-    return f"it could not be packed: {error}".rstrip(".")
+    return f"it could not be encoded: {error}".rstrip(".")
 
 
 def _about(attached: Attached, wall: float) -> RecordingInfo:

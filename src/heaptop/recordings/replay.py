@@ -15,7 +15,7 @@ from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, never_behind
 from heaptop.recordings.reader import Recording, naming_file, target_of
 
-NO_PROCESS = "this is a recording: there is no process to ask"
+NO_PROCESS = "this is a recording: there is no process to query"
 
 
 class ReplaySource:

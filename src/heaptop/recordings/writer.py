@@ -42,7 +42,7 @@ def create(path: str, *, force: bool = False) -> NewFile:
     try:
         return files.create(path, force=force)
     except FileExistsError as error:
-        raise RecordingExists(f"There is a file {path} already.") from error
+        raise RecordingExists(f"The file {path} exists already.") from error
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise RecordingFailed(f"{path} cannot be written: {why}.", why="Nothing was recorded.") from error
@@ -90,7 +90,7 @@ class RecordingWriter:
         with self._lock:
             self._waiting_bytes += len(block)
             if self._waiting_bytes > MOST_WAITING:
-                self.error = self.error or "the disk takes what is recorded too slowly"
+                self.error = self.error or "the disk is too slow"
         self._waiting.put(block)
 
     def finish(self) -> None:
@@ -151,7 +151,7 @@ class RecordingWriter:
                 break
             kept = fewer
         if len(kept) == len(self._blocks):
-            self.error = "it is as large as it may be, and nothing more can be left out"
+            self.error = "it reached its size limit, and nothing more can be dropped"
             return
         self._rewrite(kept)
         self.thinned = True

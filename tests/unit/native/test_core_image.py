@@ -694,7 +694,7 @@ def test_who_gives_a_question_up_is_told_so_and_may_ask_again(opened: Exercise) 
 
 
 def test_given_up_at_some_time(opened: Exercise) -> None:
-    """It says that it is not whole, where it is not."""
+    """It says that it is incomplete, where it is not."""
     whole = opened.ask(Groups, Question(GROUPS, limit=ALL))
     for what in (GROUPS, PATHS, MAP, RETAINERS, OBJECTS, AGES, POINTS, WASTE) * 3:
         assert opened("ask", Question(what, limit=100, number=NUMBERS.get(what, 3)).pack(7).hex())

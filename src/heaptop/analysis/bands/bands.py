@@ -134,7 +134,7 @@ def _rest(totals: Band, named: tuple[Band, ...], hidden: int) -> Band:
         return tuple(map(int.__sub__, total, map(sum, zip(*parts, strict=True)))) if parts else total
 
     return Band(
-        f"(rest: {hidden} more)",
+        f"(other: {hidden} more)",
         beyond(totals.bytes, [band.bytes for band in named]),
         beyond(totals.counts, [band.counts for band in named]),
         is_rest=True,

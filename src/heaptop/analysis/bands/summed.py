@@ -162,7 +162,9 @@ class Summing:
         last = self.last
         each = [(part.pid, part.snapshot.census) for part in last.parts]
         self._censuses += 1
-        lacking = [f"{len(last.missing)} of {len(self._expected)} processes not counted yet"] if last.missing else []
+        lacking = (
+            [f"{len(last.missing)} of {len(self._expected)} processes without a census yet"] if last.missing else []
+        )
         lacking += [f"process {pid}: {census.cut}" for pid, census in each if not census.complete]
         worst, mode = max(each, key=lambda one: MODES.index(one[1].mode))
         return Census(
@@ -215,13 +217,13 @@ def sum_text(last: ProcessSum, origin_ns: int) -> str:
     """What must be known of a sum, on one line: of how many moments it is, and who came or went last."""
     count = len(last.parts)
     if not count:
-        words = "no process is counted"
+        words = "no census yet"
     elif count == 1:
         words = "of 1 process"
     else:
         words = f"≈ of {count} moments within {last.spread_ns / 1e9:.1f} s"
     if last.missing:
-        words += f" · {len(last.missing)} not counted yet"
+        words += f" · {len(last.missing)} without a census yet"
     if last.changes:
         latest = last.changes[-1]
         alike = sum(change.joined is latest.joined for change in last.changes)

@@ -102,4 +102,4 @@ def band_key(name: str) -> BandKey:
     try:
         return BAND_KEYS[name]
     except KeyError:
-        raise UsageError(f"There is no band key {name!r}.", fix=f"Choose one of: {', '.join(BAND_KEYS)}.") from None
+        raise UsageError(f"Unknown grouping {name!r}.", fix=f"Choose one of: {', '.join(BAND_KEYS)}.") from None

@@ -34,9 +34,9 @@ ALIASES: Final = {"gen": "generation", "producer": "site"}
 DEEPEST: Final = 60
 """Parentheses and negations within one another."""
 SYNTAX: Final = (
-    "Terms are type:Session, module:app, site:views, /regex/, size>1MB, count<10, lifetime>10s; blanks and `and` join "
-    "them, `or` and parentheses part them, ! or `not` negates; a comma separates alternatives, = in front of a value "
-    'asks for the exact name, "…" holds blanks.'
+    "Terms: type:Session, module:app, site:views, /regex/, size>1MB, count<10, lifetime>10s. Spaces and `and` join "
+    "them, `or` and parentheses group them, ! or `not` negates. A comma separates alternatives, =name is exact, "
+    '"…" may contain spaces.'
 )
 
 _BLANKS: Final = re.compile(r"\s*")
@@ -75,7 +75,7 @@ class _Reader:
             return None
         node = self._either()
         if self._at < len(self._text):
-            raise self._wrong("This ')' closes nothing.", self._at)
+            raise self._wrong("Unmatched ')'.", self._at)
         self._check_lifetimes(node)
         return node
 
@@ -103,7 +103,7 @@ class _Reader:
         self._skip()
         start = self._at
         if self._depth > DEEPEST:
-            raise self._wrong(f"This is more than {DEEPEST} levels deep.", start)
+            raise self._wrong(f"Nested more than {DEEPEST} levels deep.", start)
         self._depth += 1
         try:
             return self._opened(start)
@@ -123,14 +123,14 @@ class _Reader:
                 f"A term is missing before {operator!r}.",
                 start,
                 start + len(operator),
-                fix=f"A type that is called so is type:{operator}.",
+                fix=f"For a type of that name write type:{operator}.",
             )
         if self._text[start] != "(":
             return self._term()
         self._at += 1
         node = self._either()
         if self._at == len(self._text):
-            raise self._wrong("This '(' is not closed.", start)
+            raise self._wrong("Unclosed '('.", start)
         self._at += 1
         return node
 
@@ -166,7 +166,7 @@ class _Reader:
     def _attribute(self, name: str, start: int, end: int) -> str:
         attribute = ALIASES.get(name.lower(), name.lower())
         if attribute in (*MEASURES, "lifetime"):
-            raise self._wrong(f"{attribute!r} is a figure, and no name.", start, end, fix=f"Write {attribute}>10MB.")
+            raise self._wrong(f"{attribute!r} is a number, not a name.", start, end, fix=f"Write {attribute}>10MB.")
         if attribute not in ATTRIBUTES:
             raise self._unknown(name, start, end - 1)
         return attribute
@@ -179,7 +179,7 @@ class _Reader:
         value, place = self._text[compared.end() : self._at], (compared.end(), self._at)
         if measure in ATTRIBUTES:
             raise self._wrong(
-                f"{measure!r} is a name, and no figure: names are not compared.",
+                f"{measure!r} is a name, not a number: it cannot be compared.",
                 *compared.span(3),
                 fix=f"Write {measure}:{value or 'app'}, with commas between alternatives.",
             )
@@ -202,16 +202,16 @@ class _Reader:
         if not value:
             raise self._wrong(f"A number of {what} is missing.", *place, fix=fix)
         if _TIME.fullmatch(value) and not (value[-1] in "mM" and value[-2:-1].isdigit()):
-            raise self._wrong(f"{value!r} is a time, and {measure} is in {what}.", *place, fix=fix)
+            raise self._wrong(f"{value!r} is a time, but {measure} is in {what}.", *place, fix=fix)
         if measure == "count" and _OBJECTS.fullmatch(value) is None and _OBJECTS.fullmatch(value.rstrip("bB")):
-            raise self._wrong(f"{value!r} is in bytes, and count is in objects.", *place, fix=fix)
+            raise self._wrong(f"{value!r} is in bytes, but count is in objects.", *place, fix=fix)
 
     def _lifetime(
         self, sign: str, value: str, start: int, place: tuple[int, int], at_sign: tuple[int, int]
     ) -> LifetimeTerm:
         if sign != ">":
             raise self._wrong(
-                "A lifetime can only be bounded from below: what lives may live long yet.",
+                "Lifetimes only have lower bounds: a live block may live on.",
                 *at_sign,
                 fix="Write lifetime>10s or lifetime>10MB.",
             )
@@ -228,27 +228,27 @@ class _Reader:
         for term, start, end in self._lifetimes:
             if id(term) not in free:
                 raise self._wrong(
-                    "A lifetime goes with neither 'or' nor 'not': it chooses the samples that all figures are made of.",
+                    "lifetime does not combine with 'or' or 'not': it selects the samples for all figures.",
                     start,
                     end,
-                    fix="Write it beside the rest: lifetime>10s (type:Session or type:Order).",
+                    fix="Write it beside the other terms: lifetime>10s (type:Session or type:Order).",
                 )
         if len(self._lifetimes) > 1:
-            raise self._wrong("There is one bound on lifetimes at most.", *self._lifetimes[1][1:])
+            raise self._wrong("Only one lifetime bound is allowed.", *self._lifetimes[1][1:])
 
     def _unknown(self, name: str, start: int, end: int) -> UsageError:
         if name.lower() == "age":
             return self._wrong(
-                "'age' is no attribute: how long what lives has lived is asked for by lifetime>10s.",
+                "Unknown field 'age': use lifetime>10s for the age of live blocks.",
                 start,
                 end,
                 fix="Write lifetime>10s, or lifetime>10MB for bytes allocated meanwhile.",
             )
         return self._wrong(
-            f"{name!r} is no attribute and no figure.",
+            f"Unknown field {name!r}.",
             start,
             end,
-            fix=f"Names are {', '.join(ATTRIBUTES)}; figures are {', '.join(MEASURES)} and lifetime. {SYNTAX}",
+            fix=f"Names: {', '.join(ATTRIBUTES)}. Numbers: {', '.join(MEASURES)} and lifetime. {SYNTAX}",
         )
 
     # -- patterns --------------------------------------------------------------------------------------------
@@ -273,10 +273,10 @@ class _Reader:
                 return self._regex(found)
             if attribute != "site":  # whose files may begin with a slash
                 raise self._wrong(
-                    "The regular expression is not closed.",
+                    "Unclosed regular expression.",
                     start,
                     self._end_of_bare(),
-                    fix=r"It ends with / and holds no blanks: \s is one, \/ a slash at its end.",
+                    fix=r"It ends with / and contains no spaces: \s is one, \/ a slash at the end.",
                 )
         begin, self._at = self._at, self._end_of_bare()
         text = self._text[begin : self._at]
@@ -297,10 +297,10 @@ class _Reader:
     def _quoted(self, attribute: str) -> str:
         start, found = self._at, _QUOTED.match(self._text, self._at)
         if found is None:
-            raise self._wrong("This quote is not closed.", start, fix='A quote within quotes is \\".')
+            raise self._wrong("Unclosed quote.", start, fix='Write \\" for a quote inside quotes.')
         self._at = found.end()
         if self._text[self._at : self._at + 1].strip() not in ("", ",", ")"):
-            raise self._wrong("A blank or a comma is missing after the quote.", self._at)
+            raise self._wrong("Expected a space or comma after the quote.", self._at)
         if not found[1]:
             raise self._wrong(f"A value of {attribute!r} is empty.", start, self._at)
         return re.sub(r'\\(["\\])', r"\1", found[1])
@@ -313,8 +313,8 @@ class _Reader:
             place = getattr(error, "pos", None)
             start, end = (found.start(1) + place, found.start(1) + place + 1) if place is not None else found.span(1)
             said = getattr(error, "msg", "") or str(error)
-            fix = "It is one of Python's: . any character, .* any text, | or, \\. a full stop."
-            raise self._wrong(f"No regular expression: {said}.", start, end, fix=fix) from None
+            fix = "It uses Python's syntax: . any character, .* any text, | or, \\. a full stop."
+            raise self._wrong(f"Invalid regular expression: {said}.", start, end, fix=fix) from None
 
     def _wrong(self, what: str, start: int, end: int | None = None, *, fix: str = SYNTAX) -> UsageError:
         return UsageError.at(what, self._text, start, max(end or 0, start + 1), fix=fix)

@@ -69,7 +69,7 @@ from heaptop.protocol.messages import TypeName
 
 MEASURES: Final = filter_reader.MEASURES
 COUNTED: Final = ("type", "module", "generation", "size", "count")
-"""What a census knows."""
+"""What a census has."""
 SAMPLED: Final = ("type", "module", "site", "producer-module", "size", "count")
 """What is known of sampled blocks that live or lived."""
 LIVE_BLOCKS: Final = (*SAMPLED, "lifetime")
@@ -88,20 +88,20 @@ ORIGINS: Final = {
 FROZEN: Final = ("retainer", "kind")
 """What is known of an object of a frozen snapshot alone."""
 _KNOWERS: Final = {
-    Origin.CENSUS: "a census knows",
-    Origin.SAMPLES: "a sampled block knows",
-    Origin.KINDS: "a count by kind of root knows",
-    Origin.RETAINERS: "a count by retainer set knows",
+    Origin.CENSUS: "a census has",
+    Origin.SAMPLES: "a sampled block has",
+    Origin.KINDS: "a count by kind of root has",
+    Origin.RETAINERS: "a count by retainer set has",
 }
 PLACEHOLDER: Final = "type:Session (size>1MB or gen:2) !module:re /regex/"
 """What an empty line of input shows."""
 FILTER_HELP: Final = r"""Filter: type:Session (or Session)  module:app  gen:2  site:views.py:88
   producer-module:app  retainer:cache  kind:frame  size>1MB  count>=10k
-  retained>1MiB  lifetime>10s. A blank or `and` joins, `or` parts, ! or
+  retained>1MiB  lifetime>10s. A space or `and` joins, `or` separates, ! or
   `not` negates: type:dict,list !(module:re or size<1kB). A comma is an
   alternative; * and ? make a glob of the whole name; /re/ is a regular
-  expression; =name is exact; "…" holds blanks. Not every view knows all
-  of them: the line says which it does not know, and why."""
+  expression; =name is exact; "…" may contain spaces. Not every view has
+  all fields: the message says which it lacks, and why."""
 """For the help page: at most 8 lines of 72 columns."""
 
 
@@ -178,14 +178,14 @@ class Filter:
         if wrong is not None:
             if wrong in FROZEN:
                 raise UsageError(
-                    f"{what} know no {wrong}.",
-                    why="It is known of what lives in a frozen snapshot alone; what died is kept by nothing.",
-                    fix=f"Leave {wrong} out, or look at Bands or Retainers (views 1 and 3).",
+                    f"{what} have no {wrong}.",
+                    why="Only live objects in a snapshot have it; nothing keeps dead ones.",
+                    fix=f"Leave {wrong} out, or use Bands or Retainers (views 1 and 3).",
                 )
             raise UsageError(
-                f"{what} know no {wrong}.",
-                why=f"They are told apart by {', '.join(known)} alone." if known else "They are sums of all there is.",
-                fix=f"Leave {wrong} out." + (" By producer it is known." if wrong == "lifetime" else ""),
+                f"{what} have no {wrong}.",
+                why=f"They are grouped by {', '.join(known)} only." if known else "They are sums over everything.",
+                fix=f"Leave {wrong} out." + (" Group by producer instead." if wrong == "lifetime" else ""),
             )
 
     # -- parts of it -----------------------------------------------------------------------------------------
@@ -279,9 +279,9 @@ def origin_of(key: BandKey, where: Filter) -> Origin:
     """
     if "retained" in where.attributes:
         raise UsageError(
-            f"Bands by {key.name} know no retained bytes.",
-            why="What would go with objects is known of an open snapshot alone.",
-            fix="Leave retained out, or look at Retainers (view 3).",
+            f"Bands by {key.name} have no retained size.",
+            why="Only an open snapshot has retained sizes.",
+            fix="Leave retained out, or use Retainers (view 3).",
         )
     wanted = {key.name: key.origin}
     wanted |= {name: ORIGINS[name] for name in where.attributes if name not in MEASURES}

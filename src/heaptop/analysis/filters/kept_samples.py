@@ -53,14 +53,14 @@ def retainer_term(where: Filter, what: str = "Producers") -> NameTerm | None:
     term = where.alternatives("retainer")
     if term is None:
         raise UsageError(
-            f"{what} know retainers beside the rest alone: not under 'not', not twice, and not under 'or' with others.",
-            why="A snapshot is asked what some retainers keep, maybe with others.",
+            f"{what} accept one retainer term, not under 'not' and not under 'or' with others.",
+            why="A snapshot answers what a set of retainers keeps, alone or not.",
             fix="Write alternatives with a comma: retainer:cache,sessions.",
         )
     if where.lifetime is not None:
         raise UsageError(
             "lifetime and retainer do not go together.",
-            why="A snapshot says how many of a stack's sampled blocks are kept, and not which.",
+            why="A snapshot reports how many of a stack's sampled blocks are kept, not which.",
             fix="Leave lifetime or retainer out.",
         )
     return term

@@ -38,7 +38,7 @@ def selected(sampling: Sampling, where: Filter, samples: SampledBlocks | None = 
     if where.lifetime is None:
         return samples
     if samples.is_traced:
-        raise UsageError("Traces know no lifetime.", why="tracemalloc does not say when an object was allocated.")
+        raise UsageError("Traces have no lifetimes.", why="tracemalloc does not record when an object was allocated.")
     return LongLived(samples, sampling.timeline, where.lifetime)
 
 
@@ -58,7 +58,7 @@ def tally_filter(
         return None
     origin_of(band_key("producer"), where)
     if where.lifetime != samples.lifetime:
-        raise UsageError("These figures know no lifetime.", fix="Leave lifetime out.")
+        raise UsageError("These figures have no lifetimes.", fix="Leave lifetime out.")
     known = {} if verdicts is None else verdicts
     totals = _live_blocks(samples) if where.bounded else {}
 

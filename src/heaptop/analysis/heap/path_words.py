@@ -11,10 +11,10 @@ from heaptop.protocol.messages import TypeName
 
 KIND_WORDS: Final = {
     "module": "from modules: by names of modules, builtins and sys",
-    "frame": "from frames: by local variables of calls under way",
+    "frame": "from frames: by local variables of running calls",
     "runtime": "from the interpreter itself",
     "interpreter": "from another interpreter of the process",
-    "c": "held by C: an extension, or a call under way",
+    "c": "held by C: an extension, or a running call",
     "none": "garbage",
 }
 """Of :data:`heaptop.protocol.images.KINDS`."""

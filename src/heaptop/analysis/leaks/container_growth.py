@@ -38,7 +38,7 @@ class ContainerGrowth:
     def words(self) -> str:
         """``it was 40,000, ? and 1.16 M long``; ``it was 40.0 KiB, ? and 1.16 MiB large``"""
         then = ", ".join(self._size(size) if size >= 0 else "?" for size in self.sizes[:-1])
-        return f"at the marks and now it was {then} and {self.now}"
+        return f"at the marks and now: {then} and {self.now}"
 
     @property
     def now(self) -> str:

@@ -92,7 +92,7 @@ def findings_lines(findings: Findings, *, top: int | None = GROWN, width: int | 
 def verdict_line(findings: Findings) -> str:
     """``leak: +1,240 objects, +3.10 MiB in 30 s, looked at 4 times``"""
     count, size = format_change(findings.count, bytes_=False), format_change(findings.bytes)
-    checks = f"looked at {len(findings.marks)} times"
+    checks = f"checked {len(findings.marks)} times"
     return f"{findings.verdict}: {count} objects, {size} in {findings.seconds:.3g} s, {checks}"
 
 
@@ -123,7 +123,7 @@ def growth_lines(growth: Growth, top: int | None = GROWN, width: int | None = No
     if left:
         lines.append(f"({left} more)")
     if not growth.complete:
-        lines.append(f"(partial: there may be more by {growth.key})")
+        lines.append(f"(partial: up to {growth.key} more)")
     return lines
 
 

@@ -59,6 +59,7 @@ from heaptop.analysis.leaks.suspects import (
     is_large_enough,
     less,
     main_site,
+    near_sites,
     sentence,
     type_sums,
     type_to_name,
@@ -112,8 +113,8 @@ _NOISE: Final = 0.02
 NOW: Final = "now"
 """The name of a moment that was looked at and not marked."""
 AT_LEAST: Final = (
-    "what is new and what has gone is at least so many: an address may have been used again for another object of the "
-    "same type, which then passes for as old as the one before, also among survivors"
+    "new and gone are lower bounds: an address may be reused for another object of the same type, which then "
+    "passes for the older one, also among survivors"
 )
 
 
@@ -169,7 +170,7 @@ class LeakHunt:
             NotAnswered: in the generator; no mark was taken.
         """
         if self.marks and not 0 <= since < (until if until is not None else len(self.marks)) <= len(self.marks):
-            raise ValueError("there are no such marks")
+            raise ValueError("no such marks")
         chosen = chosen_marks(len(self.marks), since, until)
         marks, around = tuple(self.marks[each] for each in chosen), MarkContext.of(history, sampling, memory)
         yield from send_marks(marks)
@@ -249,7 +250,7 @@ class _Hunt:
         if missed:
             places = f"{len(missed)} places" if len(missed) > 1 else "a place"
             were = "were" if len(missed) > 1 else "was"
-            self._notes.append(f"{places} where new objects collect {were} not looked at: {missed[0]}")
+            self._notes.append(f"{places} where new objects collect {were} not checked: {missed[0]}")
         explained = {step.address for each in found for step in each.steps}
         for each in grown_containers(at.marks, at.trends, explained | {point.address for point in points.points}):
             suspect = yield from self._grown_container(each)
@@ -258,7 +259,7 @@ class _Hunt:
         yield from self._apart(suspects)
         suspects, refuted = self._proofs.kept(suspects, self._check, sum(at.seconds), self._of_all)
         self._notes += refuted
-        suspects = _ranked(suspects)
+        suspects = near_sites(_ranked(suspects))
         kept = tuple(lints_of(self._seen(suspects), allowed))
         return Findings(
             time_ns=at.last.time_ns,
@@ -277,7 +278,7 @@ class _Hunt:
         try:
             points = yield Question(images.POINTS, selection, limit=_MOST_POINTS, number=_CHILD_PERCENT)
         except NotAnswered as error:
-            self._notes.append(f"where new objects collect is known by their paths alone: {error}")
+            self._notes.append(f"what holds new objects is known from paths only: {error}")
             return Points(0, 0, self._new_bytes, ())
         assert isinstance(points, Points)
         return points
@@ -315,7 +316,7 @@ class _Hunt:
                         suspects[:] = [each for each in suspects if key_of(each) != key_of(suspect)]
                         suspects.append(suspect)
             except NotAnswered as error:
-                self._notes.append(f"where {type.full} collect was not looked at: {error}")
+                self._notes.append(f"what holds {type.full} was not checked: {error}")
 
     def _of_all(self, name: str) -> tuple[Judgement, int]:
         """What all objects of a type, by its full name, are judged to be, and how many there are."""
@@ -424,7 +425,7 @@ class _Hunt:
         )
         holding = holding_words(candidate, at.types, named.count, along)
         said = sentence(suspect, holding, site, named.bytes, least=at.epochs.until is None)
-        return replace(suspect, sentence=said)
+        return replace(suspect, sentence=said, holding=holding)
 
     def _grown_container(self, each: ContainerGrowth) -> Asking[Suspect | None]:
         """A container that has grown in place; None where it is younger than it seemed."""
@@ -458,6 +459,7 @@ class _Hunt:
             series=each.sizes,
             evidence=(STEADY_GROWTH if judged.verdict == LEAK else judged.evidence[0], each.words),
             sentence=container_growth_sentence(each, judged.verdict, arrows(path.steps), rate),
+            holding=f"held by {arrows(path.steps)}",
         )
 
     # -- how it went
@@ -482,7 +484,7 @@ class _Hunt:
         everywhere = judge(self._everywhere(type))
         if everywhere.verdict == LEAK:
             return judged
-        why = f"how many there were here is not known, and of all {type.full}: {everywhere.evidence[0]}"
+        why = f"the earlier number here is unknown; of all {type.full}: {everywhere.evidence[0]}"
         return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
 
     def _of_garbage(self, judged: Judgement) -> Judgement:
@@ -491,7 +493,7 @@ class _Hunt:
             return judged
         before, now = self._at.marks[0].around.collections, self._at.around.collections
         seen = "" if before is None or now is None else f"; there were {now - before} since the first mark"
-        why = f"nothing holds them: as gc is on, a full collection will take them{seen}"
+        why = f"nothing holds them: gc is on, so a full collection will free them{seen}"
         return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
 
     def _is_most(self, named: TypeSum) -> bool:
@@ -561,7 +563,7 @@ class _Hunt:
         by_type = type_growth(self._aged, first.types, at.ages.complete)
         by_site = site_growth(at.marks, at.around, at.sampling)
         if by_site is None:
-            self._notes.append("growth by site is not known: allocations were not sampled from the first mark on")
+            self._notes.append("growth by site is unknown: sampling was off at the first mark")
         found = [by_type, module_growth(by_type, modules_of(self._aged, first.types)), by_site]
         found.append(retainer_growth(paths, at.trends, first.trends))
         return [each for each in found if each is not None]

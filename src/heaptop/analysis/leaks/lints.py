@@ -82,14 +82,14 @@ def _uncollected(seen: LintContext, threshold: int) -> Lint | None:
     if seen.image.gc_enabled or garbage is None or garbage.objects < threshold:
         return None
     text = (
-        f"gc is off, and {format_count(garbage.objects)} objects ({format_bytes(garbage.bytes)}) are kept by "
-        f"{format_count(seen.image.cycles)} cycles of their own alone"
+        f"gc is off, and {format_count(garbage.objects)} objects ({format_bytes(garbage.bytes)}) are kept only by "
+        f"{format_count(seen.image.cycles)} cycles"
     )
     return Lint("gc-off-cycles", text, 0, garbage.objects, threshold)
 
 
 def _gc_garbage(seen: LintContext, threshold: int) -> Lint | None:
-    what, advice = "objects in gc.garbage", "they are kept until they are taken out of it"
+    what, advice = "objects in gc.garbage", "they stay until they are removed from it"
     return _grown("gc-garbage", what, seen.then.garbage, seen.now.garbage, threshold, advice)
 
 
@@ -97,14 +97,14 @@ def _threads(seen: LintContext, threshold: int) -> Lint | None:
     before, now = seen.then.threads, seen.now.threads
     if min(before, now) < 0:
         return None
-    return _grown("threads", "threads", before, now, threshold, "each keeps its frames and what is local to it")
+    return _grown("threads", "threads", before, now, threshold, "each keeps its frames and their local variables")
 
 
 def _exits(seen: LintContext, threshold: int) -> Lint | None:
     if seen.now.exits is None:
         return None
     before = seen.then.exits or 0
-    return _grown("atexit", "callbacks of atexit", before, seen.now.exits, threshold, "they are kept until the end")
+    return _grown("atexit", "callbacks of atexit", before, seen.now.exits, threshold, "they stay until exit")
 
 
 def _caches(seen: LintContext, threshold: int) -> Lint | None:
@@ -112,7 +112,7 @@ def _caches(seen: LintContext, threshold: int) -> Lint | None:
     for each in seen.suspects:
         step = next((step for step in each.path if step.startswith("lru_cache of ")), None)
         if step is not None and each.verdict == LEAK and each.held >= threshold:
-            text = f"the {step} grows by {format_count(each.held)} {each.type}: it is without a bound, or not yet at it"
+            text = f"the {step} grows by {format_count(each.held)} {each.type}: it has no bound, or has not reached it"
             old = max(each.series[-1], each.held) - each.held
             return Lint("lru-cache", text, old, old + each.held, threshold)
     return None
@@ -142,13 +142,13 @@ def _where_memory_went(seen: LintContext) -> str:
         _rows(each.memory, size) for each, size in ((seen.then, seen.mark.bytes), (seen.now, seen.image.bytes))
     )
     if not then or not now:
-        return "a native leak, or fragmentation; the allocators were not asked which"
+        return "a native leak or fragmentation (allocators were not queried)"
     native, free = (sum(now.get(key, 0) - then.get(key, 0) for key in keys) for keys in (_NATIVE, _FREE))
     if native > 2 * max(free, 0):
-        return f"a native leak, as {format_bytes(native)} more are in use by what is no Python object"
+        return f"a native leak: {format_bytes(native)} more are in use outside Python objects"
     if free > 2 * max(native, 0):
-        return f"fragmentation, as the allocators keep {format_bytes(free)} more that are free"
-    return f"{format_change(native)} in use by what is no Python object, and {format_change(free)} free in allocators"
+        return f"fragmentation: allocators keep {format_bytes(free)} more free memory"
+    return f"{format_change(native)} in use outside Python objects, and {format_change(free)} free in allocators"
 
 
 def _rows(memory: Memory | None, live: int) -> dict[str, int]:
@@ -161,20 +161,20 @@ def _rule(threshold: int, name: str, what: str, types: tuple[str, ...], advice: 
 
 
 LINTS: Final[Mapping[str, Rule]] = {
-    "gc-off-cycles": Rule(100, _uncollected, "cycles that nothing keeps, with gc off"),
+    "gc-off-cycles": Rule(100, _uncollected, "unreachable cycles, with gc off"),
     "gc-garbage": Rule(1, _gc_garbage, "gc.garbage grows"),
     "threads": Rule(5, _threads, "more threads"),
     **dict(
         (
-            _rule(10, "tasks", "tasks of asyncio", ("_asyncio.Task", "asyncio.tasks.Task"), "they are not finished"),
-            _rule(10, "loggers", "loggers", ("logging.Logger",), "logging keeps each by its name, for good"),
+            _rule(10, "tasks", "asyncio tasks", ("_asyncio.Task", "asyncio.tasks.Task"), "they are not finished"),
+            _rule(10, "loggers", "loggers", ("logging.Logger",), "logging keeps each by name, permanently"),
             _rule(20, "tracebacks", "tracebacks", ("traceback",), "each keeps a frame with all its local variables"),
-            _rule(20, "modules", "modules", ("module",), "they are loaded, or made, again and again"),
-            _rule(200, "code", "code objects", ("code",), "code is compiled again and again"),
+            _rule(20, "modules", "modules", ("module",), "they are loaded or created repeatedly"),
+            _rule(200, "code", "code objects", ("code",), "code is compiled repeatedly"),
         )
     ),
     "atexit": Rule(10, _exits, "more callbacks of atexit"),
-    "lru-cache": Rule(50, _caches, "an lru_cache that goes on growing"),
-    "rss": Rule(16 << 20, _resident, "resident memory grows, and live objects do not"),
+    "lru-cache": Rule(50, _caches, "an lru_cache that keeps growing"),
+    "rss": Rule(16 << 20, _resident, "resident memory grows, live objects do not"),
 }
 """By the name that ``--allow`` takes."""

@@ -7,11 +7,11 @@ there are fewer objects than when it was last confirmed, or their number has not
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from heaptop.analysis.leaks.suspects import numberless
 from heaptop.analysis.leaks.verdicts import ENDED, Judgement
 from heaptop.analysis.text.units import format_count
 from heaptop.protocol.findings import LEAK, NO_LEAK, Suspect
@@ -19,7 +19,7 @@ from heaptop.protocol.findings import LEAK, NO_LEAK, Suspect
 FLAT: Final = 2
 """Checks without growth that refute what was proven."""
 
-STILL: Final = "nothing has refuted it since"
+STILL: Final = "not refuted since"
 
 Key = tuple[str, str]
 
@@ -96,14 +96,14 @@ class Proofs:
                 notes.append(_refuted(before, why))
             else:
                 proofs[key] = before
-                found.append(_unconfirmed(before.suspect, before, ("where they collect was not found",)))
+                found.append(_unconfirmed(before.suspect, before, ("what holds them was not found",)))
         self._proofs = proofs
         return found, notes
 
 
 def key_of(suspect: Suspect) -> Key:
     """What makes it the same one at another check. Names that differ by a number are alike."""
-    return suspect.type, re.sub(r"\d+", "0", suspect.retainer)
+    return suspect.type, numberless(suspect.retainer)
 
 
 def proven_words(suspect: Suspect) -> str:
@@ -123,7 +123,7 @@ def _against(before: Proof, judged: Judgement, now: int, check: int) -> str:
         return judged.evidence[0]
     if min(now, before.total) >= 0:
         if now < before.total:
-            return f"there are {format_count(now)} now, and were {format_count(before.total)}"
+            return f"now {format_count(now)}, before {format_count(before.total)}"
         if now == before.total and checks >= FLAT:
             return f"there have been {format_count(now)} for {checks} checks"
     return ""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from heaptop.analysis.heap.path_words import path_text, path_words, type_name, type_of
@@ -53,6 +53,8 @@ _A_FEW: Final = 3
 _MUCH: Final = 0.25
 INSIDE: Final = "(inside)"
 """The label of what belongs to the object before it and has no name."""
+UNKNOWN_SITE: Final = "allocated at an unknown site (no sample among them)"
+NEAR: Final = "from what is new with them"
 _FEW_SAMPLES: Final = 5
 """Of fewer it is said how many they are, also where they agree."""
 _MOST_KEYS: Final = 2_000
@@ -131,7 +133,7 @@ def candidates(points: Points, paths: Paths, types: Sequence[TypeName]) -> list[
 def _at_points(points: Points, paths: Paths, types: Sequence[TypeName]) -> Iterator[Candidate]:
     alike: dict[tuple[str, ...], list[AccumulationPoint]] = {}
     for point in points.points:
-        key = (_numberless(point.path), type_name(types, point.type), type_name(types, point.head_type))
+        key = (_alike(point.path), type_name(types, point.type), type_name(types, point.head_type))
         alike.setdefault(key, []).append(point)
     for group in alike.values():
         first = group[0]
@@ -209,7 +211,7 @@ def _loose_key(head: PathGroup, types: Sequence[TypeName]) -> tuple[str, ...]:
     kind = KINDS[head.kind]
     if kind == "c":  # each is a root of its own, and all read alike
         return kind, type_name(types, head.steps[0].type)
-    return kind, _numberless(_shared(head.steps))
+    return kind, _alike(_shared(head.steps))
 
 
 def _shared(steps: Sequence[Step]) -> Sequence[Step]:
@@ -242,9 +244,13 @@ def _words(group: PathGroup) -> str:
     return " ".join(path_words(_shared(group.steps)))
 
 
-def _numberless(steps: Sequence[Step]) -> str:
-    """Modules and threads that differ by a number read alike."""
-    return re.sub(r"\d+", "0", " ".join(path_words(steps)))
+def _alike(steps: Sequence[Step]) -> str:
+    return numberless(" ".join(path_words(steps)))
+
+
+def numberless(retainer: str) -> str:
+    """``module rules_0`` of ``module rules_3052``: modules and threads that differ by a number are alike."""
+    return re.sub(r"\d+", "0", retainer)
 
 
 # -- types ---------------------------------------------------------------------------------------------------
@@ -440,19 +446,47 @@ def sentence(suspect: Suspect, holding: str, site: Site | None, own: int = 0, *,
     what = f"{bound}{format_count(suspect.held)} {name}"
     if suspect.held < suspect.count:
         what = f"{bound}{format_count(suspect.held)} of ≥{format_count(suspect.count)} new {name}"
-    size = f"{bound}{format_bytes(suspect.bytes)}{' with all else new there' if suspect.bytes > own else ''}"
+    size = f"{bound}{format_bytes(suspect.bytes)}{' including everything new there' if suspect.bytes > own else ''}"
     if suspect.verdict == LEAK and suspect.rate > 0:
         size += f", still growing {format_rate(suspect.rate)}"
         size += f", ≈{format_rate(suspect.byte_rate, bytes_=True)}"
     return f"{what} ({size}) {_where(site)}, {holding}"
 
 
+def near_sites(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """The same, and those without a sample have the site of the largest suspect below the same retainer: of a module
+    that is loaded again and again, for one, its classes and texts may be sampled where the module itself is not."""
+    return [suspect if suspect.site else _near_site(suspect, suspects) for suspect in suspects]
+
+
+def _near_site(suspect: Suspect, suspects: Sequence[Suspect]) -> Suspect:
+    above = f"{numberless(suspect.retainer)} "
+    below = [each for each in suspects if each.site and numberless(each.retainer).startswith(above)]
+    if not below or not suspect.retainer:
+        return suspect
+    by = max(below, key=lambda each: each.bytes)
+    words = f"allocated near {_site_words(by.site)} ({NEAR})"
+    return replace(
+        suspect,
+        site=by.site,
+        stack=by.stack,
+        site_share=by.site_share,
+        samples=by.samples,
+        site_is_own=False,
+        sentence=suspect.sentence.replace(UNKNOWN_SITE, words, 1),
+    )
+
+
+def _site_words(label: str) -> str:
+    place, _, function = label.partition(" ")
+    return f"{place} in {function}" if function and not label.startswith("(") else label
+
+
 def _where(site: Site | None) -> str:
     if site is None:
-        return "allocated at a site not known (no sample among them)"
-    place, _, function = site.label.partition(" ")
-    words = f"{place} in {function}" if function and not site.label.startswith("(") else site.label
-    notes = [] if site.is_own else ["by what is new with them"]
+        return UNKNOWN_SITE
+    words = _site_words(site.label)
+    notes = [] if site.is_own else [NEAR]
     if site.share < 0.995:
         notes.append(f"{100 * site.share:.0f} % of {site.of} samples")
     elif site.of < _FEW_SAMPLES:

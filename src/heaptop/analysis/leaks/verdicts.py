@@ -40,9 +40,9 @@ MIXED: Final = 0.5
 """Likewise: from here on it is no plain leak."""
 FALL: Final = 0.5
 """The deepest fall as a part of the whole range: from here on it goes up and down."""
-STEADY_GROWTH: Final = "it grew in every stretch, as fast in the last one as before"
+STEADY_GROWTH: Final = "it grew in every interval, as fast in the last as before"
 ENDED: Final = "it grew and has stopped"
-ADDRESSES: Final = "as far as addresses tell"
+ADDRESSES: Final = "estimate: addresses are reused"
 """Said of who was born when: an address used again for another object of the type makes that one pass for older. What
 was born in the last stretch is at least so many; of an earlier one it may be more or fewer."""
 _FINE: Final = 12
@@ -104,7 +104,7 @@ def judge(course: Turnover) -> Judgement:
         found = rule(course)
         if found is not None:
             return Judgement(found.verdict, (*found.evidence, *told))
-    return Judgement(LEAK, (f"{STEADY_GROWTH}, and what was born early is still there", *told))
+    return Judgement(LEAK, (f"{STEADY_GROWTH}, and early ones are still there", *told))
 
 
 # -- rules ---------------------------------------------------------------------------------------------------
@@ -117,10 +117,10 @@ def _replaced(course: Turnover) -> Judgement | None:
     if gone is None or last < 0 or not (new or gone):
         return None
     if last < first:
-        return _no(f"there are fewer than there were: {_number(first)} at the first mark, {_number(last)} now")
+        return _no(f"fewer than before: {_number(first)} at the first mark, {_number(last)} now")
     grown = last - first
     if grown <= max((1 - REPLACED) * new, 2 * math.sqrt(gone) if gone > MIXED * new else 0):
-        return _no(f"as many go as come: there were {_number(first)} at the first mark, and there are {_number(last)}")
+        return _no(f"as many go as come: {_number(first)} at the first mark, {_number(last)} now")
     return None
 
 
@@ -136,16 +136,16 @@ def _fallen(course: Turnover) -> Judgement | None:
             fall, top, bottom = high - each, high, each
     if fall <= FALL * (max(seen) - min(seen)):
         return None
-    why = f"it fell in between: from {_number(top)} to {_number(bottom)}"
+    why = f"it fell in between, from {_number(top)} to {_number(bottom)}"
     steady = all(course.born) and len(course.born) > 1 and not _is_short_lived(course)
-    return Judgement(UNCLEAR, (f"{why}; but some of each stretch have stayed",)) if steady else _no(why)
+    return Judgement(UNCLEAR, (f"{why}; but some of each interval stayed",)) if steady else _no(why)
 
 
 def _too_little(course: Turnover) -> Judgement | None:
     if course.new < FEW:
-        return Judgement(UNCLEAR, (f"{_number(course.new)} new ones are too few to judge by",))
+        return Judgement(UNCLEAR, (f"too few new objects ({_number(course.new)})",))
     if len(course.born) < 2:
-        return Judgement(UNCLEAR, ("growth between two marks alone may be a warm-up: a third one would tell",))
+        return Judgement(UNCLEAR, ("growth between two marks may be a warm-up: set a third mark",))
     return None
 
 
@@ -153,10 +153,10 @@ def _short_lived(course: Turnover) -> Judgement | None:
     """Hardly any of the earlier stretches live."""
     if not _is_short_lived(course):
         return None
-    why = "hardly any that were born in the earlier stretches live"
+    why = "almost none of the earlier intervals survive"
     if course.gone is not None and course.gone > MIXED * course.new:
         return _no(f"{why}, and the old ones go")
-    return Judgement(UNCLEAR, (f"{why}: it has just begun, or they are short-lived",))
+    return Judgement(UNCLEAR, (f"{why}: it just began, or they are short-lived",))
 
 
 def _is_short_lived(course: Turnover) -> bool:
@@ -168,9 +168,9 @@ def _gaps(course: Turnover) -> Judgement | None:
     """A stretch of which none live, or in which there were no more at the end than at the beginning."""
     *earlier, last = course.rates
     if last and not all(earlier):
-        return Judgement(UNCLEAR, ("none that were born in one of the stretches live",))
+        return Judgement(UNCLEAR, ("none of one interval survive",))
     if any(after <= before for before, after in pairwise(total for total in course.totals if total >= 0)):
-        return Judgement(UNCLEAR, ("it did not grow in every stretch",))
+        return Judgement(UNCLEAR, ("it did not grow in every interval",))
     return None
 
 
@@ -209,7 +209,7 @@ def _mixed(course: Turnover) -> Judgement | None:
     gone = course.gone
     if gone is None or gone <= MIXED * course.new:
         return None
-    return Judgement(UNCLEAR, ("many of the old ones have gone, though more have come",))
+    return Judgement(UNCLEAR, ("many old ones are gone, though more have come",))
 
 
 def _no(why: str) -> Judgement:
@@ -221,13 +221,13 @@ def _no(why: str) -> Judgement:
 
 def _facts(course: Turnover) -> Iterator[str]:
     if len(course.born) > 1:
-        yield f"survivors by the stretch in which they were born, {ADDRESSES}: {_list(course.born, 'at least ')}"
+        yield f"survivors per interval ({ADDRESSES}): {_list(course.born, 'at least ')}"
     if sum(total >= 0 for total in course.totals) > 1:
-        yield f"how many there were: {_list(course.totals)}"
+        yield f"objects at each mark: {_list(course.totals)}"
     first, gone = course.totals[0], course.gone
     if gone is not None and first:
-        went = f"at least {_number(gone)} went" if gone else f"all stay, {ADDRESSES}"
-        yield f"of {_number(first)} that were there at the first mark, {went}"
+        went = f"at least {_number(gone)} went" if gone else f"all stay ({ADDRESSES})"
+        yield f"of {_number(first)} at the first mark, {went}"
 
 
 def _list(numbers: Sequence[int], bound: str = "") -> str:

@@ -64,8 +64,8 @@ def is_eventual(key: str, where: Filter) -> bool:
     if wrong:
         raise UsageError(
             f"lifetime and {wrong} do not go together.",
-            why="A block's lifetime is kept with its type, its site and its size, each alone.",
-            fix="Look by producer, type or size under lifetime>10MB alone, or by lifetime without a filter.",
+            why="A block's lifetime is kept by type, by site and by size, each separately.",
+            fix="Group by producer, type or size with lifetime>10MB alone, or by lifetime without a filter.",
         )
     return True
 
@@ -81,14 +81,14 @@ def longer_than(asked: LifetimeBound, sampling: Sampling) -> LongerThan:
             known = ", ".join(size_label(bound).replace(" ", "") for bound in DECADES)
             raise UsageError(
                 f"Lifetimes are kept in classes that end at {known}.",
-                fix=f"Type lifetime>{known.split(',')[1].strip()}.",
+                fix=f"Write lifetime>{known.split(',')[1].strip()}.",
             )
         return LongerThan(asked.bytes, f"lifetime > {size_label(asked.bytes)} allocated")
     meanwhile = sampling.timeline.bytes_in(asked.time_ns or 0)
     if meanwhile is None:
         raise UsageError(
-            "How much is allocated in a time is not known yet.",
-            fix="Wait for some samples, or write bytes: lifetime>10MB.",
+            "The allocation rate is not known yet.",
+            fix="Wait for samples, or write bytes: lifetime>10MB.",
         )
     nearest = min(DECADES, key=lambda bound: abs(log(bound / max(meanwhile, 1.0))))
     return LongerThan(nearest, f"lifetime > {size_label(nearest)} allocated (≈ {asked.text})")
@@ -128,7 +128,7 @@ class Eventual:
 
     def _classes(self) -> BandChart:
         chart = self._kept.chart(None, self._alive.get(None, ()))
-        assert chart is not None, "the whole is always kept"
+        assert chart is not None, "the total is always kept"
         bands = [
             Band(f"lived {band.label}" if band.fate == "died" else band.label, band.bytes, band.counts)
             for band in chart.bands
@@ -158,7 +158,7 @@ class Eventual:
         bands = [Band(name, *line.totals(size)) for _, name, line in named]
         if others:
             rest = RunningTotal.sum_of(line.steps for _, _, line in others)
-            bands.append(Band(f"(rest: {len(others)} more)", *rest.totals(size), is_rest=True))
+            bands.append(Band(f"(other: {len(others)} more)", *rest.totals(size), is_rest=True))
         return _chart(self._kept.times_ns, bands)
 
 

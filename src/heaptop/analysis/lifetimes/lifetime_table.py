@@ -157,7 +157,7 @@ class LifetimeTable:
         """One group, or the whole."""
         live_blocks = self._alive(_attribute(key)).get(key) or _LiveGroup()
         deaths, died_bytes = self._lives.ended(key)
-        name = str(key[1]) if isinstance(key, tuple) else "the whole"
+        name = str(key[1]) if isinstance(key, tuple) else "total"
         return LifetimeGroup(key, name, deaths, live_blocks.samples, died_bytes, live_blocks.bytes // _UNIT)
 
     def figures(self, key: Hashable = None) -> LifetimeFigures | None:

@@ -89,7 +89,7 @@ def changed_rows(before: Recorded, after: Recorded, by: str) -> list[Changed]:
         UsageError: there is no such attribute.
     """
     if by not in DIFFS:
-        raise UsageError(f"Moments are not compared by {by!r}.", fix=f"Choose one of: {', '.join(DIFFS)}.")
+        raise UsageError(f"Recordings cannot be compared by {by!r}.", fix=f"Choose one of: {', '.join(DIFFS)}.")
     old, new = DIFFS[by](before), DIFFS[by](after)
     rows = [Changed(name, old.get(name, MomentSizes()), new.get(name, MomentSizes())) for name in {**old, **new}]
     return sorted(rows, key=lambda row: (-row.bytes, -row.count, row.name))

@@ -27,15 +27,15 @@ NARROW: Final = 1 << 32
 
 MEANINGS: Final = {
     "live": "what the census counted, in arenas and in malloc's memory",
-    "other": "C libraries' and the interpreter's own, free lists, rounding",
-    "pools": "free blocks beside others in use: for objects of the same size",
+    "other": "C libraries, the interpreter, free lists, rounding",
+    "pools": "free blocks in partly used pools: for objects of the same size",
     "free_pools": "empty pools: for any small object",
-    "overhead": "pool headers, and ends that no block or pool fills",
+    "overhead": "pool headers and unused ends",
     "malloc_free": "kept by malloc for the next allocation",
-    "stacks": "as far as the threads ever touched them",
+    "stacks": "as far as they were ever touched",
     "files": "programs, libraries, data",
     "shared": "memfd, /dev/shm, shared mappings of no file",
-    "rest": "mapped by libraries on their own, or kept of ended threads",
+    "rest": "mapped by libraries directly, or left from exited threads",
     "own": "native core, sampler, agent",
 }
 NAMES: Final = {
@@ -43,26 +43,25 @@ NAMES: Final = {
     "other": "other allocations in use",
     "pools": "free in pools",
     "free_pools": "free pools in arenas",
-    "overhead": "overhead of arenas",
+    "overhead": "arena headers",
     "malloc_free": "free in malloc",
     "stacks": "thread stacks",
     "files": "mapped files",
     "shared": "shared memory",
-    "rest": "the rest",
-    "own": "heaptop's own",
+    "rest": "other mappings",
+    "own": "heaptop",
 }
 """The rows by key, in the order of the screen."""
 
 OWN_LEFT_OUT: Final = (
-    "What is heaptop's own is at least so much: what its agent has freed in Python's arenas, and pages of libraries "
-    "that it was the first to touch, are in other rows. In a program that does nothing it was 80 to 90 % of what an "
-    "attach adds to private memory."
+    "heaptop's overhead is a lower bound: what its agent freed in Python's arenas, and library pages that it "
+    "touched first, are in other rows. In an idle program it was 80 to 90 % of what an attach adds to private "
+    "memory."
 )
 """What the row ``own`` is without: nothing tells such memory from the program's."""
 
 HIDDEN_UNKNOWN: Final = (
-    "Live objects are without what sys.getsizeof does not tell, which Python mode does not see: it is in the other "
-    "allocations."
+    "Live objects leave out what sys.getsizeof leaves out (Python mode does not see it): that is in other allocations."
 )
 
 MEASURED: Final = frozenset({"stacks", "files", "shared"})
@@ -247,9 +246,9 @@ def _meaning(key: str, malloc_unknown: bool, live_unknown: bool, rss_before: int
     if key == "own" and rss_before is not None:
         text += f"; RSS was {format_bytes(rss_before)} before the attach"
     if key == "other" and live_unknown:
-        text = "Python objects, C libraries' and the interpreter's own data"
+        text = "Python objects, data of C libraries and the interpreter"
     if key == "other" and malloc_unknown:
-        text += "; and what malloc keeps free, which is not known"
+        text += "; and free memory in malloc, which is unknown"
     return text
 
 
@@ -258,22 +257,22 @@ def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> I
     if memory.malloc is None and memory.malloc_gap:
         yield memory.malloc_gap
     if not heaps_certain(memory):
-        yield "malloc's own figures are of 32 bits (glibc before 2.33), and its heaps are larger: they are left out."
+        yield "malloc's figures have 32 bits (glibc before 2.33), and its heaps are larger: they are left out."
     if not mapped_certain(memory):
         yield (
-            "The size of malloc's large blocks is left out: its figure is of 32 bits (glibc before 2.33), and they may "
-            "be larger."
+            "The size of malloc's large blocks is left out: the figure has 32 bits (glibc before 2.33), and they "
+            "may be larger."
         )
     if outside.pymalloc is None and not memory.blocks:
         yield "Python's allocator of small objects is not in use: all its memory comes from malloc."
     elif outside.pymalloc is None and not outside.gaps:
-        yield "The arenas of small objects were not found: they are in the rest."
+        yield "The arenas of small objects were not found: they are in other mappings."
     if memory.allocator.endswith("_debug"):
-        yield "Python's debug allocator adds some 32 bytes to every block: they are in the other allocations."
+        yield "Python's debug allocator adds about 32 bytes to every block: they are in other allocations."
     if live is not None and live > in_use:
         yield (
-            f"Live objects are {format_bytes(live)}, more than all memory in use that is resident: large ones were "
-            "never touched, or they are swapped out, or gone since they were counted."
+            f"Live objects are {format_bytes(live)}, more than all resident memory in use: large ones were never "
+            "touched, are swapped out, or were freed since the census."
         )
     if outside.swap:
         yield f"{format_bytes(outside.swap)} more are swapped out."
@@ -322,7 +321,7 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
     }
 
 
-NOT_SAID: Final = "The kernel does not say which memory of the process is resident (/proc/PID/smaps)."
+NOT_SAID: Final = "The kernel does not show the process's resident memory (/proc/PID/smaps)."
 
 
 def _malloc_json(memory: Memory) -> dict[str, int | None] | None:

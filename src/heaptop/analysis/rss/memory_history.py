@@ -37,7 +37,7 @@ OWNERS: Final = {
     "stacks": "thread stacks",
     "files": "mapped files",
     "shared": "shared memory",
-    "rest": "the rest",
+    "rest": "other mappings",
     "own": "heaptop",
 }
 """Whose memory it is, in the order of the screen: the kernel's figures alone, which need no census."""

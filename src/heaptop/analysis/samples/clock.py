@@ -142,7 +142,7 @@ def parse_lifetime(text: str) -> LifetimeBound:
     if found is not None:
         return LifetimeBound(None, int(Fraction(found[1]) * _NANOSECONDS[found[2].lower()]))
     if re.fullmatch(r"[\d.\s]+m", text.strip(), re.ASCII):
-        raise UsageError(f"{text!r} may be minutes or megabytes.", fix=fix)
+        raise UsageError(f"{text!r} may mean minutes or megabytes.", fix=fix)
     try:
         return LifetimeBound(parse_size(text), None)
     except UsageError:

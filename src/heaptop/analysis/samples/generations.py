@@ -363,7 +363,7 @@ class LifetimeBands:
             for row, (low, high) in enumerate(classes)
         ]
         lost = self._totals(rows, len(classes))
-        return [*bands, LifetimeBand("followed no longer", "lost", 0, None, *lost)]
+        return [*bands, LifetimeBand("no longer tracked", "lost", 0, None, *lost)]
 
     def _live_blocks(self, live_blocks: Iterable[LiveSample]) -> list[LifetimeBand]:
         """By the age they have at the last census: their lifetimes will be longer."""

@@ -24,12 +24,12 @@ from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
 
 NO_FRAME_NAME: Final = "(no Python frame)"
-FORGOTTEN_NAME: Final = "(places no longer told apart)"
+FORGOTTEN_NAME: Final = "(other sites)"
 BEFORE_ATTACH: Final = "(before the attach)"
 """What is older than the sampling, where that began with the attach, …"""
 BEFORE_SAMPLING: Final = "(before sampling began)"
 """… where it began later, …"""
-NOT_FOLLOWED: Final = "(followed no longer, or older)"
+NOT_FOLLOWED: Final = "(no longer tracked, or older)"
 """… and where it was interrupted: what was sampled before that is followed no longer."""
 PRODUCER_KEYS: Final = ("site", "function", "module")
 _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
@@ -161,7 +161,7 @@ class Sites:
             UsageError: there is no such key.
         """
         if key not in self._names:
-            raise UsageError(f"Producers cannot be told apart by {key!r}.", fix=f"One of: {', '.join(PRODUCER_KEYS)}.")
+            raise UsageError(f"Producers cannot be grouped by {key!r}.", fix=f"One of: {', '.join(PRODUCER_KEYS)}.")
         names = self._names[key]
         known = names.get(stack)
         if known is None:

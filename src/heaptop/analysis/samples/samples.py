@@ -92,7 +92,7 @@ class PlaceholderType(TypeName):
         return self.qualname
 
 
-UNKNOWN_TYPE_NAME: Final = PlaceholderType("(type not known)", "(type not known)")
+UNKNOWN_TYPE_NAME: Final = PlaceholderType("(unknown type)", "(unknown type)")
 
 
 Death = tuple[Likeness, Weight, int, int]
@@ -365,9 +365,9 @@ class SampledBlocks:
         intervals = self._intervals
         stood_for = self._stood_for + sum([max(one[3], intervals[one[6]]) for one in births])
         if max([message.clock, *[one[2] for one in births], *[one[2] for one in deaths]]) >= CLOCK_LIMIT:
-            raise ProtocolError("The sampler's clock says more bytes than a machine can allocate.")
+            raise ProtocolError("The sampler's clock has more bytes than a machine can allocate.")
         if stood_for >= CLOCK_LIMIT:
-            raise ProtocolError("The sampled blocks stand for more bytes than a machine can allocate.")
+            raise ProtocolError("The sampled blocks represent more bytes than a machine can allocate.")
         self._stood_for = stood_for
         self.time_ns = message.time_ns
         self.clock = message.clock
@@ -414,7 +414,7 @@ class SampledBlocks:
     ) -> None:
         born = {record[0] for record in births}
         if len(born) < len(births) or self._blocks.lives_any(born):
-            raise ProtocolError("A sampled block was born that lives already.")
+            raise ProtocolError("A sampled block was born that is live already.")
         if not self._are_sound(births):
             self._refuse(births)
         died = {record[0] for record in deaths}
@@ -451,7 +451,7 @@ class SampledBlocks:
             if stack >= len(self._said) or kind > len(self.types):
                 raise ProtocolError(f"A block has the stack {stack} and the type {kind - 1}: one was never said.")
             if not 0 < size <= MAX_SIZE or domain >= len(DOMAINS) or interval >= len(self._intervals):
-                raise ProtocolError(f"A sampled block of {size} bytes has a size, domain or interval that cannot be.")
+                raise ProtocolError(f"A sampled block of {size} bytes has an impossible size, domain or interval.")
 
     def _feed_traced(self, message: Traced) -> None:
         rows = _records(TRACED.iter_unpack, message.rows, "traces")
@@ -516,7 +516,7 @@ class SampledBlocks:
                 raise ProtocolError("Sums were kept that cannot be.")
         stood_for = self._stood_for + sum(record[7] for record in (*freed, *lost))
         if stood_for >= CLOCK_LIMIT:
-            raise ProtocolError("The sampled blocks stand for more bytes than a machine can allocate.")
+            raise ProtocolError("The sampled blocks represent more bytes than a machine can allocate.")
         self._stood_for = stood_for
         self.dropped += message.dropped
         for record in freed:
@@ -533,7 +533,7 @@ class SampledBlocks:
         packed = message.stacks, message.types, message.sizes, message.intervals
         columns = [_column(code, column) for code, column in zip(_LIKENESS, packed, strict=True)]
         if len({len(column) for column in columns}) > 1:
-            raise ProtocolError("Columns of likenesses are not whole.")
+            raise ProtocolError("Columns of likenesses are incomplete.")
         everyone = [*known, *map(Likeness, *columns)]
         for likeness in everyone[len(known) :]:
             self._check_likeness(likeness)
@@ -547,9 +547,9 @@ class SampledBlocks:
         if likeness == NONE:
             return
         if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
-            raise ProtocolError(f"A living block has the stack {stack} and the type {kind}: one was never said.")
+            raise ProtocolError(f"A live block has the stack {stack} and the type {kind}: one was never said.")
         if not (0 < size <= MAX_SIZE and 0 < interval <= MAX_INTERVAL):
-            raise ProtocolError(f"A living block of {size} bytes has a size or interval that cannot be.")
+            raise ProtocolError(f"A live block of {size} bytes has an impossible size or interval.")
 
     def _feed_live_blocks(self, message: LiveBlocks) -> None:
         numbers, births = _column("i", message.likenesses), _column("Q", _by_number(message.births))
@@ -559,7 +559,7 @@ class SampledBlocks:
         known = self._blocks.likenesses
         stood_for = sum(max(known[number][2:]) * times for number, times in alike.items())
         if self._stood_for + stood_for >= CLOCK_LIMIT or message.clock >= CLOCK_LIMIT:
-            raise ProtocolError("The living blocks stand for more bytes than a machine can allocate.")
+            raise ProtocolError("The live blocks represent more bytes than a machine can allocate.")
         self._stood_for += stood_for
         self.time_ns, self.clock = message.time_ns, message.clock
         self._blocks.extend(numbers, births, message.domains, alike)
@@ -575,15 +575,15 @@ class SampledBlocks:
         self, message: LiveBlocks, numbers: array[int], births: array[int], alike: Collection[int]
     ) -> None:
         if not len(numbers) == len(births) == len(message.domains):
-            raise ProtocolError("Columns of living blocks are not whole.")
+            raise ProtocolError("Columns of live blocks are incomplete.")
         if message.first != self._blocks.rows or self._blocks.rows + len(numbers) > ID_LIMIT:
             raise ProtocolError(f"Living blocks were kept from number {message.first} on, which others have.")
         known = self._blocks.likenesses
         if any(not 0 < number < len(known) or known[number] == NONE for number in alike):
-            raise ProtocolError("A living block is like others that were never said.")
+            raise ProtocolError("A live block is like others that were never sent.")
         highest = message.births[len(births) * 7 :]
         if message.domains.translate(None, _ANY_DOMAIN) or highest.translate(None, _HIGHEST):
-            raise ProtocolError("A living block has a domain or birth that cannot be.")
+            raise ProtocolError("A live block has an impossible domain or birth.")
 
     # -- the living ------------------------------------------------------------------------------------------
 
@@ -664,7 +664,7 @@ def _records(unpack: Callable[[bytes], Iterable[tuple[int, ...]]], packed: bytes
     try:
         return list(unpack(packed))
     except struct.error as error:
-        raise ProtocolError(f"The records of {what} of sampled blocks are not whole.") from error
+        raise ProtocolError(f"The records of {what} of sampled blocks are incomplete.") from error
 
 
 def _column(code: str, packed: bytes) -> array[int]:
@@ -672,7 +672,7 @@ def _column(code: str, packed: bytes) -> array[int]:
     try:
         column.frombytes(packed)
     except ValueError as error:
-        raise ProtocolError("A column of living blocks is not whole.") from error
+        raise ProtocolError("A column of live blocks is incomplete.") from error
     return column
 
 

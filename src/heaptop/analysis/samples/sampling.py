@@ -29,7 +29,7 @@ from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Row, Sampler, Samples, Stacks, Tick, Types
 from heaptop.protocol.recorded import LiveBlocks
 
-NEVER_SAMPLED: Final = "memory that C code takes from malloc or PyMem_RawMalloc (contexts of zlib, say)"
+NEVER_SAMPLED: Final = "memory that C code takes from malloc or PyMem_RawMalloc (such as zlib contexts)"
 """To be stated beside figures made of samples: the sampler follows the domains MEM and OBJ, and NumPy's buffers."""
 GROUPS: Final = ("type", "site", "size")
 """The attributes by which lifetimes are kept; a group is a pair of one of them and its value."""

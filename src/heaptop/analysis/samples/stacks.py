@@ -123,12 +123,12 @@ class ReportedStacks:
         """Raises ProtocolError where numbers leave a gap, or point at what was never said. Nothing was taken then."""
         if message.first != len(self._stacks):
             raise ProtocolError(
-                f"The agent said stacks from number {message.first}; number {len(self._stacks)} comes next."
+                f"The agent sent stacks from number {message.first}; number {len(self._stacks)} comes next."
             )
         _check_numbers(message.first + len(message.nodes))
         for number, node in enumerate(message.nodes, message.first):
             if not (0 <= node.parent < number and 0 <= node.code < len(self._codes)):
-                raise ProtocolError(f"Stack {number} has a caller or code that was never said.")
+                raise ProtocolError(f"Stack {number} has a caller or code that was never sent.")
             if not 0 <= node.line <= _MAX_LINE:
                 raise ProtocolError(f"Stack {number} is in line {node.line}.")
         for node in message.nodes:
@@ -208,5 +208,5 @@ def _ints(packed: bytes) -> array[int]:
     try:
         column.frombytes(packed)
     except ValueError as error:
-        raise ProtocolError("A column of stacks is not whole.") from error
+        raise ProtocolError("A column of stacks is incomplete.") from error
     return column

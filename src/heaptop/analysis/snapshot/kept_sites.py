@@ -62,7 +62,7 @@ class SampledShare:
         verb, these = ("were", "these") if self.count != 1 else ("was", "it")
         return (
             f"Of this site {format_count(self.count)} {objects} {verb} sampled, of about "
-            f"{format_count(self.stands_for)}. Only {these} can be shown: which the others are is not known."
+            f"{format_count(self.stands_for)}. Only {these} can be shown: the others are unknown."
         )
 
 

@@ -56,16 +56,16 @@ def check_filter(by: str, where: Filter) -> None:
         retainer_term(where, "Counts by kind")
     elif other := where.beyond("type", "module", "kind").entangled(("kind",)):
         raise UsageError(
-            f"Counts by retainer do not know kind and {other} under one 'or'.",
-            why="Which objects are of a kind is asked for before sets are made of them.",
-            fix=f"Write kind beside {other}, or leave one of them out.",
+            f"Counts by retainer do not accept kind and {other} under one 'or'.",
+            why="kind selects objects before retainer sets are built.",
+            fix=f"Write kind next to {other}, or leave one of them out.",
         )
     known = KNOWN[by]
     wrong = next((name for name in where.attributes if name not in known), None)
     if wrong is not None:
         raise UsageError(
-            f"Counts by {by} know no {wrong}.",
-            why=f"They are told apart by {', '.join(known)} alone.",
+            f"Counts by {by} have no {wrong}.",
+            why=f"They are grouped by {', '.join(known)} only.",
             fix=f"Leave {wrong} out.",
         )
 
@@ -78,7 +78,7 @@ def wanted(where: Filter, types: Sequence[TypeName]) -> Selection:
     """
     found = narrowed(where, types, Selection())
     if found is None:
-        raise UsageError(f"No type of the heap passes {where}.", fix="Filter by less, or not at all.")
+        raise UsageError(f"No type in the heap matches {where}.", fix="Use a wider filter, or none.")
     return found
 
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 Measure = Literal["retained", "bytes", "count"]
 
-SMALL_SETS: Final = "(sets too small to tell apart)"
+SMALL_SETS: Final = "(small sets)"
 """All that is beyond the sets of an answer: together they may be most of it."""
 
 
@@ -70,9 +70,9 @@ def narrowed(where: Filter, types: Sequence[TypeName], within: Selection) -> Sel
         found = {by_kind[kind] for kind in kinds}
         if len(found) > 1:
             raise UsageError(
-                f"{where} lets other types through of each kind.",
-                why="A snapshot is asked for some types and some kinds at once.",
-                fix="Write type and kind beside each other, not under one `or`.",
+                f"{where} selects different types for each kind.",
+                why="A snapshot query has one set of types and one set of kinds.",
+                fix="Write type and kind next to each other, not under one `or`.",
             )
         ids = found.pop() if found else ()
     else:
@@ -95,7 +95,7 @@ def _of_types(where: Filter, types: Sequence[TypeName], within: Selection, ids: 
         return within if ids else None
     if len(ids) > MOST_TYPES:
         raise UsageError(
-            f"{len(ids):,} types pass {where}, and one question has room for {MOST_TYPES:,}.", fix="Filter by more."
+            f"{len(ids):,} types match {where}; a query accepts {MOST_TYPES:,}.", fix="Use a narrower filter."
         )
     return replace(within, types=ids) if ids else None
 
@@ -253,7 +253,7 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[RetainerRow]:
 def left_out_rows(units: Iterable[Unit]) -> list[RetainerRow]:
     """A row a retainer that was excluded, so that it can be taken back."""
     return [
-        RetainerRow(f"out {each.label}", f"left out: {each.label}", 0, 0, units=(each,), left_out=True)
+        RetainerRow(f"out {each.label}", f"excluded: {each.label}", 0, 0, units=(each,), left_out=True)
         for each in units
     ]
 

@@ -156,7 +156,7 @@ def selection(where: Filter, types: Sequence[TypeName]) -> Selection:
     """
     found = wanted(where, types)
     if found is None:
-        raise UsageError(f"No type of the heap passes {where}.", fix="Filter by less, or not at all.")
+        raise UsageError(f"No type in the heap matches {where}.", fix="Use a wider filter, or none.")
     return found
 
 
@@ -222,16 +222,16 @@ def _notes(waste: Waste, where: Filter, *, has_arenas: bool) -> list[str]:
     if any(row.bytes != row.own for row in waste.rows):
         notes.append("Some objects are in several rows, each with its full figure; the total counts each byte once.")
     if not where and waste.interned == INTERNED_FREED:
-        notes.append("Interned strings: on this Python each is freed with its last reference, so none is unused.")
+        notes.append("Interned strings: this Python frees each with its last reference, so none is unused.")
     elif not where and waste.interned == INTERNED_COUNTED:
         notes.append(
-            "Interned strings: reference counts say nothing of immortal ones. Those listed have no reference that "
-            "heaptop sees; C code may use some. Others are freed with their last reference."
+            "Interned strings: immortal ones have no reference count. Those listed have no reference that heaptop "
+            "sees; C code may use some. Others are freed with their last reference."
         )
     elif not where:
-        notes.append("Interned strings: their table was not found, so unused ones cannot be told.")
+        notes.append("Interned strings: their table was not found, so unused ones are unknown.")
     if not where and not has_arenas:
-        notes.append("Arenas: how much of them is free is not known.")
+        notes.append("Arenas: their free memory is unknown.")
     return notes
 
 
@@ -240,16 +240,16 @@ def _notes(waste: Waste, where: Filter, *, has_arenas: bool) -> list[str]:
 ADVICE: Final[Mapping[str, str]] = {
     "duplicate": "Keep one of each where they are made: s = seen.setdefault(s, s), with a dict that is dropped later.",
     "equal": "Keep one of each: x = seen.setdefault(x, x); or hold them in an array, which has no objects.",
-    "empty": "Create it when its first item comes, and keep None, or one shared empty tuple, until then.",
+    "empty": "Create it with its first item; until then keep None or a shared empty tuple.",
     "slots": "Declare __slots__ with its {detail} in the class and its bases (or dataclass(slots=True)).",
-    "sparse": "Make it anew once, d = dict(d), or clear() it: a dict does not shrink when entries are deleted.",
+    "sparse": "Rebuild it, d = dict(d), or clear() it: a dict does not shrink when entries are deleted.",
     "sparse cache": "Call its cache_clear() once: a cache's dict does not shrink when entries are dropped.",
-    "ints": "Use array.array('q') or numpy: 8 bytes a number, or fewer, in place of a reference and an object.",
-    "floats": "Use array.array('d') or numpy: 8 bytes a number in place of a reference and an object.",
-    "interned": "They stay until the process exits: do not intern, or use as attribute names, what comes from data.",
-    ARENAS: "Nothing to change in code: it is used again. Fewer small objects that outlive a peak leave less of it.",
-    "spare": "Make it with the room that it needs, or use a smaller container.",
-    "spare list": "Build it at once, list(items), or use a tuple: append reserves room for more.",
+    "ints": "Use array.array('q') or numpy: at most 8 bytes a number instead of a reference and an object.",
+    "floats": "Use array.array('d') or numpy: 8 bytes a number instead of a reference and an object.",
+    "interned": "They stay until the process exits: do not intern data, or use it as attribute names.",
+    ARENAS: "Nothing to change in code: Python reuses it. Fewer small objects that outlive a peak reduce it.",
+    "spare": "Create it with the capacity it needs, or use a smaller container.",
+    "spare list": "Build it in one step, list(items), or use a tuple: append over-allocates.",
     "spare dict": "The smallest dict has room for five entries: use attributes or a tuple for one or two.",
     "spare set": "The smallest set has room for eight: use a tuple for a few; set(s) makes a larger one fit.",
 }
@@ -268,7 +268,7 @@ def row_words(row: WasteGroup) -> str:
     """``≈12.0 MiB in 4,711 objects``, and how much of it other rows have as well."""
     about = "≈" if row.estimated else ""
     objects = f" in {format_number(row.count, 'object')}" if row.count else ""
-    overlap = f", of which {format_bytes(row.overlap)} in other rows too" if row.overlap else ""
+    overlap = f", of which {format_bytes(row.overlap)} also in other rows" if row.overlap else ""
     return f"{about}{format_bytes(row.bytes)}{objects}{overlap}"
 
 

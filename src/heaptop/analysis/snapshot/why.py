@@ -43,7 +43,7 @@ def address_of(text: str) -> int | None:
     except ValueError:
         address = -1
     if not 0 < address < 1 << 64:
-        raise UsageError(f"{text!r} is not an address.", fix="Write it as Python's repr does: 0x7f30c2a41d90.")
+        raise UsageError(f"{text!r} is not an address.", fix="Write it as in repr(): 0x7f30c2a41d90.")
     return address
 
 
@@ -60,11 +60,11 @@ def types_called(types: Types, name: str) -> tuple[int, ...]:
         fitting = [type.full for type in types if type.full.endswith("." + wanted)]
     names = sorted(set(fitting))
     if not names:
-        raise NotInHeap(f"The heap has no objects of a type {name}.{_near(types, wanted)}")
+        raise NotInHeap(f"The heap has no objects of type {name}.{_near(types, wanted)}")
     if len(names) > 1:
         listed = "\n".join(f"    {each}" for each in names[:LISTED])
         more = f"\n    ({len(names) - LISTED} more)" if len(names) > LISTED else ""
-        raise AmbiguousType(f"{name} is the name of {len(names)} types:\n\n{listed}{more}")
+        raise AmbiguousType(f"{name} names {len(names)} types:\n\n{listed}{more}")
     return tuple(id for id, type in enumerate(types) if type.full == names[0])
 
 
@@ -78,7 +78,7 @@ def _near(types: Types, name: str) -> str:
     of_module = sorted(type.full for type in types if type.full.startswith(name + "."))
     inside = sorted(full for each, fulls in by_last.items() if last in each for full in fulls)
     near = list(dict.fromkeys([*of_module, *close, *inside]))[:NEAR]
-    return "\n\nNearly so:\n\n" + "\n".join(f"    {each}" for each in near) if near else ""
+    return "\n\nSimilar names:\n\n" + "\n".join(f"    {each}" for each in near) if near else ""
 
 
 # -- paths ----------------------------------------------------------------------------------------------------

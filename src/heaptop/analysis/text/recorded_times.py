@@ -18,9 +18,7 @@ _UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "": 1}
 _SPAN: Final = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?[dhms])+|\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([dhms]?)", re.ASCII)
 _OF_DAY: Final = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?", re.ASCII)
-HOW: Final = (
-    "+90m after the beginning, -1h before the end, 02:13 or 02:13:45 on the clock, 5400 seconds after the beginning"
-)
+HOW: Final = "+90m after the start, -1h before the end, 02:13 or 02:13:45 on the clock, 5400 seconds after the start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +48,10 @@ class RecordedSpan:
         """
         after = self._after(text.strip())
         if after is None:
-            raise UsageError(f"{text!r} is not a time.", fix=f"Times are written {HOW}.")
+            raise UsageError(f"{text!r} is not a time.", fix=f"Write a time as {HOW}.")
         # What is typed is rounded to whole seconds, as what is shown is; so are the ends.
         if not -1 < after < self.seconds + 1:
-            raise UsageError(f"{text!r} is not in the recording, which goes {self.words}.")
+            raise UsageError(f"{text!r} is outside the recording, which covers {self.words}.")
         return min(max(self.first_ns + round(after * 1e9), self.first_ns), self.last_ns)
 
     def _after(self, text: str) -> float | None:

@@ -30,13 +30,13 @@ class Attach:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "targets", metavar="PID", nargs="+", help="a process id, or a name that means exactly one Python process"
+            "targets", metavar="PID", nargs="+", help="a process id, or a name that matches exactly one Python process"
         )
         parser.add_argument(
             "--children",
             action="store_true",
-            help="attach to the Python processes that PID has started too, as a prefork server's workers; those that "
-            "come later get a tab, and Enter there attaches",
+            help="also attach to the Python processes that PID started, such as prefork workers; later ones get a "
+            "tab, where Enter attaches",
         )
         add_screen_options(parser)
 

@@ -68,7 +68,7 @@ class CensusCommand:
             "--by",
             metavar="ATTR",
             default="type",
-            help=f"what a row stands for: type, module or generation, or {', '.join((*SAMPLED, *RETAINED))} (default "
+            help=f"group rows by type, module or generation, or {', '.join((*SAMPLED, *RETAINED))} (default "
             "%(default)s)",
         )
         parser.add_argument(
@@ -82,13 +82,16 @@ class CensusCommand:
             "--retainers",
             type=retainer_count,
             metavar="N",
-            help=f"with --by retainer: the most retainers of a set, what has more being one row (default {RETAINERS})",
+            help=(
+                "with --by retainer: the largest retainer set; objects with more retainers are one row (default "
+                f"{RETAINERS})"
+            ),
         )
         parser.add_argument(
             "--where",
             metavar="FILTER",
             default="",
-            help="count only what passes, as 'type:Session (size>1MB or gen:2) !module:re' or '/regex/'",
+            help="count only matching objects: 'type:Session (size>1MB or gen:2) !module:re' or '/regex/'",
         )
         parser.add_argument(
             "--top",
@@ -99,7 +102,10 @@ class CensusCommand:
         parser.add_argument(
             "--memory",
             action="store_true",
-            help="explain the resident memory instead: objects, free in arenas and in malloc, files, stacks, the rest",
+            help=(
+                "explain resident memory instead: objects, free memory in arenas and malloc, files, stacks, other "
+                "mappings"
+            ),
         )
         add_timeout(parser)
         add_json(parser)
@@ -114,7 +120,7 @@ class CensusCommand:
         from heaptop.injector.api import attach_source
 
         if args.retainers is not None and args.by != "retainer":
-            raise UsageError("--retainers goes with --by retainer: it is the most retainers that a row tells.")
+            raise UsageError("--retainers needs --by retainer: it is the largest retainer set of a row.")
         if args.memory:
             return self._explain(args)
         if args.by in RETAINED:
@@ -122,8 +128,8 @@ class CensusCommand:
         if args.by in SAMPLED:
             return self._sample(args)
         if args.by not in KEYS:
-            raise UsageError(f"Nothing is counted by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
-        _refuse_sampling(args, f"a census by {args.by} is of one moment, and samples nothing")
+            raise UsageError(f"Unknown grouping {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
+        _refuse_sampling(args, f"a census by {args.by} shows one moment and samples nothing")
         # A wrong key or filter is said before anything is touched.
         by, where = band_key(args.by), parse_filter(args.where)
         where.allow(COUNTED, f"Counts by {args.by}")
@@ -152,13 +158,13 @@ class CensusCommand:
             args.rate = None  # off is for screens: here a person has asked for samples
         if args.rate == 0:
             raise UsageError(
-                f"--by {args.by} needs samples, and --rate off takes none.", fix=_without(args, "--rate off")
+                f"--by {args.by} needs samples, but --rate off takes none.", fix=_without(args, "--rate off")
             )
         if args.tracemalloc and args.by not in TRACED:
             raise UsageError(f"--by {args.by} needs the native core: {TELLS_NOT}.")
         if args.mode == "python" and not args.tracemalloc:
             raise UsageError(
-                f"--by {args.by} samples with the native core, which --mode python leaves out.",
+                f"--by {args.by} needs the native core, but --mode python does not load it.",
                 fix=_without(args, "--mode python"),
             )
         where, seconds = parse_filter(args.where), args.seconds or SECONDS
@@ -182,7 +188,7 @@ class CensusCommand:
         from heaptop.cli.output.retained import as_json, as_lines, take_retained
         from heaptop.injector.api import attach_source
 
-        _refuse_sampling(args, f"--by {args.by} is of one moment, and samples nothing")
+        _refuse_sampling(args, f"--by {args.by} shows one moment and samples nothing")
         refuse_mode(args, f"--by {args.by}")
         where, number = parse_filter(args.where), args.retainers or RETAINERS
         check_filter(args.by, where)
@@ -203,7 +209,7 @@ class CensusCommand:
         from heaptop.injector.api import attach_source
 
         if args.where or args.by != "type":
-            raise UsageError("--memory explains the whole process: it goes with neither --by nor --where.")
+            raise UsageError("--memory shows the whole process: it does not combine with --by or --where.")
         _refuse_sampling(args, "--memory samples nothing")
         source = attach_source(target_pid(args), attach_options(args, sample_interval=0))
         taken = take_census(source, ProgressLine(), memory=True, timeout=args.timeout)

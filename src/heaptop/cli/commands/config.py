@@ -23,7 +23,7 @@ class ConfigCommand:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--example", action="store_true", help="print a file with every setting, all commented out")
-        parser.add_argument("--config", metavar="FILE", help="look at this file")
+        parser.add_argument("--config", metavar="FILE", help="check this file")
 
     def run(self, args: argparse.Namespace) -> int:
         if args.example:
@@ -36,8 +36,9 @@ class ConfigCommand:
 def example() -> list[str]:
     """A file that changes nothing until a line of it is no comment any more."""
     lines = [
-        "# heaptop.toml: what heaptop does unless an option says otherwise. `heaptop config` tells where it belongs,",
-        "# and what holds. Lines that begin with # are comments.",
+        "# heaptop.toml: defaults for heaptop; options on the command line override them. `heaptop config` shows "
+        "its path",
+        "# and the values in effect. Lines that begin with # are comments.",
     ]
     for setting in SETTINGS:
         if setting.name == "keys":
@@ -46,8 +47,8 @@ def example() -> list[str]:
     return [
         *lines,
         "",
-        "# Other keys: on the left what the help page (?) shows, on the right what is to do the same. The key itself",
-        "# goes on working, unless another line gives it away; ctrl+c always leaves.",
+        "# Other keys: on the left the key on the help page (?), on the right the key to add. The original key",
+        "# still works unless another line reassigns it; ctrl+c always quits.",
         "#[keys]",
         '#q = "ctrl+x"',
         '#"[" = ["F2", "<"]',
@@ -57,7 +58,7 @@ def example() -> list[str]:
 
 def _lines(config: Config) -> list[str]:
     path = config.path or default_path()
-    lines = [f"{path}" if config.path else f"{path} (there is none)", ""]
+    lines = [f"{path}" if config.path else f"{path} (not found)", ""]
     rows = [(setting.name, *_status(config, setting.name, setting.default)) for setting in SETTINGS]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, value, origin in rows:

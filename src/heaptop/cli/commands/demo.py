@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from heaptop.cli.live import WatchedSource
 
 PROGRAM = Path(heaptop.demo.__path__[0]) / "webshop.py"
-FATE = "it was a sample, and has been ended"
+FATE = "the demo exits with heaptop"
 
 
 class Demo:
@@ -58,7 +58,7 @@ class Demo:
             else:
                 return 0
         # This machine does not let heaptop attach to its own child: a container, or ptrace_scope 3.
-        notice(f"{refusal.message} So the sample is started with the agent in it, as `heaptop run` does.")
+        notice(f"{refusal.message} So the demo is started with the agent in it, as `heaptop run` does.")
         _launch_and_show(args)
         return 0
 

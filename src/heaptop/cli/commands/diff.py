@@ -28,11 +28,11 @@ class Diff:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         add_recording(parser)
-        parser.add_argument("other", metavar="FILE2", nargs="?", help="a second recording, to compare with")
+        parser.add_argument("other", metavar="FILE2", nargs="?", help="a second recording to compare with")
         parser.add_argument(
             "--at",
             metavar="TIME",
-            help=f"the first moment: {MOMENT} (default: the beginning; of two recordings the end)",
+            help=f"the first moment: {MOMENT} (default: the start; with two recordings, the end)",
         )
         parser.add_argument(
             "--to", metavar="TIME", help="the second moment, in FILE2 if there is one (default: the end)"
@@ -41,7 +41,7 @@ class Diff:
             "--by",
             metavar="ATTR",
             default=KEYS[0],
-            help=f"what a row stands for: {', '.join(KEYS)} (default %(default)s)",
+            help=f"group rows by {', '.join(KEYS)} (default %(default)s)",
         )
         parser.add_argument(
             "--top", type=row_count, metavar="N", help=f"rows to print, 0 for all (default {TOP}, --json: all)"
@@ -56,7 +56,7 @@ class Diff:
         from heaptop.recordings.reader import Recording
 
         if args.by not in KEYS:
-            raise UsageError(f"Moments are not compared by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
+            raise UsageError(f"Recordings cannot be compared by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
         progress = ProgressLine()
         with Recording.open(args.file) as one, Recording.open(args.other or args.file) as other:
             begin = None if args.other else one.first_ns

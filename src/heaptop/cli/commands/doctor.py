@@ -55,5 +55,5 @@ def as_lines(diagnosis: Diagnosis) -> list[str]:
     lines.append("")
     if diagnosis.attachable:
         return [*lines, "heaptop can attach."]
-    reason = diagnosis.error.help_text if diagnosis.error else "One of the checks above says why."
+    reason = diagnosis.error.help_text if diagnosis.error else "A check above shows why."
     return [*lines, "heaptop cannot attach.", "", reason]

@@ -38,14 +38,13 @@ class Export:
         add_recording(parser)
         parser.add_argument("--to", choices=(*EXPORTERS,), required=True, help="the format")
         parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
-        parser.add_argument("--force", action="store_true", help="write over OUT, if there is such a file")
+        parser.add_argument("--force", action="store_true", help="overwrite OUT if it exists")
         parser.add_argument("--at", metavar="TIME", help=f"the moment: {MOMENT} (default: the end)")
         parser.add_argument(
             "--of",
             choices=OF,
             default=OF[0],
-            help="what stacks are weighed by: bytes that live at the moment, or all that was allocated (default "
-            "%(default)s)",
+            help="stack weights: bytes live at the moment, or all allocated bytes (default %(default)s)",
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -63,13 +62,13 @@ class Export:
             files.write(args.output, content, force=force)
         except FileExistsError:
             raise SaveFailed(
-                f"There is a file {args.output} already.",
-                why="What is there is not written over without being asked.",
-                fix="Name another file, or write over this one: `--force`.",
+                f"The file {args.output} exists already.",
+                why="heaptop does not overwrite files unless told to.",
+                fix="Choose another file, or overwrite it: `--force`.",
             ) from None
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
-            raise UsageError(f"{args.output} cannot be written: {why}.", fix="Name another file.") from None
+            raise UsageError(f"{args.output} cannot be written: {why}.", fix="Choose another file.") from None
         return 0
 
 
@@ -77,12 +76,12 @@ def _check_output(args: argparse.Namespace, exporter: Exporter) -> None:
     """Raise UsageError where it would go to the wrong place."""
     if args.output is None and not exporter.is_text and sys.stdout.isatty():
         raise UsageError(
-            f"What --to {exporter.name} writes is no text, and stdout is a terminal.",
+            f"--to {exporter.name} writes binary data, and stdout is a terminal.",
             fix=f"Name a file: `heaptop export {args.file} --to {exporter.name} -o OUT`.",
         )
     there = args.output is not None and os.path.exists(args.output) and os.path.exists(args.file)
     if there and os.path.samefile(args.output, args.file):
-        raise UsageError("The export would be written over the recording itself.", fix="Name another file.")
+        raise UsageError("The export would overwrite the recording itself.", fix="Choose another file.")
 
 
 def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
@@ -98,13 +97,11 @@ def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
         samples = recorded.sampling.samples
         if exporter.of_stacks and not samples.tally_count:
             raise UsageError(
-                f"By {args.at or 'the end'} no allocation was sampled in {args.file}: no stack is known.",
-                fix="What was counted is in `--to html` and `--to json`. Record without `--rate off` to have stacks.",
+                f"{args.file} has no samples up to {args.at or 'the end'}: no stack is known.",
+                fix="`--to html` and `--to json` contain the censuses. Record without `--rate off` to get stacks.",
             )
         if args.of == OF[1] and samples.only_live:
-            raise UsageError(
-                "tracemalloc has told what lives, and not what was allocated.", fix="Leave `--of allocated` out."
-            )
+            raise UsageError("tracemalloc records live memory, not all allocations.", fix="Leave `--of allocated` out.")
         first, course = recorded, CensusTimeline()
         if exporter.over_time:
             first = play(recording, recording.first_ns, args.user_code)

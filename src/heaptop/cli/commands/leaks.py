@@ -61,26 +61,25 @@ class Leaks:
             type=seconds,
             default=SECONDS,
             metavar="S",
-            help="seconds for all of it; what leaks slowly needs more (default %(default)g)",
+            help="seconds for the whole command; slow leaks need more (default %(default)g)",
         )
         parser.add_argument(
             "--marks",
             type=mark_count,
             default=MARKS,
             metavar="N",
-            help="how often the heap is looked at, the first and last moment among them; with 2, growth is seen and "
-            "never called a leak (default %(default)s)",
+            help="number of marks, including the first and last moment; with 2, growth is shown but never called a "
+            "leak (default %(default)s)",
         )
         parser.add_argument(
             "--collect",
             action="store_true",
-            help="have garbage collected right before each look: all threads of the process wait for that, and "
-            "finalizers run",
+            help="run a full collection before each check: it pauses all threads of the process and runs finalizers",
         )
         parser.add_argument(
             "--fail-on-leak",
             action="store_true",
-            help=f"exit with code {LEAK_FOUND} where a leak is found that the next four options do not leave out",
+            help=f"exit with code {LEAK_FOUND} if a leak is found that the next four options do not ignore",
         )
         parser.add_argument(
             "--min-growth",
@@ -114,7 +113,7 @@ class Leaks:
             action="append",
             default=[],
             metavar="LINT",
-            help="say nothing of this lint, by the name it is said with; can be given several times",
+            help="do not report this lint, by its name; can be given several times",
         )
         parser.add_argument(
             "--top",
@@ -138,13 +137,12 @@ class Leaks:
         refuse_mode(args, "heaptop leaks")
         if args.tracemalloc:
             raise UsageError(
-                "heaptop leaks asks an open snapshot, which the native core makes: where that cannot be used, "
-                "--tracemalloc does not help.",
+                "heaptop leaks needs an open snapshot, and so the native core: --tracemalloc cannot replace it.",
                 fix="Leave `--tracemalloc` out.",
             )
         unknown = [name for name in args.allow if name not in LINTS]
         if unknown:
-            raise UsageError(f"There is no lint {unknown[0]!r}.", fix=f"Choose from: {', '.join(LINTS)}.")
+            raise UsageError(f"Unknown lint {unknown[0]!r}.", fix=f"Choose from: {', '.join(LINTS)}.")
         plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow))
         gate = _gate(args)
         pid, progress = target_pid(args), ProgressLine()
@@ -158,7 +156,7 @@ class Leaks:
             except HeaptopError as error:
                 if hunter.found is not None:
                     progress.clear()
-                    note = f"not to the end: {error.message}".rstrip(".")
+                    note = f"incomplete: {error.message}".rstrip(".")
                     print(_report(hunter, args, gate, note), flush=True)
                 raise
         print(_report(hunter, args, gate))
@@ -183,7 +181,7 @@ def _gate(args: argparse.Namespace) -> LeakGate | None:
     if not args.fail_on_leak:
         if patterns or args.min_rate or args.min_growth != MIN_GROWTH:
             raise UsageError(
-                "--min-growth, --min-rate, --ignore and --ignore-from say which leaks are an exit code.",
+                "--min-growth, --min-rate, --ignore and --ignore-from select the leaks that set the exit code.",
                 fix="Add `--fail-on-leak`.",
             )
         return None

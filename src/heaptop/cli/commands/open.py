@@ -38,14 +38,14 @@ class Open:
         group.add_argument(
             "--host",
             metavar="ADDRESS",
-            help=f"the address to serve at (default {LOOPBACK}); whoever reaches another can read the recording",
+            help=f"the address to serve at (default {LOOPBACK}); everyone who can reach it can read the recording",
         )
 
     def run(self, args: argparse.Namespace) -> int:
         if args.web:
             return _serve(args)
         if args.port is not None or args.host is not None:
-            raise UsageError("--port and --host are of the page that --web serves.", fix="Add `--web`.")
+            raise UsageError("--port and --host need --web.", fix="Add `--web`.")
         from heaptop.cli.recorded import moment_of
         from heaptop.recordings.reader import Recording
         from heaptop.recordings.replay import ReplaySource
@@ -53,7 +53,7 @@ class Open:
 
         with Recording.open(args.file) as recording:
             player, moment = ReplaySource(recording), moment_of(recording, args.at)
-            require_terminal(args, instead=f"have it told: `heaptop report {args.file}`")
+            require_terminal(args, instead=f"print it: `heaptop report {args.file}`")
             if moment is not None:
                 player.seek(moment)
             options = screen_options(args)
@@ -78,7 +78,7 @@ def _serve(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         raise UsageError(
             f"A page cannot be served: the Python package {error.name} is not installed.",
-            why="--web needs packages that heaptop does without otherwise.",
+            why="--web needs optional packages.",
             fix="Install them with `pip install 'heaptop[web]'`, or open the recording in a terminal, without --web.",
         ) from None
     with Recording.open(args.file) as recording:  # what is wrong is said here, and not on a page

@@ -41,7 +41,7 @@ class Pick:
 
         if args.record:
             raise UsageError(
-                "There is no process yet to record.",
+                "No process to record is chosen yet.",
                 fix="Name one: `heaptop attach PID --record FILE`; or press ctrl+r once you see it.",
             )
         require_terminal(args)

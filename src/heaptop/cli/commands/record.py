@@ -54,29 +54,29 @@ class Record:
             dest="seconds",
             type=duration,
             metavar="TIME",
-            help="seconds, or 90m, 8h, 1h30m (default: until the process ends, or you end it)",
+            help="seconds, or 90m, 8h, 1h30m (default: until the process exits or you press ctrl+c)",
         )
         parser.add_argument(
             "--interval",
             type=seconds,
             default=INTERVAL,
             metavar="S",
-            help="seconds between two counts of the heap (default %(default)g)",
+            help="seconds between two censuses (default %(default)g)",
         )
         parser.add_argument(
             "--share",
             type=core_share,
             default=0.05,
             metavar="PERCENT",
-            help="share of one core that the counts may cost; they come less often then (default 5)",
+            help="the most CPU for censuses, in percent of one core; they get rarer to stay below it (default 5)",
         )
         parser.add_argument(
             "--marks",
             type=_marks_or_none,
             default=MARKS,
             metavar="N",
-            help="how often the heap is frozen to hunt for leaks: evenly over --for, or else after 1, 3, 7 … minutes; "
-            "0: never (default %(default)s)",
+            help="number of leak checks: evenly over --for, else after 1, 3, 7 … minutes; 0: none (default "
+            "%(default)s)",
         )
         add_recording_options(parser, "-o", "--output")
         add_timeout(parser)
@@ -108,7 +108,7 @@ class Record:
                 why = recorder.run(args.seconds)
         print(_result(recorder, watch, why, args), flush=True)
         if lost := missing(watch.recording_status):
-            raise RecordingFailed(f"The recording {path} is not whole: {lost}.")
+            raise RecordingFailed(f"The recording {path} is incomplete: {lost}.")
         return 0
 
 
@@ -135,11 +135,11 @@ def _result(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Nam
         }
         return json.dumps(document, indent=2)
     lasted = format_duration_ns(round(recorder.seconds * 1e9))
-    thinned = ", older ticks left out" if recording_status.thinned else ""
+    thinned = ", older ticks dropped" if recording_status.thinned else ""
     line = f"{lasted} of process {watch.attached.target.pid}, {format_bytes(recording_status.bytes)}{thinned}; {why}"
     hunted = summary(hunter) if hunter is not None else ""
     if watch.no_checks:
-        hunted = f"no hunt for leaks: {watch.no_checks}"
+        hunted = f"no leak hunt: {watch.no_checks}"
     return "\n".join([printable(recording_status.path), line, *([hunted] if hunted else [])])
 
 

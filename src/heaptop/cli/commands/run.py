@@ -36,7 +36,7 @@ class Run:
             "--output",
             type=Path,
             metavar="FILE",
-            help="where the program's stdout and stderr go (default: a new file among the user's own)",
+            help="file for the program's stdout and stderr (default: a new file in the user's state folder)",
         )
         add_screen_options(parser)
         parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -86,13 +86,11 @@ def program_of(args: argparse.Namespace) -> list[str]:
         # argparse leaves the first -- in what it collects; a second one is the program's own.
         program = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not program or program == ["-m"]:
-        raise UsageError(
-            "There is no program to run.", fix="Name it behind two dashes: `heaptop run -- prog.py argument`."
-        )
+        raise UsageError("No program to run.", fix="Put it after two dashes: `heaptop run -- prog.py argument`.")
     if program[0] != "-m" and program[0].startswith("-"):
         raise UsageError(
             f"{program[0]!r} is neither a program nor -m.",
-            fix="Options of heaptop stand before the two dashes; of Python's own, only -m is known.",
+            fix="Put heaptop's options before the two dashes; of Python's options only -m is supported.",
         )
     return program
 
@@ -110,7 +108,7 @@ def default_output(program: list[str]) -> Path:
     except OSError as error:
         raise LaunchFailed(
             f"The folder {folder} cannot be used for the program's output: {error.strerror}.",
-            fix="Say where the output should go: `heaptop run --output FILE -- prog.py`.",
+            fix="Choose a file: `heaptop run --output FILE -- prog.py`.",
         ) from error
     return folder / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
 
@@ -120,14 +118,14 @@ def _farewell(source: WatchedSource, output: Path) -> int:
     ended = source.ended.error if source.ended else None
     pid = source.target.pid
     if not isinstance(ended, TargetExited):
-        notice(f"the program goes on running as pid {pid}; its output is in {output}")
+        notice(f"the program continues as pid {pid}; its output is in {output}")
         return 0
     if ended.status is None:
         raise ended
     if ended.status < 0:
         notice(f"the program was ended by {_signal_name(-ended.status)}; its output is in {output}")
         return 128 - ended.status
-    notice(f"the program ended with exit code {ended.status}; its output is in {output}")
+    notice(f"the program exited with code {ended.status}; its output is in {output}")
     return ended.status
 
 

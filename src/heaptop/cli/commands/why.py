@@ -53,19 +53,19 @@ class Why:
             "--limit",
             type=row_count,
             metavar="N",
-            help=f"paths to print, 0 for all (default {TOP}, --json: all); of one object the references "
-            f"(default {LINKS})",
+            help=f"paths to print, 0 for all (default {TOP}, --json: all); for one object, references (default "
+            f"{LINKS})",
         )
         parser.add_argument(
             "--retainers",
             type=retainer_count,
             metavar="N",
-            help="say by which retainers they are kept too: sets of at most N, larger ones as one",
+            help="also show their retainer sets: sets of at most N, larger ones as one",
         )
         parser.add_argument(
             "--values",
             action="store_true",
-            help="of one object: show values and keys of exact built-in types; heaps hold secrets",
+            help="for one object: show values and keys of exact built-in types; heaps contain secrets",
         )
         add_timeout(parser)
         add_json(parser)
@@ -81,9 +81,9 @@ class Why:
         address = address_of(args.what)
         refuse_mode(args, "heaptop why")
         if address is None and args.values:
-            raise UsageError("--values shows what is in one object: it goes with an ADDRESS.")
+            raise UsageError("--values shows the content of one object: give an ADDRESS.")
         if address is not None and args.retainers:
-            raise UsageError("--retainers counts the objects of a type: it goes with a TYPE.")
+            raise UsageError("--retainers counts the objects of a type: give a TYPE.")
         pid = target_pid(args)
         again = f"heaptop why {pid} {shlex.quote(args.what)}"
         source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
@@ -143,8 +143,8 @@ class Why:
         if not watch.ask(Question(OBJECTS, selection, limit=1), Objects).total:
             raise NotInHeap(
                 f"No object begins at {hex(address)} in process {target.pid}.",
-                why="It may have been freed since its address was seen, or the address is of something else.",
-                fix="Find one by its type: `heaptop why PID TYPE --json` names an example for each path.",
+                why="It may have been freed, or the address is not that of an object.",
+                fix="Find one by type: `heaptop why PID TYPE --json` shows an example for each path.",
             )
         most = _most(args, LINKS) or MOST_PATHS
         found = watch.ask(Question(OBJECT, selection, limit=most, values=args.values), Object)

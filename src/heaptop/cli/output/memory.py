@@ -30,7 +30,7 @@ NAMED: Final = (
     ("stack", "stack"),
     ("shared", "shared memory"),
     ("anonymous", "named by its owner"),
-    ("own", "heaptop's own"),
+    ("own", "heaptop"),
 )
 """Kinds of regions whose names tell a person something, and how to call one."""
 
@@ -94,12 +94,12 @@ def _largest(regions: Iterable[Region], kind: str, called: str, top: int | None)
 
 def _notices(memory: Memory, outside: Outside) -> list[str]:
     notices = [
-        f"memory looked at from outside in {format_duration_ns(outside.duration_ns)}: no thread was stopped for it, "
-        "but mmap and munmap may have waited",
-        "≈: made of figures of different moments, so that all sum to the kernel's",
+        f"memory read from outside in {format_duration_ns(outside.duration_ns)}: no thread was stopped, but mmap "
+        "and munmap may have waited",
+        "≈: combined from figures of different moments, so that all add up to RSS",
     ]
     if memory.malloc is not None:
-        notices.append(f"malloc asked in {format_duration_ns(memory.duration_ns)}, its arenas locked one by one")
+        notices.append(f"malloc queried in {format_duration_ns(memory.duration_ns)}, its arenas locked one by one")
     if memory.malloc is not None and memory.malloc.mapped_chunks:
         size = f", {format_bytes(memory.malloc.mapped)}," if mapped_certain(memory) else ""
         blocks = f"malloc's {format_count(memory.malloc.mapped_chunks)} large blocks"

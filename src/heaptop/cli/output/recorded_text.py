@@ -29,7 +29,7 @@ _NAMES: Final = {"type": "TYPE", "module": "MODULE", "producer": "ALLOCATED AT"}
 def report_lines(before: Recorded, after: Recorded, course: CensusTimeline, top: int | None) -> list[str]:
     """What happened in a recording."""
     lines = [*_whose(after), "", *_course(course), ""]
-    for by, title in (("type", "What grew most, by type"), ("producer", "By the line that allocated it (estimates)")):
+    for by, title in (("type", "What grew most, by type"), ("producer", "By allocation site (estimates)")):
         rows = grown(before, after, by, top)
         if rows:
             lines += [f"{title}:", *_rows(rows, by), ""]
@@ -65,7 +65,7 @@ def _course(course: CensusTimeline) -> list[str]:
     rss = [point.rss for point in course.points if point.rss is not None]
     heap = [point.total.bytes for point in course.points]
     lines = [_line(name, sizes) for name, sizes in (("RSS", rss), ("live heap", heap)) if sizes]
-    return lines or ["Nothing was counted."]
+    return lines or ["No census."]
 
 
 def _line(name: str, sizes: Sequence[int]) -> str:
@@ -97,7 +97,7 @@ def _hunt(checks: Sequence[Findings], recorded: Recorded) -> list[str]:
     if len(checks) > 1:
         verdicts = Counter(look.verdict for look in checks[:-1])
         said = ", ".join(f"{verdict} ({number})" for verdict, number in verdicts.items())
-        lines.append(f"verdicts of the {len(checks) - 1} looks before: {said}")
+        lines.append(f"verdicts of the {len(checks) - 1} earlier checks: {said}")
     return lines
 
 
@@ -119,9 +119,9 @@ def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> l
         left = rows[len(shown) :]
         shrunk = sum(row.bytes < 0 for row in left)
         lines.append(f"({len(left)} more, {shrunk} of them shrank)")
-    lines += ["", f"in all {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
+    lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
     if any(row.error for row in rows):
-        lines.append("estimates: ± is half the 95 % interval, at most; what is older than the attach has no producer")
+        lines.append("estimates: ± is half the 95 % interval, at most; what is older than the attach has no site")
     for recorded in (before, after) if before.name != after.name else (after,):
         lines += [f"{recorded.name}: {notice}" for notice in recorded.notices]
     return lines
@@ -142,5 +142,5 @@ def _moment(recorded: Recorded) -> str:
         words.append(f"live heap {format_bytes(latest.total.bytes)} in {format_count(latest.total.count)} objects")
         words += [f"partial: {latest.census.cut}"] if latest.census.cut else []
     else:
-        words.append("nothing was counted by then")
+        words.append("no census by then")
     return ", ".join(words)

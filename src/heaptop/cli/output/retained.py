@@ -69,7 +69,7 @@ def take_retained(
                 told = watch.ask(Question(RETAINERS, Selection(), limit=MOST_ROWS, number=number), Retainers)
                 retainers = matching(term, told.units)
                 if not retainers:
-                    raise UsageError(f"No retainer in the heap passes {where}.", fix="Filter by less, or not at all.")
+                    raise UsageError(f"No retainer in the heap matches {where}.", fix="Use a wider filter, or none.")
                 selection = replace(selection, retainers=retainers)
                 # A retainer that is told of no set may fit too.
                 all_known = told.complete and not told.other_count and not any(row.many for row in told.rows)
@@ -105,10 +105,10 @@ def as_lines(taken: RetainedResult, by: str, where: Filter, top: int | None) -> 
     left = filtered_amount(taken.rows, taken.other, taken.image)
     notices = [f"only {where}: {filtered_words(left.count, left.bytes, what='object')}"] if where else []
     if not taken.complete:
-        notices.append("partial: there may be more, which the snapshot did not get to or had no room for")
+        notices.append("partial: there may be more; the snapshot stopped early or ran out of space")
     if by == "retainer" and any(row.retainers is None for row in taken.rows):
         notices.append(
-            "(more than …): these have more retainers, not all of them the same; --retainers N tells sets of up to N"
+            "(more than …): objects with more retainers, not all the same; --retainers N shows sets of up to N"
         )
     lines = retained_table(taken.rows, taken.other, TITLES[by], top)
     return [*lines, "", *snapshot_notices(taken.attached, taken.image), *notices]

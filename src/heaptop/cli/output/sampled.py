@@ -75,7 +75,7 @@ def _flow(row: ReportRow, wanted: bool) -> tuple[str, ...]:
 def _flow_text(row: ReportRow, name: str) -> str:
     size, low, high = (row.more[f"{name}_{part}"] for part in ("bytes", "low", "high"))
     if size is None:
-        return "not known"
+        return "unknown"
     return format_bytes(size) if size and low == high else about_bytes(size)
 
 
@@ -91,17 +91,11 @@ def _notices(taken: CensusResult, sampling: Sampling, where: Filter, filtered: s
     notices = census_notices(taken, where, 0, filtered)
     allocated = format_bytes(sampling.timeline.latest)
     every = rate_text(state.interval) if state else "?"
-    notices.append(
-        f"sampled for {seconds:g} s: one sample every {every} of the {allocated} that were allocated meanwhile"
-    )
-    notices.append(
-        "estimates: the truth lies in the interval in 95 of 100 cases; what is older than the attach has no producer"
-    )
+    notices.append(f"sampled for {seconds:g} s: one sample every {every} of the {allocated} allocated meanwhile")
+    notices.append("estimates with 95 % intervals; what is older than the attach has no site")
     notices.append(f"not sampled: {NEVER_SAMPLED}")
     if state and state.approximate:
-        notices.append(f"approximate: sites of {', '.join(state.approximate)}, which are handed on by free lists")
+        notices.append(f"estimated: sites of {', '.join(state.approximate)}, which free lists reuse")
     if sampling.samples.dropped:
-        notices.append(
-            f"partial: {format_count(sampling.samples.dropped)} samples were lost, not all could be followed"
-        )
+        notices.append(f"partial: {format_count(sampling.samples.dropped)} samples were lost")
     return notices

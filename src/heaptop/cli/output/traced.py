@@ -36,8 +36,8 @@ def traced_lines(
     frames = state.depth if state else 0
     notices = [
         *census_notices(taken, where, 0, filtered),
-        f"traced by tracemalloc for {seconds:g} s, with at most {frames} frames of a stack: files and lines only",
-        f"each object that lives and was allocated since is counted; {TELLS_NOT}",
+        f"traced by tracemalloc for {seconds:g} s, at most {frames} frames per stack: files and lines only",
+        f"live objects allocated since then; {TELLS_NOT}",
     ]
     return [*lines, "", *notices]
 

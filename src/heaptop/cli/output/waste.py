@@ -62,7 +62,7 @@ def waste_lines(taken: WasteResult, where: Filter, top: int | None) -> list[str]
         lines.append(f"({format_number(rest, 'more row')}; --top N shows more)")
     notices = [f"only {where}"] if where else []
     if report.sorts:
-        notices.append("by what is wrong: " + "; ".join(map(sort_words, report.sorts)))
+        notices.append("by kind of waste: " + "; ".join(map(sort_words, report.sorts)))
     notices += [*report.notes, *snapshot_notices(taken.attached, image)]
     return [printable(line) for line in [*lines, "", *notices]]
 

@@ -35,13 +35,13 @@ def why_notices(paths: Paths, image: Image, most: int | None) -> list[str]:
     """What the figures are worth."""
     said = notices(shown_paths(paths, most)[0], image)
     if not paths.complete:
-        said.append("partial: the snapshot did not get to the end of it; there may be more paths")
+        said.append("partial: the snapshot stopped early; there may be more paths")
     return said
 
 
 def _total(paths: Paths, name: str) -> str:
     objects = "1 object" if paths.count == 1 else f"{format_count(paths.count)} objects"
-    return f"{objects} of {name}: {format_bytes(paths.bytes)}, {format_bytes(paths.retained)} with all that they retain"
+    return f"{objects} of {name}: {format_bytes(paths.bytes)}, retained size {format_bytes(paths.retained)}"
 
 
 def _row(group: PathGroup) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def notices(shown: Sequence[PathGroup], image: Image) -> list[str]:
     """What has to be known to read paths such as these."""
     lines = []
     if any(step.repeated for group in shown for step in group.steps):
-        lines.append("×n: one or more such steps in a row, from one object to another of its type")
+        lines.append("×n: one or more such steps in a row, between objects of one type")
     if any(group.kind == GARBAGE for group in shown):
         lines.append(garbage(image))
     return lines
@@ -69,9 +69,9 @@ def garbage(image: Image) -> str:
     """How much of the heap nothing keeps, and what will become of it."""
     total = next(total for total in image.kinds if total.kind == GARBAGE)
     cycles = "1 cycle" if image.cycles == 1 else f"{format_count(image.cycles)} cycles"
-    fate = "the next full collection frees what it can" if image.gc_enabled else "gc is disabled: nobody frees it"
+    fate = "the next full collection frees what it can" if image.gc_enabled else "gc is disabled: nothing frees it"
     size = f"{format_count(total.objects)} objects, {format_bytes(total.bytes)}"
-    return f"garbage: in the whole heap {size} in {cycles} that only themselves keep; {fate}"
+    return f"garbage in the whole heap: {size} in {cycles} kept only by cycles; {fate}"
 
 
 # -- one object -----------------------------------------------------------------------------------------------
@@ -82,14 +82,14 @@ def object_lines(found: Object, dominator: Object | None, types: Types, image: I
     row = found.row
     group = PathGroup(0, row.kind, 1, row.size, row.retained, row.address, found.path)
     facts = [
-        ("size", f"{format_bytes(row.size)}, {format_bytes(row.retained)} with all that it retains"),
+        ("size", f"{format_bytes(row.size)}, retained size {format_bytes(row.retained)}"),
         ("generation", generation_label(row.generation)),
         ("kind", KIND_WORDS[KINDS[row.kind]]),
         ("path", _path(found.path)),
-        ("goes with", _dominator(dominator, types)),
+        ("freed with", _dominator(dominator, types)),
     ]
     if found.surplus:
-        facts.append(("held by C", f"{format_count(found.surplus)} references that no object has"))
+        facts.append(("held by C", f"{format_count(found.surplus)} references from no object"))
     what = f"{type_name(types, row.type)} at {hex(row.address)}"
     lines = [f"{what}: {found.preview}" if found.preview else what]
     lines += [*(f"  {name:<10}  {_cut(text, 14)}" for name, text in facts), ""]
@@ -105,7 +105,7 @@ def _path(steps: Sequence[Step]) -> str:
 
 def _dominator(dominator: Object | None, types: Types) -> str:
     if dominator is None:
-        return "nothing: no single object keeps it"
+        return "no single object keeps it"
     row = dominator.row
     return f"{type_name(types, row.type)} at {hex(row.address)}, {format_bytes(row.retained)}: {_path(dominator.path)}"
 

@@ -121,7 +121,7 @@ def census_stopped(s: Any, number: int, reason: str) -> str:
     """Count while the target stands still; why that cannot be, or an empty text when the request was answered."""
     blocks = memory_blocks()
     if not blocks:
-        return joined(reason, "how long the target would stand still cannot be foreseen")
+        return joined(reason, "the pause cannot be predicted")
     expected = int(blocks * s.stop_rate)
     budget = bounded(s.request.get("budget_ns"), 100_000_000, 0, 1 << 62)
     if expected > budget:

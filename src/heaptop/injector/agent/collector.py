@@ -96,7 +96,7 @@ def collect(s: Any, number: int) -> None:
     here: while one of them waits, so do we, and ticks with us."""
     run: Any = gc.collect
     if not is_builtin(run):
-        raise RuntimeError("the program has put something else in the place of gc.collect")
+        raise RuntimeError("the program has replaced gc.collect")
     was_known = known_to_threading()
     cpu = cpu_clock()
     try:

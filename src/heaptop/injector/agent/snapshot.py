@@ -21,7 +21,7 @@ PROGRESS = 250_000_000
 """Nanoseconds from one message on how far it has come to the next."""
 SNAPSHOT_PHASES = (
     "walking the heap",
-    "writing down references",
+    "recording references",
     "finding roots",
     "searching",
     "finding dominators",
@@ -34,7 +34,7 @@ def open_snapshot(s: Any, number: int) -> None:
     """Freeze the process in a clone that stays. The answer follows once the clone has its graph."""
     close_snapshot(s)
     if s.core is None:
-        raise RuntimeError("an image needs the native core: " + s.core_reason)
+        raise RuntimeError("a snapshot needs the native core: " + s.core_reason)
     options = core_options(s, 0)
     options["id"] = number
     options["image"] = s.snapshot + 1
@@ -65,9 +65,9 @@ def ask_snapshot(s: Any, number: int) -> None:
     """Pass a question on; behind another one it waits."""
     body = s.snapshot_request.get("body")
     if not s.snapshot_open or s.snapshot_request.get("image") != s.snapshot:
-        raise RuntimeError("that image is closed")
+        raise RuntimeError("that snapshot is closed")
     if type(body) is not bytes or len(s.questions) >= MAX_WAITING:
-        raise RuntimeError("too many questions are waiting" if type(body) is bytes else "a question without a body")
+        raise RuntimeError("too many queries are waiting" if type(body) is bytes else "a query without a body")
     s.questions.append((number, body))
     if len(s.questions) == 1:
         send_question(s)
@@ -77,7 +77,7 @@ def send_question(s: Any) -> None:
     s.progress_sent, s.snapshot_rest = clock(), 0.001
     if not s.core.image_ask(s.questions[0][1]):
         number = s.questions.pop(0)[0]
-        send(s, "failure", {"request": number, "text": "the image takes no question now"})
+        send(s, "failure", {"request": number, "text": "the snapshot accepts no query now"})
 
 
 def cancel_request(s: Any, number: int) -> None:
@@ -123,7 +123,7 @@ def watch_snapshot(s: Any) -> None:
         try:
             frames = s.core.image_take()
         except MemoryError:  # it would be there the next time, and the time after that
-            close_snapshot(s, "there was no memory in the target for its answer")
+            close_snapshot(s, "no memory in the target for its answer")
             return
         del s.questions[:1]
         posix.set_blocking(s.fd, False)

@@ -94,13 +94,15 @@ def memory(s: Any, number: int) -> None:
     begin = clock()
     allocator, malloc, library, gap = "", None, "", ""
     if s.core is None:
-        gap = "What malloc holds free only the native core can ask, and there is none: %s." % s.core_reason.rstrip(".")
+        gap = "Only the native core can query malloc's free memory, and it is not loaded: %s." % s.core_reason.rstrip(
+            "."
+        )
     else:
         stats = s.core.heap_stats()
         allocator, malloc = stats["allocator"] or "", stats["malloc"]
         library = stats["foreign"] or ""
         if malloc is None:
-            gap = "The program's malloc is not glibc's, but that of %s." % (library or "another library")
+            gap = "The program's malloc is not glibc's but that of %s." % (library or "another library")
     end = clock()
     if s.own_bytes is None:
         s.own_bytes = own_bytes(s)

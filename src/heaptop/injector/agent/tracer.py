@@ -44,7 +44,7 @@ def start_refusal() -> str:
     """Why tracemalloc is not to be switched on; empty where it may be."""
     found = hooking_tool()
     if found:
-        return "%s is loaded, and no other tool's hooks can be taken out safely beside its own" % found
+        return "%s is loaded, and other tools' hooks cannot be removed safely beside its own" % found
     for name in INTERPRETERS:
         count: Any = getattr(sys.modules.get(name), "list_all", None)
         if is_builtin(count) and len(count()) > 1:
@@ -53,8 +53,8 @@ def start_refusal() -> str:
 
 
 CRASHES = (
-    "Python %d.%d.%d can crash when tracemalloc is switched off beside other threads (gh-128679); it can be used from "
-    "3.12.9, 3.13.2 and 3.14.4 on, or where the program has switched it on itself"
+    "Python %d.%d.%d can crash when tracemalloc is switched off while other threads run (gh-128679); it works from "
+    "3.12.9, 3.13.2 and 3.14.4 on, or where the program switched it on itself"
 )
 
 
@@ -90,7 +90,7 @@ def start_tracing(s: Any, depth: int) -> str:
     return ""
 
 
-LOST_TRACER = "another tool has taken tracemalloc's hooks out together with its own"
+LOST_TRACER = "another tool removed tracemalloc's hooks with its own"
 
 
 def is_traced(tracer: Any) -> bool:
@@ -106,7 +106,7 @@ def stop_tracing(s: Any) -> str:
     if s.started_tracing and s.tracer.is_tracing():
         found = hooking_tool()
         if found:
-            return "tracemalloc stays on: %s has been loaded since, whose hooks may lie over its own" % found
+            return "tracemalloc stays on: %s was loaded since, and its hooks may be on top" % found
         if is_traced(s.tracer):
             s.tracer.stop()
         else:

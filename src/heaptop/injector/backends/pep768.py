@@ -31,7 +31,7 @@ class Pep768Backend:
     def refusal(self, request: Request) -> HeaptopError | None:
         checked, options = request.checked, request.options
         if checked is None:
-            return InjectionFailed("There is no process to attach to.")
+            return InjectionFailed("No process to attach to.")
         version = checked.interpreter.version
         if not version.facts.debugger_support:
             return UnsupportedPython(

@@ -15,7 +15,7 @@ class PtraceBackend:
 
     def refusal(self, request: Request) -> HeaptopError | None:
         if request.checked is None:
-            return InjectionFailed("There is no process to attach to.")
+            return InjectionFailed("No process to attach to.")
         facts = request.checked.facts
         return preflight.tracer_error(facts) or preflight.seccomp_error(facts, request.options.allow_seccomp)
 

@@ -40,7 +40,7 @@ class RunBackend:
     name = "run"
 
     def refusal(self, request: Request) -> HeaptopError | None:
-        return None if request.launch else InjectionFailed("There is no command to start.")
+        return None if request.launch else InjectionFailed("No command to start.")
 
     def connect(self, request: Request) -> Connection:
         assert request.launch is not None
@@ -97,9 +97,9 @@ def _start(launch: Launch, go: int, descriptor: int) -> subprocess.Popen[bytes]:
         made = files.create(str(launch.output), force=launch.force)
     except FileExistsError:
         raise LaunchFailed(
-            f"There is a file {launch.output} already.",
-            why="The program's output does not replace what is there without being asked.",
-            fix="Name another file, or write over this one: `--force`.",
+            f"The file {launch.output} exists already.",
+            why="heaptop does not overwrite files unless told to.",
+            fix="Choose another file, or overwrite it: `--force`.",
         ) from None
     try:
         child = subprocess.Popen(
@@ -138,12 +138,12 @@ def _bring_in(go: BinaryIO, ours: socket.socket, child: subprocess.Popen[bytes],
                 raise LaunchFailed(f"The program did not start within {START_LIMIT:g} s.")
             if ready([ours], 0.1) and (data := receive(ours, HELLO_LIMIT - len(heard))) is not None:
                 if not data:
-                    raise LaunchFailed(f"The program ended at once; its output is in {_output(request)}.")
+                    raise LaunchFailed(f"The program exited at once; its output is in {_output(request)}.")
                 heard += data
     except (BrokenPipeError, ConnectionResetError):
-        raise LaunchFailed(f"The program ended at once; its output is in {_output(request)}.") from None
+        raise LaunchFailed(f"The program exited at once; its output is in {_output(request)}.") from None
     if not heard.startswith(greeting(request.token, child.pid)) or not heard.endswith(b"\n"):
-        raise LaunchFailed("What answers in the program is not the agent that was sent.")
+        raise LaunchFailed("The agent in the program is not the one that was sent.")
 
 
 def _output(request: Request) -> str:

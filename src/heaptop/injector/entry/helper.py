@@ -144,12 +144,12 @@ class Attempt(ABC):
         try:
             return RemoteMemory(self.plan.pid, self.plan.live_tid, writable=True)
         except PermissionError:
-            raise PtraceDenied(f"The memory of process {self.plan.pid} may not be opened.") from None
+            raise PtraceDenied(f"No permission to open the memory of process {self.plan.pid}.") from None
         except OSError:
             raise self.gone() from None
 
     def gone(self) -> HeaptopError:
-        return ProcessNotFound(f"Process {self.plan.pid} ended before heaptop got in.")
+        return ProcessNotFound(f"Process {self.plan.pid} exited before heaptop attached.")
 
     def check_image(self, tid: int) -> None:
         """Every address was found in another program, if there was an exec since. Processes of one fork server have
@@ -204,11 +204,11 @@ class Attempt(ABC):
         line, end, rest = self.heard.partition(b"\n")
         if not end:
             if len(self.heard) >= HELLO_LIMIT:
-                raise InjectionFailed(f"What answers in process {self.plan.pid} is not heaptop's agent.")
+                raise InjectionFailed(f"The agent in process {self.plan.pid} is not heaptop's.")
             return False
         # An agent says nothing more before it has its source.
         if rest or line.split()[:2] != [b"heaptop", self.plan.token.encode()]:
-            raise InjectionFailed(f"What answers in process {self.plan.pid} is not the agent that was sent.")
+            raise InjectionFailed(f"The agent in process {self.plan.pid} is not the one that was sent.")
         return True
 
     def wait_for_orphan(self) -> None:
@@ -222,8 +222,8 @@ class Attempt(ABC):
             if state == "other":
                 raise AlreadyAttached(
                     f"Thread {tid} of process {pid} has the name of heaptop's agent.",
-                    why=f"Its descriptor {number} leads to no heaptop that this one knows: the program has given the "
-                    "name to a thread of its own, or it is the agent of another version.",
+                    why=f"Its descriptor {number} does not belong to a known heaptop: the program named a thread of "
+                    "its own so, or the agent is of another version.",
                     fix="Rename that thread, or detach with the heaptop that attached.",
                 )
             closed = closed or (self.seconds if state == "closed" else 0.0)
@@ -244,11 +244,11 @@ class Attempt(ABC):
         pid, live_tid = self.plan.pid, self.plan.live_tid
         held = [tid for tid, fd in agent_threads(pid) if hijack.agent_state(pid, fd, live_tid) == "held"]
         if len(held) > 1:
-            raise AlreadyAttached(f"Another agent came into process {pid} at the same moment.")
+            raise AlreadyAttached(f"Another heaptop attached to process {pid} at the same moment.")
 
     def closed_early(self) -> None:
         """The other end was closed before a whole line had come."""
-        raise InjectionFailed(f"The agent ended in process {self.plan.pid} before it said anything.")
+        raise InjectionFailed(f"The agent in process {self.plan.pid} exited before it answered.")
 
 
 class RemoteDebugAttempt(Attempt):
@@ -370,14 +370,14 @@ class PtraceAttempt(Attempt):
             except ForbiddenCall as error:
                 raise SeccompTarget(
                     f"Process {self.plan.pid} tried to make {error} while its seccomp filter was suspended.",
-                    why="Only the calls that start a thread are let through then; the kernel did not run this one.",
-                    fix="Profile it where it runs without a filter; a changed libc, or a hostile program, does this.",
+                    why="Only calls that start a thread are allowed then; the kernel did not run this one.",
+                    fix="A modified libc or a hostile program does this. Profile it where it runs without a filter.",
                 ) from None
             except RemoteSignal as error:
                 raise InjectionFailed(
-                    f"A system call in process {self.plan.pid} went wrong: {error}.",
-                    why="The thread was given back as it was. SIGSYS: the program has its system calls dispatched to "
-                    "a handler of its own, as emulators do.",
+                    f"A system call in process {self.plan.pid} failed: {error}.",
+                    why="The thread was restored. SIGSYS: the program dispatches its system calls to its own "
+                    "handler, as emulators do.",
                 ) from None
             except GroupStopped:
                 raise StoppedTarget(f"Process {self.plan.pid} is stopped (state T).") from None
@@ -430,11 +430,11 @@ class PtraceAttempt(Attempt):
             return TracedTarget(f"Process {facts.pid} is traced by process {facts.tracer} by now.")
         if self.plan.seccomp and self.plan.suspend_seccomp:
             return PtraceDenied(
-                f"The kernel let nobody trace process {self.plan.pid} with its seccomp filter suspended.",
-                why="That needs CAP_SYS_ADMIN, and a heaptop that runs under no seccomp filter itself.",
+                f"The kernel did not allow tracing process {self.plan.pid} with its seccomp filter suspended.",
+                why="It needs CAP_SYS_ADMIN, and heaptop itself must run without a seccomp filter.",
                 fix="Run heaptop as root outside the container.",
             )
-        return PtraceDenied(f"Process {facts.pid} may be read, but not traced.")
+        return PtraceDenied(f"Process {facts.pid} can be read but not traced.")
 
     def _begin(self) -> None:
         """Arm and trigger. Under a filter that is suspended for the way in, any blocked thread is better than the main
@@ -494,7 +494,7 @@ class PtraceAttempt(Attempt):
         lost = hijack.has_hung_up(self.plan.pid, params.fd, self.plan.live_tid)
         if not lost and self._owner_lives(params):
             raise AlreadyAttached(
-                f"Process {self.plan.pid} is just being attached to by the heaptop with pid {params.owner_pid}."
+                f"The heaptop with pid {params.owner_pid} is attaching to process {self.plan.pid} right now."
             )
 
     def _check_filters(self, filters: Sequence[Program], choice: TriggerChoice) -> None:
@@ -504,7 +504,7 @@ class PtraceAttempt(Attempt):
         if admission.would_forget_clone3(filters):
             raise self._filtered(["clone"], "Start the program with a filter that allows it")
         if choice.trigger == "pending" and (deadly := seccomp.deadly(filters, seccomp.START_CALLS)):
-            raise StartForbidden(self._filtered(deadly, "Try again while a thread of it waits for something"))
+            raise StartForbidden(self._filtered(deadly, "Retry while one of its threads is waiting"))
         if in_core := seccomp.deadly(filters, seccomp.CORE_CALLS):
             self.core_refusal = f"the seccomp filter kills the program for {', '.join(in_core)}"
 
@@ -512,7 +512,7 @@ class PtraceAttempt(Attempt):
         return SeccompTarget(
             f"The seccomp filter of process {self.plan.pid} kills it for system calls of the agent: "
             f"{', '.join(deadly)}.",
-            why="The filter was read and asked about every call the agent's thread makes.",
+            why="The filter was read and evaluated for every call of the agent's thread.",
             fix=f"{remedy}, or profile it where it runs without such a filter.",
         )
 
@@ -645,7 +645,7 @@ def one_at_a_time(plan: AttachPlan, pause: Callable[[float], object]) -> Iterato
             if state is False or (state is None and time.monotonic() > end - LOCK_PATIENCE / 2):
                 break
             if time.monotonic() > end:
-                raise AlreadyAttached(f"Another heaptop is just attaching to process {plan.pid}.")
+                raise AlreadyAttached(f"Another heaptop is attaching to process {plan.pid}.")
             pause(0.05)
         yield
 

@@ -78,7 +78,7 @@ def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Conne
             link = socket.socket(fileno=descriptors[0])
             return Connection(link, plan.backend, plan.pid, report.stopped_ns, core_refusal=report.core_refusal)
         _relay(report, request)
-    raise InjectionFailed(f"The helper process said nothing for {limit:g} s.")
+    raise InjectionFailed(f"The helper process did not answer within {limit:g} s.")
 
 
 def _report(control: socket.socket) -> tuple[HelperReport, list[int]]:
@@ -88,7 +88,7 @@ def _report(control: socket.socket) -> tuple[HelperReport, list[int]]:
     except ConnectionResetError:  # it had not even read the plan
         data, descriptors = b"", []
     if not data:
-        raise InjectionFailed("The helper process ended without a word.")
+        raise InjectionFailed("The helper process exited without an answer.")
     report = HelperReport.decode(data)
     if report.event == "error":
         raise report.to_error()

@@ -212,7 +212,7 @@ def open_channel(inside: HijackedThread, pages: RemoteMappings) -> Channel:
         sweep(inside, pages)
         if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EINVAL):
             raise TransportFailed(
-                f"Descriptor {journal.first_fd} of process {inside.plan.pid} could not be taken: {error}."
+                f"Descriptor {journal.first_fd} of process {inside.plan.pid} could not be copied: {error}."
             ) from None
         return _connect_by_path(inside, pages)
     inside.syscall(CLOSE, journal.first_fd)
@@ -222,7 +222,7 @@ def open_channel(inside: HijackedThread, pages: RemoteMappings) -> Channel:
         theirs = journal.moved_fd
     if peer_pid(ours) != inside.plan.pid:  # the journal is in the target's memory: it may name any socket it has
         ours.close()
-        raise TransportFailed(f"What process {inside.plan.pid} has in place of a socket pair was made by another.")
+        raise TransportFailed(f"The descriptors in process {inside.plan.pid} are not the socket pair that was created.")
     sign(ours)
     return _channel(inside, ours, theirs)
 
@@ -472,14 +472,14 @@ def _connect_by_path(inside: HijackedThread, pages: RemoteMappings) -> Channel:
             return _channel(inside, listener.accept(pid), theirs)
         except (OSError, InjectionDenied, TransportFailed) as error:
             inside.syscall(CLOSE, theirs)
-            raise TransportFailed(f"Process {pid} could not be reached by {listener.inside}: {error}.") from None
+            raise TransportFailed(f"Process {pid} could not be reached through {listener.inside}: {error}.") from None
 
 
 def arm(memory: RemoteMemory, pages: RemoteMappings, params: Params, bootstrap: str) -> None:
     """Write the request; ``claim`` comes last, because a call still queued from before may run at any moment."""
     text = bootstrap.encode() + b"\0"
     if len(text) > stub.BOOTSTRAP_ROOM:
-        raise InjectionFailed(f"The bootstrap is {len(text)} bytes long, room is for {stub.BOOTSTRAP_ROOM}.")
+        raise InjectionFailed(f"The bootstrap has {len(text)} bytes, but only {stub.BOOTSTRAP_ROOM} fit.")
     params.claim = stub.TAKEN_BACK
     memory.write(pages.params, bytes(params))
     memory.write(pages.bootstrap, text)
@@ -507,7 +507,7 @@ def trigger(inside: HijackedThread, pages: RemoteMappings, how: str) -> None:
     except (RemoteSignal, StopTimeout) as error:
         if how == "thread":
             _abandon(inside, pages)
-        raise InjectionFailed(f"The call into the target went wrong: {error}.") from None
+        raise InjectionFailed(f"The call into the target failed: {error}.") from None
 
 
 def _abandon(inside: HijackedThread, pages: RemoteMappings) -> None:

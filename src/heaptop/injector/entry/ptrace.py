@@ -196,7 +196,7 @@ def wait_status(tid: int, timeout: float) -> int:
             pid, status = os.waitpid(tid, WALL | os.WNOHANG)
         except ChildProcessError:
             # Not ours any more: another thread's exec or the exit of the whole process took it.
-            raise ThreadDied(f"thread {tid} is gone") from None
+            raise ThreadDied(f"thread {tid} has exited") from None
         if pid:
             return status
         left = end - time.monotonic()
@@ -416,7 +416,7 @@ class StoppedThread:
                 self._check_gate()
                 if starts_thread and (time.monotonic() - began < BLOCKED or self._get_mask() & LIBC_SIGNALS):
                     self._release()
-                raise StopTimeout(f"what thread {self.tid} was to do did not return within {timeout:g} s") from None
+                raise StopTimeout(f"the call in thread {self.tid} did not return within {timeout:g} s") from None
             if gate is not None and gate.denials > REFUSALS_MOST and _syscall_info(self.tid).op == EXIT:
                 self._check_gate()
             if self._handled > HANDLED_MOST:
@@ -437,7 +437,7 @@ class StoppedThread:
         self._attached = False
         request(DETACH, self.tid)
         self.stopped_ns += time.monotonic_ns() - self._began
-        raise CallStillRunning(f"thread {self.tid} goes on by itself")
+        raise CallStillRunning(f"thread {self.tid} continues by itself")
 
     def _run(self, timeout: float) -> None:
         """Let the thread run until the next entry or exit of a system call."""

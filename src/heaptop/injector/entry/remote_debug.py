@@ -84,7 +84,7 @@ class RemoteDebugPlace:
         support = layout.VERSIONS[version].debugger_support if version in layout.VERSIONS else 0
         known = support and runtime and memory.read(runtime, 8) == layout.DEBUG_OFFSETS_COOKIE
         if not known or memory.u64(runtime + 8) >> 16 != version[0] << 8 | version[1]:
-            raise UnsupportedPython(f"Python {version[0]}.{version[1]} publishes no PEP 768 offsets that are known.")
+            raise UnsupportedPython(f"The PEP 768 offsets of Python {version[0]}.{version[1]} are unknown.")
         breaker, own, enabled, pending, path, size = struct.unpack("<6Q", memory.read(runtime + support, 48))
         interpreter = memory.u64(runtime + memory.u64(runtime + layout.RUNTIME_INTERPRETERS_HEAD))
         threads_main = memory.u64(runtime + layout.INTERPRETER_THREADS_MAIN)
@@ -110,7 +110,7 @@ def requested(plan: AttachPlan, memory: RemoteMemory) -> Iterator[hijack.Listene
     if memory.u32(place.pending):
         raise InterpreterBusy(
             f"Another remote debugger call is pending in process {plan.pid}.",
-            why="PEP 768 has one slot, and somebody else's script is in it.",
+            why="PEP 768 has one slot, and another script is in it.",
         )
     with hijack.listen_in_target(plan.pid, plan.uid, plan.gid) as listener, _script_file(plan, listener) as path:
         encoded = os.fsencode(path) + b"\0"
@@ -125,7 +125,7 @@ def requested(plan: AttachPlan, memory: RemoteMemory) -> Iterator[hijack.Listene
             memory.write(place.eval_breaker, struct.pack("<Q", breaker | layout.STOP_BIT))
             yield listener
         except RemoteFault:
-            raise ProcessNotFound(f"Process {plan.pid} ended before heaptop got in.") from None
+            raise ProcessNotFound(f"Process {plan.pid} exited before heaptop attached.") from None
         finally:
             with contextlib.suppress(RemoteFault):
                 memory.write(place.pending, struct.pack("<i", 0))

@@ -42,10 +42,10 @@ def _remove(pid: int) -> str:
     _shut_down(facts, agent[1])
     if not wait_until(lambda: agent_thread(pid) != agent, PATIENCE):
         raise InterpreterBusy(
-            f"The agent in process {pid} was told to go, and has not gone within {PATIENCE:g} s.",
-            fix="Nothing more is to be done: it cleans up when the interpreter runs again.",
+            f"The agent in process {pid} was asked to detach and has not done so within {PATIENCE:g} s.",
+            fix="Nothing to do: it cleans up when the interpreter runs again.",
         )
-    return f"The agent in process {pid} ({facts.name}) has cleaned up and gone."
+    return f"The agent in process {pid} ({facts.name}) cleaned up and detached."
 
 
 def _shut_down(facts: ProcessFacts, descriptor: int) -> None:
@@ -58,7 +58,7 @@ def _shut_down(facts: ProcessFacts, descriptor: int) -> None:
             raise TransportFailed(
                 f"The agent's socket in process {facts.pid} cannot be reached on this kernel.",
                 why="Copying a descriptor out of a process (pidfd_getfd) came with Linux 5.6.",
-                fix="End the heaptop that holds the agent: it cleans up when its socket closes.",
+                fix="Quit the heaptop that is attached: the agent cleans up when its socket closes.",
             ) from None
         raise NoAgent(f"The agent's socket in process {facts.pid} is gone: {error}.") from None
     with copy:

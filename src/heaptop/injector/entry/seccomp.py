@@ -247,5 +247,5 @@ def mode(tid: int) -> int:
         with open(f"/proc/{tid}/status", "rb") as file:
             found = re.search(rb"^Seccomp:\s*(\d+)$", file.read(STATUS_LIMIT), re.MULTILINE)
     except FileNotFoundError:
-        raise ProcessLookupError(errno.ESRCH, f"thread {tid} is gone") from None
+        raise ProcessLookupError(errno.ESRCH, f"thread {tid} has exited") from None
     return int(found[1]) if found else OFF  # a kernel without seccomp has no such line

@@ -204,7 +204,7 @@ def _required(pid: int, image: ElfImage, symbol: str) -> int:
     if address is None:
         raise InjectionDenied(
             f"The interpreter of process {pid} does not export {symbol}.",
-            why="It was built without the C API that the way in calls.",
+            why="It was built without the C API that heaptop calls.",
         )
     return address
 
@@ -219,7 +219,7 @@ def _libc_symbol(pid: int, found: list[ElfImage], symbol: str) -> int:
                 return address
     raise InjectionDenied(
         f"Process {pid} has no glibc that defines {symbol}.",
-        why="The way in starts one thread through glibc, and this process does not load it.",
+        why="heaptop starts one thread through glibc, and this process does not load it.",
     )
 
 
@@ -237,7 +237,7 @@ def _instructions(pid: int, function: int, memory: RemoteMemory, mappings: list[
     if at < 0:
         raise InjectionDenied(
             f"No system call instruction was found in the libc of process {pid}.",
-            why="Its libc is built in a way that heaptop does not know.",
+            why="heaptop does not know this build of libc.",
         )
     restorer = code.find(RESTORER)
     return start + at, start + restorer if restorer >= 0 else 0

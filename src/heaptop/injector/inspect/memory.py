@@ -133,7 +133,7 @@ class RemoteMemory:
 
     def read(self, address: int, size: int) -> bytes:
         if size > LARGEST_READ:
-            raise RemoteFault(f"{size} bytes at {address:#x}: more than anything known has")
+            raise RemoteFault(f"{size} bytes at {address:#x}: implausibly many")
         if self._bring_in_from:
             pages = range(address // 0x1000, (address + size - 1) // 0x1000 + 1)
             if not self._brought_in.issuperset(pages):

@@ -65,10 +65,10 @@ def apart(pid: int, read: Callable[[], T]) -> T:
 def unanswering(pid: int, detail: str) -> UnresponsiveTarget:
     """The error for a process whose files do not answer."""
     return UnresponsiveTarget(
-        f"Process {pid} was not looked at: its files do not answer.",
-        why=f"Its executable, or a file in its memory, is on a file system (FUSE, NFS) that does not answer, or it has "
-        f"more memory mappings than can be read in time ({detail}). Nothing was changed in it.",
-        fix=f"Look for the file system in `cat /proc/{pid}/mountinfo`, and attach again when it answers.",
+        f"Process {pid} was not checked: its files do not answer.",
+        why="Its executable or a mapped file is on a file system (FUSE, NFS) that does not answer, or it has more "
+        f"memory mappings than can be read in time ({detail}). Nothing was changed in it.",
+        fix=f"Find the file system in `cat /proc/{pid}/mountinfo`, and retry when it answers.",
     )
 
 
@@ -94,8 +94,8 @@ def check_state(facts: ProcessFacts) -> None:
     """A process that is gone but for its status, stands still, or is the kernel's, is refused."""
     if facts.is_kernel_thread:
         raise NotPython(
-            f"Process {facts.pid} ({facts.name}) is a thread of the kernel.",
-            why="It runs no program, so no interpreter.",
+            f"Process {facts.pid} ({facts.name}) is a kernel thread.",
+            why="It runs no interpreter.",
         )
     if facts.state in "ZX" and facts.live_tid == facts.pid:
         raise ZombieTarget(f"Process {facts.pid} ({facts.name}) is a zombie.")
@@ -115,7 +115,7 @@ def read_interpreter(facts: ProcessFacts) -> Interpreter:
     except (proc.TooLarge, Exhausted):
         raise InjectionDenied(
             f"Process {pid} ({facts.name}) has more memory mappings or symbols than heaptop reads.",
-            why="No interpreter has so many; a program that means to hold up whoever looks at it may have.",
+            why="No interpreter has so many; a hostile program may, to block its profiler.",
             fix="Start the program with the agent in it instead: `heaptop run -- prog.py`.",
         ) from None
     except (FileNotFoundError, ProcessLookupError, RemoteFault):
@@ -126,44 +126,42 @@ def read_interpreter(facts: ProcessFacts) -> Interpreter:
 def denied(facts: ProcessFacts) -> PtraceDenied:
     """Why the kernel says no, and what to type: by owner, capability, Yama and dumpability."""
     pid, mine = facts.pid, os.geteuid()
-    what = f"Process {pid} ({facts.name}) may not be looked into."
+    what = f"No permission to read process {pid} ({facts.name})."
     scope = process.ptrace_scope()
     sudo = f"Run heaptop as root: `sudo heaptop attach {pid}`."
     run = "Or start the program with the agent in it: `heaptop run -- prog.py`."
     if scope == 3:
-        return PtraceDenied(
-            what, why="kernel.yama.ptrace_scope is 3: nobody may trace anybody until the next boot.", fix=run
-        )
+        return PtraceDenied(what, why="kernel.yama.ptrace_scope is 3: no tracing until the next boot.", fix=run)
     if process.has_capability(process.CAP_SYS_PTRACE):
         return PtraceDenied(
             what,
-            why="heaptop has CAP_SYS_PTRACE here, but the process lives in a user namespace or under a security "
-            "module (SELinux, AppArmor) that does not honour it.",
-            fix="Run heaptop on the host, outside every container, as root.",
+            why="heaptop has CAP_SYS_PTRACE here, but the process runs in a user namespace or under a security "
+            "module (SELinux, AppArmor) that ignores it.",
+            fix="Run heaptop as root on the host, outside containers.",
         )
     if mine == 0:
         return PtraceDenied(
             what,
-            why="This root has no CAP_SYS_PTRACE: that is how containers start by default.",
+            why="This root has no CAP_SYS_PTRACE, the default in containers.",
             fix="Start the container with `docker run --cap-add=SYS_PTRACE …` (Kubernetes: "
             "`securityContext.capabilities.add: [SYS_PTRACE]`), or run heaptop on its host.",
         )
     if mine not in facts.uids:
-        return PtraceDenied(what, why=f"It belongs to {facts.user}, and you are {process.user_name(mine)}.", fix=sudo)
+        return PtraceDenied(what, why=f"It belongs to {facts.user}; you are {process.user_name(mine)}.", fix=sudo)
     if scope == 2:
         return PtraceDenied(
-            what, why="kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace.", fix=f"{sudo} {run}"
+            what, why="kernel.yama.ptrace_scope is 2: tracing needs CAP_SYS_PTRACE.", fix=f"{sudo} {run}"
         )
     if scope == 1:
         return PtraceDenied(
             what,
-            why="kernel.yama.ptrace_scope is 1: without CAP_SYS_PTRACE a process may trace only its own children.",
+            why="kernel.yama.ptrace_scope is 1: without CAP_SYS_PTRACE a process can trace only its children.",
             fix=f"{sudo} Or, until the next boot: `sudo sysctl kernel.yama.ptrace_scope=0`. {run}",
         )
     return PtraceDenied(
         what,
-        why="It is yours, but it has changed its user, dropped privileges or made itself undumpable "
-        "(prctl PR_SET_DUMPABLE), so only root may look into it.",
+        why="It is yours, but it changed its user, dropped privileges or made itself undumpable (prctl "
+        "PR_SET_DUMPABLE), so only root can read it.",
         fix=sudo,
     )
 
@@ -192,10 +190,10 @@ def seccomp_error(facts: ProcessFacts, allow: bool, *, traced: bool = True) -> S
     mode = "strict mode" if facts.seccomp == 1 else "a filter"
     error = SeccompTarget(f"Process {facts.pid} ({facts.name}) runs under seccomp ({mode}).")
     if not traced:
-        error.why = "PEP 768 runs a script in the program itself, under its filter, which may kill it for that."
+        error.why = "PEP 768 runs a script in the program under its filter, which may kill it."
         error.fix = (
-            "When you know that the filter allows files to be read, and socket, connect and clone: "
-            "`heaptop attach PID --allow-seccomp`."
+            "If you know that the filter allows reading files, socket, connect and clone: `heaptop attach PID "
+            "--allow-seccomp`."
         )
     return error
 

@@ -111,8 +111,8 @@ def agent_error(pid: int) -> AlreadyAttached | None:
         return None
     return AlreadyAttached(
         f"Thread {agent[0]} of process {pid} has the name of heaptop's agent.",
-        why="It is an agent's thread, or the program has given the name to a thread of its own: an attach finds out. "
-        "One profiler at a time is let in, since two would count each other and change the same hooks.",
+        why="It is an agent's thread, or a thread that the program named so: an attach finds out. Only one "
+        "profiler can attach at a time; two would count each other and change the same hooks.",
     )
 
 

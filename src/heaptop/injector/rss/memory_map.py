@@ -134,9 +134,9 @@ def read(
         inside = MemoryContents(sorts)
         gaps.append("The memory itself could not be read: it changed meanwhile.")
     if inside.unsearched:
-        gaps.append("There is more anonymous memory than was searched for malloc's large chunks.")
+        gaps.append("Not all anonymous memory was searched for malloc's large chunks.")
     if any(vma.plain and vma.rss and not vma.searchable for vma in vmas):
-        gaps.append("Mappings that are very large and nearly empty were not searched for arenas and stacks.")
+        gaps.append("Very large, nearly empty mappings were not searched for arenas and stacks.")
     return Outside(
         regions=_regions(inside.sorts, inside.measured),
         huge=sum(vma.huge for vma in vmas),

@@ -26,7 +26,7 @@ CORE: Final = "/memfd:heaptop-core-"
 LIBRARY, DATA = "native core: library", "native core: data"
 LARGEST_IMAGE: Final = 64 << 20
 """Ten times what a core takes: the header is in the target's memory, and may say anything."""
-WAY_IN: Final = "pages of the way in"
+WAY_IN: Final = "attach code"
 STACK: Final = "agent's thread: stack"
 
 

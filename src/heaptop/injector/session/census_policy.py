@@ -82,15 +82,15 @@ class CensusPolicy:
     def _no_image(self, rss: int | None, room: Headroom) -> str:
         if self.mode != "clone":
             why = self.reason or f"mode {self.mode} was chosen; attach with --mode clone"
-            return f"it needs a clone, and none is made: {why}"
+            return f"it needs a clone: {why}"
         anonymous = self.model.anonymous(rss)
         if shortage := room.shortage(anonymous, TABLES * (self.objects or anonymous // SMALL_OBJECT)):
-            return f"there is no open snapshot, so that the program does not run out of memory: {shortage}"
+            return f"refused, so that the program does not run out of memory: {shortage}"
         expected, most = self.model.expect(rss), self._most("clone")
         if expected > most:
             return (
-                f"for an open snapshot the program would stand still for about {expected / 1e6:.0f} ms, and "
-                f"{most / 1e6:.0f} ms are allowed: agree when a census asks, or attach with a larger --pause-budget"
+                f"a snapshot would pause the program for about {expected / 1e6:.0f} ms, above the budget of "
+                f"{most / 1e6:.0f} ms: agree when a census asks, or attach with a larger --pause-budget"
             )
         return ""
 
@@ -102,8 +102,8 @@ class CensusPolicy:
         if room.left is None or room.left >= need:
             return ""
         return (
-            f"only {room.left >> 20} MiB of memory are free, and the open snapshot may take {need >> 20} MiB during a "
-            "collection: close the snapshot first"
+            f"only {room.left >> 20} MiB of memory are free, and the open snapshot may need {need >> 20} MiB during "
+            "a collection: close the snapshot first"
         )
 
     def counted(self, census: Census, rss: int | None) -> None:

@@ -255,7 +255,7 @@ class Conversation:
             for message in self._read(self._pace.wait(time.monotonic())):
                 self._take(message)
             if self._pace.tick_late(time.monotonic()) and not self._agent_lives():
-                raise AgentLost("The agent is gone.")
+                raise AgentLost("The agent has exited.")
 
     def prepare(self, patience: float) -> None:
         """Give the agent its native core, begin to sample, wait at most ``patience`` seconds for what becomes of both,
@@ -323,7 +323,7 @@ class Conversation:
 
     def _no_collection(self) -> str:
         if not self._collects:
-            return "This agent cannot have garbage collected."
+            return "This agent cannot run a collection."
         return self._policy.collection(self._rss, self._room()) if self._image.is_there else ""
 
     def _watch_image(self) -> None:
@@ -393,7 +393,7 @@ class Conversation:
             message = replace(message, text=named_places(message.text))
         elif isinstance(message, Bye):
             self.left = message.left
-            raise AgentLost(f"The agent left: {named_places(message.reason)}.")
+            raise AgentLost(f"The agent detached: {named_places(message.reason)}.")
         self._deliver(Received(message))
         if isinstance(message, Tick):
             self._watch_image()
@@ -426,9 +426,9 @@ class Conversation:
         if self._orders.leave.is_set():
             raise AttachCancelled("The attach was cancelled.")
         if time.monotonic() > end:
-            raise AgentLost("The agent took no request in time.")
+            raise AgentLost("The agent accepted no request in time.")
         if not ready([self._link], ROOM_PATIENCE, select.POLLOUT) and not self._agent_lives():
-            raise AgentLost("The agent is gone.")
+            raise AgentLost("The agent has exited.")
 
     def _read(self, timeout: float | None) -> Iterator[Message]:
         """The messages that came within ``timeout`` seconds. Raises SessionError."""

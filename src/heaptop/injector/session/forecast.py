@@ -131,7 +131,7 @@ class Headroom:
         if self.left is None or self.left >= need:
             return ""
         words = f"only {self.left >> 20} MiB of memory are free, and a clone may need {need >> 20} MiB"
-        return words + (", or the kernel ends the whole control group (memory.oom.group)" if self.together else "")
+        return words + (", or the kernel kills the whole control group (memory.oom.group)" if self.together else "")
 
 
 def room(pid: int) -> Headroom:

@@ -288,7 +288,7 @@ class LiveSource:
             status = connection.launched.process.wait(EXIT_PATIENCE)
         except subprocess.TimeoutExpired:
             return error  # only its first thread has ended
-        how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
+        how = f"was ended by signal {-status}" if status < 0 else f"exited with code {status}"
         return TargetExited(f"Process {connection.pid} {how} at {when}.", status=status)
 
 

@@ -93,7 +93,7 @@ def excess(cost: ImageCost, room: Headroom) -> str:
     if room.left is None or room.left >= max(held, CLONE_LEAST):
         return ""
     return (
-        f"it held {held >> 20} MiB of memory, and only {room.left >> 20} MiB were left: it was ended so that the "
+        f"it used {held >> 20} MiB of memory and only {room.left >> 20} MiB were left: it was closed so that the "
         "program does not run out of memory"
     )
 

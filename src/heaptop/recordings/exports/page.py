@@ -68,9 +68,7 @@ def page(material: Material) -> bytes:
         *_head(material),
         *_findings([checks[-1] for checks in recorded.hunts], recorded),
         *_bands("The heap over time, by type", material.course.snapshots, "type", material),
-        *_bands(
-            "What was sampled and lives, by the line that allocated it", material.course.sites, "producer", material
-        ),
+        *_bands("Live samples by allocation site", material.course.sites, "producer", material),
         *_table("Types", "Objects", changed_rows(material.first, recorded, "type")),
         *_table("Allocated by", "Blocks", changed_rows(material.first, recorded, "producer")),
         *_notices(recorded.notices),
@@ -139,7 +137,7 @@ def _bands(title: str, moments: Sequence[Moment], key: str, material: Material) 
     chart = bands(moments, key, EVERYTHING, BANDS)
     yield f"<h2>{title}</h2>"
     yield band_picture(chart, RecordedSpan.of(shown), title)
-    yield '<div class="scroll"><table><tr><th>At last</th><th>Grown</th><th>Band, the uppermost first</th></tr>'
+    yield '<div class="scroll"><table><tr><th>At last</th><th>Grown</th><th>Band, top first</th></tr>'
     for place, band in reversed(list(enumerate(chart.bands))):
         colour, letter = COLOURS[-1 if band.is_rest else place], "~" if band.is_rest else chr(ord("A") + place)
         yield f"<tr><td>{format_bytes(band.bytes[-1])}</td><td>{format_change(band.bytes[-1] - band.bytes[0])}</td>"
@@ -167,7 +165,7 @@ def _table(title: str, unit: str, rows: Sequence[Changed]) -> Iterable[str]:
 
 
 def _notices(notices: Sequence[str]) -> Iterable[str]:
-    yield '<h2>What the figures are worth</h2><ul class="quiet">'
-    yield "<li>What is allocated by a line is estimated from samples; ± is half the 95 % interval, at most</li>"
+    yield '<h2>Notes on the figures</h2><ul class="quiet">'
+    yield "<li>Figures by allocation site are estimated from samples; ± is half the 95 % interval, at most</li>"
     yield from (f"<li>{_text(notice)}</li>" for notice in notices)
     yield "</ul>"

@@ -10,7 +10,7 @@ from typing import Final
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.text.units import format_bytes, format_count
 
-NONE: Final = "none seen"
+NONE: Final = "no samples"
 """For 0: small blocks may have been missed."""
 
 

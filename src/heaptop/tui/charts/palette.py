@@ -97,7 +97,7 @@ LIGHT: Final = Palette(
 
 COLOUR_BLIND: Final = Palette(
     name="colour-blind",
-    description="Okabe and Ito's colours, told apart with any kind of colour vision",
+    description="Okabe and Ito's colours, distinguishable with any kind of colour vision",
     theme=Theme(
         name="heaptop-colour-blind",
         primary="#56b4e9",

@@ -61,8 +61,8 @@ class Key:
 _MOVE: Final = (
     Key("down,j", "j", "row(1)", "down (arrow too)", "Move"),
     Key("up,k", "k", "row(-1)", "up (arrow too)", "Move"),
-    Key("left,h", "h", "shift(-8)", "names: towards the start", "Move"),
-    Key("right,l", "l", "shift(8)", "names: towards the end", "Move"),
+    Key("left,h", "h", "shift(-8)", "scroll names left", "Move"),
+    Key("right,l", "l", "shift(8)", "scroll names right", "Move"),
     Key("pagedown", "PgDn", "page(1)", "a page down", "Move"),
     Key("pageup", "PgUp", "page(-1)", "a page up", "Move"),
     Key("g", "gg", "top_prefix", "first row", "Move"),
@@ -75,8 +75,8 @@ _FIND: Final = (
 )
 _EVERYWHERE: Final = (
     Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
-    Key("ctrl+z", "ctrl+z", "suspend", "stop heaptop; fg goes on", "heaptop", everywhere=True),
-    Key("ctrl+l", "ctrl+l", "redraw", "draw the whole screen anew", "heaptop", everywhere=True),
+    Key("ctrl+z", "ctrl+z", "suspend", "suspend heaptop; fg resumes", "heaptop", everywhere=True),
+    Key("ctrl+l", "ctrl+l", "redraw", "redraw the screen", "heaptop", everywhere=True),
 )
 """Keys that every screen with a table has."""
 
@@ -84,55 +84,53 @@ QUESTION: Final = "Question"
 """The group of keys that answer what a person is asked; while nothing is asked, they may do something else."""
 
 _LOOK: Final = (
-    Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
+    Key("left_square_bracket", "[", "next_view(-1)", "previous view", "Views"),
     Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
-    Key("minus", "-", "last_view", "the view looked at before", "Views"),
-    Key("b", "b", "cycle_key", "by type, module, producer...", "Look", "by", otherwise="b has nothing else here"),
-    Key("v", "v", "variant", "as tree, icicle, curve, unit", "Look", "as", otherwise="v has nothing else here"),
-    Key("slash", "/", "filter", "filter as you type", "Look", "filter"),
+    Key("minus", "-", "last_view", "last view shown", "Views"),
+    Key("b", "b", "cycle_key", "group by type, module, ...", "View", "by", otherwise="no other grouping here"),
+    Key("v", "v", "variant", "as tree, icicle, curve, unit", "View", "as", otherwise="no other layout here"),
+    Key("slash", "/", "filter", "filter as you type", "View", "filter"),
     Key(
-        *("enter", "Enter", "drill", "look into this row", "Look", "in"),
-        otherwise="there is nothing further inside this row",
+        *("enter", "Enter", "drill", "open this row", "View", "open"),
+        otherwise="nothing more inside this row",
     ),
-    Key("escape,backspace", "Esc", "back", "undo last level/filter; no quit", "Look"),
-    Key("w", "w", "why", "what keeps this row alive", "Look", "why", otherwise="no row has retainers here"),
-    Key("space", "Space", "pause", "pause display, not counting", "Look", "pause"),
-    Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Counting", "rate"),
-    Key("R", "R", "depth", "frames of a stack; retainers: N", "Counting"),
-    Key("c", "c", "census", "count now", "Counting", "count"),
-    Key("o", "o", "snapshot", "freeze a snapshot anew", "Snapshot", word="freeze"),
-    Key("x", "x", "shut", "close it, or give up what runs", "Snapshot", word="close"),
-    Key("m", "m", "mark", "mark, and look what is new", "Snapshot", word="mark"),
-    Key("d", "d", "look", "look what is new, no mark", "Snapshot", word="look"),
-    Key("M", "M", "mark_named", "mark by name; may collect first", "Snapshot", word="name"),
+    Key("escape,backspace", "Esc", "back", "back one level, drop filter", "View"),
+    Key("w", "w", "why", "what keeps this row alive", "View", "why", otherwise="no row here has retainers"),
+    Key("space", "Space", "pause", "pause the display only", "View", "pause"),
+    Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Census and sampling", "rate"),
+    Key("R", "R", "depth", "frames per stack; retainers: N", "Census and sampling"),
+    Key("c", "c", "census", "take a census now", "Census and sampling", "census"),
+    Key("o", "o", "snapshot", "take a new snapshot", "Snapshot", word="snapshot"),
+    Key("x", "x", "shut", "close snapshot, or cancel", "Snapshot", word="close"),
+    Key("m", "m", "mark", "mark, and check what is new", "Snapshot", word="mark"),
+    Key("d", "d", "look", "check what is new, no mark", "Snapshot", word="check"),
+    Key("M", "M", "mark_named", "named mark; may collect first", "Snapshot", word="name"),
 )
 _TABLE: Final = (
-    Key("V", "V", "values", "show values; asks first", "Snapshot", word="values"),
+    Key("V", "V", "values", "show values (asks first)", "Snapshot", word="values"),
     Key("less_than_sign", "<", "sort_column(-1)", "sort: column to the left", "Table", "sort"),
     Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Table", "sort"),
-    Key("i", "i", "invert", "invert the order", "Table", "invert"),
+    Key("i", "i", "invert", "reverse the order", "Table", "invert"),
     Key("f", "f", "follow", "follow this row", "Table", "follow"),
     Key("y", "y", "copy", "copy this row", "Table", "copy"),
     Key("s", "s", "save", "save the table or screen", "Table", "save"),
-    Key("y", "y", "answer(True)", "yes: allow what is asked", QUESTION, "allow"),
-    Key("n", "n", "answer(False)", "no: without it", QUESTION, "decline"),
+    Key("y", "y", "answer(True)", "yes", QUESTION, "allow"),
+    Key("n", "n", "answer(False)", "no", QUESTION, "decline"),
 )
 
 HEAPTOP: Final = (
     *_FIND,
     Key("q", "q", "leave", "detach and quit", "heaptop", "quit"),
-    Key("ctrl+r", "ctrl+r", "record", "record, or end that", "heaptop"),
+    Key("ctrl+r", "ctrl+r", "record", "start or stop recording", "heaptop"),
     *_EVERYWHERE,
 )
 """Keys of the live screen that no view needs."""
 
 
 def view_key(number: int, name: str, title: str, about: str) -> Key:
-    """The key of a view: its number, or 0 for the tenth, which the footer's ``1-9`` leaves out."""
-    digit, action, about = str(number % 10), f"view({name!r})", f"{title}: {about}"
-    if number > 9:
-        return Key(digit, digit, action, about, "Views")
-    return Key(digit, digit, action, about, "Views", "view", "next_view(1)")
+    """The key of a view: its number, or 0 for the tenth."""
+    digit = str(number % 10)
+    return Key(digit, digit, f"view({name!r})", f"{title}: {about}", "Views", "view", "next_view(1)")
 
 
 def live_keys(views: Iterable[Key], own: Iterable[Key]) -> tuple[Key, ...]:
@@ -141,29 +139,29 @@ def live_keys(views: Iterable[Key], own: Iterable[Key]) -> tuple[Key, ...]:
 
 
 RECORDING: Final = (
-    Key("comma", ",", "step(-1)", "one moment back", "Recording", "moment", "step(1)"),
-    Key("full_stop", ".", "step(1)", "one moment on", "Recording", "moment", "step(1)"),
-    Key("left_parenthesis", "(", "tenths(-1)", "a tenth of it back", "Recording", "tenth", "tenths(1)"),
-    Key("right_parenthesis", ")", "tenths(1)", "a tenth of it on", "Recording", "tenth", "tenths(1)"),
-    Key("T", "T", "moment", "to a time: +90m, -1h, 02:13", "Recording", "time"),
+    Key("comma", ",", "step(-1)", "one step back", "Recording", "step", "step(1)"),
+    Key("full_stop", ".", "step(1)", "one step forward", "Recording", "step", "step(1)"),
+    Key("left_parenthesis", "(", "tenths(-1)", "a tenth back", "Recording", "tenth", "tenths(1)"),
+    Key("right_parenthesis", ")", "tenths(1)", "a tenth forward", "Recording", "tenth", "tenths(1)"),
+    Key("T", "T", "moment", "go to a time: +90m, -1h, 02:13", "Recording", "time"),
 )
 """Keys of the live screen that only a recording has."""
 
 SEVERAL: Final = (
-    Key("tab", "Tab", "tab(1)", "the next process", "Several processes", "process", "tab(1)"),
-    Key("shift+tab", "S-Tab", "tab(-1)", "the process before", "Several processes"),
+    Key("tab", "Tab", "tab(1)", "next process", "Several processes", "process", "tab(1)"),
+    Key("shift+tab", "S-Tab", "tab(-1)", "previous process", "Several processes"),
 )
 """Keys of the live screen that it has where several processes are attached to."""
 
 PICKER: Final = (
-    Key("enter", "Enter", "attach", "attach; or why that is impossible", "Processes", "attach"),
-    Key("a", "a", "attach_group", "attach to it and all below it", "Processes", "with children"),
+    Key("enter", "Enter", "attach", "attach, or show why it cannot", "Processes", "attach"),
+    Key("a", "a", "attach_group", "attach to it and its children", "Processes", "with children"),
     Key("slash", "/", "filter", "filter as you type", "Processes", "filter"),
-    Key("escape,backspace", "Esc", "back", "drop the filter; never quits", "Processes"),
+    Key("escape,backspace", "Esc", "back", "drop the filter", "Processes"),
     Key("less_than_sign", "<", "sort_column(-1)", "sort: column to the left", "Processes", "sort"),
     Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Processes", "sort"),
-    Key("i", "i", "invert", "invert the order", "Processes", "invert"),
-    Key("r", "r", "reload", "read the list again", "Processes", "reload"),
+    Key("i", "i", "invert", "reverse the order", "Processes", "invert"),
+    Key("r", "r", "reload", "refresh the list", "Processes", "refresh"),
     *_MOVE,
     *_FIND,
     Key("q", "q", "leave", "quit", "heaptop", "quit"),

@@ -55,7 +55,7 @@ MAT: Final = FigureSource(
     "Eclipse MAT",
     "Eclipse Memory Analyzer: its component report, and the queries on collections and duplicate strings.",
 )
-CPYTHON: Final = FigureSource("CPython", "CPython: its source files, where a figure is what CPython itself says.")
+CPYTHON: Final = FigureSource("CPython", "CPython: the source file that a figure comes from.")
 SOURCES: Final = (NHC, BEE, MPROF, STATMEMPROF, SML, MAT, CPYTHON)
 
 
@@ -74,84 +74,84 @@ class FigureHelp:
 ABOVE: Final = (
     FigureHelp(
         ("pid", "Python", "via …"),
-        "Which process, the Python that runs in it, and how heaptop came in: ptrace borrows one of its threads for a "
-        "moment, pep768 is the door that Python 3.14 has for this, run is a program that heaptop has started.",
+        "The process, its Python version, and the backend: ptrace borrows one of its threads for a moment, pep768 "
+        "is the debugger interface of Python 3.14, run is a program that heaptop started.",
     ),
     FigureHelp(
         ("● live", "○ attaching", "‖ paused", "waiting", "detaching…"),
-        "Figures are new, or about to come, or held by Space, or heaptop is leaving. While they are held the process "
-        "is counted on: so many censuses are waiting to be shown.",
+        "Figures are current, about to come, paused by Space, or heaptop is detaching. While the display is "
+        "paused, censuses go on: the number says how many wait to be shown.",
     ),
     FigureHelp(
         ("○ exited", "○ detached", "○ agent lost"),
-        "The program ended, heaptop left it, or heaptop's thread in it went silent. Figures are the last that there "
-        "were.",
+        "The program exited, heaptop detached, or heaptop's thread in it no longer answers. The figures are the "
+        "last ones received.",
     ),
     FigureHelp(
         ("○ not attached", "○ all ended"),
-        "heaptop never came in, or all of several processes ended.",
+        "heaptop never attached, or all of several processes exited.",
     ),
     FigureHelp(
         ("recording", "● rec"),
-        "recording is a file that is shown, at this moment of so long a time. ● rec is the file that is written now, "
-        "and its size.",
+        "recording: a file is shown, at this moment of its length. ● rec: a file is being written, with its size.",
     ),
-    FigureHelp(("… of … processes",), "How many live of those that were attached to; figures are sums over them."),
+    FigureHelp(("… of … processes",), "How many of the attached processes are running; figures are sums over them."),
     FigureHelp(
         ("heap", "in … objects", "≈"),
-        "What all objects take as sys.getsizeof has it, and how many there are, at the last census. ≈ where the heap "
-        "moved while it was counted, sizes were guessed, a part is missing, or it is a sum.",
+        "The size of all objects by sys.getsizeof, and their number, at the last census. ≈: the heap changed "
+        "during the census, sizes were guessed, a part is missing, or it is a sum.",
         NHC.at("§1.1"),
     ),
     FigureHelp(
         ("*approximate*", "… sizes guessed"),
-        "So many objects have a __sizeof__ that is written in Python and never called. What stands in their type is "
-        "taken for their size.",
+        "The number of objects whose __sizeof__ is written in Python. heaptop never calls it; their size is "
+        "guessed from their type.",
     ),
-    FigureHelp(("*partial*",), "Not all could be counted. Behind it stands what is missing."),
+    FigureHelp(("*partial*",), "Not everything could be counted; what is missing follows."),
     FigureHelp(
         ("census failed:", "no answer for …"),
-        "Nothing new came, and why; older figures stay. After four seconds without a word from the program it is said "
-        "for how long.",
+        "No new figures, and why; the older ones stay. After four seconds without an answer, the time since the "
+        "last one is shown.",
     ),
     FigureHelp(
         ("RSS", "(shared pages in each)"),
-        "The process's resident memory as the kernel has it. It holds more than objects: code, free room in arenas, "
-        "what C libraries keep; and in a sum, pages that processes share are counted in each.",
+        "Resident memory of the process, from the kernel. It holds more than objects: code, free arena memory, "
+        "memory of C libraries. In a sum, shared pages are counted in each process.",
     ),
     FigureHelp(
-        ("first count: pause about", "huge pages"),
-        "How long the program will stand still for the first census, by how much memory it has. The part that is in "
-        "huge pages takes next to no time.",
+        ("first census: predicted pause", "huge pages"),
+        "How long the first census will pause the program, predicted from its memory. The part in huge pages costs "
+        "almost nothing.",
     ),
     FigureHelp(
         ("pause", "mode"),
-        "How long the program stood still for the last census, and how it was counted. clone is in a frozen copy "
-        "beside the program, stop in the program while it stands still, python in slices that take turns with it.",
+        "How long the last census paused the program, and its mode. clone: counted in a forked copy; stop: counted "
+        "in the program while it is stopped; python: counted in slices between which the program runs.",
     ),
     FigureHelp(
         ("every", "stretched to", "census … in"),
-        "How often there is a census, how many there were, and how long the last one took. Where that is long they are "
-        "further apart than was asked for, stretched to this, so that they cost the machine little.",
+        "How often a census is taken, how many there were, and how long the last one took. If a census takes long, "
+        "heaptop takes fewer of them: every … (throttled).",
     ),
     FigureHelp(
         ("sampling",),
-        "One sample for so many allocated bytes, at random, so that a block is met the surer the larger it is.",
+        "The mean number of allocated bytes between two samples. Samples are random: the larger a block, the "
+        "likelier it is sampled.",
         STATMEMPROF.at("“Sampling allocations”"),
     ),
     FigureHelp(
         ("not sampled", "sampling off", "tracemalloc on", "… samples lost"),
-        "Nobody says who allocates what, or tracemalloc does in place of samples. Lost are samples that could not be "
-        "followed: sampled figures are too low by them.",
+        "Allocation sites are unknown, or come from tracemalloc. Lost samples could not be followed: sampled "
+        "figures are too low by that much.",
     ),
     FigureHelp(
         ("agent",),
-        "The part of one core that heaptop's thread in the program took of late, with the clones that it counted in.",
+        "CPU of heaptop's thread in the program and of its clones, as a share of one core, averaged over ten seconds.",
     ),
     FigureHelp(
-        ("frozen … ago", "closes in", "copied", "tables"),
-        "In the line of an open snapshot: its age, and when it closes by itself. It takes the memory that the program "
-        "changed since, which had to be copied, and tables of its own.",
+        ("snapshot …", "closes in", "copied", "tables"),
+        "The open snapshot: its age, and when it closes by itself. It costs the memory pages that the program "
+        "changed since, and its own tables.",
     ),
 )
 """The two lines at the top of the screen."""

@@ -65,7 +65,7 @@ def check(wanted: Wanted, tables: Tables) -> None:
             said = f"the help page shows no key `{shown}`" + (f"; did you mean `{near[0]}`?" if near else "")
             raise WrongKey(shown, said, f"It shows {' '.join(dict.fromkeys(rows))}.")
         if row.everywhere or row.group == QUESTION:
-            why = "leaving must always be possible" if row.everywhere else "it answers what a person is asked"
+            why = "quitting must always be possible" if row.everywhere else "it answers questions"
             raise WrongKey(shown, f"the key `{shown}` cannot be given to another: {why}", "Leave this line out.")
         for key in keys:
             _check_key(shown, key, tables)
@@ -79,7 +79,7 @@ def _check_key(shown: str, key: str, tables: Tables) -> None:
         raise WrongKey(shown, f"`{key}` is no key", allowed)
     taken = next((row for table in tables for row in table if _is_fixed(row) and found in row.keys.split(",")), None)
     if found in _NEVER or taken is not None:
-        why = _NEVER.get(found) or ("it leaves" if taken and taken.everywhere else "it answers what a person is asked")
+        why = _NEVER.get(found) or ("it quits" if taken and taken.everywhere else "it answers questions")
         raise WrongKey(shown, f"`{key}` cannot be given to `{shown}`: {why}", "Choose another key.")
 
 
@@ -94,7 +94,7 @@ def _check_clashes(wanted: Wanted, tables: Tables) -> None:
         for key in keys:
             asker = askers.setdefault(textual_name(key) or "", shown)
             if asker != shown:
-                raise WrongKey(shown, f"`{key}` is given to `{asker}` too", "A key means one thing.")
+                raise WrongKey(shown, f"`{key}` is given to `{asker}` too", "A key can have one action only.")
     for table in tables:
         here = {row.shown for row in table}
         mapped = dict(zip((row for row in table), (_keys_of(row, wanted, here) for row in table), strict=True))

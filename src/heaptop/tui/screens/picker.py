@@ -81,19 +81,22 @@ def matching(rows: Sequence[ProcessRow], text: str) -> list[ProcessRow]:
 
 
 EXPLAINS: Final = (
-    FigureHelp(("PID", "User"), "The process, and whose it is."),
-    FigureHelp(("Python",), "The version that runs in it, or ? where that could not be read."),
-    FigureHelp(("RSS",), "Its resident memory as the kernel has it. The list is read again every two seconds."),
-    FigureHelp(("Growth",), "That of RSS, since the list saw the process first or over a minute; … is not known yet."),
+    FigureHelp(("PID", "User"), "The process and its user."),
+    FigureHelp(("Python",), "Its Python version; ? if it could not be read."),
+    FigureHelp(("RSS",), "Its resident memory, from the kernel. The list is refreshed every two seconds."),
+    FigureHelp(
+        ("Growth",),
+        "The change of RSS over the last minute, or since the process appeared in this list; … is not known yet.",
+    ),
     FigureHelp(
         ("Command", "[…]"),
-        "Its command line. Dimmed processes cannot be attached to: the reason stands in brackets, and Enter says what "
-        "the doctor says.",
+        "Its command line. Dimmed processes cannot be attached to: the reason is in brackets, and Enter shows what "
+        "`heaptop doctor` says.",
     ),
     FigureHelp(
         ("(5: 812 MiB)", "├", "└"),
-        "How many processes it and those that it has started are, which stand below it, and their RSS in all. Pages "
-        "that they share are counted in each.",
+        "The number of processes in this tree (its children are listed below it), and their total RSS. Shared "
+        "pages are counted in each.",
     ),
 )
 
@@ -199,7 +202,7 @@ class PickerScreen(TableScreen):
             texts = (str(row.pid), row.user, row.version or "?", format_bytes(row.rss), growth_text(listed.growth))
             return tuple(CellText(text, style) for text in (*texts, command_text(listed, room)))
 
-        nothing = "Looking for Python processes…" if self._rows is None else "No Python process is here."
+        nothing = "Looking for Python processes…" if self._rows is None else "No Python process found."
         if self._filter:
             nothing = f"No Python process matches {self._filter!r}."
         self.table.show(
@@ -258,7 +261,7 @@ class PickerScreen(TableScreen):
         if len(chosen.members) < 2:
             self._said = f"{chosen.row.pid} has no Python processes below it; Enter attaches to it alone."
         elif not rows:
-            self._said = "none of these can be attached to: Enter says why"
+            self._said = "none of these can be attached to: Enter shows why"
         else:
             self._open(lambda: self.heaptop.open_several(self._picker.several(rows)))
         self._draw_words()

@@ -21,18 +21,18 @@ from heaptop.tui.state.control.replay_state import ReplayState
 from heaptop.tui.views import LIVE
 
 LACKING: Final = {
-    "snapshot": "a recording has no process to freeze",
+    "snapshot": "a recording has no process to take a snapshot of",
     "shut": "a recording has no open snapshot",
     "mark": "a recording has no process to mark",
     "mark_named": "a recording has no process to mark",
-    "look": "a recording has no process to look at: hunts that were recorded are in view 4",
-    "why": "a recording has no object graph: what keeps objects alive is asked of a process",
+    "look": "a recording has no process to check: view 4 shows recorded hunts",
+    "why": "a recording has no object graph: retainers need a live process",
     "values": "a recording has no values of objects",
     "rate": "a recording has no sampler to change",
     "depth": "a recording has no sampler to change",
-    "census": "a recording has no process to count",
+    "census": "a recording has no process to take a census of",
     "record": "this is a recording",
-    "pause": "a recording stands still by itself",
+    "pause": "a recording is always paused",
     "exclude": "a recording has no retainers",
     "tag": "a recording has no single objects",
     "zoom": "a recording has no heap map",
@@ -147,7 +147,7 @@ class TimePrompt(Prompt):
 
     LABEL = " go to"
     TAKE = "go there"
-    DROP = "stay"
+    DROP = "cancel"
 
     def __init__(self, screen: ReplayScreen) -> None:
         self._screen = screen

@@ -98,7 +98,7 @@ class SavingControl:
             ("note", screen.note),
             ("shown", right),
             ("remark", screen.help_page.first),
-            ("missing", f"{page.missing:,} rows that were not looked at yet" if page.missing else ""),
+            ("missing", f"{page.missing:,} rows not loaded yet" if page.missing else ""),
             ("columns shown", "those of a narrow screen: a wider one has more" if screen.size.width < WIDE else ""),
         ]
         return [(name, " ".join(text.split())) for name, text in about if text]

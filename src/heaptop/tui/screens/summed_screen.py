@@ -34,26 +34,26 @@ if TYPE_CHECKING:
     from heaptop.tui.screens.tabs import Tabs
 
 OF_ONE: Final = {
-    "snapshot": "a snapshot is of one process",
-    "shut": "a snapshot is of one process",
-    "mark": "marks are of one process",
-    "mark_named": "marks are of one process",
-    "look": "a hunt is of one process",
-    "why": "what keeps objects alive is asked of one process",
-    "values": "values are of one process",
-    "rate": "sampling is of one process",
-    "depth": "sampling is of one process",
-    "record": "a recording is of one process",
-    "exclude": "retainers are of one process",
-    "tag": "objects are of one process",
-    "zoom": "the heap map is of one process",
+    "snapshot": "a snapshot shows one process: press Tab",
+    "shut": "a snapshot shows one process: press Tab",
+    "mark": "marks belong to one process: press Tab",
+    "mark_named": "marks belong to one process: press Tab",
+    "look": "a hunt belongs to one process: press Tab",
+    "why": "retainers belong to one process: press Tab",
+    "values": "values belong to one process: press Tab",
+    "rate": "sampling belongs to one process: press Tab",
+    "depth": "sampling belongs to one process: press Tab",
+    "record": "a recording shows one process: press Tab",
+    "exclude": "retainers belong to one process: press Tab",
+    "tag": "objects belong to one process: press Tab",
+    "zoom": "the heap map shows one process: press Tab",
 }
 """Actions that the sum does not have, and why."""
 SUMMED: Final = tuple(
     key for key in LIVE if key.name not in OF_ONE and (key.group != "Views" or key.action == "view('bands')")
 )
 """Keys of the live screen that the sum has too."""
-TO_ONE: Final = "Tab goes to one"
+TO_ONE: Final = "press Tab"
 
 
 class SummedSource:
@@ -140,7 +140,7 @@ class SummedScreen(TabScreen):
     @property
     def note(self) -> str:
         if not self._sum.parts:
-            return f"one process is attached to after the other; {self.tabs.counted} of {self.tabs.known} counted"
+            return f"attaching to one process after the other; {self.tabs.counted} of {self.tabs.known} counted"
         return sum_text(self._sum, self.session.origin_ns or 0)
 
     def help_of(self, name: str) -> HelpPage:
@@ -157,7 +157,7 @@ class SummedScreen(TabScreen):
 
     def action_view(self, name: str) -> None:
         if name not in self.SHOWN:
-            self._lacks(f"view {VIEWS[name].NUMBER} is of one process")
+            self._lacks(f"view {VIEWS[name].NUMBER} shows one process")
 
     def action_next_view(self, step: int) -> None:
-        self._lacks("the other views are of one process")
+        self._lacks("the other views show one process")

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from heaptop.tui.screens.tabs import Tabs
 
 MARKS = (
-    "In the line of tabs, ▲ and ▼ say that a heap has grown or shrunk by more than 1 % over the last ten counts; "
-    "○ is not attached to yet, × could not be, † has ended, ? asks something. Each process has its own views, filters "
-    "and marks. q leaves all of them as they were."
+    "In the line of tabs, ▲ and ▼ mean that a heap grew or shrank by more than 1 % over the last ten censuses; ○ "
+    "not attached yet, × could not attach, † exited, ? asks a question. Each process has its own views, filters "
+    "and marks. q detaches from all of them."
 )
 
 
@@ -118,10 +118,10 @@ class TabScreen(LiveScreen):
         target = self.session.target
         about = f"{target.command}\nPython {target.python or '?'}, user {target.user}"
         if self.tabs.is_asked(self):
-            turn = "Processes are attached to one after the other, so that their pauses do not meet."
+            turn = "heaptop attaches to one process after the other, so that their pauses do not coincide."
             return f"Process {target.pid} waits for its turn", f"{about}\n\n{turn}"
         asks = "Enter attaches to it; Tab goes to the next one."
-        return f"Process {target.pid} has come since, and is not attached to", f"{about}\n\n{asks}"
+        return f"Process {target.pid} started later and is not attached", f"{about}\n\n{asks}"
 
     @property
     def _footer_keys(self) -> Sequence[Key]:

@@ -22,7 +22,7 @@ from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
 from heaptop.tui.widgets.too_small import TooSmall, is_too_small
 
-NO_ROWS: Final = "there are no rows"
+NO_ROWS: Final = "no rows"
 UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})
 """Actions that need no look at the screen."""
 PREFIX_SECONDS: Final = 1.0

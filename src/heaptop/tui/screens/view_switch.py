@@ -75,7 +75,7 @@ class ViewSwitch:
     def action_last_view(self) -> str | None:
         """To and fro between two views."""
         if not self._before:
-            return "no other view was looked at yet"
+            return "no other view was shown yet"
         self.action_view(self._before)
         return None
 
@@ -128,7 +128,7 @@ class ViewSwitch:
         elif self._go_to_list is not None and session.phase is not AttachPhase.LIVE:
             self._go_to_list()
         else:
-            return "there is nothing to go back from; q quits"
+            return "nothing to go back to; q quits"
         return None
 
     def _step_back(self) -> bool:

@@ -39,7 +39,7 @@ REST: Final = 20
 """And so many times as long as the last one took: five percent of a core, as for censuses."""
 MOST_GROUPS, MOST_SETS, MOST_STACKS = 10_000, 2_000, 10_000
 """Rows of the answers; what is smaller is one."""
-WAITS: Final = "graph censuses wait while a snapshot is open: x closes it"
+WAITS: Final = "graph censuses wait for the open snapshot: x closes it"
 FIRST: Final = "taking a graph census"
 
 
@@ -74,8 +74,8 @@ class GraphCensusCost:
     @property
     def words(self) -> str:
         return (
-            f"graph census every {seconds(self.interval)}: up to {format_duration_ns(self.busy_ns)} of another core, "
-            f"pause {format_duration_ns(self.pause_ns)}, {format_bytes(self.memory)}"
+            f"graph census every {seconds(self.interval)}: up to {format_duration_ns(self.busy_ns)} on another "
+            f"core, pause {format_duration_ns(self.pause_ns)}, {format_bytes(self.memory)}"
         )
 
 
@@ -176,7 +176,7 @@ class GraphWatch:
             case Failure():
                 self._refused = answer.text
             case _:
-                self._refused = "it answered something else"
+                self._refused = "unexpected answer"
 
     def _take_blocks(self, answer: Blocks) -> None:
         """All that are sampled, then those that the retainers keep."""
@@ -211,7 +211,7 @@ class GraphWatch:
         busy_ns = image.build_ns + asked_ns
         interval = max(SHORTEST, REST * (busy_ns + image.pause_ns) / 1e9)
         self._cost = GraphCensusCost(interval, busy_ns, image.pause_ns, image.memory)
-        self._gaps = image.gaps if groups.complete and sets.complete else (*image.gaps, "given up halfway")
+        self._gaps = image.gaps if groups.complete and sets.complete else (*image.gaps, "stopped halfway")
         self._failure = ""
         self._end(interval)
 

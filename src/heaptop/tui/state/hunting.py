@@ -30,7 +30,7 @@ class HuntStage(Enum):
     NOTHING = ""
     COLLECTING = "collecting garbage"
     FREEZING = "building the snapshot"
-    ASKING = "asking what is new"
+    ASKING = "comparing with the mark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,12 @@ class Hunting:
     def words(self) -> str:
         """How far it is; empty where nothing goes on."""
         if self.doing in (HuntStage.NOTHING, HuntStage.COLLECTING):
-            return f"{self.doing.value}: all threads wait" if self.is_busy else ""
+            return f"{self.doing.value}: all threads are paused" if self.is_busy else ""
         what = "looking" if self._moment is None or self._moment.mark is None else f"mark {self._moment.mark}"
         how = progress_words(self._client.progress)
         if self.doing is HuntStage.ASKING:  # how far each question is would begin anew with the next one
             how = f"{self.doing.value}, {self._client.answered - self._answered} answered"
-        return f"{what}: {how} · {seconds(self._client.age)} · x gives up"
+        return f"{what}: {how} · {seconds(self._client.age)} · x cancels"
 
     @property
     def next_name(self) -> str:
@@ -124,14 +124,14 @@ class Hunting:
             collect: have garbage collected right before, as a person has asked.
         """
         if len(self._hunt.marks) >= MOST_MARKS:
-            self.said = f"there are {MOST_MARKS} marks already; d looks without another one"
+            self.said = f"there are {MOST_MARKS} marks already; d checks without another one"
         elif not self._is_refused():
             self._begin(_Moment(name or self.next_name, keep, collected=collect))
 
     def check(self) -> None:
         """Look what is new since the mark that is compared with."""
         if not self._hunt.marks:
-            self.said = "nothing is marked yet: key m marks what is there now"
+            self.said = "no mark yet: press m to mark what is there now"
         elif not self._is_refused():
             self._begin(_Moment(None, keep=True))
 
@@ -144,7 +144,7 @@ class Hunting:
             self._moment = _Moment(None, keep=True)
             self._ask()
         elif not self.is_busy:
-            self.said = f"what is new {compared_words(marks, since, until)}: d looks, m marks too"
+            self.said = f"what is new {compared_words(marks, since, until)}: d checks, m also marks"
 
     @property
     def _can_check_again(self) -> bool:
@@ -155,7 +155,7 @@ class Hunting:
 
     def _is_refused(self) -> bool:
         if self.is_busy:
-            self.said = "a look is under way; x gives it up"
+            self.said = "a check is running; x cancels"
         return self.is_busy
 
     def _begin(self, moment: _Moment) -> None:
@@ -212,7 +212,7 @@ class Hunting:
         self._end()
         self.failed = why
         if moment is not None:
-            self.said = f"no mark: {why}" if moment.mark is not None else f"nothing was found: {why}"
+            self.said = f"no mark: {why}" if moment.mark is not None else f"check failed: {why}"
         self._client.close()
 
     def _end(self) -> None:
@@ -226,7 +226,7 @@ class Hunting:
             case Seek():
                 self.found = None
             case Ended() if collecting:
-                self._fail("the session is over")
+                self._fail("the session has ended")
             case Received(Findings() as findings):
                 self.found = CheckResult(findings)
             case Received(Memory() as memory):

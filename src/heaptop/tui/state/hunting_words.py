@@ -25,7 +25,7 @@ Comparison = tuple[int, int | None]
 
 def first_words(mark: MarkFacts) -> str:
     """What the first mark came to, and what to do then."""
-    return f"marked {mark.name}: {format_count(mark.objects)} objects; later m again"
+    return f"marked {mark.name}: {format_count(mark.objects)} objects; press m again later"
 
 
 def found_words(findings: Findings, mark: str | None) -> str:
@@ -54,9 +54,9 @@ def ago(now_ns: int, time_ns: int) -> str:
     return f"{seconds(max(now_ns - time_ns, 0) / 1e9)} ago"
 
 
-BEGUN: Final = "looking at what is there; key 4 shows how far it is, x gives up"
-WAITING: Final = "let it work; then m says what is new and marks again, d does not mark"
-CHOOSING: Final = "Enter compares since this mark; t: from the compared one up to this one"
+BEGUN: Final = "checking; key 4 shows progress, x cancels"
+WAITING: Final = "run your workload, then press m (check and mark) or d (check only)"
+CHOOSING: Final = "Enter compares with this mark; t: from the compared mark to this one"
 
 
 def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> str:
@@ -66,9 +66,9 @@ def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> 
         compared: what is compared by now, where that is not what was found.
     """
     notes = findings.notes[1:]
-    how = "" if is_recorded else "m marks and looks again, d looks"
+    how = "" if is_recorded else "m marks and checks, d checks only"
     if compared:
-        how = f"w asks what is new {compared}, as the next look will: d"
+        how = f"w shows what is new {compared}, and so will the next check (d)"
     elif notes:
         how, notes = notes[0], notes[1:]
     count = f"{format_number(len(notes), 'more note')}, press ?" if notes else ""

@@ -25,7 +25,7 @@ NEW_NS: Final = 60 * 10**9
 """How long it is news that sampling began anew."""
 WITHOUT_C: Final = " · without C's malloc"
 """What C code takes from malloc or PyMem_RawMalloc is not sampled: said beside the figures."""
-UNSAMPLED: Final = "nothing lives that was sampled of this site"
+UNSAMPLED: Final = "no sample of this site is live"
 """Why what keeps alive what a site has allocated cannot be asked."""
 
 
@@ -65,7 +65,7 @@ def change_text(before: Sampler | None, now: Sampler | None, *, asked: bool = Fa
     return ""
 
 
-def sampling_status_text(sampling_status: SamplingStatus, now_ns: int, means: str = "figures are of then") -> str:
+def sampling_status_text(sampling_status: SamplingStatus, now_ns: int, means: str = "figures are from before") -> str:
     """For a line of its own above figures that are made of samples: what they are not; empty where there is nothing.
 
     Args:
@@ -82,7 +82,7 @@ def sampling_status_text(sampling_status: SamplingStatus, now_ns: int, means: st
     if sampling_status.void_ns is None or (not why and now_ns - sampling_status.void_ns > NEW_NS):
         return ""
     ago = format_duration_ns(max(now_ns - sampling_status.void_ns, 0))
-    return f"Sampling began anew {ago} ago{why}: what was sampled before is followed no longer"
+    return f"Sampling restarted {ago} ago{why}: earlier samples are no longer tracked"
 
 
 def by_words(key: str, sampling_status: SamplingStatus) -> str:
@@ -108,17 +108,15 @@ def sampling_notices(sampling: Sampling) -> list[str]:
     if not state.on:
         return [not_sampled(sampling)]
     if state.means == TRACEMALLOC:
-        return [f"Allocations are traced by tracemalloc, with {state.depth} frames at most.", f"{TELLS} {TELLS_NOT}."]
-    lines = [
-        f"Allocations are sampled every {rate_text(state.interval)} on average, with {state.depth} frames at most."
-    ]
-    lines.append(f"Not sampled is {NEVER_SAMPLED}.")
+        return [f"tracemalloc traces allocations, {state.depth} frames at most.", f"{TELLS} {TELLS_NOT}."]
+    lines = [f"Allocations are sampled every {rate_text(state.interval)} on average, {state.depth} frames at most."]
+    lines.append(f"Not sampled: {NEVER_SAMPLED}.")
     if state.text:
-        lines.append(f"Samples began anew: {state.text}.")
+        lines.append(f"Sampling restarted: {state.text}.")
     if state.approximate:
-        lines.append(f"Sites of {', '.join(state.approximate)} are approximate: free lists hand them on.")
+        lines.append(f"Sites of {', '.join(state.approximate)} are estimates: free lists reuse them.")
     if sampling.samples.dropped:
-        lines.append(f"{format_count(sampling.samples.dropped)} samples were lost: not all could be followed.")
+        lines.append(f"{format_count(sampling.samples.dropped)} samples were lost.")
     return lines
 
 
@@ -129,7 +127,7 @@ def not_sampled(sampling: Sampling | None) -> str:
         return f"{TELLS_NOT}."
     if state is not None and state.text:
         return f"Allocations are not sampled: {state.text}."
-    return "Allocations are not sampled. Key r samples them."
+    return "Allocations are not sampled: press r."
 
 
 def is_traced(state: Sampler | None) -> bool:

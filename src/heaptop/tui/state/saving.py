@@ -115,7 +115,7 @@ def write(name: str, text: str) -> None:
     try:
         files.write(name, text.encode("utf-8", "backslashreplace"))
     except FileExistsError:
-        raise UsageError("There is such a file already.", fix="Name another one.") from None
+        raise UsageError("That file exists already.", fix="Choose another name.") from None
     except (OSError, ValueError) as error:
         raise SaveFailed(f"Not saved: {_why(error)}.") from error
 

@@ -212,7 +212,7 @@ class AttachSession:
         latest = self.history.latest
         lines = []
         if latest is not None and latest.census.mode_reason:
-            lines.append(f"Counted in {latest.census.mode} mode, not in a better one: {latest.census.mode_reason}.")
+            lines.append(f"Census in {latest.census.mode} mode: {latest.census.mode_reason}.")
         if latest is not None and latest.census.cut:
             lines.append(f"The last census is partial: {latest.census.cut}.")
         if self.notice:

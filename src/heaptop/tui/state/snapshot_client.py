@@ -141,7 +141,7 @@ class SnapshotClient:
     ) -> None:
         """Freeze the target now; a snapshot before is closed. ``then`` is called once questions may be asked,
         ``failed`` where that will never be."""
-        self._drop("another one was asked for")
+        self._drop("another one was requested")
         self._building = self._source.image(keep)
         self._first, self._unopened = then, failed
         self.stage, self.why, self.progress, self.types = SnapshotStage.BUILDING, "", None, []
@@ -245,7 +245,7 @@ class SnapshotClient:
         if run.given_up:  # there may be an answer all the same, a partial one
             self._runs.remove(run)
             run.asking.close()
-            run.failed("it was given up")
+            run.failed("it was cancelled")
         elif not isinstance(answer, Failure):
             self._step(run, lambda: run.asking.send(answer))
         else:
@@ -350,7 +350,7 @@ class SnapshotClient:
             case Ended():
                 self.over = True
                 if self.stage in (SnapshotStage.BUILDING, SnapshotStage.OPEN):
-                    self._drop("the session is over")
+                    self._drop("the session has ended")
             case ImageCost() if event.image == open_snapshot:
                 self.cost = event
             case Received(message):

@@ -19,7 +19,7 @@ OLD_SECONDS: Final = 10
 def progress_words(progress: Progress | None) -> str:
     """``finding dominators, 43 %``"""
     if progress is None:
-        return "making a frozen copy"
+        return "cloning the process"
     part = f", {progress.done / progress.total:.0%}" if progress.total else ""
     return f"{progress.phase}{part}"
 
@@ -35,21 +35,20 @@ def snapshot_words(image: Image, cost: ImageCost | None, age: float, left: float
     if cost is not None:
         copied = f"copied {format_bytes(cost.copied)}, " if cost.copied is not None else "copied unknown, "
     return (
-        f"frozen {seconds(age)} ago, closes in {seconds(left)} · {copied}tables {format_bytes(own)} · "
-        f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, "
-        f"{format_bytes(image.bytes)}"
+        f"snapshot {seconds(age)} old, closes in {seconds(left)} · {copied}tables {format_bytes(own)} · pause "
+        f"{format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, {format_bytes(image.bytes)}"
     )
 
 
 def age_words(client: SnapshotClient) -> str:
     """For who asks something of a snapshot that is not fresh; empty for none of that."""
     is_old = client.stage is SnapshotStage.OPEN and client.age >= OLD_SECONDS
-    return "this is of the snapshot that is open, and not of now: o freezes another one" if is_old else ""
+    return "snapshot data; press o to refresh" if is_old else ""
 
 
 def next_step(client: SnapshotClient) -> str:
     """What leads to a snapshot where there is none any more; empty where nothing does."""
-    return "" if client.over else "key o freezes another one" if client.is_closed else "key o tries again"
+    return "" if client.over else "press o for another one" if client.is_closed else "press o to retry"
 
 
 def stage_words(client: SnapshotClient) -> str:
@@ -59,20 +58,20 @@ def stage_words(client: SnapshotClient) -> str:
     if client.stage is SnapshotStage.GONE:
         further = next_step(client)
         return f"No snapshot is open: {client.why}." + (f" {further[0].upper()}{further[1:]}." if further else "")
-    return "No snapshot is open. Key o freezes one." if client.stage is SnapshotStage.NONE else ""
+    return "No snapshot is open: press o to take one." if client.stage is SnapshotStage.NONE else ""
 
 
 def snapshot_status(client: SnapshotClient | None, *, has_rows: bool = False) -> str:
     """The line under the title of a view that shows the snapshot. ``has_rows``: something that it answered is shown."""
     if client is None or client.stage is SnapshotStage.NONE:
-        return "no snapshot yet: key o freezes one"
+        return "no snapshot yet: press o to take one"
     if client.stage is SnapshotStage.BUILDING:
-        return f"building the snapshot: {progress_words(client.progress)} · {seconds(client.age)} · x gives up"
+        return f"building the snapshot: {progress_words(client.progress)} · {seconds(client.age)} · x cancels"
     if client.stage is SnapshotStage.GONE:
         age = f" · rows are of {seconds(client.age)} ago" if has_rows and client.is_closed else ""
         return f"no snapshot: {client.why}{age}" + (f" · {next_step(client)}" if next_step(client) else "")
     assert client.image is not None
     words = snapshot_words(client.image, client.cost, client.age, client.left)
     gaps = "".join(f" · {gap}" for gap in client.image.gaps)
-    asked = f"{progress_words(client.progress)}, x gives up · " if client.is_busy and client.progress else ""
+    asked = f"{progress_words(client.progress)}, x cancels · " if client.is_busy and client.progress else ""
     return asked + words + gaps

@@ -63,4 +63,4 @@ def _sentence(what: str) -> str:
     from importlib.metadata import version  # noqa: PLC0415 - slow to load, and seldom wanted
 
     library = what.partition(".")[0]
-    return f"{library} {version(library)} has no {what}: heaptop draws without it, in more bytes"
+    return f"{library} {version(library)} has no {what}: heaptop draws without it, with more output"

@@ -85,7 +85,7 @@ class TerminalDriver(LinuxDriver):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        assert self._file is not None, "heaptop asks for a terminal before it draws"
+        assert self._file is not None, "heaptop needs a terminal"
         self.line = TerminalOutput(self._file.fileno(), self._file.encoding)
         self._file = self.line  # type: ignore[assignment]
         self.stopped_seconds = 0.0

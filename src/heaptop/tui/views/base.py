@@ -247,4 +247,4 @@ class View(OnTime, Vertical):
     @property
     def unavailable(self) -> str:
         """Why that cannot be asked of the row under the cursor, where it has no subject."""
-        return "what keeps it alive can be asked of a type, or of a site that was sampled"
+        return "retainers can be shown for a type or a sampled site"

@@ -64,7 +64,7 @@ class SortedView(View):
         """Why the rows cannot be sorted; empty where they can."""
         if self.picture:
             return f"{self.picture} has no columns to sort by"
-        return "" if self._sortable else "these rows have one order alone"
+        return "" if self._sortable else "these rows cannot be sorted"
 
     def on_heading_clicked(self, event: HeadingClicked) -> None:
         self.sort_by(event.column)

@@ -136,7 +136,7 @@ def sampled(session: AttachSession, display: Display) -> list[Field]:
 
 def foreseen(forecast: Forecast) -> list[Field]:
     """What the first census will cost, while there is none."""
-    fields = [Field(9, "first count: pause about", format_duration_ns(forecast.pause_ns))]
+    fields = [Field(9, "first census: predicted pause", format_duration_ns(forecast.pause_ns))]
     if forecast.anonymous:
         fields.append(Field(5, "huge pages", f"{forecast.huge / forecast.anonymous:.0%}"))
     return fields

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def waiting_text(session: AttachSession, *, leaving: bool) -> tuple[str, str]:
     """Title and text of the wait: what goes on, for how long, and how to stop it."""
-    phase = "giving up, and taking the request back" if leaving else session.waiting.phase
+    phase = "cancelling the attach" if leaving else session.waiting.phase
     return attaching_text(session.target, phase, session.waiting.seconds, session.target.note)
 
 
@@ -34,7 +34,7 @@ def attaching_text(
         "",
         f"{phase}: {seconds:.0f} s",
         "",
-        "Esc gives up, q gives up and quits; either leaves nothing behind in the process.",
+        "Esc cancels, q cancels and quits; both leave nothing behind in the process.",
     ]
     return f"Attaching to process {target.pid}" if target.pid else "Starting the program", "\n".join(lines)
 
@@ -56,7 +56,7 @@ def panel_page(live: LiveState, *, way_back: bool) -> tuple[str, str, bool]:
     if not live.has_failed or session.error is None:
         return "", "", False
     back = "goes back to the list" if way_back else ""
-    back = "shows what was seen so far" if session.history.snapshots else back
+    back = "shows what was received" if session.history.snapshots else back
     return *error_text(session.error, way_back=back), True
 
 

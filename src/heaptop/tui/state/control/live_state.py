@@ -202,7 +202,7 @@ class LiveState:
         """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
         question = self.asked
         if question is None or question not in (self.question, self._offer):
-            return "nothing is asked"
+            return "nothing to confirm"
         self._close(question)
         return question.answer(accept)
 
@@ -211,7 +211,7 @@ class LiveState:
         assert self.asked is not None
         drop = self.asked.drop
         if drop is None:
-            return "y or n answers this; nothing else does"
+            return "answer with y or n"
         self._close(self.asked)
         return drop() or ""
 
@@ -231,7 +231,7 @@ class LiveState:
         """Why nothing can be asked of the process; empty where it can."""
         if self.session.phase is AttachPhase.LIVE:
             return ""
-        return "not attached yet" if self.session.phase is AttachPhase.WAITING else "the process is gone"
+        return "not attached yet" if self.session.phase is AttachPhase.WAITING else "the process exited"
 
     def action_census(self) -> str:
         if self.unavailable:
@@ -239,14 +239,14 @@ class LiveState:
         self.source.census_now()
         if self.view().wants_memory:
             self.memory.ask()
-        return "asked for a census"
+        return "census requested"
 
     def resumed(self, seconds: float) -> None:
         """heaptop stood still for so long. The agent was asked for nothing meanwhile, and so was silent."""
         self.session.restart_silence()
         if self.session.phase is AttachPhase.LIVE and self.session.shown is None:
             stood = f" for {format_duration_ns(round(seconds * 1e9))}" if seconds else ""
-            self.status.show_notice(f"heaptop was stopped{stood}: nothing was counted meanwhile")
+            self.status.show_notice(f"heaptop was suspended{stood}: no census was taken meanwhile")
 
     def detach_and_wait(self) -> HeaptopError | None:
         """Give up or detach, and wait until the target is as it was. For a thread: it blocks.

@@ -126,7 +126,7 @@ class FilterPrompt(Prompt):
     """The filter of a view, which shows what it comes to with every key."""
 
     TAKE = "keep filter"
-    DROP = "as before"
+    DROP = "cancel"
     CHANGES_VIEW = True
 
     def __init__(self, view: FilterTarget) -> None:
@@ -161,7 +161,7 @@ class FilterPrompt(Prompt):
 class MarkPrompt(Prompt):
     """The name of a mark."""
 
-    LABEL = " mark as"
+    LABEL = " mark name"
     TAKE = "mark"
     DROP = "no mark"
 

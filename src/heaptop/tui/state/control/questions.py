@@ -29,66 +29,66 @@ def pause_question(pid: int, asked: Decision, seen: Forecast | None, answer: Ans
     """Whether the target may be stopped for so long."""
     pause, budget = format_duration_ns(asked.pause_ns), format_duration_ns(asked.budget_ns)
     how = {
-        "clone": "It would be counted in a copy-on-write clone: the pause is for the copy of its page tables.",
-        "stop": "It would be counted in the process itself, which stands still for as long as that takes.",
+        "clone": "The census would run in a copy-on-write clone: the pause is the time to copy its page tables.",
+        "stop": "The census would run in the process itself, which stays stopped until it is done.",
     }.get(asked.mode, "")
     size = f"RSS {format_bytes(seen.rss)}, {format_bytes(seen.huge)} of it in huge pages." if seen else ""
     lines = [
-        f"The next count would stop the process for about {pause}; the budget (--pause-budget) is {budget}.",
-        *(line for line in (how, f"No clone, because: {asked.reason}." if asked.reason else "", size) if line),
+        f"The next census would pause the process for about {pause}; the budget (--pause-budget) is {budget}.",
+        *(line for line in (how, f"No clone: {asked.reason}." if asked.reason else "", size) if line),
         "",
-        "y   stop it; later counts too, and for twice as long at most",
-        "n   count in slices of a few milliseconds: slower, and approximate",
+        "y   allow it, and later pauses up to twice as long",
+        "n   count in slices of a few milliseconds: slower, estimated",
         "q   detach and quit",
     ]
-    return Confirmation(f"May process {pid} be stopped for {pause}?", "\n".join(lines), answer)
+    return Confirmation(f"Pause process {pid} for {pause}?", "\n".join(lines), answer)
 
 
 def tracer_question(pid: int, why: str, answer: Answer) -> Confirmation:
     """Whether tracemalloc may be switched on; ``why`` there is no native core, a sentence without its full stop."""
     lines = [
-        *([f"The native core cannot be used there: {why}.", ""] if why else []),
-        f"tracemalloc can be switched on in its place. {TELLS}",
+        *([f"The native core cannot be loaded: {why}.", ""] if why else []),
+        f"tracemalloc can be switched on instead. {TELLS}",
         f"While it is on, {COST}.",
         f"{TELLS_NOT}.",
         f"{ENDS}.",
         "",
-        "y   switch it on; key r, and leaving, switch it off again",
-        "n   leave it",
+        "y   switch it on; key r, or detaching, switches it off",
+        "n   leave it off",
         "q   detach and quit",
     ]
-    title = f"May tracemalloc be switched on in process {pid}?"
+    title = f"Switch tracemalloc on in process {pid}?"
     return Confirmation(title, "\n".join(lines), answer, lambda: answer(False))
 
 
 def values_question(pid: int, answer: Answer) -> Confirmation:
     """Whether values may be shown."""
     lines = [
-        "Lengths, types and names of attributes are always shown. Values are not: a heap holds passwords, tokens and "
-        "what belongs to other people, and a terminal is read over shoulders and kept in logs.",
+        "Lengths, types and attribute names are always shown. Values are not: a heap holds passwords, tokens and "
+        "other people's data, and terminals are logged and read by others.",
         "",
-        "With y, texts, bytes and numbers of exactly these types, and keys of dicts, are shown for the object that is "
-        "looked at. They are read from the frozen copy; no code of the program runs. Key V hides them again.",
+        "With y, heaptop shows str, bytes and number values, and dict keys, of the object on screen. It reads them "
+        "from the clone; no code of the program runs. V hides them again.",
         "",
         "y   show values",
         "n   leave them hidden",
         "q   detach and quit",
     ]
-    return Confirmation(f"May values of process {pid} be shown?", "\n".join(lines), answer, lambda: answer(False))
+    return Confirmation(f"Show values of process {pid}?", "\n".join(lines), answer, lambda: answer(False))
 
 
 def collect_question(pid: int, name: str, answer: Answer, drop: Callable[[], str]) -> Confirmation:
     """Whether garbage may be collected before a mark of this name."""
     lines = [
-        f"Mark {name!r} would then hold nothing that is garbage already, and what the next look finds is not "
-        "merely waiting for the collector.",
+        f"A full collection first keeps garbage out of mark {name!r}: what the next check finds is then not merely "
+        "waiting for the collector.",
         "",
-        "But it acts on the program: a full collection stops all of its threads for as long as it takes, and runs the "
-        "finalizers (__del__, weakref callbacks) of what is garbage, on heaptop's thread.",
+        "But it changes the program: the collection stops all of its threads until it is done, and runs finalizers "
+        "of garbage (__del__, weakref callbacks) on heaptop's thread.",
         "",
-        "y   collect in full, then mark",
-        "n   mark as it is",
+        "y   collect, then mark",
+        "n   mark without collecting",
         "Esc no mark",
         "q   detach and quit",
     ]
-    return Confirmation(f"May garbage be collected in process {pid}?", "\n".join(lines), answer, drop)
+    return Confirmation(f"Run a full collection in process {pid}?", "\n".join(lines), answer, drop)

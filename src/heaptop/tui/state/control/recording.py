@@ -28,7 +28,7 @@ def recording_notice(before: RecordingStatus | None, now: RecordingStatus | None
     if before is None or not before.on or before.path != now.path:
         return f"recording into {now.path}"
     if now.thinned and not before.thinned:
-        return "the recording is as large as it may be: older ticks are left out from now on"
+        return "the recording reached its size limit: older ticks are dropped from now on"
     return ""
 
 

@@ -30,7 +30,7 @@ class SamplingControl:
         """To the next depth of stacks."""
         state = self._live.session.sampling.state
         if state is None or not state.on:
-            self._live.status.show_notice("no stacks are taken: sampling is off, key r")
+            self._live.status.show_notice("no stacks: sampling is off (key r)")
         elif is_traced(state):
             self._live.status.show_notice(f"tracemalloc keeps {state.depth} frames for as long as it is on")
         else:
@@ -52,11 +52,11 @@ class SamplingControl:
         live.source.sample(interval, frames)
         live.asked_sampler = True
         asked = f"one sample in {rate_text(interval)}" if interval else "sampling to be off"
-        live.status.show_notice(f"asked for stacks of {depth}" if depth else f"asked for {asked}")
+        live.status.show_notice(f"requested stacks of {depth}" if depth else f"requested {asked}")
         return None
 
     def _trace(self, interval: int, frames: int, accept: bool) -> None:
         if accept:
             self._live.source.sample(interval, frames, tracer=True)
             self._live.asked_sampler = True
-            self._live.status.show_notice("asked for tracemalloc")
+            self._live.status.show_notice("requested tracemalloc")

@@ -22,12 +22,12 @@ class SnapshotControl:
         """Freeze the target as it is now; what was frozen before is closed."""
         live = self._live
         if live.hunting.is_busy:
-            live.status.show_notice("a snapshot is open for the hunt; o again once that is done, or x gives it up")
+            live.status.show_notice("the hunt has a snapshot open; press o when it is done, or x to cancel")
             return None
         if live.unavailable:
             return live.unavailable
         live.client.open(failed=lambda why: live.status.show_notice(f"no snapshot: {why}"))
-        return "" if live.view().FROZEN else f"freezing the program: views {self._views} show it"
+        return "" if live.view().FROZEN else f"taking a snapshot: views {self._views} show it"
 
     def open_for_view(self) -> None:
         """A view that shows the snapshot was chosen: freeze one, unless one is there for a person to look at."""
@@ -59,4 +59,4 @@ class SnapshotControl:
 
     def _show_values(self, accept: bool) -> None:
         self._live.client.show_values(accept)
-        self._live.status.show_notice("values are shown of the object looked at; V hides them" if accept else "")
+        self._live.status.show_notice("values of the object on screen are shown; V hides them" if accept else "")

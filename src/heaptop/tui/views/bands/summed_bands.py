@@ -30,16 +30,16 @@ class SummedBandsView(BandsView):
     """Only what is counted has a sum."""
 
     SHOWS = (
-        "The sum of what was counted in all processes that are attached to, each at a moment of its own: how far these "
-        "are apart stands above the chart. When a process comes or ends the sum rises or falls by all it has, and that "
-        "is said there too. All other views are of one process: Tab goes to one."
+        "The sum over all attached processes. Each census has its own time; how far they are apart is above the "
+        "chart. When a process starts or exits, the sum rises or falls by its whole heap, and the line above says "
+        "so. All other views show one process: press Tab."
     )
     EXPLAINS = (
         *BandsView.EXPLAINS,
-        FigureHelp(("Largest in",), "The process that has most of the row, and how much of it."),
+        FigureHelp(("Largest in",), "The process with the largest part of the row."),
         FigureHelp(
             ("heap", "RSS"),
-            "What workers have from their parent is counted in each of them. So are, in RSS, pages that they share.",
+            "Memory that workers inherited from their parent is counted in each; so are shared pages in RSS.",
         ),
     )
 
@@ -53,7 +53,7 @@ class SummedBandsView(BandsView):
     def _origin(level: Level) -> Origin:
         origin = BandsView._origin(level)
         if origin is not Origin.CENSUS:
-            raise UsageError("Only counted objects have a sum.")
+            raise UsageError("Only census figures can be summed.")
         return origin
 
     def _made_of(self, display: Display, look: ChartStyle) -> tuple[object, ...]:

@@ -137,84 +137,83 @@ class BandsView(LevelView[Level]):
     TITLE = "Bands"
     ABOUT = "the heap over time"
     SHOWS = (
-        "The live heap over time, cut into bands, and below the chart the same bands as a table. A letter is the same "
-        "in chart, legend and table; a steady wedge is what grows."
+        "The live heap over time, split into bands, and the same bands as a table. A letter is the same in chart, "
+        "legend and table. A band that widens steadily is what grows."
     )
     EXPLAINS: ClassVar[tuple[FigureHelp, ...]] = (
         FigureHelp(
             ("the chart", "~"),
-            "Smooth bands lie at the bottom and restless ones on top, so that what grows steadily is seen as a wedge. "
-            "~ is all that has no band of its own; a band that is nowhere half a line high has no letter.",
+            "Steady bands are at the bottom, volatile bands on top, so that steady growth shows as a wedge. ~ is "
+            "everything without a band of its own; a band that is never half a line high has no letter.",
             NHC.at("§4.4 and fig. 14"),
         ),
         FigureHelp(
             ("Objects", "Blocks", "Bytes", "≈"),
-            "How many live, and what they take by their own account, without what they refer to. ≈ is an estimate "
-            "from samples, or of sizes guessed where __sizeof__ is written in Python, which is never called.",
+            "The number of live objects and their own size, without what they refer to. ≈: estimated from samples, "
+            "or guessed where __sizeof__ is written in Python (heaptop never calls it).",
             CPYTHON.at("Objects/object.c and each type's __sizeof__"),
         ),
-        FigureHelp(("Share", "≈Share", "█"), "The part of all rows together. Bars are to the largest."),
+        FigureHelp(("Share", "≈Share", "█"), "Share of the sum of all rows. Bars are relative to the largest row."),
         FigureHelp(
             ("Change…", "Trend"),
-            "Change is since the census before, so long ago as its heading says. Trend is the last censuses, each row "
-            "to a scale of its own.",
+            "Change: since the previous census, as long ago as the heading says. Trend: the last censuses, each "
+            "row scaled separately.",
         ),
         FigureHelp(
             ("Hidden",),
-            "What sys.getsizeof leaves out of the row's objects: attribute values kept without a dict. By type, "
-            "module and generation it is in no other figure, nor in heap above; by all else it is in Bytes.",
+            "Memory that sys.getsizeof leaves out: attribute values stored without a dict. By type, module and "
+            "generation it is in no other figure, nor in heap above; in other groupings Bytes includes it.",
             CPYTHON.at("Objects/dictobject.c"),
         ),
         FigureHelp(
             ("Type", "Module"),
-            "What an object is, and the module its class says that it is from. They are nhc's constructions, "
-            "by which the first heap profiles were drawn.",
+            "The class of an object, and the module of that class.",
             NHC.at("§1.1"),
         ),
         FigureHelp(
             ("Generation",),
-            "How often the collector has passed an object: gen 0 is new, gen 2 has stayed. untracked is what it need "
-            "not look at, permanent what gc.freeze() has put aside.",
+            "The collector's generation: gen 0 is new, gen 2 has survived. untracked: objects the collector need "
+            "not visit; permanent: set aside by gc.freeze().",
             CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
         ),
         FigureHelp(
             ("Producer", "Producer's module", "Block size"),
-            "By the line of your own code that allocated a block, its module, or the block's size class, from samples "
-            "of what was allocated since the attach. What is counted is blocks of memory, as in views 2 and 7.",
+            "By the line of your code that allocated a block, its module, or the block's size class, from samples "
+            "since the attach. Counts are memory blocks, as in views 2 and 7.",
             NHC.at("§1.1"),
         ),
         FigureHelp(
             ("(before the attach)", "±"),
-            "What the last census counted beyond the samples: objects that were there before, of which nobody knows "
-            "who allocated them. It is as unsure as the samples, ± so much, and moves only when it is off by more.",
+            "What the last census counted beyond the samples: objects from before the attach, whose sites are "
+            "unknown. It is as uncertain as the samples (±), and is updated only when it is off by more than that.",
         ),
         FigureHelp(
             ("Lifetime",),
-            "How long a block will have lived is known when it dies, so that the past of these bands changes. It "
-            "is measured in bytes allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024.",
+            "A block's lifetime is known when it dies, so the past of these bands changes. Lifetimes are bytes "
+            "allocated meanwhile, in kB and MB (1000); sizes are in KiB and MiB (1024).",
             NHC.at("§2, figs. 8–10"),
         ),
         FigureHelp(
             ("(more than…", "(smaller ones)"),
-            "What is kept by more retainers than are told apart, and what is kept by those that keep least, each in "
-            "one row.",
+            "Objects with more retainers than heaptop separates, and those of the smallest retainers, one row each.",
         ),
         FigureHelp(
             ("Retainers",),
-            "What keeps an object, by a name one knows: a module's global, a local, a cache; what has two is in the "
-            "band of both. A snapshot of the object graph is taken for it while one looks, and its cost stands above.",
+            "What keeps an object alive, by name: a module's global, a local, a cache. Objects with two retainers "
+            "are in the band of the pair. While this is on screen, heaptop takes snapshots of the object graph; "
+            "their cost is shown above.",
             NHC.at("§3, fig. 13"),
         ),
         FigureHelp(
             ("Kind of root",),
-            "The first sort of root that leads to an object: module, frame, runtime (the interpreter), c (an "
+            "The first kind of GC root that reaches an object: module, frame, runtime (the interpreter), c (an "
             "extension), none (garbage). It comes from the same snapshots.",
             NHC.at("§4.4"),
         ),
     )
     HELP = (
-        "Filters: size> and count> are of all of a type; lifetime> by producer, type and block size; retainer:cache is "
-        "kept by it and maybe others, !retainer:+ by one alone."
+        "Filters: size> and count> apply to a type's total; lifetime> works by producer, type and block size; "
+        "retainer:cache matches objects kept by it, alone or not; !retainer:+ those with one retainer."
     )
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "type, module, generation, producer, size, lifetime, retainer, kind",
@@ -345,7 +344,7 @@ class BandsView(LevelView[Level]):
         entries = []
         lettered = self.query_one(AreaChart).lettered
         for band in reversed(chart.bands):
-            name = "the rest" if band.is_rest else band.name
+            name = "other" if band.is_rest else band.name
             slot = REST_SLOT if band.is_rest else slots[band.name]
             last = band.bytes[-1] if band.bytes else 0
             about = self._is_estimated(self._level)
@@ -437,7 +436,7 @@ class BandsView(LevelView[Level]):
             return not_sampled(sampling)
         if is_eventual(level.key, level.where) and sampling.samples.is_traced:
             return not_sampled(sampling)
-        return f"Nothing that was sampled matches {level.where}." if level.where else "Waiting for the first samples."
+        return f"No sample matches {level.where}." if level.where else "Waiting for the first samples."
 
     @property
     def sampled(self) -> bool:
@@ -488,7 +487,7 @@ class BandsView(LevelView[Level]):
 
     @property
     def since_words(self) -> str:
-        return "bands of samples begin at {since} here" if self.sampled else ""
+        return "sampled bands begin at {since}" if self.sampled else ""
 
     @property
     def age_ns(self) -> int:

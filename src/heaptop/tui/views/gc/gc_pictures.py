@@ -43,7 +43,7 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
     if slot == ALLOCATED:
         values = profile.of("allocated", "bytes").values
         if not values:
-            why = "no collection since" if profile.sampled else "not known: not sampled, key r"
+            why = "no collection since" if profile.sampled else "not sampled (key r)"
             return f"allocated between collections ({why})"
         return f"allocated before the last collection ≈{format_bytes(values[-1])}"
     if slot == LIVE:
@@ -51,7 +51,7 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
         return f"live after a full collection {format_count(values[-1])}" if values else "live (no full collection yet)"
     values = profile.of("heap", variant).values
     if variant == "bytes":
-        return f"RSS {format_bytes(values[-1])}" if values else "RSS (not known)"
+        return f"RSS {format_bytes(values[-1])}" if values else "RSS (unknown)"
     return f"heap {format_count(values[-1])} blocks" if values else "heap (no tick yet)"
 
 

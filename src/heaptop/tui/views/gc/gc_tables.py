@@ -176,7 +176,7 @@ TABLES: Final = {
         key=lambda row: f"{row.begin_ns} {row.name}",
         columns=(
             Column("name", "Phase", 0, right=False),
-            Column("begin", "Begins at", 9),
+            Column("begin", "Began", 9),
             Column("duration", "Takes", 10),
             Column("collections", "Collections", 11),
             Column("gc", "In them", 8),
@@ -192,6 +192,6 @@ TABLES: Final = {
             "allocated": lambda row: _or_least(row.allocated),
         },
         wide=frozenset(),
-        nothing="The program names no phases. It does so by: with heaptop.phase('load'): …",
+        nothing="The program names no phases. It can: with heaptop.phase('load'): …",
     ),
 }

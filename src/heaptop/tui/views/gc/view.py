@@ -47,53 +47,51 @@ class GcView(SortedView):
     TITLE = "GC"
     ABOUT = "collections and phases"
     SHOWS = (
-        "What the collector did, over time, under the program's own phases. The lines below the chart have each curve "
+        "Garbage collections over time, with the program's own phases. The lines below the chart show each curve "
         "now, and at the collection under the cursor."
     )
     EXPLAINS = (
         FigureHelp(
             ("A", "B", "heap", "live", "Live after", "Heap blocks"),
-            "A is the heap at each tick, B what lives after a full collection, both in blocks of Python's allocator. "
-            "What lies between them is what the next full collection could find.",
+            "A is the heap at each tick, B what is live after a full collection, both in blocks of Python's "
+            "allocator. The gap between them is what the next full collection could free.",
             BEE.at("§3.1.3, fig. 5"),
         ),
         FigureHelp(
             ("C", "≈Allocated"),
-            "What was allocated from one collection to the next, known while allocations are sampled (key r). every ≈ "
-            "says after how many bytes there is one, on average.",
+            "Bytes allocated from one collection to the next, while sampling is on (key r). every ≈: the mean "
+            "number of bytes between two collections.",
             BEE.at("§3.1.3, fig. 5"),
         ),
         FigureHelp(
             ("Gen", "Generation"),
-            "Which generation was collected: 2 is a full collection, and looks at everything. 0 looks only at what is "
-            "new.",
+            "The generation collected: 2 is a full collection of everything, 0 only new objects.",
             CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
         ),
         FigureHelp(
             ("At", "Took", "Collections", "Time", "Each", "Longest"),
-            "When a collection began, counted from the attach, and how long it took; the program waits as long. Of a "
-            "generation, the sum, the mean and the longest.",
+            "When a collection began, from the attach, and how long it took; the program waits meanwhile. For a "
+            "generation: the sum, mean and longest.",
             CPYTHON.at("gc.callbacks, Python/gc.c"),
         ),
         FigureHelp(
             ("Collected", "Uncollectable", "Uncoll."),
-            "Objects found in cycles that nothing holds, and freed. Uncollectable are those it could not free, which "
-            "stay in gc.garbage.",
+            "Objects in unreachable cycles, freed. Uncollectable: those it could not free; they stay in gc.garbage.",
             CPYTHON.at("gc.callbacks, Python/gc.c"),
         ),
         FigureHelp(
-            ("├", "Phase", "Begins at", "Takes", "In them"),
-            "Phases are what the program names itself by heaptop.phase, and stand above the chart. Key b shows them "
-            "with the collections that fell into each, and the time those took.",
+            ("├", "Phase", "Began", "Takes", "In them"),
+            "Phases that the program names with heaptop.phase, above the chart. Key b lists them with the "
+            "collections in each and their time.",
             BEE.at("§3.1.3, fig. 5"),
         ),
         FigureHelp(
             ("RSS", "-"),
-            "The resident memory at that moment, as a curve with key v. - is not known.",
+            "Resident memory at that moment; a curve with key v. -: unknown.",
         ),
         FigureHelp(
             ("lost",),
-            "Collections that the agent's list had no room for. They are counted, and in no figure.",
+            "Collections that did not fit into the agent's buffer: counted, but in no figure.",
         ),
     )
     HELP = "Filters: generation:2 (of collections)."
@@ -210,7 +208,7 @@ class GcView(SortedView):
         sampling_status = self.now.sampling_status
         if sampling_status.why and not sampling_status.ever_on:
             return f"Allocations are not sampled: {sampling_status.why}."
-        return sampling_status_text(sampling_status, self.now.now_ns, "what was allocated since is not known")
+        return sampling_status_text(sampling_status, self.now.now_ns, "allocation since is unknown")
 
     @property
     def words(self) -> tuple[str, str]:

@@ -22,12 +22,12 @@ from heaptop.tui.views.heap_map.heap_map_questions import MapAnswers
 Line = tuple[str, str]
 """A label, empty where it is the one above, and a text."""
 
-NONE_PASS = ("", "nothing that is shown passes the filter")
+NONE_PASS = ("", "nothing here matches the filter")
 UNMARKED = ("", "no mark yet: m sets one, d shows what is new")
 
 
 def gap_lines(low: int, high: int) -> list[Line]:
-    return [("gap", f"{low:x} +{format_bytes(high - low)}: no object, left out")]
+    return [("gap", f"{low:x} +{format_bytes(high - low)}: no object, skipped")]
 
 
 def cell_lines(
@@ -53,7 +53,7 @@ def suspect_lines(suspects: Sequence[tuple[int, Suspect]]) -> list[Line]:
 def _suspect_words(rank: int, suspect: Suspect) -> str:
     what = f"{format_count(suspect.count)} {short_name(suspect.type)}"
     where = f"the {short_name(suspect.holder)} at {suspect.point:#x}"
-    return f"{rank} {SIGNS[suspect.verdict]} {suspect.verdict}: {what} in {where}; Enter explores it"
+    return f"{rank} {SIGNS[suspect.verdict]} {suspect.verdict}: {what} in {where}; Enter opens it"
 
 
 def _kept_by(kind: int) -> str:
@@ -88,6 +88,6 @@ def _chain(answers: MapAnswers, known: Object, wide: bool) -> list[Line]:
         return [("holder", " › ".join([holder.label, *(link.label for link in links)]))]
     lines = [("holder", f"{holder.label}  {answers.type_name(holder.type)}")]
     for link in links:
-        label = f"{link.label} and on" if link.repeated else link.label
+        label = f"{link.label} and up" if link.repeated else link.label
         lines.append(("" if len(lines) > 1 else "links", f"{label}  {answers.type_name(link.type)}"))
     return lines

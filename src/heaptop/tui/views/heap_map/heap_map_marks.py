@@ -31,7 +31,7 @@ NO_GENERATION: Final = 255
 _GENERATION_SLOTS: Final = {0: 1, 1: 5, 2: 0, NO_GENERATION: 2}
 _OTHER_GENERATION: Final = 4
 _OLD, _NEW, _HOLDER = 0, 1, 3
-_AGE_WORDS: Final = ("there at the mark", "new since, at least")
+_AGE_WORDS: Final = ("older than the mark", "new since (at least)")
 
 
 @dataclass(frozen=True, slots=True)

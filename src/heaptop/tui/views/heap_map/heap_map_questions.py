@@ -191,7 +191,7 @@ class MapAnswers:
         if OneTimeQuestion.MARK in self._waiting and client.marks_failure:
             del self._waiting[OneTimeQuestion.MARK]
             self._refused.add(OneTimeQuestion.MARK)
-            self.failure = f"the snapshot could not be told what was there at the mark: {client.marks_failure}"
+            self.failure = f"comparing with the mark failed: {client.marks_failure}"
         if (
             not client.marks_sent
             and OneTimeQuestion.MARK not in self._waiting

@@ -64,60 +64,57 @@ class HeapMapView(View):
     NAME = "heap_map"
     NUMBER = 5
     TITLE = "Heap map"
-    ABOUT = "where it lies"
+    ABOUT = "object addresses"
     SHOWS = (
-        "Where objects lie in the address space: a cell of the map is a stretch of addresses, in the colour of what "
-        "takes most of it. The legend says what each letter has of all that is shown, the card what is under the "
-        "cursor."
+        "Where objects are in the address space: a cell is a range of addresses, coloured by what takes most of "
+        "it. The legend shows each letter's share of what is shown, the card what is under the cursor."
     )
     EXPLAINS = (
         FigureHelp(
             ("A cell", "cell", "› at the address"),
-            "A cell shows one of all the types in it, that with the most bytes; the card says of the cell under the "
-            "cursor how much is taken, by what, how old, and what keeps it. How many bytes a cell is stands above.",
+            "A cell shows the type with the most bytes in it. The card shows, for the cell under the cursor, how "
+            "much is used, by which types, how old it is and what keeps it. The size of a cell is shown above.",
             BEE.at("§4.1, fig. 6"),
         ),
         FigureHelp(
             ("taken", "%"),
-            "The part of the addresses shown where objects and their tables lie, Hidden bytes of view 1 too, and in "
-            "the legend each letter's part of that. What C extensions keep elsewhere is not known, as NumPy its "
-            "arrays, so that a blank is not free for certain.",
+            "The share of the shown addresses that objects and their tables use (with the Hidden bytes of view 1); "
+            "in the legend, each letter's share of that. Memory of C extensions, such as NumPy arrays, is unknown: "
+            "blank is not always free.",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         FigureHelp(
             ("type", "generation", "kind", "~"),
-            "Key b colours by the type, by the youngest of the collector's generations in the cell, or by the sort of "
-            "root that keeps most of it. Letters go to the types with the most bytes on the screen, ~ is all others.",
+            "Key b colours by type, by the youngest collector generation in the cell, or by the kind of root that "
+            "keeps most of it. Letters go to the types with the most bytes on screen; ~ is all others.",
             BEE.at("§4.1"),
         ),
         FigureHelp(
             ("age", "leak"),
-            "By age what came since the mark stands out (m marks, d looks), at least so much, for an address may be "
-            "used again. By leak there is only that, and the objects that suspects collect in have a letter of their "
-            "own.",
+            "By age, objects newer than the mark stand out (m marks, d checks); it is at least that many, because "
+            "addresses are reused. By leak, only those are shown, and the objects that hold suspects have their "
+            "own letter.",
             BEE.at("§4.2, fig. 7"),
         ),
         FigureHelp(
             ("│", "·"),
-            "│ is a gap without any object, which is left out. · is what the filter does not let through.",
+            "│ is a gap without objects, left out. · is what the filter excludes.",
         ),
         FigureHelp(
             ("holder", "producer", "links", "size"),
-            "Of the object in the cell that retains most: who holds it, who allocated it where that was sampled, the "
-            "links from the holder to it, and what would go with it. Enter looks, Enter again explores it in "
-            "Retainers.",
+            "For the object in the cell with the largest retained size: its holder, its site if sampled, the path "
+            "from the holder, and what would be freed with it. Enter shows it, Enter again opens it in Retainers.",
             BEE.at("§4.1"),
         ),
     )
     HELP = (
-        "Arrows and clicks move the cursor; z, Z and the wheel zoom where it stands; PgUp, PgDn and Shift with the "
-        "wheel pan; Esc shows all again.\n\n"
-        "Filters: type:Session  module:app  kind:none (garbage)  retainer:cache. Cells that hold none of it are faint "
-        "(·)."
+        "Arrows and clicks move the cursor; z, Z and the wheel zoom at the cursor; PgUp, PgDn and Shift with the "
+        "wheel pan; Esc shows everything again.\n\nFilters: type:Session  module:app  kind:none (garbage)  "
+        "retainer:cache. Cells without a match are faint (·)."
     )
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "by type, generation, kind of root, age, leak",
-        "drill": "the object that retains most of the cell; again: explores it",
+        "drill": "the largest object of the cell; again: opens it",
         "why": "what keeps the type of the cell",
     }
     FROZEN = True
@@ -342,7 +339,7 @@ class HeapMapView(View):
         if is_gap:
             return gap_lines(low, high)
         looked, wide = self._largest is not None, self.has_class("wide") or not hints
-        hint = "" if not hints else "Enter: explore it" if looked else "Enter: which object"
+        hint = "" if not hints else "Enter: open it" if looked else "Enter: which object"
         lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
         if self._colouring in SINCE and client.mark is None:
             lines.append(UNMARKED)
@@ -379,7 +376,7 @@ class HeapMapView(View):
         row, sampling = self._largest, self.now.sampling
         if row is None or not row.stack or sampling is None:
             return ""
-        return sampling.sites.reported_site(row.stack) or "sampled so late that its stack is not known yet"
+        return sampling.sites.reported_site(row.stack) or "just sampled: its stack is not known yet"
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -409,7 +406,7 @@ class HeapMapView(View):
         return True
 
     def action_zoom(self, steps: int) -> str:
-        return "" if self.table.zoom(steps) else f"this goes no {'closer' if steps > 0 else 'further away'}"
+        return "" if self.table.zoom(steps) else f"this cannot go {'closer' if steps > 0 else 'further away'}"
 
     def action_sort_column(self, step: int) -> str:
         return f"{self.picture} has no columns to sort by"

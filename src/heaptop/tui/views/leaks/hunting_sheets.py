@@ -5,6 +5,7 @@ This module never asks for anything and keeps nothing: from findings it makes sh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -17,7 +18,7 @@ from heaptop.analysis.leaks.verdicts import ADDRESSES
 from heaptop.analysis.samples.producers import Frame
 from heaptop.analysis.snapshot.retaining import short_name
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
-from heaptop.protocol.findings import Findings, GrownRow, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import LEAK, UNCLEAR, Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.state.hunting_words import (
@@ -35,7 +36,16 @@ from heaptop.tui.widgets.sparkline import sparkline
 _DIM: Final = Style(dim=True)
 _BOLD: Final = Style(bold=True)
 _BORN: Final = 8
-"""Stretches that the figure of who was born when has room for."""
+"""Intervals that the figure of survivors has room for."""
+_LABEL: Final = 15
+"""Columns of the labels on a card."""
+_HOLDING: Final = re.compile(r"(?:all |(≥\S+ of them) )?(held by|reached from) (.*)", re.DOTALL)
+_FIXES: Final = {
+    "frame": "a running call holds them: find out why it does not return or drop them",
+    "c": "C code holds them: an extension keeps a reference, or never released one",
+    "none": "only reference cycles keep them: break the cycle, or run the collector",
+}
+"""What to do about a leak, by the kind of the root that holds it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ class SuspectFacts:
 
 # -- suspects ------------------------------------------------------------------------------------------------
 
-_SUSPECT: Final = ("rank", "verdict", "name", "count", "bytes", "born", "holder")
+_SUSPECT: Final = ("rank", "verdict", "name", "count", "bytes", "site", "holder")
 _SUSPECT_WIDE: Final = ("rank", "verdict", "name", "count", "bytes", "rate", "born", "holder", "site")
 _SUSPECT_RANKS: Final = {"rate": 0, "born": 1, "rank": 2, "count": 3, "bytes": 4, "site": 5, "holder": 6}
 """What goes first where there is no room for all."""
@@ -97,7 +107,7 @@ def suspect_sheet(
         "rate": ("Rate", 8),
         "born": ("≈Survivors", 11),
         "holder": ("Held by", max(facts.width // 4, 20) if wide else 0),
-        "site": ("Allocated at", facts.width // 5),
+        "site": ("Allocated at", facts.width // (5 if wide else 4)),
     }
     left = ("verdict", "name", "born", "holder", "site")
     columns = [
@@ -147,16 +157,68 @@ class SuspectLine:
     """Where Enter goes: ``holder``, ``example`` or ``all``."""
 
 
-def brief_lines(suspect: Suspect, width: int, *, is_recorded: bool) -> list[SuspectLine]:
-    """The suspect under the cursor: what matters most first, for a pane of any height."""
-    why = "" if is_recorded else "; w asks what keeps them alive"
+def brief_lines(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> list[SuspectLine]:
+    """The suspect under the cursor: its card, and the evidence below it."""
+    keys = f"Enter: stack, path and evidence{'' if is_recorded else '; w: every path that keeps them'}"
     return [
-        *_sentence(suspect, width),
+        *_card(suspect, width, least=least),
+        SuspectLine("keys", f"  {'':{_LABEL}}{keys}", "quiet"),
+        SuspectLine("why", f"Why {suspect.verdict}", "heading"),
         *_evidence(suspect, width),
-        *_joined("path", " → ".join(suspect.path), width),
-        *_joined("stack", _near(suspect) + " ← ".join(suspect.stack[:4]) if suspect.stack else "", width),
-        SuspectLine("enter", f"Enter shows all of it{why}", "quiet"),
     ]
+
+
+def _card(suspect: Suspect, width: int, *, least: bool) -> list[SuspectLine]:
+    """Verdict and type, figures, site, holder, and what to do. ``least``: as :func:`suspect_sheet`."""
+    lines = [SuspectLine("verdict", f"{SIGNS[suspect.verdict]} {suspect.verdict.upper()}  {suspect.type}", "verdict")]
+    for name, text in (
+        ("New", _new(suspect, "≥" if least else "")),
+        ("Rate", f"{rate_words(suspect.rate)}, ≈{byte_rate_words(suspect.byte_rate)}" if suspect.rate > 0 else ""),
+        _allocated(suspect),
+        _held(suspect),
+        ("Next", _next(suspect)),
+    ):
+        parts = wrap(text, max(width - _LABEL - 4, 20), break_on_hyphens=False)
+        lines += [SuspectLine(f"{name}/{n}", f"  {'' if n else name:{_LABEL}}{part}") for n, part in enumerate(parts)]
+    return lines
+
+
+def _new(suspect: Suspect, bound: str) -> str:
+    if not suspect.generations and not suspect.stack and suspect.count == 1:  # a container that grew in place
+        return suspect.sentence
+    objects = f"{bound}{format_count(suspect.held)}"
+    if suspect.held < suspect.count:
+        objects += f" of ≥{format_count(suspect.count)}"
+    return f"{objects} objects, {bound}{format_bytes(suspect.bytes)} with everything new in the same place"
+
+
+def _allocated(suspect: Suspect) -> tuple[str, str]:
+    """Where, and what that is known from."""
+    if not suspect.site:
+        return "Allocated at", "unknown: none of them was sampled (key r: more samples)"
+    share = f"{suspect.site_share:.0%} of " if suspect.site_share < 0.995 else ""
+    of = format_number(suspect.samples, "sample")
+    if suspect.site_is_own:
+        return "Allocated at", f"{suspect.site} ({share}{of})"
+    return "Allocated near", f"{suspect.site} ({share}{of} of what is new with them)"
+
+
+def _held(suspect: Suspect) -> tuple[str, str]:
+    """The holder; ``Reached from`` where others may hold them too; how many of them where that is not all."""
+    match = _HOLDING.fullmatch(suspect.holding)
+    if match is None:
+        return "Held by", suspect.retainer or "several"
+    of, verb, place = match.groups()
+    return verb.capitalize(), f"{place} ({of})" if of else place
+
+
+def _next(suspect: Suspect) -> str:
+    """What to do about it."""
+    if suspect.verdict == LEAK:
+        return _FIXES.get(suspect.kind, "find the code that should remove them from there")
+    if suspect.verdict == UNCLEAR:
+        return "run more of your workload, then press m: another interval tells"
+    return "nothing"
 
 
 def page_lines(
@@ -167,6 +229,7 @@ def page_lines(
     frames: Sequence[tuple[Frame, str]],
     why_not: str,
     *,
+    least: bool,
     is_recorded: bool,
 ) -> list[SuspectLine]:
     """One suspect in full.
@@ -176,7 +239,7 @@ def page_lines(
         why_not: why single objects cannot be looked at; empty where they can.
         is_recorded: there is no process that could be asked what keeps them alive.
     """
-    lines = [*_sentence(suspect, width), *_ways(suspect, why_not, is_recorded)]
+    lines = [*_card(suspect, width, least=least), *_ways(suspect, why_not, is_recorded)]
     at, of = ("at", "of them") if suspect.site_is_own else ("near", "of what is new with them")
     share = f": {suspect.site_share:.0%} of what was sampled {of}, {format_number(suspect.samples, 'sample')}"
     lines.append(SuspectLine("stack", f"Allocated {at}{share if suspect.stack else ''}", "heading"))
@@ -184,7 +247,7 @@ def page_lines(
     lines.append(SuspectLine("path", "A path from the root to one of them", "heading"))
     lines += [SuspectLine(f"path/{n}", f"  {'  ' * min(n, 8)}{step}") for n, step in enumerate(suspect.path)]
     if not suspect.path:
-        lines.append(SuspectLine("path/none", "  not known", "quiet"))
+        lines.append(SuspectLine("path/none", "  unknown", "quiet"))
     lines.append(SuspectLine("why", f"Why {suspect.verdict}", "heading"))
     lines += _evidence(suspect, width)
     if suspect.generations:
@@ -200,22 +263,12 @@ def _near(suspect: Suspect) -> str:
     return "" if suspect.site_is_own else "≈"
 
 
-def _sentence(suspect: Suspect, width: int) -> list[SuspectLine]:
-    text = f"{SIGNS[suspect.verdict]} {suspect.verdict}: {suspect.sentence}"
-    return [SuspectLine(f"sentence/{n}", part, "verdict") for n, part in enumerate(wrap(text, max(width - 2, 20)))]
-
-
 def _evidence(suspect: Suspect, width: int) -> list[SuspectLine]:
     return [
         SuspectLine(f"evidence/{n}/{m}", f"  {'· ' if not m else '  '}{part}")
         for n, each in enumerate(suspect.evidence)
         for m, part in enumerate(wrap(each, max(width - 6, 20)))
     ]
-
-
-def _joined(name: str, text: str, width: int) -> list[SuspectLine]:
-    parts = wrap(text, max(width - 9, 20))
-    return [SuspectLine(f"{name}/{n}", f"  {name if not n else '':6}{part}") for n, part in enumerate(parts[:3])]
 
 
 def _ways(suspect: Suspect, why_not: str, is_recorded: bool) -> list[SuspectLine]:
@@ -231,7 +284,7 @@ def _ways(suspect: Suspect, why_not: str, is_recorded: bool) -> list[SuspectLine
     if suspect.example and not why_not:
         lines.append(SuspectLine("example", f"▸ one of them: {name} at {suspect.example:#x}", goes="example"))
     if not is_recorded:
-        lines.append(SuspectLine("all", f"▸ all that keeps them alive: every new {name} by path", goes="all"))
+        lines.append(SuspectLine("all", f"▸ every path that keeps a new {name} alive", goes="all"))
     if why_not:
         lines.append(SuspectLine("why_not", f"  {why_not}", "quiet"))
     return lines
@@ -239,11 +292,7 @@ def _ways(suspect: Suspect, why_not: str, is_recorded: bool) -> list[SuspectLine
 
 def _stack(suspect: Suspect, frames: Sequence[tuple[Frame, str]], width: int) -> list[SuspectLine]:
     if not suspect.stack:
-        return [
-            SuspectLine(
-                "stack/none", "  not known: none of them was sampled (key r samples more of what comes)", "quiet"
-            )
-        ]
+        return [SuspectLine("stack/none", "  unknown: none of them was sampled (key r: more samples)", "quiet")]
     room = width // 2 - 4
     lines = []
     for n, label in enumerate(suspect.stack):
@@ -263,7 +312,7 @@ def line_sheet(lines: Sequence[SuspectLine], look: ChartStyle) -> Sheet[SuspectL
         style = {"heading": _BOLD, "verdict": _BOLD, "quiet": _DIM, "site": _BOLD}.get(line.look, Style.null())
         return [CellText(line.text, style)]
 
-    heading = Column("name", "One suspect in full; ▸ goes on, Esc goes back", 0, right=False)
+    heading = Column("name", "Suspect details; ▸ opens more, Esc back", 0, right=False)
     return Sheet((heading,), lines, lambda line: line.key, draw, look)
 
 
@@ -272,8 +321,9 @@ def pane_rows(lines: Sequence[SuspectLine], look: ChartStyle, verdict: str, widt
     rows = []
     for line in lines:
         text = look.text(f" {line.text}")[:width]
-        if line.key == "sentence/0":  # the mark of the verdict stands out
-            rows.append([StyleRun(text[:3], INK, SLOTS[verdict]), StyleRun(text[3:], EMPTY, EMPTY)])
+        if line.key == "verdict":  # the mark of the verdict stands out
+            sign = len(verdict) + 4
+            rows.append([StyleRun(text[:sign], INK, SLOTS[verdict]), StyleRun(text[sign:], EMPTY, EMPTY)])
         else:
             rows.append([StyleRun(text, AXIS if line.look == "quiet" else EMPTY, EMPTY)])
     return rows
@@ -384,7 +434,7 @@ def lint_sheet(rows: Sequence[Lint], facts: SuspectFacts) -> Sheet[Lint]:
         Column("name", "Lint", 24 if facts.wide else 20, right=False),
         Column("before", "Before", 8),
         Column("now", "Now", 8),
-        Column("threshold", "Said from", 9),
+        Column("threshold", "Threshold", 9),
         Column("sentence", "", 0, right=False),
     )
 

@@ -77,14 +77,14 @@ _KNOWN: Final = {
 }
 """What a filter may ask of rows by each key."""
 UNMARKED: Final = (
-    "Press m now: which objects there are is remembered, outside the program. Let it work for a while, and press m "
-    "again: heaptop says what is new and stays, where it collects, who allocated it, and whether that looks like a "
-    "leak. More marks tell a leak from a cache that fills up."
+    "Press m to mark what is there now (remembered outside the program). Run your workload, then press m again: "
+    "heaptop reports what is new and stays, what holds it, where it was allocated, and whether that looks like a "
+    "leak. A third mark tells a leak from a cache that is filling."
 )
 
-UNTOLD: Final = "Which types grow view 1 tells by counts alone, sorted by Change (keys < >)."
+UNTOLD: Final = "To see which types grow without a mark, sort view 1 by Change (keys < >)."
 """Where no mark can be set."""
-UNRECORDED: Final = "Up to this moment of the recording, no leak hunt has found anything."
+UNRECORDED: Final = "No leak hunt has reported anything up to this moment of the recording."
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,89 +108,89 @@ class LeaksView(LevelView[LeaksLevel]):
     TITLE = "Leaks"
     ABOUT = "what grew, and why"
     SHOWS = (
-        "What grew between marks, where it collects, who allocated it, and whether that is a leak. m marks a moment, "
-        "a later m looks what is new since and marks again, d looks and does not mark."
+        "What grew between marks, what holds it, where it was allocated, and whether it is a leak. m sets a mark; "
+        "a later m checks what is new since and marks again; d checks without a mark."
     )
     EXPLAINS = (
         FigureHelp(
             ("! L", "? U", "- N", "!", "?", "-"),
-            "L is a leak, U unclear, N no leak, judged by how many objects of each stretch between two marks are "
-            "still there. With one stretch nothing is called a leak.",
+            "L leak, U unclear, N no leak, judged by the survivors of each interval between two marks. With only "
+            "one interval nothing is called a leak.",
             BEE.at("§4.2, fig. 7"),
         ),
         FigureHelp(
             ("≈Survivors",),
-            "How many of each stretch between marks are still there, the oldest on the left, as far as addresses tell: "
-            "where one was used again, an object passes for older. A leak has some of each, a cache at its bound of "
-            "the last, which is at least so many, and seems to have some of earlier ones.",
+            "Survivors per interval between marks, the oldest on the left (estimate: addresses are reused, so some "
+            "objects pass for older). A leak has survivors of every interval; a cache at its bound has those of "
+            "the last, and seems to have a few older ones.",
             NHC.at("§2, fig. 3"),
         ),
         FigureHelp(
             ("#", "Held by"),
-            "A suspect is where new objects collect: what they are held by alone, or else where the one path that is "
-            "known of each begins, and others may hold them too. # is its rank, the gravest first.",
+            "What holds the new objects of a suspect: the object that alone keeps them, or the start of the one "
+            "known path to each (others may hold them too). # is the rank, the most severe first.",
             BEE.at("§4.2"),
         ),
         FigureHelp(
             ("≥New", "New", "≥Bytes", "≥"),
-            "How many of the type are new and still there, and what all takes that is new where they are held, of "
-            "whatever type: not what they retain, which w tells. It is at least so much, as an address may have been "
-            "used again for another object of the type; between two marks, as far as addresses tell.",
+            "How many objects of the type are new and still there, and the bytes of everything new in the same "
+            "place, of any type (not their retained size: see w). Both are lower bounds, because addresses are "
+            "reused; between two marks they are estimates.",
             BEE.at("§4.2"),
         ),
         FigureHelp(
             ("≥Born", "≥Died"),
-            "How many are new since the mark and still there, and how many were there at the mark and are gone. It is "
-            "at least so many, likewise.",
+            "How many are new since the mark and still there, and how many of those at the mark are gone. Both are "
+            "lower bounds.",
         ),
         FigureHelp(
             ("Objects", "Bytes"),
-            "How many more there are than at the mark, and by how much what they take has grown; of a mark, all there "
-            "were. By censuses that is without what view 1 calls Hidden, and less than by type.",
+            "Growth since the mark in objects and bytes; for a mark, its totals. From censuses these leave out "
+            "Hidden bytes (view 1), so they are smaller than by type.",
         ),
-        FigureHelp(("Now", "Bytes now"), "All there are at the last look. It is what lives, and not only what is new."),
+        FigureHelp(("Now", "Bytes now"), "All live objects at the last check, not only new ones."),
         FigureHelp(
             ("Rate", "Objects/s", "Bytes/s"),
-            "How many more there are each second: of a suspect in the last stretch, by censuses since the mark. The "
-            "bytes beside it in a sentence (≈) are that times what is new there, shared out.",
+            "Growth per second: of a suspect in the last interval, by censuses since the mark. The bytes per "
+            "second beside it (≈) are that times the mean size of what is new there.",
         ),
         FigureHelp(
             ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
-            "By site all is estimated from samples, and counted in blocks of memory. ± is the larger side of "
-            "the 95 % interval.",
+            "By site, figures are estimated from samples and count memory blocks. ± is the larger side of the 95 % "
+            "interval.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(
             ("Type", "Module", "Site", "Retainer", "Allocated at"),
-            "What grew, by its class, its module, the line of your code that allocated it, or what keeps it. ≈ before "
-            "a site: not these were sampled there, but most of what is new with them.",
+            "What grew: by class, module, the line of your code that allocated it, or retainer. ≈ before a site: "
+            "not these objects were sampled there, but most of what is new with them.",
             BEE.at("§4.1"),
         ),
-        FigureHelp(("Trend",), "The last censuses, each row to a scale of its own. It goes on without a look."),
+        FigureHelp(("Trend",), "The last censuses, each row scaled separately. It is updated without a check."),
         FigureHelp(
-            ("Lint", "Before", "Said from"),
-            "A growth that is known to go wrong: threads, garbage with cycles, caches without a bound. It is said "
-            "from the threshold in its row on.",
+            ("Lint", "Before", "Threshold"),
+            "A known kind of harmful growth: threads, cyclic garbage, caches without a bound. It is reported from "
+            "the threshold in its row.",
         ),
         FigureHelp(
             ("Mark", "Compared", "When", "RSS", "Full GCs"),
-            "A mark is a moment of which heaptop remembers, outside the program, which objects there were. Enter "
-            "compares with one, t with what came between it and another and is still there.",
+            "A mark is a moment whose objects heaptop remembers, outside the program. Enter compares with it; t "
+            "shows what came between two marks and is still there.",
             BEE.at("§4.2"),
         ),
         FigureHelp(
-            ("One suspect in full; ▸ goes on, Esc goes back", "▸", "›"),
-            "All that is known of one suspect: its stack with › at your own line, its path from the root, and why it "
-            "is judged so. From lines with ▸ Enter goes to single objects.",
+            ("Suspect details; ▸ opens more, Esc back", "▸", "›"),
+            "Everything known about one suspect: its call stack (› marks your line), its path from the root, and "
+            "the evidence for the verdict. Enter on a ▸ line opens single objects.",
             BEE.at("§4.2, fig. 7"),
         ),
     )
-    HELP = "Filters: type:Session  module:app  site:views  retainer:cache, where rows know of it."
+    HELP = "Filters: type:Session  module:app  site:views  retainer:cache, where rows have them."
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "suspects; growth by type, module, site, retainer, count; lints; marks",
-        "variant": "the next comparison: since which mark, or between which two",
-        "drill": "a suspect in full; compares with a mark",
-        "tag": "marks: what came between the two, and is still there",
+        "variant": "compare with another mark, or between two",
+        "drill": "details of a suspect; compare with a mark",
+        "tag": "marks: what came between two and is still there",
     }
     OFFERS = (
         "mark",
@@ -244,7 +244,7 @@ class LeaksView(LevelView[LeaksLevel]):
         """There is something new: it is shown, unless something else is looked into."""
         self._seen = findings
         if len(self._levels) > 1:
-            self._notice = "there is something newer: Esc"
+            self._notice = "newer results: Esc"
         elif self._key in BEFORE:
             self._levels[-1] = LeaksLevel(where=EVERYTHING)
 
@@ -300,7 +300,11 @@ class LeaksView(LevelView[LeaksLevel]):
     def _page(self, suspect: Suspect, found: CheckResult, look: ChartStyle) -> list[SuspectLine]:
         frames = self._stack(suspect)
         why_closed, is_recorded = self._why_closed(found), self._is_recorded
-        return page_lines(suspect, found.findings, self.size.width, look, frames, why_closed, is_recorded=is_recorded)
+        return page_lines(
+            *(suspect, found.findings, self.size.width, look, frames, why_closed),
+            least=not found.until,
+            is_recorded=is_recorded,
+        )
 
     def _why_closed(self, found: CheckResult) -> str:
         """Why objects that were found cannot be looked at; empty where they can."""
@@ -309,7 +313,7 @@ class LeaksView(LevelView[LeaksLevel]):
             return ""
         if self._is_recorded:
             return "a recording has no single objects"
-        return "single objects are gone with the snapshot they were found in; d looks anew"
+        return "the snapshot with these objects is closed; d checks again"
 
     def _stack(self, suspect: Suspect) -> Sequence[tuple[Frame, str]]:
         """The frames of its stack, with their lines of source; none where it is not known here."""
@@ -342,7 +346,7 @@ class LeaksView(LevelView[LeaksLevel]):
     def _pane_lines(self) -> tuple[list[SuspectLine], str]:
         row, found = self._row, self.now.found
         if isinstance(row, tuple) and found is not None:
-            lines = brief_lines(row[1], self.size.width, is_recorded=self._is_recorded)
+            lines = brief_lines(row[1], self.size.width, least=not found.until, is_recorded=self._is_recorded)
             return lines, row[1].verdict
         return (lint_lines(row, self.size.width), "") if isinstance(row, Lint) else ([], "")
 
@@ -388,10 +392,10 @@ class LeaksView(LevelView[LeaksLevel]):
             failed = self._hunting.failed if self._hunting is not None else ""
             return UNRECORDED if self._is_recorded else f"No mark was set: {failed}. {UNTOLD}" if failed else UNMARKED
         if self._key == COUNTED_KEY:
-            return "No type has grown or shrunk since the mark, by the censuses since."
+            return "By the censuses since the mark, no type has grown or shrunk."
         if self._key == LINT:
-            return "No lint: of what is known to go wrong nothing has grown. Suspects (key b) are found by other means."
-        return "Nothing that is new is worth to be suspected." if self._key == SUSPECT else "Nothing has grown."
+            return "No lint: no known kind of harmful growth. Suspects (key b) are found independently."
+        return "No suspects: nothing new looks suspicious." if self._key == SUSPECT else "Nothing has grown."
 
     @property
     def note(self) -> str:
@@ -423,8 +427,8 @@ class LeaksView(LevelView[LeaksLevel]):
     def words(self) -> tuple[str, str]:
         level, found, key = self._level, level_found(self._level, self.now), self._key
         if not self._marks and found is None:
-            what = "marks, none is set yet" if key == MARK else "nothing is marked yet"
-            return f"{self.TITLE}: {'nothing is found yet' if self._is_recorded else what}{self.trail}", ""
+            what = "marks: none yet" if key == MARK else "no mark yet"
+            return f"{self.TITLE}: {'no check yet' if self._is_recorded else what}{self.trail}", ""
         age = f"as of {ago(self.now.now_ns, found.findings.time_ns)}" if found is not None else ""
         right = [self._notice, age if key != COUNTED_KEY else "", self._place(len(self._rows))]
         what = "" if key == MARK else f" {self._of(found, key)}"
@@ -454,7 +458,7 @@ class LeaksView(LevelView[LeaksLevel]):
         first, last = found.findings.marks[0], found.findings.marks[-1]
         if found.until:
             return f"born {first.name} to {found.until}, alive"
-        to = "the look" if last.name == NOW else last.name
+        to = "the check" if last.name == NOW else last.name
         return f"from {first.name} to {to}, {found.findings.seconds:.0f} s"
 
     # -- what the keys do ------------------------------------------------------------------------------------
@@ -551,7 +555,7 @@ class LeaksView(LevelView[LeaksLevel]):
             return False
         until = self._marks.index(row)
         if until <= since:
-            self._notice = "this must be a later mark than the first that is compared"
+            self._notice = "choose a later mark than the first one"
         else:
             hunting.compare(since, None if until == self._compared[1] else until)
         self._again()

@@ -65,7 +65,7 @@ def curve_lines(
         name = clip(group.name, room, keep_tail=True).ljust(room)
         cells = [format_count(group.deaths), format_count(group.alive)]
         if (known := None if group.few else figures.figures(key)) is None:
-            cells.append("too few samples to say how long they live")
+            cells.append("too few samples for lifetimes")
         else:
             median, sign = (known.oldest, ">") if known.median is None else (known.median, "")
             took = figures.time_ns(median)
@@ -221,6 +221,6 @@ def bands_text(rows: list[BandRow], group: tuple[str, str] | None) -> str:
     if not rows:
         return ""
     longest = max(rows, key=lambda row: row.share)
-    name = "the whole" if group is None else clip(group[1], 30, keep_tail=True)
+    name = "total" if group is None else clip(group[1], 30, keep_tail=True)
     alive = sum(row.band.bytes[-1] for row in rows if row.band.fate == "living")
-    return f" {name}: {about_bytes(alive)} lives now; on average ≈{longest.share:.0%} is {band_name(longest.band)}"
+    return f" {name}: {about_bytes(alive)} live now; on average ≈{longest.share:.0%} is {band_name(longest.band)}"

@@ -61,7 +61,7 @@ LEFTS: Final = {
     "type": "by type",
     "site": "by site",
     "size": "by block size",
-    "lifetime": "over time, bands by eventual lifetime",
+    "lifetime": "over time, by lifetime at death",
     "age": "over time, by age",
 }
 VARIANTS: Final = ("object survival", "object mortality per MB", "nursery mortality per MB")
@@ -99,72 +99,72 @@ class LifetimesView(LevelView[LifetimesLevel]):
     TITLE = "Lifetimes"
     ABOUT = "how long they live"
     SHOWS = (
-        "How long what is allocated lives, measured in bytes that the program allocated meanwhile: who waits gets no "
-        "older. A is the whole, B the row under the cursor; the lines below the chart say both in figures."
+        "How long allocated blocks live, measured in bytes that the program allocated meanwhile: an idle program "
+        "does not age them. A is the total, B the row under the cursor; the lines below the chart show both as "
+        "figures."
     )
     EXPLAINS = (
         FigureHelp(
             ("object survival", "% ≥…"),
-            "The part of what was allocated that lives to that age or longer, with the 95 % interval (43 35–51). It is "
-            "estimated as Kaplan and Meier do: what still lives counts up to its age.",
+            "The share of allocations that reach that age, with the 95 % interval (43 35–51): a Kaplan-Meier "
+            "estimate, in which live blocks count up to their age.",
             SML.at("§1.1, fig. 2"),
         ),
         FigureHelp(
             ("object mortality per MB", "at"),
-            "Of what has come to that age, the part that dies within the next megabyte. It is smoothed before it is "
-            "differentiated, and drawn on two logarithmic axes.",
+            "Of the blocks that reached that age, the share that dies within the next megabyte. Smoothed, then "
+            "differentiated; both axes are logarithmic.",
             SML.at("§1.1, §2.5, fig. 2"),
         ),
-        FigureHelp(("≤",), "Stands at the end of a mortality's axis where some is less: that is drawn there too."),
+        FigureHelp(("≤",), "At the end of a mortality axis: smaller values are drawn there too."),
         FigureHelp(
             ("nursery mortality per MB",),
-            "What a young generation of that many bytes would gain if it were a megabyte larger: the "
-            "paper's marginal yield of a larger nursery.",
+            "What a young generation of that size would gain from one more megabyte.",
             SML.at("§1.1"),
         ),
         FigureHelp(
             ("Dead", "Live", "≈Bytes dead", "≈Bytes live"),
-            "Samples that have died and that live, and the bytes they stand for. With fewer than "
-            f"{FEW} samples nothing is said of a row.",
+            f"Dead and live samples, and the bytes they represent. Rows with fewer than {FEW} samples have no figures.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(
             ("≈Median", "≈Time", ">", "≈"),
-            "The age that half of the bytes reach, in bytes allocated and in time at the average rate so far. > is "
-            "more than the oldest has come to.",
+            "The age that half of the bytes reach, in bytes allocated and in time at the mean rate so far. >: more "
+            "than the oldest block.",
         ),
         FigureHelp(
             ("1 kB … 1 GB",),
-            "Each row's survival over that range of ages, from all to none. It is not to a scale of its own.",
+            "Each row's survival over that range of ages, from all to none, on one common scale.",
             SML.at("fig. 5"),
         ),
         FigureHelp(
             ("Type", "Site", "Block size"),
-            "What samples are told apart by. Key b goes on; of the dead only sums are kept.",
+            "What samples are grouped by (key b). Of dead blocks only sums are kept.",
             SML.at("§3.2"),
         ),
         FigureHelp(
             ("Lifetime", "≈Mean", "≈Share", "≈Peak", "≈Now", "Trend"),
-            "Bands by eventual lifetime say of every moment how long what lived then was to live; what lives now is "
-            "by its age. Mean is over the chart, share of that mean, peak the most there was, now what there is.",
+            "Bands by lifetime show, for every moment, how long the blocks that were live then lived in the end; "
+            "live blocks count by age. Mean is over the chart; share is of that mean; peak is the maximum; now is "
+            "the current value.",
             NHC.at("§2, figs. 8–10"),
         ),
         FigureHelp(
             ("over time, by age", "░▒▓█"),
-            "Across runs time, up goes age, both in allocated bytes: the darker, the more bytes of that age lived "
-            "then. The line below the chart says what each shade stands for.",
+            "Time runs across and age upwards, both in allocated bytes: the darker, the more bytes of that age "
+            "were live. The line below the chart explains the shades.",
             SML.at("fig. 1"),
         ),
     )
     HELP = (
-        "Ages are in kB and MB of 1000, as one types them (lifetime>10MB); what memory holds is in KiB and MiB of "
-        "1024.\n\nFilters: by type type: and module:, by site site:. Of the dead only sums are kept, so not by two at "
-        "once."
+        "Ages are in kB and MB (1000), as you type them (lifetime>10MB); memory is in KiB and MiB "
+        "(1024).\n\nFilters: by type, type: and module:; by site, site:. Of dead blocks only sums are kept, so "
+        "only one at a time."
     )
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "by type, site, block size; bands by lifetime; by age",
         "variant": "survival, object mortality, nursery mortality",
-        "drill": "bands by eventual lifetime of one row",
+        "drill": "bands by lifetime of one row",
     }
     OFFERS = (
         "cycle_key",
@@ -262,11 +262,11 @@ class LifetimesView(LevelView[LifetimesLevel]):
     def _show_groups(self, look: ChartStyle) -> None:
         figures = self._figures
         if figures is None:
-            self._show_nothing("Working out how long samples live.", look)
+            self._show_nothing("Computing lifetimes.", look)
             return
         groups = self._ordered(figures)
         where = self._level.where
-        self._show_table(groups, look, f"Nothing that was sampled matches {where}." if where else "")
+        self._show_table(groups, look, f"No sample matches {where}." if where else "")
         self._show_curves(figures, look)
 
     def _show_curves(self, figures: LifetimeTable, look: ChartStyle) -> None:
@@ -322,13 +322,13 @@ class LifetimesView(LevelView[LifetimesLevel]):
             )
         lines = [bands_text(rows, group)]
         if self._level.key == "age":
-            lines.append(" across: bytes allocated since sampling began; up: age; darker: more lived")
+            lines.append(" across: bytes allocated since sampling began; up: age; darker: more live")
         self._said(
             lambda width, look: [[StyleRun(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], len(lines), look
         )
-        nothing = "Of this group nothing is kept."
+        nothing = "Nothing is kept of this group."
         if chart is not None and sampling.lives.ended(group)[0]:
-            nothing = "They die between two ticks: none was alive at any of them."
+            nothing = "They die between two ticks: none was live at any tick."
         self._show_table(self._ordered_bands(rows), look, nothing if chart is None or not rows else "")
 
     def _ordered_bands(self, rows: list[BandRow]) -> list[BandRow]:
@@ -444,7 +444,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     @property
     def since_words(self) -> str:
-        return "lifetimes are of what was allocated from {since} on"
+        return "lifetimes cover allocations from {since} on"
 
     @property
     def age_ns(self) -> int:

@@ -165,9 +165,9 @@ def _arenas(memory: Memory, arena_size: int | None) -> Iterator[UsePart]:
     if figures is not None:
         for name, kind, size in (
             ("blocks in use", "blocks", figures.in_use),
-            ("free blocks beside others in use", "blocks", figures.free_blocks),
+            ("free blocks in partly used pools", "blocks", figures.free_blocks),
             ("empty pools", "pools", figures.free_pools),
-            ("headers and ends", "pools", figures.overhead),
+            ("pool headers and unused ends", "pools", figures.overhead),
         ):
             yield UsePart(name, kind, size, None, None, "≈", whole=resident)
 
@@ -194,7 +194,7 @@ def _malloc(memory: Memory) -> Iterator[UsePart]:
     if malloc is None:
         return
     if heaps_certain(memory):
-        yield UsePart("malloc: given out of its heaps", "figure", None, malloc.in_use, None)
+        yield UsePart("malloc: in use in its heaps", "figure", None, malloc.in_use, None)
         yield UsePart("malloc: free in its heaps", "figure", None, malloc.free, None)
     if mapped_certain(memory):
         many = f"({format_count(malloc.mapped_chunks)})"
@@ -212,11 +212,11 @@ def _given_out(reading: Reading) -> Iterator[UsePart]:
     heaps = sum(region.rss for region in _regions(memory, "heap"))
     free = reading.row("malloc_free")
     if free is not None:
-        yield UsePart("given out in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
+        yield UsePart("in use in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
     else:
         yield UsePart("malloc's heaps, free parts too", "heap", heaps, None, None)
     if reading.live is not None:
-        yield UsePart("live objects, of all of these", "figure", reading.live, None, None, "≈")
+        yield UsePart("live objects, within all of these", "figure", reading.live, None, None, "≈")
 
 
 # -- how rows are written ----------------------------------------------------------------------------------------

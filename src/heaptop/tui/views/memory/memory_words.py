@@ -14,61 +14,59 @@ from heaptop.tui.state.session import Display
 
 ABOUT: Final = {
     "live": (
-        "What the last census counted: Python's own objects, in arenas and in malloc's memory. If this is what grows, "
-        "look for the leak (4) and for the types (1); if it is not, the objects are not what fills the memory."
+        "Python objects from the last census, in arenas and in malloc's memory. If this grows, look for a leak "
+        "(view 4) and at types (view 1). If it does not, objects are not what fills the memory."
     ),
     "other": (
-        "Given out by Python's allocator or malloc, and no object that was counted: buffers of C libraries, the "
-        "interpreter's own tables, free lists. If this grows and live objects do not, native code keeps memory: an "
-        "extension or ctypes; a profiler of native code says which, a restart of the worker gives it back."
+        "Allocated by Python's allocator or malloc, but not a counted object: buffers of C libraries, interpreter "
+        "tables, free lists. If this grows and live objects do not, native code keeps memory: an extension or "
+        "ctypes. A native profiler shows which; restarting the worker frees it."
     ),
     "pools": (
-        "Free blocks in pools that others still live in: Python reuses them for objects of the same size only, and "
-        "can give none back. Much of it is fragmentation, few survivors scattered among many dead: make what stays "
-        "before what goes, or let a child process do the work that needs so much at once."
+        "Free blocks in partly used pools: Python reuses them only for objects of the same size and cannot return "
+        "them. Much of this is fragmentation: a few survivors among many dead objects. Create long-lived objects "
+        "before short-lived ones, or do the peak work in a child process."
     ),
     "free_pools": (
-        "Empty pools: any small object may take them, so the next growth costs nothing. An arena goes back to the "
-        "system only when all of its pools are empty: what still lives there is scattered (see free in pools)."
+        "Empty pools: any small object can use them, so the next growth costs nothing. An arena returns to the "
+        "system only when all of its pools are empty; scattered survivors keep it (see free in pools)."
     ),
     "overhead": (
-        "Pool headers, and ends that no block or pool fills. A few percent of the arenas are usual, and nothing can "
-        "be done about them."
+        "Pool headers, and pool ends that no block fits. A few percent of the arenas is normal; nothing to do."
     ),
     "malloc_free": (
-        "Freed, and kept by malloc for the next allocation. malloc_trim(0) gives most of it back (by ctypes, say); "
-        "MALLOC_ARENA_MAX=2 or MALLOC_TRIM_THRESHOLD_ in the environment keeps less from the beginning."
+        "Freed, but kept by malloc for later. malloc_trim(0) returns most of it (for example through ctypes); "
+        "MALLOC_ARENA_MAX=2 or MALLOC_TRIM_THRESHOLD_ in the environment keeps less from the start."
     ),
     "stacks": (
-        "Stacks of threads, as far as each was ever touched; what is only mapped costs nothing. Fewer threads make it "
-        "less, and shallower recursion."
+        "Thread stacks, as far as they were ever touched; untouched pages cost nothing. Fewer threads and less "
+        "recursion reduce it."
     ),
     "files": (
-        "Pages of programs, libraries and data files that are in memory, most of them shared with other processes and "
-        "dropped by the kernel when memory is short. If it grows, a data file is mapped (mmap, numpy.memmap): the "
-        "rows say which."
+        "Resident pages of programs, libraries and data files; most are shared, and the kernel drops them when "
+        "memory is short. If this grows, a data file is mapped (mmap, numpy.memmap): the rows show which."
     ),
     "shared": (
-        "memfd, /dev/shm and shared mappings of no file: multiprocessing's, for one. Each process that has touched a "
-        "page has it in its own RSS; it goes when the last one unmaps it, and nobody has it open or linked."
+        "memfd, /dev/shm and anonymous shared mappings, for example of multiprocessing. A page is in the RSS of "
+        "every process that touched it; it is freed when it is no longer mapped, open or linked anywhere."
     ),
     "rest": (
-        "Memory that neither Python's allocator nor malloc knows of: mapped by libraries on their own (allocators of "
-        "theirs, JITs), or kept of threads that ended. If it grows it is native, and who maps it is to be asked of the "
-        "kernel: perf trace -e mmap --call-graph dwarf -p PID."
+        "Memory outside Python's allocator and malloc: mapped by libraries directly (their own allocators, JITs), "
+        "or left from exited threads. If it grows it is native; find who maps it with: perf trace -e mmap "
+        "--call-graph dwarf -p PID."
     ),
     "own": (
-        "What heaptop has in the process while it is attached: mappings of its own, and about what its Python objects "
-        "take elsewhere. Pages of libraries that it was the first to touch are in mapped files, and what is free again "
-        "in Python's arenas is in their rows."
+        "Memory of heaptop in the process while it is attached: its mappings, and an estimate for its Python "
+        "objects. Library pages that it touched first are in mapped files; what it freed in Python's arenas is in "
+        "their rows."
     ),
     "arenas": (
-        "Memory of Python's allocator of objects up to 512 bytes; an arena goes back to the system when nothing in it "
-        "lives. Free blocks and empty pools beside much in use are fragmentation: key b shows them over time."
+        "Python's allocator for objects up to 512 bytes. An arena returns to the system when nothing in it is "
+        "live. Many free blocks and pools beside used ones are fragmentation: key b shows them over time."
     ),
     "malloc": (
-        "Memory of malloc: objects above 512 bytes, NumPy's and other libraries' buffers. Large blocks have mappings "
-        "of their own, which are given back when they are freed; heaps shrink only from their ends."
+        "malloc: objects above 512 bytes, buffers of NumPy and other libraries. Large blocks have their own "
+        "mappings, returned when freed; heaps shrink only at their ends."
     ),
 }
 """Two sentences or three on each use, and on owners that are no use."""
@@ -76,22 +74,22 @@ ABOUT: Final = {
 OWNED: Final = {
     "arenas": "Python's allocator of objects up to 512 bytes",
     "malloc": "larger objects, and what libraries in C allocate",
-    "stacks": "as far as the threads ever touched them",
+    "stacks": "as far as they were ever touched",
     "files": "programs, libraries, data",
     "shared": "memfd, /dev/shm, shared mappings of no file",
-    "rest": "mapped by libraries on their own, or kept of ended threads",
+    "rest": "mapped by libraries directly, or left from exited threads",
     "own": "heaptop's native core and tables, its thread and the memory malloc has for it",
 }
 
 FRESH: Final = 1_500_000_000
 """Nanoseconds up to which its age is not worth a word: a tick is as old."""
 
-FIRST: Final = "Nothing is known yet: it is asked while this view is shown, and not while paused."
+FIRST: Final = "No figures yet: they are read while this view is shown and not paused."
 RECORDED: Final = (
-    "In this recording nobody has asked what memory was used for up to this moment: view 9 asks while it is shown, "
-    "marks (view 4) do, and nothing else. The chart is RSS, with what the censuses counted."
+    "This recording has no memory figures up to this moment: only view 9 and marks (view 4) request them. The "
+    "chart shows RSS and what the censuses counted."
 )
-DENIED: Final = f"{NOT_SAID} heaptop needs the rights of the process's own user, or root's: try it with sudo."
+DENIED: Final = f"{NOT_SAID} heaptop must run as the process's user or as root: try sudo."
 
 
 def share(part: int, whole: int) -> str:
@@ -108,7 +106,7 @@ def answer(facts: MemoryFacts) -> str:
     if live is not None:
         text += f"≈{format_bytes(live.bytes)} ({share(live.bytes, rss)}) live Python objects; "
     else:
-        text += "live objects are not counted yet; "
+        text += "no census of live objects yet; "
     if other is not None:
         about = "≈" if other.approximate else ""
         text += f"then {other.name} {about}{format_bytes(other.bytes)} ({share(other.bytes, rss)})"
@@ -124,7 +122,7 @@ def grown(facts: MemoryFacts) -> str:
     if found is None:
         return f"Hardly any change in {since}."
     change, key, part = found
-    most = "grown most" if change > 0 else "shrunk most"
+    most = "grew most" if change > 0 else "shrank most"
     return f"{format_change(change)} in {since}; {most}: {NAMES[key]}, {format_change(part)}."
 
 

@@ -96,56 +96,55 @@ class MemoryView(LevelView[MemoryLevel]):
     NAME = "memory"
     NUMBER = 9
     TITLE = "Memory"
-    ABOUT = "where RSS is"
+    ABOUT = "what RSS is made of"
     SHOWS = (
-        "What is resident (RSS), by what it is used for: the rows sum to it exactly. It is asked every five seconds "
-        "while this view is shown, or less often where a look takes long, from outside the process; key c asks at once."
+        "Resident memory (RSS) by use: the rows add up to it exactly. While this view is shown it is read every "
+        "five seconds, from outside the process, less often if reading takes long; key c reads at once."
     )
     EXPLAINS = (
         FigureHelp(
             ("Use", "Owner", "Resident", "Share", "█"),
-            "How much is resident and in which mappings, as the kernel says (/proc/PID/smaps). No thread is stopped "
-            "for it, but mmap and munmap may wait meanwhile.",
+            "Resident memory and mappings, from the kernel (/proc/PID/smaps). No thread is stopped for it, but "
+            "mmap and munmap may wait meanwhile.",
             BEE.at("§3.1.3, fig. 5"),
         ),
         FigureHelp(
             ("≈",),
-            "Made of figures of nearly the same moment, so that all rows sum to the kernel's. Without ≈ it is the "
-            "kernel's alone.",
+            "Combined from figures of nearly the same moment, so that all rows add up to RSS. Without ≈ a figure "
+            "is the kernel's alone.",
         ),
         FigureHelp(
             ("What it is",),
-            "How full Python's arenas are is read from their own tables; what malloc has given out and keeps free "
-            "malloc itself says (mallinfo2 of glibc), and live objects are the last census's with their Hidden bytes "
-            "(view 1).",
+            "Arena use is read from Python's own tables; malloc reports what is in use and free (mallinfo2 of "
+            "glibc); live objects are from the last census, with their Hidden bytes (view 1).",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         FigureHelp(
-            ("heaptop's own",),
-            "What heaptop itself has in the process: its mappings, as the kernel says, and about what the agent's "
-            "Python objects take in memory that the program uses too. What it leaves free there is in the rows of "
-            "arenas and malloc, and so is an arena of malloc's that was there before.",
+            ("heaptop",),
+            "Memory of heaptop in the process: its mappings, from the kernel, and an estimate for the agent's "
+            "Python objects in the program's arenas and heaps. What they freed there is in the rows of arenas and "
+            "malloc.",
         ),
         FigureHelp(
             ("Change", "Trend"),
-            "Change is since the first answer that this view had. What is new since then says so.",
+            "Change since the first figures of this view; later rows are marked new.",
         ),
         FigureHelp(
             ("the chart", "~"),
-            "Letters are the rows' bands in the chart. ~ is memory of times at which nobody looked here: there ticks "
-            "say RSS, and censuses what of it were live objects.",
+            "Letters are the rows' bands in the chart. ~ is memory at times when this view was not shown: then "
+            "only RSS and live objects are known.",
             BEE.at("§3.1.3, fig. 5"),
         ),
         FigureHelp(
             ("Name", "Kind", "Size", "Part"),
-            "What a row is made of: mappings by name, arenas and how full they are, malloc's own figures. Size is of "
-            "address space, part how much of it is resident, or of the arenas.",
+            "What a row consists of: mappings by name, arenas and their use, malloc's figures. Size is address "
+            "space; the share is the resident part of it, or of the arenas.",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
     )
     HELP = (
-        "Filters: size>1MB (of rows); for a mapping's name, sort by Name. Resident memory has no type, module or site: "
-        "pages hold objects of all."
+        "Filters: size>1MB (of rows); for a mapping's name, sort by Name. Resident memory has no type, module or "
+        "site: a page holds objects of many."
     )
     OFFERS = (
         "cycle_key", "filter", "drill", "census", "pause", "sort_column(-1)", "sort_column(1)", "invert", "follow",
@@ -252,7 +251,7 @@ class MemoryView(LevelView[MemoryLevel]):
 
     @property
     def _nothing(self) -> str:
-        return f"Nothing matches {self.where}." if self.where else "Nothing is known of it yet."
+        return f"Nothing matches {self.where}." if self.where else "No figures yet."
 
     def _passes(self, size: int) -> bool:
         found = self.where.given(lambda attribute: ())
@@ -280,7 +279,7 @@ class MemoryView(LevelView[MemoryLevel]):
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
-        unseen = "  ~: not asked" if UNSEEN in self._course.keys and not level.inside else ""
+        unseen = "  ~: not measured" if UNSEEN in self._course.keys and not level.inside else ""
         left = f"{self.TITLE} by {level.key}{unseen}{self.trail}"
         said = (cadence(self.now, wide=self.size.width >= WIDE), self._place(len(self._rows)))
         return left, " · ".join(part for part in said if part)
@@ -302,8 +301,8 @@ class MemoryView(LevelView[MemoryLevel]):
         what = "Mappings" if self._level.inside else "Uses of memory"
         if "type" in where.attributes:
             raise UsageError(
-                f"{what} know no type.",
-                why="A word alone is part of a type's name, and pages hold objects of all types; rows have a size.",
+                f"{what} have no types.",
+                why="A word alone filters by type name, but a page holds objects of many types.",
                 fix="Write size>1MB, or sort by name.",
             )
         where.allow(("size",), what)

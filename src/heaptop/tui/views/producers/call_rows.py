@@ -24,10 +24,10 @@ class Kind(Enum):
     OPEN = "expanded"
     CLOSED = "can be expanded"
     LEAF = "nothing below it"
-    OWN = "what the function above allocates by itself"
-    MORE = "children that are not shown yet"
-    TITLE = "what the lines below it tell apart"
-    PART = "a size class or a type of what a function allocates, with what it calls"
+    OWN = "allocated by the function above itself"
+    MORE = "more children"
+    TITLE = "split by the lines below"
+    PART = "a size class or type of what a function and its callees allocate"
 
 
 @dataclass(frozen=True, slots=True)

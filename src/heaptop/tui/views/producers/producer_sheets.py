@@ -35,7 +35,7 @@ from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.views.producers.call_rows import PAGE, CallRow, Kind
 from heaptop.tui.widgets.sparkline import meter, sparkline
 
-_TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call chain, innermost first"}
+_TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call stack, innermost first"}
 
 _NARROW: Final = {
     "site": ("name", "live", "error", "share", "change", "allocated"),
@@ -71,7 +71,7 @@ _RANKS: Final = {
 }
 """What goes first where names would have too little room."""
 _SPARK: Final = 16
-_PARTS_TITLES: Final = {"size": "Of it, by size of block", "type": "Of it, by type, where that is known"}
+_PARTS_TITLES: Final = {"size": "By block size", "type": "By type, where known"}
 
 
 class KnownBlocks(Enum):
@@ -189,8 +189,8 @@ def box_figures(
 ) -> IcicleColumns:
     """Of the boxes of an icicle: with all they call, by themselves, of their caller and of all."""
     is_live = measure == "live"
-    titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Itself", "≈Part", "≈Of all")
-    widths = {"±": 6, "≈Part": 6, "≈Of all": 7}
+    titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Itself", "≈Part", "≈Share")
+    widths = {"±": 6, "≈Part": 6, "≈Share": 7}
     shown = known_columns(["error" if title == "±" else title for title in titles], known)
     headings = tuple(
         (_title("±" if title == "error" else title, known), widths.get("±" if title == "error" else title, 9))
@@ -422,7 +422,7 @@ def stack_sheet(
         key=lambda line: line.key,
         draw=draw,
         look=look,
-        nothing="Nothing that was sampled here lives.",
+        nothing="No sample here is live.",
         exact=(
             ("file", lambda line: line.frame.file if line.frame is not None else ""),
             ("line", lambda line: line.frame.line if line.frame is not None else ""),
@@ -467,7 +467,7 @@ def tree_sheet(
         "range": ("95 % interval", 19),
         "count": ("≈Blocks", 8),
         "allocated": ("≈Alloc'd", 9),
-        "share": ("≈Of all", 7),
+        "share": ("≈Share", 7),
     }
     names = tree_columns(width, known)
 
@@ -549,7 +549,7 @@ def handed_on(figure: Callable[[int, Measure | frozenset[int]], int], node: int,
 def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: ChartStyle, *, around: bool) -> str:
     indent = "  " * row.depth
     if row.kind is Kind.OWN:
-        return f"{indent}  (itself)"
+        return f"{indent}  (self)"
     closed, opened = ("+ ", "- ") if look.ascii_only else ("▸ ", "▾ ")
     mark = {Kind.OPEN: opened, Kind.CLOSED: closed}.get(row.kind, "  ")
     function = amounts.paths.functions[row.node]

@@ -68,12 +68,12 @@ class SampleSelector:
     def nothing(self, display: Display, where: Filter) -> str:
         """What is said where there is no row, of a target that is or was sampled."""
         if where.lifetime is None:
-            return f"Nothing that was sampled matches {where}." if where else "Waiting for the first samples."
+            return f"No sample matches {where}." if where else "Waiting for the first samples."
         if display.sampling is not None and display.sampling.samples.is_traced:
             return f"{TELLS_NOT}."
         if self._maker is None or self._maker.figures is None:
-            return "Working out what lives so long."
-        return f"Nothing that was sampled and lives matches {where}."
+            return "Computing lifetimes."
+        return f"No live sample matches {where}."
 
     def age_ns(self, display: Display) -> int:
         """By how much they are older than the display, by the target's clock."""

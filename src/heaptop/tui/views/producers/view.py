@@ -119,104 +119,102 @@ class ProducersView(LevelView[ProducersLevel]):
     NAME = "producers"
     NUMBER = 2
     TITLE = "Producers"
-    ABOUT = "who allocated it"
+    ABOUT = "allocation sites"
     SHOWS = (
-        "Who allocated what lives: as a table, as a tree of callers and callees, and as an icicle (key v). Figures are "
-        "estimates from samples of what was allocated since the attach."
+        "Where live memory was allocated: as a table, a tree of callers and callees, and an icicle (key v). "
+        "Figures are estimated from samples since the attach."
     )
     EXPLAINS = (
         FigureHelp(
             ("Site", "Function", "Module", "›"),
-            "A site is the innermost line of your own code on a block's stack, not a library's; on its stacks › marks "
-            "it. Functions and modules are told apart by their names and files.",
+            "A site is the innermost line of your own code on the call stack (not a library's); in stacks › marks "
+            "it. Functions and modules are distinguished by name and file.",
             BEE.at("§4.1"),
         ),
         FigureHelp(
-            ("Live", "≈Live", "≈", "exact", "none seen"),
-            "What is still there of what was allocated so. ≈ says so of a whole column: an estimate, exact where every "
-            "such block is sampled; where none was seen there need not be none, and what C code takes from malloc or "
-            "PyMem_RawMalloc (contexts of zlib, say) is never sampled.",
+            ("Live", "≈Live", "≈", "exact", "no samples"),
+            "What is live of what was allocated there. ≈ marks a column of estimates (exact where every such block "
+            "is sampled). No samples does not mean zero; memory that C code takes from malloc or PyMem_RawMalloc "
+            "(such as zlib contexts) is never sampled.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(
             ("±", "95 % interval", "Samples", ">999"),
-            "± is the larger side of the 95 % interval, in per cent of the figure, and Samples is how many it is made "
-            "of. The fewer they are, the less can be said; key r takes more.",
+            "± is the larger side of the 95 % interval, in percent of the figure; Samples is how many it is based "
+            "on. With few samples it is uncertain; key r samples more.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(
             ("?",),
-            "A tenth of the figure or more is of types that free lists hand on. So its place may be that of an earlier "
-            "object's maker.",
+            "At least a tenth of the figure is of types with free lists: the site may be that of an earlier object "
+            "at the same address.",
             CPYTHON.at("Objects/dictobject.c and others with free lists"),
         ),
         FigureHelp(
             ("≈Blocks", "Objects"),
-            "Blocks of memory, of which an object may have several. By tracemalloc they are objects, and figures are "
-            "exact.",
+            "Memory blocks; an object may have several. With tracemalloc they are objects, and figures are exact.",
         ),
         FigureHelp(
-            ("≈Share", "Share", "≈Of all", "█"),
-            "The part of all that lives; in a tree, of all that was sampled. Bars are to the largest.",
+            ("≈Share", "Share", "≈Share", "█"),
+            "Share of all live bytes; in a tree, of all that was sampled. Bars are relative to the largest row.",
         ),
         FigureHelp(
             ("≈Change", "Change", "Trend"),
-            "Both are of the last 16 ticks. Change is what came more than what went.",
+            "Both cover the last 16 ticks. Change is allocated minus freed.",
         ),
         FigureHelp(
             ("≈Direct", "Direct", "Indirect"),
-            "Direct is what a function allocates itself, indirect with all that it calls. Both are summed from whole "
-            "stacks, where gprof and KPROF only estimate which part of a callee is whose.",
+            "Self is what a function allocates itself, total includes its callees. Both are summed from whole call "
+            "stacks, not estimated per callee.",
             BEE.at("§3.1.2 and §3.2.2, fig. 3"),
         ),
         FigureHelp(
             ("≈Alloc'd", "≈Freed"),
-            "What was allocated since sampling began, and what of that was freed. The difference is what lives.",
+            "Allocated since sampling began, and freed of that. The difference is live.",
             MPROF.at("the direct allocation table"),
         ),
         FigureHelp(
             ("≈% by size",),
-            "Percent of its allocated bytes in small (s, up to 32 bytes), medium (m, 256), large (l, 2048) and extra "
-            "large blocks (x). The largest part stands first.",
+            "Percent of its allocated bytes in small (s, up to 32 bytes), medium (m, 256), large (l, 2048) and "
+            "extra large blocks (x), the largest share first.",
             MPROF.at("the direct allocation table"),
         ),
         FigureHelp(
-            ("Call chain, innermost first", "Kept"),
-            "The leak table: what each chain of callers allocated, freed and kept. Kept is what was not freed.",
+            ("Call stack, innermost first", "Kept"),
+            "The leak table: what each call stack allocated, freed and kept (not freed).",
             MPROF.at("the memory leak table"),
         ),
         FigureHelp(
-            ("≈Part", "≈Itself", "▸", "▾", "(itself)"),
-            "In the tree, the part of the line above it; (itself) is what a function allocates on its own, and "
-            "functions that call each other are one line. ▸ opens with Enter, ▾ is open.",
+            ("≈Part", "≈Itself", "▸", "▾", "(self)"),
+            "In the tree, the share of the line above; (self) is what a function allocates itself; functions that "
+            "call each other are one line. ▸ opens with Enter, ▾ is open.",
             BEE.at("fig. 4"),
         ),
         FigureHelp(
             ("the icicle",),
-            "A box is as wide as its part of the whole, and below it are the boxes that it calls; colours are modules "
-            "of yours, libraries have one together. The table beside it lists the boxes in the same order, › is the "
-            "chosen one in both.",
+            "A box is as wide as its share of the total; below it are its callees. Colours are your modules; "
+            "libraries share one. The table beside it lists the boxes in the same order; › is the selected one in "
+            "both.",
             MPROF.at("the allocation call graph"),
         ),
         FigureHelp(
             ("(before the attach)",),
-            "What a census counted beyond what was sampled since. Nobody is named for it.",
+            "What a census counted beyond the samples since the attach: its sites are unknown.",
         ),
         FigureHelp(
             ("Frames, innermost first; › is the site",),
-            "The stacks of one site, with their lines of source where they can be read. Below stand the types and "
-            "sizes of what they allocated.",
+            "The call stacks of one site, with source lines where they can be read; below, the types and sizes "
+            "allocated there.",
             BEE.at("§4.1"),
         ),
     )
     HELP = (
-        "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re  lifetime>10MB (what lives "
-        "and has lived while 10 MB were allocated; lifetime>10s: for so long)  retainer:cache (what "
-        "it keeps, maybe with others: of each stack such a part as a snapshot of the object graph finds to be kept; "
-        "tables and buffers go with the objects of their stack)"
+        "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re  lifetime>10MB (live blocks "
+        "that are older than 10 MB of allocation; lifetime>10s: than that time)  retainer:cache (what it keeps, "
+        "alone or not, estimated per stack from a snapshot of the object graph)"
     )
     MEANS: ClassVar[Mapping[str, str]] = {
-        "cycle_key": "site, function, module, chain; tree, icicle: live or allocated",
+        "cycle_key": "site, function, module, call stack; tree, icicle: live or allocated",
         "variant": "table, tree of calls, icicle",
         "drill": "stacks of a site; callers and callees; zooms the icicle in",
     }
@@ -594,10 +592,10 @@ class ProducersView(LevelView[ProducersLevel]):
         if kept is None:
             return f"No graph census: {graph.failure}." if graph.failure else "Waiting for a graph census."
         if kept.failure:
-            return f"Which blocks are kept was not told: {kept.failure}."
+            return f"No answer about kept blocks: {kept.failure}."
         if not kept.retainers:
             return f"No retainer matches {self._level.where}."
-        return f"Nothing that was sampled and is kept so matches {self._level.where}."
+        return f"No sample that is kept this way matches {self._level.where}."
 
     @property
     def sampled(self) -> bool:
@@ -618,7 +616,7 @@ class ProducersView(LevelView[ProducersLevel]):
         if term is None or kept is None:
             return super().note or (self.now.graph.words if term is not None else "")
         ago = format_duration_ns(max(self.now.now_ns - kept.time_ns, 0))
-        return f"≈ of each stack the part that was kept {ago} ago · {self.now.graph.words}"
+        return f"≈ the part of each stack that was kept {ago} ago · {self.now.graph.words}"
 
     @property
     def words(self) -> tuple[str, str]:
@@ -628,7 +626,7 @@ class ProducersView(LevelView[ProducersLevel]):
         what = {
             FigureShape.TABLE: by_words(level.key, sampling_status)
             if level.key != "chain"
-            else f"≈ leak table, by call chain{then}",
+            else f"≈ leak table, by call stack{then}",
             FigureShape.STACKS: f"≈ stacks{then}",
             FigureShape.TREE: f"≈ tree, {self._measure}{then}",
             FigureShape.ICICLE: f"≈ icicle, {self._measure}{then}",
@@ -686,7 +684,7 @@ class ProducersView(LevelView[ProducersLevel]):
     @property
     def unsortable(self) -> str:
         if self._level.shape is FigureShape.TREE:
-            return "the tree is sorted by what key b chooses"
+            return "key b sorts the tree"
         return super().unsortable
 
     @property
@@ -713,7 +711,9 @@ class ProducersView(LevelView[ProducersLevel]):
     def set_where(self, where: Filter) -> None:
         where.allow((*LIVE_BLOCKS, "retainer"), "Producers")
         if retainer_term(where) is not None and self._is_traced:
-            raise UsageError("Traces know no retainer.", why="tracemalloc does not say which object a trace is of.")
+            raise UsageError(
+                "Traces have no retainers.", why="tracemalloc does not report which object a trace belongs to."
+            )
         check_bound(self.now, where)
         self._levels[-1] = replace(self._level, where=where)
         self._again()
@@ -721,9 +721,9 @@ class ProducersView(LevelView[ProducersLevel]):
     @property
     def bys(self) -> Mapping[str, str]:
         if self._level.shape is FigureShape.TABLE:
-            return {key: {"chain": "by call chain, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
+            return {key: {"chain": "by call stack, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
         is_open = self._level.shape in (FigureShape.TREE, FigureShape.ICICLE) and self._known is KnownBlocks.ALL
-        return {"live": "what lives", "allocated": "all that was allocated"} if is_open else {}
+        return {"live": "live memory", "allocated": "all allocations"} if is_open else {}
 
     @property
     def by(self) -> str:
@@ -772,11 +772,11 @@ class ProducersView(LevelView[ProducersLevel]):
     @property
     def unavailable(self) -> str:
         if self._level.shape is not FigureShape.TABLE:
-            return "w asks about a site in the table: Esc and v lead there"
+            return "w works on a site of the table: press Esc or v first"
         if not self._count:
-            return f"no site to ask about yet: {self._nothing[:1].lower()}{self._nothing[1:].rstrip('.…')}"
+            return f"no site to select yet: {self._nothing[:1].lower()}{self._nothing[1:].rstrip('.…')}"
         if isinstance(self._rows[self.list.cursor], OlderThanSampling):
-            return "nobody is named for it: view 3 says by type what keeps it"
+            return "its site is unknown: view 3 shows by type what keeps it"
         return super().unavailable
 
     def action_drill(self) -> bool:

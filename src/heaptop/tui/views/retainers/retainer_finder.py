@@ -66,7 +66,7 @@ MOST_SETS: Final = 5_000
 """Pairs of a retainer set and a type that are asked for: more than that no snapshot tells."""
 MOST_STACKS: Final = 10_000
 """Likewise of stacks."""
-NOTHING: Final = "There is nothing of it in this snapshot."
+NOTHING: Final = "This snapshot has none of it."
 
 
 class Finder:
@@ -131,7 +131,7 @@ class Finder:
         """The answer, once it is there. Where there is none, or nothing in it, :attr:`nothing` says why."""
         answer = self.answers.get(question)
         if isinstance(answer, Failure):
-            self.nothing = stage_words(self.client) or f"The snapshot could not say it: {answer.text}."
+            self.nothing = stage_words(self.client) or f"The snapshot did not answer: {answer.text}."
         if not isinstance(answer, kind):
             return None
         self.is_partial = self.is_partial or not getattr(answer, "complete", True)
@@ -145,7 +145,7 @@ class Finder:
             return None
         modules, excluded = self._told_apart(level) if selection.retainers else (False, ())
         question = Question(what, selection, limit=limit, offset=offset, modules=modules, excluded=excluded)
-        return self.ask(question, kind, "The filter leaves nothing." if level.where else NOTHING)
+        return self.ask(question, kind, "Nothing matches the filter." if level.where else NOTHING)
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What is made once of the answers that there are, however often it is drawn."""
@@ -195,9 +195,9 @@ class Finder:
         client = self.client
         mark, image = client.mark, client.image
         if mark is None or image is None:
-            self.nothing = "There is no mark. Key m marks what is there; a later snapshot (key o) shows what is new."
+            self.nothing = "No mark yet. Press m to mark what is there; a later snapshot (key o) shows what is new."
         elif mark.time_ns == image.time_ns:
-            self.nothing = "This snapshot is the mark itself. Key o freezes a later one."
+            self.nothing = "This snapshot is the mark itself. Press o to take a later one."
         else:
             telling = image.image, client.since, client.until
             if not client.marks_sent and self._telling != telling and client.is_open:
@@ -207,9 +207,9 @@ class Finder:
                 self._telling = None
                 return True
             if client.marks_failure:
-                self.nothing = f"The snapshot could not be told what was there at the mark: {client.marks_failure}."
+                self.nothing = f"Comparing with the mark failed: {client.marks_failure}."
             else:
-                self.nothing = stage_words(client) or "Telling the snapshot what was there at the mark…"
+                self.nothing = stage_words(client) or "Comparing with the mark…"
         return False
 
     # -- what is known of them -------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class Finder:
             return self._sets(level)
         types, where = self.client.types, level.where
         if where:
-            self.nothing = "The filter leaves nothing."
+            self.nothing = "Nothing matches the filter."
         key = "sets", answer.id, where.text
         return [*self._once(key, lambda: set_rows(kept_sets(answer, where, types), types)), *out]
 
@@ -369,5 +369,5 @@ def _not_sampled(sampling: Sampling | None, time_ns: int) -> str:
     sampling_status = sampling.sampling_status
     changed = max(sampling_status.since_ns or 0, sampling_status.void_ns or 0)
     if sampling_status.on and changed > time_ns:
-        return "Sampling began after this snapshot. Key o freezes a later one."
+        return "Sampling began after this snapshot. Press o to take a later one."
     return "" if sampling_status.on or (sampling_status.ever_on and changed > time_ns) else not_sampled(sampling)

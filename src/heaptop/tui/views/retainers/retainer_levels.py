@@ -105,9 +105,9 @@ class RetainersLevel(drill.Level):
         """
         if where and not self.allowed:
             raise UsageError(
-                f"{self.figures} know no {where.attributes[0]}.",
-                why="What is around one object, or in one retainer set, is shown as a whole.",
-                fix="Go back with Esc to where rows are filtered.",
+                f"{self.figures} have no {where.attributes[0]}.",
+                why="The neighbours of one object, and one retainer set, cannot be filtered.",
+                fix="Press Esc to go back to rows that can.",
             )
         where.allow(self.allowed, self.figures)
         if self.is_sets:
@@ -115,17 +115,17 @@ class RetainersLevel(drill.Level):
             if other:
                 raise UsageError(
                     f"Retainer sets do not know kind and {other} under one 'or'.",
-                    why="Which objects are of a kind is asked for before sets are made of them.",
-                    fix=f"Write kind beside {other}, or leave one of them out.",
+                    why="kind selects objects before retainer sets are built.",
+                    fix=f"Write kind next to {other}, or leave one of them out.",
                 )
             return
         if "retainer" not in where.attributes:
             return
         if self.retainers:
             raise UsageError(
-                "One retainer was chosen already.",
-                why="A snapshot says what one of some retainers keeps, and not what all of them keep.",
-                fix="Look at its retainer sets (key b): there the filter leaves those that have both.",
+                "One retainer is chosen already.",
+                why="A snapshot answers what one of several retainers keeps, not what all of them keep.",
+                fix="Use its retainer sets (key b): there the filter shows those that have both.",
             )
         retainer_term(where, self.figures)
 

@@ -203,7 +203,7 @@ def tree_sheet(
         "retained": ("Retained", 10),
         "share": ("Share", 6),
         "bar": ("", facts.width // 16),
-        "frees": ("Step frees", 10),
+        "frees": ("Frees", 10),
         "kind": ("Kind", 11),
     }
     tint = Style.parse(facts.look.palette.band(0))
@@ -258,7 +258,7 @@ def _rest(tree: PathTree | None, names: Sequence[str]) -> list[CellText]:
     count, size = tree.other
     number = tree.answer.other_groups
     known = {
-        "name": CellText(f"… {number:,} other path{'s' * (number != 1)}: Enter asks for more of them"),
+        "name": CellText(f"… {number:,} other path{'s' * (number != 1)}: Enter shows more"),
         "count": CellText(format_count(count)),
         "bytes": CellText(format_bytes(size)),
     }
@@ -387,7 +387,7 @@ class ObjectLine:
     """The text without where the frame is."""
 
 
-ALONE: Final = "It goes with no other: several keep it, or a root"
+ALONE: Final = "Several objects or a root keep it"
 ALONE_SHORT: Final = "Several keep it, or a root"
 
 
@@ -406,7 +406,7 @@ def object_lines(
         text, short = ("  " * min(place, 8) + words(step) for words in (step_text, step_words))
         what = "step", name, found.row.kind, step.place, short
         lines.append(ObjectLine(f"path/{place}", text, step.address, step.type, size, retained, *what))
-    words, short = ("It would go with", "") if found.dominator else (ALONE, ALONE_SHORT)
+    words, short = ("It would be freed with", "") if found.dominator else (ALONE, ALONE_SHORT)
     lines.append(ObjectLine("dominator", words, what="heading", short=short))
     if found.dominator:
         above = dominator.row if dominator is not None else None
@@ -415,7 +415,7 @@ def object_lines(
         lines.append(ObjectLine("dominator/0", label, found.dominator, *figures, what="link"))
     row = found.row
     if row.retained > row.size:
-        text = "▸ What would go with it"
+        text = "▸ What would be freed with it"
         lines.append(ObjectLine("below", text, size=row.retained - row.size, what="below"))
     lines += _links("Referrers", found.referrers, found.referrer_count, most)
     lines += _links("Referents", found.referents, found.referent_count, most)
@@ -499,7 +499,7 @@ class Card:
         lines.append((f"kind {KINDS[row.kind]} · {by}", AXIS))
         if found.surplus > 0:
             n = found.surplus
-            lines.append((f"{n} reference{'s' * (n != 1)} counted that no object has: C may hold it", AXIS))
+            lines.append((f"{n} reference{'s' * (n != 1)} from no object: C code may hold it", AXIS))
         if self.with_path:
             lines += [("", EMPTY), ("Path from the root", AXIS)]
             lines += [
@@ -534,7 +534,7 @@ def drop_rows(
     names: Mapping[int, str], drop: FreedIfDropped | None, room: int, width: int, look: ChartStyle
 ) -> list[list[StyleRun]]:
     """What was tagged, and what would go with it, in at most ``room`` rows."""
-    words = drop.words if drop is not None else "asking what would go with it…"
+    words = drop.words if drop is not None else "reading what would be freed with it…"
     texts = [(f" {TAGGED} {len(names)} tagged: {words}", EMPTY)]
     shown = list(names.items())
     most = max(room - 1, 1)

@@ -88,100 +88,98 @@ class RetainersView(ExploringView[RetainersLevel]):
     TITLE = "Retainers"
     ABOUT = "what keeps it alive"
     SHOWS = (
-        "What keeps objects alive, in a frozen copy of the program: types, paths and retainer sets down to single "
-        "objects. What you would have to let go stands on a path, and what that frees beside it."
+        "What keeps objects alive, in a snapshot: types, paths and retainer sets down to single objects. A path "
+        "shows which reference to drop, and how much that frees."
     )
     EXPLAINS = (
         FigureHelp(
             ("Retained",),
-            "What would be freed if the objects of a row went, one by one; of a path, those at its end. What they "
-            "share with others is in nobody's figure.",
+            "Bytes freed if single objects of the row went, summed one by one; of a path, those at its end. What "
+            "they share with others is in no figure.",
         ),
         FigureHelp(
             ("≤",),
-            "A sum in which some objects may be counted twice. The figure is at most that.",
+            "An upper bound: some objects may be counted twice.",
         ),
         FigureHelp(
             ("Objects", "Share", "█"),
-            "How many objects there are, and which part of the bytes of all rows they take. Bars are to the largest.",
+            "The number of objects, and their share of the bytes of all rows. Bars are relative to the largest row.",
         ),
         FigureHelp(
             ("Own bytes",),
-            "What objects take themselves, without what they refer to. View 1 may say less of a type: it leaves out "
-            "what sys.getsizeof does not tell (its column Hidden), and is of another moment.",
+            "Shallow size: the objects themselves, without what they refer to. View 1 may show less for a type: it "
+            "leaves out what sys.getsizeof does (its column Hidden), at another moment.",
             CPYTHON.at("Objects/object.c and each type's __sizeof__"),
         ),
         FigureHelp(
             ("What keeps it", "Path", "▸", "▾"),
-            "Each object has one path, a shortest one from the first sort of root that leads to it; there may be "
-            "others. ▸ opens with Enter, ▾ is open, and v makes a list of it.",
+            "Each object has one path, a shortest one from the first kind of root that reaches it; there may be "
+            "others. ▸ opens with Enter, ▾ is open, v shows a list.",
             BEE.at("§4.1"),
         ),
         FigureHelp(
-            ("Step frees", "Frees"),
-            "What would go with the one object that a step of a path, or a retainer, is: all that only it keeps, not "
-            "only the objects asked about. So it may be more than Retained, and it is less where something else keeps "
-            "them too.",
+            ("Frees", "Frees"),
+            "Retained size of the one object at this step of the path, or of this retainer: everything that only "
+            "it keeps. It can exceed Retained, and it is smaller where something else keeps the objects too.",
         ),
         FigureHelp(
             ("Retainers", "Retainer", "(more than…"),
-            "A retainer set is all that keeps an object: the nearest globals, class attributes, closures, caches, "
-            "locals on all ways from the roots. What has more than N of them is one row; R changes N, e leaves one "
-            "out, v takes modules.",
+            "A retainer set is everything that keeps an object: the nearest globals, class attributes, closures, "
+            "caches and locals on all paths from the roots. Objects with more than N retainers are one row; R "
+            "changes N, e excludes one, v groups by module.",
             NHC.at("§3, fig. 13"),
         ),
         FigureHelp(
             ("Kind", "Kind of root"),
-            "The first sort of root that leads there: module, frame, runtime (the interpreter), c (an extension), "
-            "none (garbage).",
+            "The first kind of GC root that reaches it: module, frame, runtime (the interpreter), c (an "
+            "extension), none (garbage).",
             NHC.at("§4.4"),
         ),
         FigureHelp(
             ("Allocated by", "Sampled", "≈ bytes", "≈"),
-            "Objects whose blocks were sampled, by who allocated them, and what they stand for. Of the rest, and of "
-            "tables and buffers, it is not known.",
+            "Objects whose blocks were sampled, by allocation site, and what they represent. For others, and for "
+            "tables and buffers, the site is unknown.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        FigureHelp(("Type", "Largest types"), "The class of the objects. Of several the largest stand first."),
+        FigureHelp(("Type", "Largest types"), "The class of the objects; of several, the largest first."),
         FigureHelp(
             ("Object", "Length", "Age", "Address"),
-            "One object, by its address, with its length and the collector's generation. gen 2 is what has stayed "
-            "longest.",
+            "One object: address, length, and collector generation. gen 2 is the oldest.",
             BEE.at("§4.1"),
         ),
         FigureHelp(
             ("new",),
-            "By newness: what came since the mark (key m), and is at least that much. An address may have been "
-            "used again by another object of the type.",
+            "New since the mark (key m): a lower bound, because addresses are reused.",
             BEE.at("§4.2"),
         ),
         FigureHelp(
             ("●", "tagged"),
-            "Tagged with t. Below the table stands what dropping all tagged would free, and what of that is shared.",
+            "Tagged with t. The line below the table shows what dropping all tagged objects would free, and how "
+            "much of it is shared.",
         ),
     )
     HELP = (
-        "Filters: type: module: kind: retainer:cache (what it keeps, alone or not; of retainer sets, those that it is "
-        "in); size> count> of rows; retained> of rows by type."
+        "Filters: type: module: kind: retainer:cache (what it keeps, alone or not; for retainer sets, those that "
+        "contain it); size> count> of rows; retained> of rows by type."
     )
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "by type, path, retainer set, kind, site, newness",
-        "variant": "paths as tree or list; retainers one by one or modules",
-        "drill": "paths of a row; objects of a path; what is around one object",
+        "variant": "paths as tree or list; retainers one by one or by module",
+        "drill": "paths of a row; objects of a path; neighbours of an object",
         "why": "what keeps the type of the row",
         "depth": "retainer sets: the next N",
     }
     FROZEN = True
     KEYS = (
         Key(
-            *("e", "e", "exclude", "no retainer: leave this one out", "Snapshot"),
-            word="leave out",
-            otherwise="this row is no retainer that can be left out",
+            *("e", "e", "exclude", "exclude this retainer", "Snapshot"),
+            word="exclude",
+            otherwise="this row cannot be excluded",
         ),
         Key(
-            *("t", "t", "tag", "tag it: what would go with it", "Snapshot"),
+            *("t", "t", "tag", "tag it: what it would free", "Snapshot"),
             word="tag",
-            otherwise="this row is not one object that can be tagged",
+            otherwise="this row cannot be tagged",
         ),
     )
     OFFERS = (
@@ -269,9 +267,9 @@ class RetainersView(ExploringView[RetainersLevel]):
         self._levels = [replace(level, image=image) if level.image == NOW else level for level in self._levels]
         if self._tagged:
             self._tagged.clear()
-            self._notice = "what was tagged was of the snapshot before"
+            self._notice = "tags were dropped: they belonged to the previous snapshot"
         if self._drop_gone(image):
-            self._notice = f"back to {self._level.title or 'the top'}: the rest was of the snapshot before"
+            self._notice = f"back to {self._level.title or 'the top'}: deeper levels belonged to the previous snapshot"
             self.list.move_to(self._level.cursor)
 
     def _drop_gone(self, image: int) -> bool:
@@ -431,11 +429,11 @@ class RetainersView(ExploringView[RetainersLevel]):
         if self._shown is None:
             return super().unavailable
         if self._rows:
-            return "this row is neither one object nor a type: Enter looks into it"
+            return "not an object or type: Enter opens it"
         why = self._finder.nothing.rstrip(".…")
         busy = self.now.client is not None and self.now.client.is_busy
         when = ", w again then" if busy else ""
-        return f"no row to ask about yet: {why[:1].lower()}{why[1:]}{when}"
+        return f"no row to select yet: {why[:1].lower()}{why[1:]}{when}"
 
     @property
     def note(self) -> str:
@@ -653,7 +651,7 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     def _into_set(self, row: RetainerRow) -> bool:
         if row.many:
-            self._notice = "these have too many retainers to be told apart; key R raises N"
+            self._notice = "too many retainers to separate; key R raises N"
             return True
         if len(row.units) != 1:
             if row.units:
@@ -687,7 +685,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         level, opened = self._level, self._level.unfolded.open
         if row.what == "rest":
             if level.paths >= MOST_PATHS:
-                self._notice = f"the {MOST_PATHS:,} largest paths are shown; a filter tells others"
+                self._notice = f"the {MOST_PATHS:,} largest paths are shown; filter for others"
                 return True
             self._levels[-1] = replace(level, paths=MOST_PATHS)
         elif row.what == "open":
@@ -747,10 +745,10 @@ class RetainersView(ExploringView[RetainersLevel]):
             return False
         if label in excluded:
             del excluded[label]
-            self._notice = f"counts as a retainer again: {label}"
+            self._notice = f"retainer again: {label}"
         elif address:
             excluded[label] = address
-            self._notice = f"left out of retainer sets: {label}"
+            self._notice = f"excluded from retainer sets: {label}"
         else:
             return False
         self._again()

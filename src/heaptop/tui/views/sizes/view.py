@@ -98,49 +98,49 @@ class SizesView(LevelView[SizesLevel]):
     TITLE = "Sizes"
     ABOUT = "blocks of each size"
     SHOWS = (
-        "Blocks of memory by their size: what was allocated of each since sampling began, what of that was freed, and "
-        "what lives. What is older than the sampling is not in it, so all is less than the heap."
+        "Memory blocks by size: allocated since sampling began, freed of that, and live. Blocks older than the "
+        "sampling are not included, so the total is less than the heap."
     )
     EXPLAINS = (
         FigureHelp(
             ("Size", "Site"),
-            "A block's size as it was asked for, 1 to 1024 bytes, and what is larger together; inside one, who "
-            "allocates it. An object may be made of several blocks.",
+            "The requested block size, 1 to 1024 bytes, and larger ones together. Enter shows the sites of one. An "
+            "object may have several blocks.",
             MPROF.at("the allocation bin table"),
         ),
         FigureHelp(
             ("Class", "s", "m", "l", "x", "█", "░"),
-            "small to 32 bytes, medium to 256, large to 2048, extra large above. Of each, the full bar lives and the "
-            "light one was freed.",
+            "small up to 32 bytes, medium 256, large 2048, extra large above. The full bar is live, the light bar "
+            "was freed.",
             MPROF.at("the direct allocation table"),
         ),
         FigureHelp(
             ("Allocated", "Freed", "Live", "Live bytes", "Live blocks"),
-            "In bytes or in blocks (key v). Live is what was allocated and not freed.",
+            "In bytes or blocks (key v). Live: allocated and not freed.",
             MPROF.at("the allocation bin table"),
         ),
         FigureHelp(
-            ("≈", "±", "none seen", "samples"),
+            ("≈", "±", "no samples", "samples"),
             "≈ is an estimate and ± half its 95 % interval; without both the figure is exact. Large blocks are all "
-            "sampled, of small ones a few, so that none seen need not be none.",
+            "sampled, of small ones a few, so that no samples need not be none.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        FigureHelp(("≈Share",), "The part of all that lives here. Bars beside it are to the largest row."),
+        FigureHelp(("≈Share",), "Share of all live blocks here. Bars are relative to the largest row."),
         FigureHelp(
             ("Types",),
-            "The types of objects that such blocks are, as far as they are known. (type not known) is a block that is "
-            "no object, or was gone before it was asked.",
+            "The types of the objects in such blocks, where known. (type not known): a block that is not an "
+            "object, or was freed before it was inspected.",
             MPROF.at("the allocation bin table"),
         ),
     )
     HELP = (
-        "Filters: type: module: site: producer-module: size> count> (of the living of a block's type) lifetime>10MB or "
-        "lifetime>10s (what lives and has lived so long)."
+        "Filters: type: module: site: producer-module: size> count> (of a type's live blocks) lifetime>10MB or "
+        "lifetime>10s (live blocks at least that old)."
     )
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "by size, by class",
         "variant": "in bytes, in blocks",
-        "drill": "who allocates blocks of this size",
+        "drill": "sites that allocate this size",
     }
     OFFERS = (
         "cycle_key",
@@ -256,7 +256,7 @@ class SizesView(LevelView[SizesLevel]):
                 CellText(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
                 CellText(f"{share(row):.1%}" if row.kept.bytes else ""),
                 CellText(meter(share(row) / largest, bar, ascii_only=look.ascii_only), tint),
-                *([] if inside else [CellText(row.types, shorter=(row.types.replace(unknown, "(not known)"),))]),
+                *([] if inside else [CellText(row.types, shorter=(row.types.replace(unknown, "(unknown)"),))]),
             ]
             return [pieces[place] for place in kept]
 
@@ -340,7 +340,7 @@ class SizesView(LevelView[SizesLevel]):
         if self.table.row_key is None:
             return super().unavailable
         inside = self._level.number is not None
-        return UNSAMPLED if inside else "w asks about who allocates blocks of a size: Enter leads there"
+        return UNSAMPLED if inside else "press Enter first: w works on a site"
 
     def action_drill(self) -> bool:
         """Who allocates blocks of this size."""
@@ -472,7 +472,7 @@ def _classes(
 
 def kept_words(one: Estimate) -> str:
     """How many samples the figures are made of."""
-    return f"{format_count(one.samples)} samples live" if one.samples != 1 else "1 sample lives"
+    return f"{format_count(one.samples)} live samples" if one.samples != 1 else "1 live sample"
 
 
 def _shades(look: ChartStyle) -> tuple[str, str]:

@@ -59,48 +59,48 @@ class WasteView(SortedView):
     NAME = "waste"
     NUMBER = 10
     TITLE = "Waste"
-    ABOUT = "what it could do without"
+    ABOUT = "what could be saved"
     SHOWS = (
-        "What the heap could do without, in a frozen copy of the program, and what to change. Texts and numbers are "
-        "compared there by a keyed hash; what they say is never shown."
+        "What the heap could save, from a snapshot, and what to change. Strings and numbers are compared there by "
+        "a keyed hash; their content is never shown."
     )
     EXPLAINS = (
         FigureHelp(
             ("What",),
-            "What is wrong with the objects of a row: duplicates (equal texts or bytes), equal numbers, empty or "
-            "nearly empty containers, sparse dicts, instances without __slots__, lists of nothing but numbers.",
+            "The kind of waste: duplicates (equal str or bytes), equal numbers, empty or nearly empty containers, "
+            "sparse dicts, instances without __slots__, lists of numbers only.",
             MAT.at("“Component report”"),
         ),
         FigureHelp(
             ("interned, unused", "free in arenas"),
-            "Immortal interned strings to which heaptop sees no reference; and resident room in arenas of Python's "
-            "allocator that no object takes (view 9).",
+            "Immortal interned strings without a visible reference; and resident arena memory that no object uses "
+            "(view 9).",
             CPYTHON.at("Objects/unicodeobject.c, Objects/obmalloc.c"),
         ),
         FigureHelp(
             ("Saves", "≈"),
-            "Bytes that a change would save: of duplicates all copies but one. ≈ depends on what takes its place, or "
+            "Bytes that a change would save; for duplicates, all copies but one. ≈ depends on the replacement, or "
             "was measured at another moment.",
             MAT.at("“Duplicate strings”, “Collection fill ratio”"),
         ),
         FigureHelp(
             ("Once", "each byte once"),
-            "Of these, what no other row has in its figure of this column: an equal number in a list of numbers counts "
-            "in both rows, and once here. So the column adds up to the total.",
+            "The same bytes without those already counted in another row of this column, so that the column adds "
+            "up to the total.",
         ),
-        FigureHelp(("Share",), "Which part of all objects' bytes the row could save."),
+        FigureHelp(("Share",), "Share of all objects' bytes that the row could save."),
         FigureHelp(
             ("Type", "Objects"),
-            "The class of the objects, and how many there are; of duplicates those that could go.",
+            "The class of the objects and their number; for duplicates, those that could go.",
         ),
         FigureHelp(
             ("Held by",),
-            "The nearest instance of a class, module or frame on the path to them; of instances the module of their "
+            "The nearest class instance, module or frame on the path to them; for instances, the module of their "
             "class. Enter shows one of them with its path.",
         ),
-        FigureHelp(("Advice",), "What to change, in full below the table for the row under the cursor."),
+        FigureHelp(("Advice",), "What to change; in full below the table for the row under the cursor."),
     )
-    HELP = "Filters: type: module: kind: of the objects; free room in arenas is then left out."
+    HELP = "Filters: type: module: kind: of the objects; free arena memory is then left out."
     MEANS: ClassVar[Mapping[str, str]] = {"drill": "one of the objects, and what keeps it"}
     FROZEN = True
     OFFERS = ("filter", "drill", "why", "snapshot", "shut", "sort_column(-1)", "sort_column(1)", "invert")
@@ -145,20 +145,20 @@ class WasteView(SortedView):
         selection = wanted(self._where, client.types) if client.types else Selection()
         if selection is None:
             self._report, self._made_of = None, ()
-            return f"No type of the heap passes {self._where}."
+            return f"No type in the heap matches {self._where}."
         found = self._answers.get(Question(WASTE, selection, limit=MOST_ROWS))
         whole = self._answers.get(Question(WASTE, limit=MOST_ROWS)) if self._where else None
         self._whole = sum(total.own for total in whole.totals) if isinstance(whole, Waste) else 0
         if not isinstance(found, Waste):
             self._report, self._made_of = None, ()
-            failed = f"The snapshot could not say it: {found.text}." if isinstance(found, Failure) else ""
+            failed = f"The snapshot did not answer: {found.text}." if isinstance(found, Failure) else ""
             return stage_words(client) or failed or "Asking the snapshot…"
         reading = display.memory.latest
         made_of = (found, reading, self._where)
         if made_of != self._made_of:
             memory = reading.memory if reading is not None else None
             self._report, self._made_of = waste_report(found, client.types, memory, self._where), made_of
-        return "Nothing was found that it could do without."
+        return "No waste found."
 
     def _sheet(self, client: SnapshotClient, nothing: str, look: ChartStyle) -> Sheet[WasteGroup]:
         width = self.size.width
