@@ -127,7 +127,7 @@ ON_LIVE: dict[str, Check] = {
     "shut": Check(lambda stage: stage.live.client.is_open, False, ("3",), at_rest),
     "mark": Check(marked, True),
     "look": Check(lambda stage: stage.live.hunting.found is not None, True, ("m",), marked),
-    "mark_named": Check(lambda stage: "mark as" in stage.text, True),
+    "mark_named": Check(lambda stage: "mark name" in stage.text, True),
     "exclude": Check(lambda stage: len(retainers(stage)._finder.excluded), 1, ("3", "b", "b"), at_rest),
     "tag": Check(lambda stage: len(retainers(stage)._tagged), 1, ("3", "b", "j"), at_rest),
     "zoom(1)": Check(

@@ -98,7 +98,7 @@ async def test_what_a_snapshot_cannot_be_asked_is_refused_in_the_bar_or_dropped(
         assert "filtered" not in bar(stage)
         await stage.press("slash")
         await stage.type("kind:frame or Session")
-        assert "× kind:frame or type:Session lets other" in bar(stage)
+        assert "× kind:frame or type:Session selects" in bar(stage)
         await press(stage, "escape")
         await look_for(stage, "kind:frame (Session or list)")
         assert re.search(r"\d (B|[KM]iB) filtered out$", bar(stage).rstrip())
@@ -141,7 +141,7 @@ async def test_what_a_view_does_not_know_says_why() -> None:
     async with on_stage((160, 24)) as stage:
         await stage.press("slash")
         await stage.type("gen:2 site:x")
-        assert "generation and site do not go together. Only a census knows the generation" in bar(stage)
+        assert "generation and site do not go together. Only a census has the generation" in bar(stage)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])

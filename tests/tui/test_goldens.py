@@ -137,7 +137,7 @@ async def test_a_long_pause_is_asked_about(size: tuple[int, int]) -> None:
     async with on_stage(size, censuses=0) as stage:
         stage.source.announce(Forecast(6 << 30, 5 << 30, 0, 150_000_000))
         stage.source.say(Decision(1, "clone", "", 150_000_000, 100_000_000))
-        await stage.until(lambda: "May process" in stage.text, "it is asked")
+        await stage.until(lambda: "Pause process" in stage.text, "it is asked")
         check_golden(name("decision", size), stage.app)
 
 

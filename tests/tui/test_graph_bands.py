@@ -211,7 +211,7 @@ async def test_other_views_say_why_they_know_none() -> None:
             await stage.press(key)
             with pytest.raises(UsageError, match="have no") as caught:
                 stage.live.view.set_where(parse_filter(term))
-            assert "kept by nothing" in (caught.value.why or ""), key
+            assert "nothing keeps dead ones" in (caught.value.why or ""), key
 
 
 # -- producers ----------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ async def test_producers_by_what_keeps_their_blocks() -> None:
         graph.strike()
         await stage.until(lambda: graph.facts.kept is not None, "it was taken")
         await stage.ticks(1)
-        said = "≈ of each stack the part that was kept 1 s ago · graph census every 10 s"
+        said = "≈ the part of each stack that was kept 1 s ago · graph census every 10 s"
         await stage.until(lambda: said in stage.text, "it is said")
         assert [name.strip() for name in column(stage, "name")] == ["shop/views.py:131 list_orders"]
         assert "Freed" not in stage.text, "of the dead nothing is known"

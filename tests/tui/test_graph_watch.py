@@ -83,7 +83,7 @@ def test_its_cost_is_said_and_the_next_one_waits_for_it() -> None:
     bench = Bench()
     words = bench.turn().words
     assert words.startswith("graph census every 10 s: ")
-    assert "of another core, pause 3.1 ms, " in words
+    assert "on another core, pause 3.1 ms, " in words
     assert len(bench.turn(SHORTEST - 0.5).kinds) == 1
     assert len(bench.turn(1.0).kinds) == 2
 
@@ -95,7 +95,7 @@ def test_a_dear_one_is_taken_rarely() -> None:
     assert bench.turn(3.0).words == "taking a graph census"
     bench.source.go_on()
     bench.take_events()
-    assert bench.facts.words.startswith("graph census every 1m 00s: up to 3 s of another core, ")
+    assert bench.facts.words.startswith("graph census every 1m 00s: up to 3 s on another core, ")
     assert len(bench.turn(56.0).kinds) == 1
     assert len(bench.turn(2.0).kinds) == 2
 
@@ -190,7 +190,7 @@ def test_an_answer_that_was_given_up_halfway_is_said_to_be() -> None:
     bench.hold_back(answering=True)
     bench.client.give_up()
     bench.take_events()
-    assert bench.facts.words.endswith("· given up halfway")
+    assert bench.facts.words.endswith("· stopped halfway")
 
 
 # -- sampled blocks -----------------------------------------------------------------------------------------

@@ -165,14 +165,14 @@ async def test_where_no_mark_can_be_set_it_is_said_in_place_of_the_advice() -> N
     source.agent.images.refusal = "it needs a clone, and none is made"
     async with on_stage(SMALL, censuses=2, source=source) as stage:
         await press(stage, "4")
-        assert "Press m now" in stage.text
+        assert "Press m to mark" in stage.text
         await stage.press("slash")
         await stage.type("foo")
         await press(stage, "enter")
-        assert "Press m now" in stage.text, "nothing was looked at that could match"
+        assert "Press m to mark" in stage.text, "nothing was looked at that could match"
         await press(stage, "m")
         assert "No mark was set: it needs a clone, and none is made." in stage.text
-        assert "Press m now" not in stage.text
+        assert "Press m to mark" not in stage.text
         source.agent.images.refusal = ""
         await press(stage, "m", "b")
         assert "marks" in title(stage)
@@ -217,11 +217,11 @@ async def test_what_memory_is_used_for_is_asked_with_each_moment() -> None:
 async def test_d_looks_and_does_not_mark() -> None:
     async with on_leaks() as stage:
         await press(stage, "d")
-        assert "nothing is marked yet: key m" in notice(stage)
+        assert "no mark yet: press m" in notice(stage)
         assert stage.source.agent.images.number == 0
         await press(stage, "m", "+", "d")
         assert marks(stage) == ["A"]
-        assert "from A to the look, 5 s" in stage.text
+        assert "from A to the check, 5 s" in stage.text
         assert stage.source.agent.images.number == 2
 
 
@@ -236,7 +236,7 @@ async def test_no_more_marks_than_a_snapshot_can_be_told() -> None:
 async def test_a_mark_by_name_after_a_collection() -> None:
     async with on_leaks() as stage:
         await press(stage, "M")
-        assert "mark as" in stage.text
+        assert "mark name" in stage.text
         await press(stage, "escape", "M")
         assert marks(stage) == []
         await press(stage, "backspace", *"warm", "enter")
@@ -275,7 +275,7 @@ def collections(stage: Stage) -> list[Collected]:
 async def test_v_goes_round_what_is_compared() -> None:
     async with on_leaks(SMALL, *TWO, "+", "d") as stage:
         number = stage.source.agent.images.number
-        for words, new in (("from B to the look", "30"), ("born A to B, alive", "30"), ("from A to the look", "60")):
+        for words, new in (("from B to the check", "30"), ("born A to B, alive", "30"), ("from A to the check", "60")):
             await press(stage, "v")
             assert words in stage.text
             assert column(stage, "count")[0] == new
@@ -286,7 +286,7 @@ async def test_v_goes_round_what_is_compared() -> None:
             "for as long as the rows do not"
         )
         await press(stage, "d")
-        assert "from B to the look" in stage.text
+        assert "from B to the check" in stage.text
         assert "as the next look will" not in stage.text
 
 
@@ -312,7 +312,7 @@ async def test_a_look_under_way_keeps_what_it_compares() -> None:
         assert client.seen == (0,), "C was sent too"
         hunting.compare(0)
         await quiet(stage)
-        assert "from A to the look" in title(stage)
+        assert "from A to the check" in title(stage)
 
 
 async def test_any_two_marks_are_chosen_in_their_table() -> None:
@@ -324,7 +324,7 @@ async def test_any_two_marks_are_chosen_in_their_table() -> None:
         assert column(stage, "compared") == ["", "from", "to"]
         await press(stage, "t", "k", "k", "t")
         assert (client.since, client.until) == (1, None)
-        assert "this must be a later mark" in stage.text
+        assert "choose a later mark" in stage.text
 
 
 async def test_new_means_the_same_in_other_views() -> None:
@@ -408,7 +408,7 @@ async def test_why_of_suspects_and_of_what_grew() -> None:
         assert of_site.stacks
         await press(stage, "b", "w")
         assert stage.live.view.NAME == "leaks"
-        assert "what keeps it alive can be asked of a type" in notice(stage)
+        assert "retainers can be shown for a type" in notice(stage)
 
 
 async def test_findings_outlive_their_snapshot() -> None:
@@ -416,7 +416,7 @@ async def test_findings_outlive_their_snapshot() -> None:
         stage.source.end_image("it was killed")
         await press(stage, "+", "enter")
         assert "as of 5 s ago" in stage.text
-        assert "single objects are gone with the snapshot they were found in" in stage.text
+        assert "the snapshot with these objects is closed" in stage.text
         assert "the dict that holds them" not in stage.text
         asked = len(stage.source.agent.images.asked)
         await press(stage, "j")
@@ -425,7 +425,7 @@ async def test_findings_outlive_their_snapshot() -> None:
 
 async def test_newer_findings_wait_behind_a_suspect() -> None:
     async with on_leaks(SMALL, *TWO, "enter", "+", "m") as stage:
-        assert "? unclear" in stage.text, "the one that is read stays"
+        assert "? UNCLEAR" in stage.text, "the one that is read stays"
         assert "newer results: Esc" in view(stage).words[1]
         await press(stage, "escape")
         assert "suspects from A to C" in stage.text
@@ -446,17 +446,17 @@ async def test_x_gives_a_look_up_and_what_was_found_stays() -> None:
     async with on_leaks(SMALL, *TWO, "+") as stage:
         stage.source.agent.images.hold = True
         await stage.press("m")
-        await stage.until(lambda: "mark C: making a frozen copy" in stage.text, "it says what it does")
+        await stage.until(lambda: "mark C: cloning the process" in stage.text, "it says what it does")
         await stage.press("o")
-        assert "a snapshot is open for the hunt" in notice(stage)
+        assert "the hunt has a snapshot open" in notice(stage)
         await stage.press("d")
-        assert "a look is under way" in notice(stage)
+        assert "a check is running" in notice(stage)
         stage.source.go_on()
         stage.source.agent.images.hold = True
         await stage.until(lambda: stage.live.client.is_open, "questions are put")
         await stage.press("x")
         await quiet(stage)
-        assert notice(stage) == "no mark: it was given up"
+        assert notice(stage) == "no mark: it was cancelled"
         assert marks(stage) == ["A", "B"]
         assert "suspects from A to B" in stage.text
         stage.source.agent.images.hold = False
@@ -477,10 +477,10 @@ async def test_how_far_a_look_is_never_goes_back() -> None:
         stage.source.agent.images.progress = 1
         await press(stage, "m")
     said = [words for words, _ in groupby(said)]
-    asking = said.index("asking what is new, 0 answered")
+    asking = said.index("comparing with the mark, 0 answered")
     assert said[:asking] in (["walking the heap, 50%"], ["cloning the process", "walking the heap, 50%"])
     assert len(said) > asking + 20
-    assert said[asking:] == [f"asking what is new, {count} answered" for count in range(len(said) - asking)]
+    assert said[asking:] == [f"comparing with the mark, {count} answered" for count in range(len(said) - asking)]
 
 
 @pytest.mark.parametrize("key", ["m", "d"])
@@ -508,10 +508,10 @@ async def test_the_session_ends_while_garbage_is_collected() -> None:
     async with on_leaks() as stage:
         stage.source.request = lambda _: 7  # type: ignore[method-assign]
         await stage.press("M", "enter", "y")
-        await stage.until(lambda: "collecting garbage: all threads wait" in stage.text, "it says so")
+        await stage.until(lambda: "collecting garbage: all threads are paused" in stage.text, "it says so")
         stage.source.end()
         await quiet(stage)
-        assert notice(stage) == "no mark: the session is over"
+        assert notice(stage) == "no mark: the session has ended"
 
 
 # -- the filter ----------------------------------------------------------------------------------------------
@@ -673,9 +673,10 @@ def test_a_site_that_is_known_of_what_is_beside_them_alone_says_so(own: bool, ma
     facts = hunting_sheets.SuspectFacts(LARGE[0], ChartStyle.of(DARK, ascii_only=False), "bytes")
     row = hunting_sheets.suspect_sheet((), facts).draw((1, suspect))
     assert f"{mark}{suspect.site}" in [piece.text for piece in row]
-    brief = [line.text for line in hunting_sheets.brief_lines(suspect, 200, is_recorded=False)]
-    assert f"  stack {mark}{' ← '.join(suspect.stack)}" in brief
-    page = hunting_sheets.page_lines(suspect, found, 200, facts.look, (), "", is_recorded=False)
+    brief = [line.text for line in hunting_sheets.brief_lines(suspect, 200, least=True, is_recorded=False)]
+    of = "" if own else " of what is new with them"
+    assert f"  Allocated {at:<5}{suspect.site} (40 samples{of})" in brief
+    page = hunting_sheets.page_lines(suspect, found, 200, facts.look, (), "", least=True, is_recorded=False)
     assert [line.text for line in page if line.key == "stack"] == [
         f"Allocated {at}: 100% of what was sampled of {'them' if own else 'what is new with them'}, 40 samples"
     ]

@@ -1,4 +1,4 @@
-"""View 6: curves, groups, bands by eventual lifetime, the picture by age; and every key."""
+"""View 6: curves, groups, bands by lifetime, the picture by age; and every key."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_a_mortality_is_said_at_three_ages_of_its_axis(presses: int) -> No
         await stage.press(*["v"] * presses)
         lines = stage.text.splitlines()
         heading = next(line for line in lines if line.startswith("     Curve"))
-        whole = next(line for line in lines if line.startswith(" A   the whole"))
+        whole = next(line for line in lines if line.startswith(" A   total"))
         assert heading.count(" at ") == 3
         assert len(whole.split()[5:]) >= 3
         assert [text for text in whole.split()[7:] if text != "-"], "one at least is known"
@@ -130,8 +130,8 @@ async def test_enter_shows_the_bands_of_a_row_and_esc_goes_back() -> None:
         before = stage.text
         await stage.press("enter")
         check_golden(name("drilled", SMALL), stage.app)
-        assert "bands by eventual lifetime  ›  str" in stage.text
-        assert not stage.live.view.action_drill(), "there is nothing further inside"
+        assert "bands by lifetime  ›  str" in stage.text
+        assert not stage.live.view.action_drill(), "there is nothing more inside"
         await stage.press("escape")
         assert stage.text == before
 
@@ -146,7 +146,7 @@ async def test_w_asks_about_a_type_or_a_site() -> None:
         assert stage.live.view.words[0] == f"Retainers by tree  ›  {site}"
         await stage.until(lambda: "objects were sampled, of about" in " ".join(stage.text.split()), "it is answered")
         await stage.press("escape", "b", "w")
-        assert "can be asked of a type, or of a site that was sampled" in stage.text, "not of a size"
+        assert "retainers can be shown for a type or a sampled site" in stage.text, "not of a size"
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -221,7 +221,7 @@ async def test_without_samples_it_says_why() -> None:
         assert "Allocations are not sampled: press r." in stage.text
         await stage.press("r")
         await stage.ticks(6)
-        assert " A   the whole" in stage.text
+        assert " A   total" in stage.text
     source = FakeSource()
     source.agent.sampler_text = "another profiler holds the allocators"
     source.sample(65536, 128)

@@ -170,7 +170,7 @@ async def test_partial_and_failed_censuses_are_admitted() -> None:
         say_census(stage, complete=False, cut="stopped after 30 s", sizeof_guessed=1234)
         await stage.until(lambda: stage.live.session.censuses == 4, "the census was taken in")
         assert "*partial*  stopped after 30 s" in stage.text
-        assert "*approximate*  1,234 sizes guessed" in stage.text
+        assert "*estimated*  1,234 sizes guessed" in stage.text
         assert "heap ≈" in stage.text
         stage.source.say(Failure(100, "out of memory"))
         await stage.until(lambda: "census failed: out of memory" in stage.text, "the failure is told")
@@ -198,19 +198,19 @@ async def test_why_not_in_a_better_mode_is_on_the_screen() -> None:
 async def test_a_long_pause_is_asked_about(key: str, accept: bool) -> None:
     async with on_stage(SMALL, censuses=0) as stage:
         stage.source.announce(Forecast(6 << 30, 5 << 30, 1 << 30, 130_000_000))
-        await stage.until(lambda: "pause about 130 ms" in stage.text, "what is expected is told")
+        await stage.until(lambda: "predicted pause 130 ms" in stage.text, "what is expected is told")
         stage.source.say(Decision(1, "clone", "", 130_000_000, 100_000_000))
         await stage.until(lambda: "Pause process 4242 for 130 ms?" in stage.text, "it is asked")
         assert "RSS 6.00 GiB, 1.00 GiB of it in huge pages" in stage.text
         await stage.press("enter", "escape")
-        assert "May process" in stage.text
-        assert "y or n answers this" in stage.text
+        assert "Pause process" in stage.text
+        assert "answer with y or n" in stage.text
         assert stage.source.decisions == [], "keys that mean something else answer nothing"
         await stage.press(key)
         assert stage.source.decisions == [accept]
-        assert "May process" not in stage.text
+        assert "Pause process" not in stage.text
         await stage.ticks(1)
-        assert "pause about" not in stage.text
+        assert "predicted pause" not in stage.text
 
 
 async def test_a_question_that_is_not_on_the_screen_yet_is_not_answered() -> None:
@@ -236,7 +236,7 @@ async def test_a_stretched_interval_is_told() -> None:
     async with on_stage(LARGE, censuses=2) as stage:
         assert "every 1 s" in stage.text
         stage.source.announce(IntervalChanged(14.2, 1.0))
-        await stage.until(lambda: "stretched to 14 s" in stage.text, "it is told")
+        await stage.until(lambda: "throttled to 14 s" in stage.text, "it is told")
         stage.source.announce(IntervalChanged(1.0, 1.0))
         await stage.until(lambda: "every 1 s " in stage.text, "and that it is over")
 

@@ -158,7 +158,7 @@ async def test_the_first_line_says_where_the_rest_is() -> None:
         line = next(line for line in stage.text.splitlines() if line.startswith(" RSS"))
         assert line.startswith(" RSS 66.9 MiB: ≈41.4 MiB (61.9 %) ")
         assert "live Python objects; then mapped files 6.00 MiB (9.0 %)" in line
-        assert "+1.38 MiB in 11 s; grown most: live Python objects, +7.53 MiB." in line
+        assert "+1.38 MiB in 11 s; grew most: live Python objects, +7.53 MiB." in line
 
 
 async def test_the_rows_sum_to_rss() -> None:
@@ -184,9 +184,9 @@ async def test_mappings_by_name() -> None:
         await stage.press("enter")
         assert column(stage, "name") == ["/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0", "/usr/bin/python3.11"]
         assert column(stage, "full") == ["66.7 %", "40.0 %"]
-        assert "dropped by the kernel when memory is short" in stage.text
+        assert "the kernel drops them when memory is short" in stage.text
         await stage.press("enter")
-        await stage.until(lambda: "nothing further" in stage.text, "it says that there is nothing further")
+        await stage.until(lambda: "nothing more" in stage.text, "it says that there is nothing further")
         await stage.press("escape")
         assert stage.live.view.words[0].startswith("Memory by use")
         assert stage.live.view.table.row_count == len(SHOWN)
@@ -406,7 +406,7 @@ async def test_rows_are_filtered_by_size_alone() -> None:
     async with on_memory_stage() as stage:
         await stage.press("slash")
         await stage.type("type:x")
-        assert "× Uses of memory have no type." in stage.text
+        assert "× Uses of memory have no types." in stage.text
         await stage.press("escape", "slash")
         await stage.type("size>4.7MiB")
         await stage.press("enter")
@@ -420,8 +420,8 @@ async def test_why_names_are_no_filter_is_said() -> None:
         await to_row(stage, "files")
         await stage.press("enter", "slash")
         await stage.type("libpython")
-        assert "× Mappings have no type." in stage.text
-        assert "A word alone is part of a type's name" in stage.text
+        assert "× Mappings have no types." in stage.text
+        assert "A word alone filters by type name" in stage.text
         await stage.press("escape", "slash")
         await stage.type("size>3MiB")
         await stage.press("enter")

@@ -76,7 +76,7 @@ async def test_what_was_looked_into_is_still_told() -> None:
         assert "help" in bottom(stage), "until the next key"
 
 
-@pytest.mark.parametrize("notice", ["left out of retainer sets: module shop.cache ._sessions and all of it", "short"])
+@pytest.mark.parametrize("notice", ["excluded from retainer sets: module shop.cache ._sessions and all of it", "short"])
 async def test_a_remark_of_the_view_is_read_in_full_too(monkeypatch: pytest.MonkeyPatch, notice: str) -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("w")

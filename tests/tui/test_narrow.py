@@ -296,11 +296,11 @@ async def test_too_small_in_ascii() -> None:
 async def test_a_question_can_be_read_and_answered_where_it_is_too_small() -> None:
     async with on_stage((43, 10)) as stage:
         stage.source.say(Decision(1, "stop", "no core", 300_000_000, 100_000_000))
-        await stage.until(lambda: "May process 4242" in stage.text, "it is asked")
+        await stage.until(lambda: "Pause process 4242" in stage.text, "it is asked")
         check_golden("too-small-decision-43x10", stage.app)
         await stage.press("n")
         assert stage.source.decisions == [False]
-        assert "May process" not in stage.text
+        assert "Pause process" not in stage.text
 
 
 async def test_the_help_page_and_the_picker_say_it_too() -> None:

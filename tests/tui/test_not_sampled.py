@@ -73,7 +73,7 @@ async def test_begun_anew_is_said_while_it_is_new(key: str) -> None:
         await switch_off(stage, 3)
         stage.source.sample(65536, 128)
         await stage.ticks(5)
-        assert line(stage, 3).startswith(" Sampling began anew 4 s ago: what was sampled before is followed no longer")
+        assert line(stage, 3).startswith(" Sampling restarted 4 s ago: earlier samples are no longer tracked")
         await stage.ticks(60)
         assert "began anew" not in stage.text
 
@@ -120,7 +120,7 @@ async def test_why_samples_were_voided_stays(key: str) -> None:
         why = "another tool has replaced the allocators"
         stage.source.say(replace(state, epoch=state.epoch + 1, text=why, time_ns=agent.time_ns))
         await stage.ticks(70)
-        assert "began anew 1m 10s ago" in line(stage, 3)
+        assert "restarted 1m 10s ago" in line(stage, 3)
         assert "another tool" in line(stage, 3)
 
 

@@ -133,7 +133,7 @@ async def test_the_help_of_another_view() -> None:
         await run(stage, "Help: Sizes")
         screen = stage.app.screen
         assert isinstance(screen, HelpScreen)
-        assert "Blocks of memory by their size" in stage.text
+        assert "Memory blocks by size" in stage.text
         await stage.press("escape")
         assert stage.live.view.NAME == "bands"
 
@@ -185,19 +185,19 @@ SEARCHED = {
     "light": "Theme: light",
     "rate": "Sampling: 512, 64, 8 KiB, off",
     "sampling off": "Sampling: off",
-    "snapshot": "Freeze a snapshot anew",
-    "mark": "Mark, and look what is new",
+    "snapshot": "Take a new snapshot",
+    "mark": "Mark, and check what is new",
     "help": "Help: this page",
     "help leaks": "Help: Leaks",
     "quit": "Detach and quit",
-    "memory": "Memory: where RSS is",
+    "memory": "Memory: what RSS is made of",
     "why": "What keeps this row alive",
     "sort": "Sort: column to the left",
-    "pause": "Pause display, not counting",
-    "record": "Record, or end that",
-    "map": "Heap map: where it lies",
+    "pause": "Pause the display only",
+    "record": "Start or stop recording",
+    "map": "Heap map: object addresses",
     "generation": "Bands by generation",
-    "count": "Count now",
+    "census": "Take a census now",
     "Theme:": "Theme: dark",
 }
 """What a person types, and the command that is meant by it."""

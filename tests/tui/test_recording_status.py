@@ -55,5 +55,5 @@ def test_what_goes_wrong_is_said() -> None:
     on = RecordingStatus("a", 1000, on=True)
     assert recording_notice(on, RecordingStatus("a", 2000, on=True)) == ""
     assert "No space left" in recording_notice(on, RecordingStatus("a", 2000, on=False, error="No space left"))
-    assert "older ticks are left out" in recording_notice(on, RecordingStatus("a", 2000, on=True, thinned=True))
+    assert "older ticks are dropped" in recording_notice(on, RecordingStatus("a", 2000, on=True, thinned=True))
     assert recording_notice(on, RecordingStatus("b", 10, on=True)) == "recording into b"

@@ -226,7 +226,7 @@ async def test_more_paths_are_asked_for() -> None:
         view(stage)._levels[-1] = replace(view(stage)._level, paths=5)
         view(stage)._again()
         await press(stage, "G")
-        assert "other paths: Enter asks" in stage.text
+        assert "other paths: Enter shows" in stage.text
         await press(stage, "enter")
         assert asked(stage, PATHS)[-1].limit > everything
         assert "other paths" not in stage.text
@@ -302,9 +302,9 @@ async def test_e_leaves_a_retainer_out_and_takes_it_back() -> None:
         await press(stage, "e")
         assert len(asked(stage, RETAINERS)[-1].excluded) == 1
         names = column(stage, "name")
-        assert names[-1] == "left out: module shop.cache ._sessions"
+        assert names[-1] == "excluded: module shop.cache ._sessions"
         assert "module shop.cache ._sessions" not in names
-        assert "left out of retainer sets: module shop.cache ._sessions" in stage.text
+        assert "excluded from retainer sets: module shop.cache ._sessions" in stage.text
         await press(stage, "G")
         assert not view(stage).action_drill()
         await press(stage, "e", "home")
@@ -313,7 +313,7 @@ async def test_e_leaves_a_retainer_out_and_takes_it_back() -> None:
 
 async def test_a_step_of_the_tree_can_be_left_out() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j", "e", "escape", "b", "b") as stage:
-        assert column(stage, "name")[-1] == "left out: module shop.cache ._sessions"
+        assert column(stage, "name")[-1] == "excluded: module shop.cache ._sessions"
         await press(stage, "home")
         await to_row(stage, "MANY")
         assert not view(stage).action_exclude()
@@ -382,7 +382,7 @@ async def test_all_links_of_a_large_one() -> None:
 
 async def test_what_would_go_with_it() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j", "w") as stage:
-        await to_row(stage, "What would go")
+        await to_row(stage, "What would be freed")
         await press(stage, "enter")
         assert "what dict 0x5581" in title(stage)
         assert column(stage, "name")[0] == "shop.models.Session"
@@ -415,8 +415,8 @@ async def test_an_object_that_c_holds() -> None:
     async with on_retainers(SMALL, "b") as stage:
         await to_row(stage, "held by C")
         await press(stage, "w")
-        assert "1 reference counted that no object has: C may hold it" in stage.text
-        assert "Several keep it, or a root" in stage.text, "all of it has no room"
+        assert "1 reference from no object: C code may hold it" in stage.text
+        assert "Several objects or a root keep it" in stage.text
 
 
 async def test_another_views_object_is_looked_at() -> None:
@@ -458,7 +458,7 @@ async def test_of_a_site_it_is_said_that_only_sampled_objects_are_shown(size: tu
         await press(stage, "w")
         said = " ".join(stage.text.split())
         assert re.search(r"Of this site 100 objects were sampled, of about [\d,.kM]+\. Only these can be shown:", said)
-        assert "which the others are is not known" in said
+        assert "the others are unknown" in said
         await press(stage, "escape", "3")
         assert "were sampled, of about" not in stage.text, "of all there is it is not so"
 
@@ -468,7 +468,7 @@ async def test_w_elsewhere_asks_a_later_snapshot_wherever_one_was_in_the_one_bef
         rows = column(stage, "name")
         await press(stage, "home", *["j"] * rows.index("dict"), "w")
         assert title(stage) == "Retainers by tree  ›  dict"
-        assert "was of the snapshot before" not in stage.text, "nobody asks for that"
+        assert "belonged to the previous snapshot" not in stage.text, "nobody asks for that"
         await press(stage, "escape")
         assert stage.live.view.NAME == "bands"
         await press(stage, "3")
@@ -494,7 +494,7 @@ async def test_w_says_that_the_snapshot_is_not_of_now_in_view_3_alone() -> None:
     async with on_retainers(SMALL, "1") as stage:
         stage.live.client._clock = lambda: 1_100.0
         await press(stage, "w")
-        assert "the snapshot that is open, and not of now: o freezes another one" in stage.text
+        assert "snapshot data; press o to refresh" in stage.text
         await press(stage, "1")
         assert "o freezes another one" not in stage.text
 
@@ -536,14 +536,14 @@ async def test_w_before_there_are_rows_says_what_is_missing() -> None:
     source.agent.images.hold = True
     async with on_stage(SMALL, censuses=1, source=source) as stage:
         await stage.press("3", "w")
-        assert "no row to ask about yet: the snapshot is being built, w again then" in stage.text, "all of it is seen"
+        assert "no row to select yet: the snapshot is being built, w again then" in stage.text, "all of it is seen"
         assert stage.live.view.NAME == "retainers"
         source.agent.images.hold = False
         await stage.press("x")
         await stage.until(lambda: stage.live.client.stage is SnapshotStage.GONE, "it was cancelled")
         await stage.press("w")
-        assert "no row to ask about yet: no snapshot is open" in stage.live.state.status.text
-        assert "Key o tries again" in stage.live.state.status.text
+        assert "no row to select yet: no snapshot is open" in stage.live.state.status.text
+        assert "Press o to retry" in stage.live.state.status.text
 
 
 async def test_w_on_a_type_is_enter() -> None:
@@ -824,18 +824,18 @@ async def test_a_later_snapshot_is_asked_the_same() -> None:
 async def test_levels_of_addresses_go_with_their_snapshot() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j", "j", "enter", "enter", "t", "o") as stage:
         assert title(stage) == "Retainers by tree  ›  shop.models.Session"
-        assert "was of the snapshot before" in stage.text
+        assert "belonged to the previous snapshot" in stage.text
         assert "tagged" not in stage.text
         assert column(stage, "count") == ["92", "92", "92"]
         await press(stage, "j")
-        assert "was of the snapshot before" not in stage.text
+        assert "belonged to the previous snapshot" not in stage.text
 
 
 async def test_what_is_left_out_is_found_again_in_a_later_snapshot() -> None:
     async with on_retainers(SMALL, "b", "b") as stage:
         await to_row(stage, "module shop.cache ._sessions")
         await press(stage, "e", "o", "home")
-        assert column(stage, "name")[-1] == "left out: module shop.cache ._sessions"
+        assert column(stage, "name")[-1] == "excluded: module shop.cache ._sessions"
         assert "module shop.cache ._sessions" not in column(stage, "name")
         assert len(asked(stage, RETAINERS)[-1].excluded) == 1
 
@@ -848,7 +848,7 @@ async def test_a_snapshot_that_goes_while_a_question_is_out() -> None:
         assert "Asking the snapshot…" in stage.text
         stage.source.end_image("the clone was killed")
         await quiet(stage)
-        assert "No snapshot is open: the clone was killed. Key o freezes another one." in stage.text
+        assert "No snapshot is open: the clone was killed. Press o for another one." in stage.text
         await press(stage, "escape")
         assert "shop.models.Session" in stage.text, "what was answered stays"
         stage.source.agent.images.hold = False
@@ -895,7 +895,7 @@ async def test_without_a_snapshot() -> None:
     async with on_stage(SMALL, source=source) as stage:
         await stage.press("3")
         await quiet(stage)
-        assert "No snapshot is open: a clone cannot be made here. Key o tries again." in stage.text
+        assert "No snapshot is open: a clone cannot be made here. Press o to retry." in stage.text
         await press(stage, "b", "b", "b", "v", "t", "e", "enter", "R", "escape")
         assert "a clone cannot be made here" in stage.text
 

@@ -68,7 +68,7 @@ async def test_nothing_is_saved(view: str, tmp_path: Path, here: Path) -> None:
 
 
 async def test_what_writes_is_not_offered(tmp_path: Path) -> None:
-    saves, stops = "Save the table or screen", "Stop heaptop; fg goes on"
+    saves, stops = "Save the table or screen", "Suspend heaptop; fg resumes"
     async with served(tmp_path, read_only=False) as stage:
         assert {saves, stops} <= await offered(stage)
         assert "save" in {key.action for key in stage.screen._footer_keys}

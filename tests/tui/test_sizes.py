@@ -56,7 +56,7 @@ async def test_enter_shows_who_allocates_a_size(size: tuple[int, int]) -> None:
         assert column(stage, "kept") == [kept], "one site has all of them"
         assert "no samples" not in stage.text.splitlines()[4], "of other sizes nothing is said"
         assert "small" not in stage.text
-        assert not stage.live.view.action_drill(), "there is nothing further inside"
+        assert not stage.live.view.action_drill(), "there is nothing more inside"
         await stage.press("escape")
         assert stage.text == before
 

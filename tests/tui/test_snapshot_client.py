@@ -90,7 +90,7 @@ def test_from_the_request_to_the_first_answer(bench: Bench) -> None:
     client = bench.client
     assert client.stage is SnapshotStage.NONE
     assert client.ask(Question(GROUPS), bench.told.append) == 0
-    assert "key o" in snapshot_status(client)
+    assert "press o" in snapshot_status(client)
     client.open(600)
     bench.say(Progress(bench.source.last, "searching", 43, 100))
     assert "searching, 43%" in snapshot_status(client)
@@ -112,7 +112,7 @@ def test_how_long_it_stays(bench: Bench) -> None:
     bench.now = 12.0  # it was asked for at 1 and built after a second
     assert bench.client.age == 11
     assert bench.client.left == 590
-    assert "frozen 11 s ago, closes in 9m 50s · tables 1.00 MiB" in snapshot_status(bench.client)
+    assert "snapshot 11 s old, closes in 9m 50s · tables 1.00 MiB" in snapshot_status(bench.client)
 
 
 def test_what_it_costs_by_now(bench: Bench) -> None:
@@ -221,7 +221,7 @@ def test_a_question_that_is_too_long_has_failed() -> None:
     assert client.ask(Question(GROUPS, Selection(addresses=tuple(range(9_000)))), told.append) == 0
     (answer,) = told
     assert isinstance(answer, Failure)
-    assert "room for" in answer.text
+    assert "the limit is" in answer.text
     assert not client.is_busy
 
 

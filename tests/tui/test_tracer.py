@@ -41,7 +41,7 @@ async def test_it_is_asked_with_what_it_costs(size: tuple[int, int]) -> None:
     async with on_stage(size, source=coreless()) as stage:
         await asked(stage)
         said = words(stage)
-        assert "cannot be used there: the self-check says no." in said
+        assert "cannot be loaded: the self-check says no." in said
         assert "2.6 to 5.7 times its CPU time" in said
         assert "even if the program called tracemalloc.start() meanwhile" in said
         assert "tracemalloc has no lifetimes, no block sizes and no freed memory." in said
@@ -78,7 +78,7 @@ async def test_y_switches_it_on_and_r_off() -> None:
         assert "by traced site" in stage.text
         for key, view in (("6", "lifetimes"), ("7", "sizes")):
             await stage.press(key)
-            assert "tracemalloc does not tell" in words(stage), view
+            assert "tracemalloc has no" in words(stage), view
         await stage.press("R")
         assert stage.source.tracing == [False, True]
         await stage.press("r")
@@ -122,7 +122,7 @@ async def test_a_question_of_a_pause_goes_first() -> None:
     async with on_stage(SMALL, source=coreless()) as stage:
         await asked(stage)
         stage.source.say(Decision(1, "stop", "", 2_000_000_000, 100_000_000))
-        await stage.until(lambda: "be stopped for 2" in stage.text, "that is asked")
+        await stage.until(lambda: " for 2" in stage.text, "that is asked")
         await stage.press("y")
         assert stage.source.tracing == [False], "it was not the question on the screen"
         assert stage.source.decisions == [True]

@@ -84,7 +84,7 @@ async def test_esc_takes_off_the_last_crumb(name: str) -> None:
             await stage.settled()
             assert view.crumbs == before
         await stage.press("escape")
-        assert "nothing to go back from" in stage.text
+        assert "nothing to go back to" in stage.text
         assert stage.app.is_running, "Esc never quits"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +70,19 @@ def test_several_matches_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
         ["11", "alice", "python shop.py a"],
         ["12", "alice", "python shop.py b"],
     ]
+
+
+def test_a_prefork_server_is_meant_by_its_name_with_children_which_is_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = [replace(running(pid, "gunicorn", "app:shop"), parent=parent) for pid, parent in ((21, 20), (22, 21))]
+    found = [*workers, running(20, "gunicorn", "app:shop")]
+    monkeypatch.setattr(processes, "python_processes", lambda: found)
+    with pytest.raises(AmbiguousName) as caught:
+        resolve("gunicorn")
+    assert caught.value.fix == "Attach to all of them: `heaptop attach 20 --children`."
+    assert resolve("gunicorn", children=True) == 20
+    found.append(running(30, "gunicorn", "app:other"))
+    with pytest.raises(AmbiguousName, match="4 Python processes"):
+        resolve("gunicorn", children=True)
 
 
 @pytest.mark.parametrize("name", ["nothing", ""])

@@ -298,13 +298,13 @@ def target_pid(args: argparse.Namespace) -> int:
     return pid_of(args.target)
 
 
-def pid_of(target: str) -> int:
-    """The same, of what was written for it."""
+def pid_of(target: str, *, children: bool = False) -> int:
+    """The same, of what was written for it; ``children`` as :func:`heaptop.injector.processes.resolve`."""
     if target.isascii() and target.isdigit():
         return int(target)
     from heaptop.injector.processes import resolve  # slow to load, and only a name needs it
 
-    return resolve(target)
+    return resolve(target, children=children)
 
 
 def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:

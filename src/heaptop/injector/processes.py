@@ -177,8 +177,9 @@ def _not_waiting(phase: str, seconds: float) -> None:
     """Progress of an attach that is never made."""
 
 
-def resolve(target: str) -> int:
-    """The pid that ``target`` stands for: a pid, or a name that means exactly one Python process.
+def resolve(target: str, *, children: bool = False) -> int:
+    """The pid that ``target`` stands for: a pid, or a name that matches exactly one Python process; with ``children``
+    also one that started all others that it matches, as a prefork server's parent.
 
     A name is looked for as the name of a script (with or without ``.py``), program or module first; only
     where no process is called so, anywhere in the command line. Errors: ProcessNotFound, AmbiguousName.
@@ -195,8 +196,13 @@ def resolve(target: str) -> int:
             why="`heaptop ps` lists the Python processes that heaptop sees.",
         )
     if len(found) > 1:
+        pids = {process.pid for process in found}
+        first, *others = [process.pid for process in found if process.parent not in pids]
+        if children and not others:
+            return first
         lines = "\n".join(f"  {p.pid:>8}  {p.user:<10}  {p.command}" for p in found)
-        raise AmbiguousName(f"{target!r} matches {len(found)} Python processes:\n\n{lines}")
+        fix = f"Attach to all of them: `heaptop attach {first} --children`." if not others else None
+        raise AmbiguousName(f"{target!r} matches {len(found)} Python processes:\n\n{lines}", fix=fix)
     return found[0].pid
 
 

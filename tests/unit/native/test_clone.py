@@ -524,7 +524,7 @@ def test_bytes_are_kept_in_order_and_in_bounds(pieces: list[bytes], size: int) -
             whole = whole and fits
             expected += piece if fits else b""
         assert ctypes.string_at(room.room_data(), room.room_used()) == expected
-        assert room.room_overflow() == (incomplete)
+        assert room.room_overflow() == (not whole)
     finally:
         room.room_close()
 

@@ -77,4 +77,4 @@ class Attach:
 
 
 def _pids(args: argparse.Namespace) -> list[int]:
-    return list(dict.fromkeys(pid_of(target) for target in args.targets))
+    return list(dict.fromkeys(pid_of(target, children=args.children) for target in args.targets))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Ps:
-    """List the Python processes here, and whether heaptop can attach to them.
+    """List the Python processes here, the largest first, and whether heaptop can attach to them.
 
     Nothing is touched: this is what can be seen from outside. `heaptop doctor PID` says more about one.
 
@@ -32,7 +32,7 @@ class Ps:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.injector.processes import processes_and_refusals
 
-        listed = processes_and_refusals()
+        listed = sorted(processes_and_refusals(), key=lambda one: -one[0].rss)
         if args.json:
             rows = [_as_json(process, error) for process, error in listed]
             print(json.dumps({"processes": rows}, indent=2))
@@ -76,5 +76,5 @@ def _as_lines(listed: list[tuple[PythonProcess, HeaptopError | None]], columns: 
     for line, (_, error) in zip(lines, listed, strict=True):
         result.append(line[:columns])
         if error is not None:
-            result.append(f"{indent}{error.message}")
+            result.append(f"{indent}{error.message}"[:columns])
     return result

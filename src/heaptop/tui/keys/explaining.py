@@ -1,11 +1,11 @@
-"""What a help page says of figures: what each means in two sentences, and the paper or CPython file it comes from.
+"""What a help page says of figures: what each means in one to three sentences, and the paper or CPython file it comes from
+(for ``docs/sources.md``).
 
 This module never draws, and knows no view: each has a table of its own; :data:`ABOVE` is what stands above all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ class FigureSource:
 
     short: str
     full: str
-    """As a list of papers has it."""
+    """As ``docs/sources.md`` has it."""
 
     def at(self, place: str) -> Citation:
         """A place in it."""
@@ -66,9 +66,9 @@ class FigureHelp:
     names: tuple[str, ...]
     """Headings and marks as they stand on the screen; one that ends in … is only how they begin."""
     text: str
-    """At most two sentences."""
+    """At most three short sentences."""
     cited: Citation | None = None
-    """None for what is only arithmetic."""
+    """None for what is only arithmetic. In docs/sources.md, not on screen."""
 
 
 ABOVE: Final = (
@@ -103,7 +103,7 @@ ABOVE: Final = (
         NHC.at("§1.1"),
     ),
     FigureHelp(
-        ("*approximate*", "… sizes guessed"),
+        ("*estimated*", "… sizes guessed"),
         "The number of objects whose __sizeof__ is written in Python. heaptop never calls it; their size is "
         "guessed from their type.",
     ),
@@ -129,7 +129,7 @@ ABOVE: Final = (
         "in the program while it is stopped; python: counted in slices between which the program runs.",
     ),
     FigureHelp(
-        ("every", "stretched to", "census … in"),
+        ("every", "throttled to", "census … in"),
         "How often a census is taken, how many there were, and how long the last one took. If a census takes long, "
         "heaptop takes fewer of them: every … (throttled).",
     ),
@@ -149,15 +149,9 @@ ABOVE: Final = (
         "CPU of heaptop's thread in the program and of its clones, as a share of one core, averaged over ten seconds.",
     ),
     FigureHelp(
-        ("snapshot …", "closes in", "copied", "tables"),
+        ("snapshot … old", "closes in", "copied", "tables"),
         "The open snapshot: its age, and when it closes by itself. It costs the memory pages that the program "
         "changed since, and its own tables.",
     ),
 )
 """The two lines at the top of the screen."""
-
-
-def papers(explained: Iterable[FigureHelp]) -> tuple[FigureSource, ...]:
-    """The sources of these figures, each once."""
-    cited = {one.cited.source for one in explained if one.cited is not None}
-    return tuple(source for source in SOURCES if source in cited)

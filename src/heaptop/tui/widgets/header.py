@@ -77,7 +77,7 @@ def flags(session: AttachSession, display: Display) -> list[Field]:
         found += [Field(10, "", "*partial*", "warn"), Field(8, "", latest.census.cut)]
     if latest is not None and latest.census.sizeof_guessed:
         guessed = f"{format_count(latest.census.sizeof_guessed)} sizes guessed"
-        found += [Field(3, "", "*approximate*", "warn"), Field(2, "", guessed)]
+        found += [Field(3, "", "*estimated*", "warn"), Field(2, "", guessed)]
     return [field for field in found if field.value]
 
 
@@ -105,7 +105,7 @@ def figures(session: AttachSession, display: Display) -> list[Field]:
         fields += foreseen(session.forecast)
     if latest is not None:
         if session.paced is not None and session.paced.is_throttled and session.phase is AttachPhase.LIVE:
-            fields.append(Field(7, "stretched to", _seconds(int(session.paced.interval * 1e9)), "warn"))
+            fields.append(Field(7, "throttled to", _seconds(int(session.paced.interval * 1e9)), "warn"))
         elif display.interval_ns is not None:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
         fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))

@@ -1,4 +1,4 @@
-"""The page behind `?`: what this view's figures mean and where they come from, then every key of the binding table.
+"""The page behind `?`: the keys of this view, what its figures mean, then every other key of the binding table.
 
 This module knows no view: it is given a :class:`HelpPage`. A key that works is on it, one that is on it works.
 """
@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.bindings import Key, grouped
-from heaptop.tui.keys.explaining import FigureHelp, papers
+from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.widgets.scroll_page import ScrollPage
 
 LEFT: Final = 39
@@ -53,21 +53,21 @@ class HelpPage:
 
 
 def help_text(page: HelpPage, look: ChartStyle, width: int = WIDTH) -> Text:
-    """Figures, keys that mean something here, filters, all other keys, the header's figures, the papers; keys in two
-    columns where there is room."""
+    """What the view shows, its keys, its figures, filters, all other keys in two columns where there is room, and the
+    header's figures. Where figures come from is in ``docs/sources.md``."""
     here = keys_here(page)
     text = Text()
     for paragraph in (page.first, page.shows):
         if paragraph:
             text.append(look.text(_filled(paragraph, width)) + "\n\n")
+    for key in here:
+        first, *more = wrap(page.means.get(key.action, key.description), width - KEY)
+        text.append_text(_key_line(key, first, look)).append("\n")
+        text.append("".join(f"{'':{KEY}}{look.text(line)}\n" for line in more))
+    if page.explains:
+        text.append("\nWhat the figures mean\n" if here else "", "bold")
     for one in page.explains:
         text.append_text(_explained(one, look, width))
-    if here:
-        text.append("\nKeys here\n", "bold")
-        for key in here:
-            first, *more = wrap(page.means.get(key.action, key.description), width - KEY)
-            text.append_text(_key_line(key, first, look)).append("\n")
-            text.append("".join(f"{'':{KEY}}{look.text(line)}\n" for line in more))
     if page.words:
         text.append("\n" + "\n\n".join(look.text(_filled(part, width)) for part in page.words.split("\n\n")) + "\n")
     text.append("\n")
@@ -80,11 +80,6 @@ def help_text(page: HelpPage, look: ChartStyle, width: int = WIDTH) -> Text:
         text.append("\nAbove every view\n", "bold")
         for one in page.above:
             text.append_text(_explained(one, look, width))
-    sources = papers([*page.explains, *page.above])
-    if sources:
-        text.append("\nWhere it comes from\n", "bold")
-        for source in sources:
-            text.append(look.text("\n".join(wrap(source.full, width, subsequent_indent="  "))) + "\n")
     text.rstrip()
     return text
 
@@ -113,25 +108,15 @@ def _filled(text: str, width: int) -> str:
 
 
 def _explained(one: FigureHelp, look: ChartStyle, width: int) -> Text:
-    """Its names on the left, beside them what they mean and where that comes from."""
-    names, room = "  ".join(look.text(name) for name in one.names), width - NAMES
-    said = look.text(one.text)
-    lines = wrap(said, room)
-    cited = look.text(f"[{one.cited}]") if one.cited is not None else ""
-    together = wrap(f"{said} {cited}", room)
+    """Its names on the left, beside them what they mean."""
+    names = "  ".join(look.text(name) for name in one.names)
     text = Text()
     if len(names) > NAMES - 2:
         text.append(names + "\n", "bold")
         names = ""
-    for place, line in enumerate(together):
-        text.append(f"{names if not place else '':<{NAMES}}", "bold")
-        rest = line
-        if place >= len(lines) - 1 and cited:
-            shared = len(lines[-1]) if place == len(lines) - 1 else 0
-            text.append(line[:shared])
-            text.append(line[shared:], "dim")
-            rest = ""
-        text.append(rest + "\n")
+    for line in wrap(look.text(one.text), width - NAMES):
+        text.append(f"{names:<{NAMES}}", "bold").append(line + "\n")
+        names = ""
     return text
 
 

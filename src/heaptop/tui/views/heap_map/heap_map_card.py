@@ -36,7 +36,7 @@ def cell_lines(
     """``hint``: what a key does next. ``wide``: there are lines enough."""
     place = f"{low:x} +{format_bytes(high - low)}"
     if record is None:
-        return [("cell", f"{place}: {'asking…' if answers.is_asking else 'not known'}")]
+        return [("cell", f"{place}: {'asking…' if answers.is_asking else 'unknown'}")]
     if not record.bytes:
         return [("cell", f"{place}: no object")]
     age = generation_label(UNTRACKED if record.generation == NO_GENERATION else record.generation)

@@ -107,7 +107,7 @@ def suspect_sheet(
         "rate": ("Rate", 8),
         "born": ("≈Survivors", 11),
         "holder": ("Held by", max(facts.width // 4, 20) if wide else 0),
-        "site": ("Allocated at", facts.width // (5 if wide else 4)),
+        "site": ("Allocated at", facts.width // 5 if wide else 25),
     }
     left = ("verdict", "name", "born", "holder", "site")
     columns = [
@@ -252,7 +252,7 @@ def page_lines(
     lines += _evidence(suspect, width)
     if suspect.generations:
         figure = bars(suspect.generations, 24, ascii_only=look.ascii_only)
-        words = f"survivors {figure}  {interval_words(findings.marks, suspect.generations)}, {ADDRESSES}"
+        words = f"survivors {figure}  {interval_words(findings.marks, suspect.generations)} ({ADDRESSES})"
         for n, part in enumerate(wrap(words, max(width - 6, 20), break_on_hyphens=False)):
             lines.append(SuspectLine(f"born/{n}", f"  {'  ' if n else ''}{part}"))
     return lines

@@ -61,7 +61,7 @@ LEFTS: Final = {
     "type": "by type",
     "site": "by site",
     "size": "by block size",
-    "lifetime": "over time, by lifetime at death",
+    "lifetime": "over time, bands by lifetime",
     "age": "over time, by age",
 }
 VARIANTS: Final = ("object survival", "object mortality per MB", "nursery mortality per MB")

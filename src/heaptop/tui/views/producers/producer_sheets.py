@@ -165,7 +165,7 @@ def _title(title: str, known: KnownBlocks) -> str:
 def _column(name: str, key: str, width: int, known: KnownBlocks) -> Column:
     if name == "name":
         return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
-    live = {"function": "Indirect", "chain": "Kept"}.get(key, "Live")
+    live = {"function": "Total", "chain": "Kept"}.get(key, "Live")
     title, columns = {
         "live": (live, 9),
         "error": ("±", 6),
@@ -175,7 +175,7 @@ def _column(name: str, key: str, width: int, known: KnownBlocks) -> Column:
         "bar": ("", width // 12),
         "change": ("≈Change", 9),
         "trend": ("Trend", _SPARK),
-        "direct": ("≈Direct", 9),
+        "direct": ("≈Self", 9),
         "allocated": ("≈Alloc'd", 9),
         "freed": ("≈Freed", 9),
         "classes": ("≈% by size", 15 if width >= WIDE else 11),
@@ -189,7 +189,7 @@ def box_figures(
 ) -> IcicleColumns:
     """Of the boxes of an icicle: with all they call, by themselves, of their caller and of all."""
     is_live = measure == "live"
-    titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Itself", "≈Part", "≈Share")
+    titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Self", "≈Part", "≈Share")
     widths = {"±": 6, "≈Part": 6, "≈Share": 7}
     shown = known_columns(["error" if title == "±" else title for title in titles], known)
     headings = tuple(

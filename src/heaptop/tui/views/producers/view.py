@@ -163,7 +163,7 @@ class ProducersView(LevelView[ProducersLevel]):
             "Both cover the last 16 ticks. Change is allocated minus freed.",
         ),
         FigureHelp(
-            ("≈Direct", "Direct", "Indirect"),
+            ("≈Self", "Self", "Total", "≈Total"),
             "Self is what a function allocates itself, total includes its callees. Both are summed from whole call "
             "stacks, not estimated per callee.",
             BEE.at("§3.1.2 and §3.2.2, fig. 3"),
@@ -185,7 +185,7 @@ class ProducersView(LevelView[ProducersLevel]):
             MPROF.at("the memory leak table"),
         ),
         FigureHelp(
-            ("≈Part", "≈Itself", "▸", "▾", "(self)"),
+            ("≈Part", "▸", "▾", "(self)"),
             "In the tree, the share of the line above; (self) is what a function allocates itself; functions that "
             "call each other are one line. ▸ opens with Enter, ▾ is open.",
             BEE.at("fig. 4"),
