@@ -187,7 +187,7 @@ def test_a_detach_that_nobody_has_seen_is_not_claimed() -> None:
         screen.wait_for(r"no answer for \d")
         screen.type("q")
         assert screen.leave() == 0
-        screen.wait_for(rf"no answer from {process.pid}: whether it is as it was is not known")
+        screen.wait_for(rf"no answer from {process.pid}: it is unknown whether everything was removed")
         assert "detached from" not in screen.drawn
 
 
@@ -196,7 +196,7 @@ def test_run_ends_with_the_programs_exit_code(tmp_path: Path) -> None:
     program.write_text("import sys, time\nprint('from inside', flush=True)\ntime.sleep(2)\nsys.exit(7)\n")
     output = tmp_path / "output.log"
     with Screen("run", "--output", str(output), "--", str(program)) as screen:
-        screen.wait_for("exit code 7")
+        screen.wait_for("exited with code 7")
         screen.type("q")
         assert screen.leave() == 7
         assert str(output) in re.sub(r"\s", "", screen.drawn)
@@ -224,7 +224,7 @@ def test_run_leaves_the_program_running(tmp_path: Path) -> None:
         screen.wait_for("mode (clone|python)")
         screen.type("q")
         assert screen.leave() == 0
-        pid = int(screen.wait_for(r"goes on running as pid (\d+)")[1])
+        pid = int(screen.wait_for(r"continues as pid (\d+)")[1])
         screen.wait_for(rf"detached from {pid} \(program\) after")
     try:
         assert not is_gone(pid)
@@ -241,7 +241,7 @@ def test_the_demo_ends_with_heaptop(end: str) -> None:
         if end == "q":
             screen.type("q")
             assert screen.leave() == 0
-            screen.wait_for(rf"detached from {pid} \(webshop\) after .*; it was a sample, and\s+has been ended")
+            screen.wait_for(rf"detached from {pid} \(webshop\) after .*; the demo\s+exits with heaptop")
         else:
             screen.process.kill()
         assert goes_within_patience(pid)

@@ -109,5 +109,5 @@ def test_a_kernel_that_gives_no_copy_of_a_descriptor(interpreter: Interpreter, m
             with pytest.raises(TransportFailed) as caught:
                 remove_agent(target.pid)
         assert "Linux 5.6" in caught.value.why
-        assert "End the heaptop" in caught.value.fix
+        assert "Quit the heaptop" in caught.value.fix
         assert is_whole(attachment.census())

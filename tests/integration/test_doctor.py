@@ -104,7 +104,7 @@ def test_how_it_would_be_counted_is_said(interpreter: Interpreter, monkeypatch: 
         else:
             assert found.detail.startswith("in a clone, pause about ")
             found = {each.name: each for each in diagnose(target.pid, AttachOptions(pause_budget=0)).checks}["counting"]
-            assert "asked first" in found.detail
+            assert "asks first" in found.detail
 
         def missing() -> Library:
             raise NoCore("no native core: heaptop was installed without it")

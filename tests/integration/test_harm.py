@@ -104,7 +104,7 @@ def test_an_agent_that_cannot_say_a_word_is_told_as_such(interpreter: Interprete
     with running(interpreter, "unfinished", "posix") as target:
         before = resting(target.pid)
         for _ in range(5):
-            with pytest.raises(InjectionFailed, match=r"ended in process \d+ before it said anything"):
+            with pytest.raises(InjectionFailed, match=r"in process \d+ exited before it answered"):
                 attach_once(target.pid)
             assert difference(before, resting(target.pid)) == []
         assert target.terminate() == EXIT_CODE

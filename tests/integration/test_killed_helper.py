@@ -100,7 +100,7 @@ def got_in(target: Target) -> bool:
     try:
         attach_once(target.pid)
     except InjectionFailed as error:
-        return "The helper process ended" not in error.message
+        return "The helper process exited" not in error.message
     return True
 
 

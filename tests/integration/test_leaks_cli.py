@@ -59,6 +59,6 @@ def test_ctrl_c_has_what_is_known_told(target: Target) -> None:
             hunting.kill()
     assert hunting.returncode == 0
     assert said.startswith(("unclear: ", "no leak: "))
-    assert "looked at 2 times" in said
+    assert "checked 2 times" in said
     assert eventually(lambda: is_as_it_was(target))
     assert target.alive

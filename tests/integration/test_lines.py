@@ -156,7 +156,7 @@ def test_stopped_by_ctrl_z_and_gone_on_with(interpreter: Interpreter) -> None:
             assert terminal.shows("[icanon echo]"), terminal.text
             assert target.alive
             terminal.press("fg\n")
-            assert terminal.shows("● live", "Parcel", "q quit", "heaptop was stopped for"), terminal.text
+            assert terminal.shows("● live", "Parcel", "q quit", "heaptop was suspended for"), terminal.text
             terminal.press("q")
             assert terminal.shows("shell:")
             terminal.press("echo code=$?\n")

@@ -288,7 +288,7 @@ def test_root_without_the_capability(interpreter: Interpreter) -> None:
     [
         (0, "dropped privileges"),
         (1, "sudo sysctl kernel.yama.ptrace_scope=0"),
-        (2, "only CAP_SYS_PTRACE may trace"),
+        (2, "tracing needs CAP_SYS_PTRACE"),
         (3, "until the next boot"),
     ],
 )

@@ -230,7 +230,7 @@ def test_a_signal_ends_it(interpreter: Interpreter, tmp_path: Path) -> None:
 def test_what_is_no_python(tmp_path: Path) -> None:
     for python, said in (
         (str(tmp_path / "python3.99"), "could not be started: "),
-        ("/bin/false", "ended at once"),
+        ("/bin/false", "exited at once"),
     ):
         options = AttachOptions()
         source = launch_source(["prog.py"], python=python, output=tmp_path / "output", options=options)

@@ -64,7 +64,7 @@ def test_a_server_and_its_workers(interpreter: Interpreter) -> None:
             assert agent_thread(come) is None
             facts = Facts.of(come)
             screen.press("BTab")
-            screen.shows("has come since")
+            screen.shows("started later")
             screen.press("Enter")
             screen.shows(f"pid {come}", "● live", "Session")
             screen.press("Tab")

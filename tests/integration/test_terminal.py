@@ -41,7 +41,7 @@ def test_attach_look_around_and_quit(interpreter: Interpreter, width: int, heigh
                 screen.shows(f"Bands by {by}, not sampled" if interpreter.root else f"Bands by ≈ sampled {by}")
             for by, band in (("retainer", "__main__ .parcels"), ("kind", "module")):
                 screen.press("b")
-                taken = ("No graph census",) if interpreter.root else ("graph census every", "of another core", band)
+                taken = ("No graph census",) if interpreter.root else ("graph census every", "on another core", band)
                 screen.shows(f"Bands by {by}", *taken)
             screen.press("b", "/")
             screen.shows("type:Session")  # the example in the empty filter bar
@@ -58,8 +58,10 @@ def test_attach_look_around_and_quit(interpreter: Interpreter, width: int, heigh
             screen.press("Escape", "Space")
             screen.shows("paused")
             screen.press("q")
-            said = screen.shows("exit=0", f"detached from {target.pid} (heap_growing) after ", "stays until it ends: ")
-            assert "heaptop: stays until" in said
+            said = screen.shows(
+                "exit=0", f"detached from {target.pid} (heap_growing) after ", "stays mapped until it exits: "
+            )
+            assert "heaptop: stays mapped until" in said
         assert undisturbed(before, target.pid)
         assert target.alive
         assert target.stderr() == ""

@@ -382,8 +382,8 @@ def test_a_program_that_is_started_lures_heaptop_nowhere(tmp_path: Path) -> None
         assert terminal.shows("Bands by type"), terminal.text
         look_at_sites(terminal, *SOURCES)
         terminal.press("q")
-        assert terminal.shows("goes on running as pid"), terminal.text
-        pid = int(terminal.text.partition("goes on running as pid")[2].split(";")[0])
+        assert terminal.shows("continues as pid"), terminal.text
+        pid = int(terminal.text.partition("continues as pid")[2].split(";")[0])
         os.kill(pid, signal.SIGINT)  # so that it takes its links away
         assert eventually(lambda: terminal.process.poll() is not None), terminal.text
     assert unexpected(list(touched(output)), own, OF_A_STARTED_PROGRAM) == []

@@ -235,7 +235,7 @@ async def test_no_key_or_command_of_a_page_writes_on_the_server(recording: Path,
     folder = tmp_path / "current"
     folder.mkdir()
     keys = ["s", "\x13", "\x12", "\x1a"]  # ctrl+s, ctrl+r, ctrl+z
-    for command in ("save the table", "screenshot", "suspend", "stop heaptop", "record"):
+    for command in ("save the table", "screenshot", "suspend", "suspend heaptop", "record"):
         keys += ["\x10", command, "\x1b", "\x10", command, "\r", "\x1b"]  # in the palette
     with in_folder(folder), served(recording) as server:
         async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}ws") as page:

@@ -136,7 +136,7 @@ ON_LIVE: dict[str, Check] = {
     "zoom(-1)": Check(
         lambda stage: stage.live.view.crumbs, (), ("5", "z"), lambda stage: table(stage).window is not None
     ),
-    "values": Check(lambda stage: "May values" in stage.text or stage.live.state.asked is not None, True),
+    "values": Check(lambda stage: "Show values" in stage.text or stage.live.state.asked is not None, True),
     "sort_column(-1)": Check(sort, ([*SORTS][[*SORTS].index("bytes") - 1], True)),
     "sort_column(1)": Check(sort, ([*SORTS][[*SORTS].index("bytes") + 1], True)),
     "invert": Check(sort, ("bytes", False)),

@@ -128,7 +128,7 @@ async def test_a_heap_counted_by_the_native_core(size: tuple[int, int]) -> None:
     source.agent.mode, source.agent.pause_ns = "clone", 14_200_000
     async with on_stage(size, source=source) as stage:
         source.announce(IntervalChanged(4.0, 1.0))
-        await stage.until(lambda: "stretched" in stage.text, "the interval is shown")
+        await stage.until(lambda: "throttled" in stage.text, "the interval is shown")
         check_golden(name("native", size), stage.app)
 
 

@@ -1,4 +1,4 @@
-"""The page behind ?: all that a view shows is explained, in few sentences, and all keys; the docs say where figures come from."""
+"""The page behind ?: all that a view shows is explained in few sentences; the docs say where figures come from."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_every_word_of_the_header_is_explained() -> None:
     names = " ".join(name for one in ABOVE for name in one.names)
     own = [one for _, one in inspect.getmembers(header, inspect.isfunction) if one.__module__ == header.__name__]
     said = words_of(*own)
-    assert {"approximate", "partial", "stretched", "pause", "mode", "agent"} <= said
+    assert {"estimated", "partial", "throttled", "pause", "mode", "agent"} <= said
     assert said - set(re.findall(r"[A-Za-z]+", names)) == set()
     assert words_of(recording.recording_text) - {"MiB"} <= set(re.findall(r"[A-Za-z]+", names))
 

@@ -104,5 +104,5 @@ async def test_of_a_recording_nothing_is_detached(tmp_path: Path) -> None:
 
 def test_its_keys_are_the_tables() -> None:
     assert hint_words(LIVE, leaving="quits").startswith("? explains this · 1-")
-    assert "Enter looks in" in hint_words(LIVE, leaving="quits")
+    assert "Enter opens" in hint_words(LIVE, leaving="quits")
     assert hint_words([key for key in LIVE if key.action != "drill"], leaving="quits").count("Enter") == 0

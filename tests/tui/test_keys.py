@@ -55,7 +55,7 @@ def test_footer_draws_keys_of_one_word_together() -> None:
     def keys(numbers: str) -> list[Key]:
         return [Key(number, number, f"view('{number}')", "", "Views", "view", "next_view(1)") for number in numbers]
 
-    assert hints(keys("123456789"), 80) == [("1-0", "view", "next_view(1)")]
+    assert hints(keys("123456789"), 80) == [("1-9", "view", "next_view(1)")]
     assert hints(keys("1267"), 80) == [("1267", "view", "next_view(1)")]
 
 
@@ -384,7 +384,7 @@ async def test_a_palette_that_is_open_when_something_is_asked_offers_no_answer()
         await stage.until(lambda: stage.live.state.asked, "it is asked")
         await stage.type("yes")
         await stage.pilot.pause()
-        assert "allow what is asked" not in stage.text
+        assert "Yes" not in stage.text
         await stage.press("enter", "escape", "escape")
         assert stage.source.decisions == []
 
@@ -449,7 +449,7 @@ async def test_a_wrong_filter_is_not_accepted_and_what_is_right_of_it_stays() ->
         assert "× Unknown field 'x'." in stage.text
         assert str(stage.bands.where) == "size>1MB", "and not type:x, which it was on the way"
         await stage.press("backspace", "backspace", "backspace", "backspace", "enter")
-        assert "no attribute" not in stage.text
+        assert "Unknown field" not in stage.text
         assert str(stage.bands.where) == "size>1MB"
 
 

@@ -287,7 +287,7 @@ async def test_v_goes_round_what_is_compared() -> None:
         )
         await press(stage, "d")
         assert "from B to the check" in stage.text
-        assert "as the next look will" not in stage.text
+        assert "so will the next check" not in stage.text
 
 
 async def test_a_look_under_way_keeps_what_it_compares() -> None:

@@ -312,7 +312,7 @@ async def test_the_help_page_and_the_picker_say_it_too() -> None:
         await stage.pilot.resize_terminal(40, 10)
         assert sum(notice.display for notice in stage.app.screen.query(TooSmall)) == 1
         await stage.pilot.resize_terminal(80, 24)
-        assert "Keys" in stage.text
+        assert "Processes" in stage.text
         await stage.press("escape")
         assert "heaptop needs" not in stage.text
         assert "4242" in stage.text
@@ -326,7 +326,7 @@ async def test_help_has_one_column_on_a_narrow_screen() -> None:
         assert max(map(len, str(page.content).splitlines())) < 60
         await stage.pilot.resize_terminal(80, 24)
         await stage.pilot.pause()
-        assert re.search(r"^ +2 Producers: who allocated it +\S+ \w", str(page.content), re.M)
+        assert re.search(r"^ +2 Producers: allocation sites +\S+ \w", str(page.content), re.M)
 
 
 async def test_one_can_leave_where_it_is_too_small() -> None:

@@ -123,7 +123,7 @@ async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_help() -> None:
     async with sampled(LARGE) as stage:
         await stage.press("question_mark", "pagedown")
-        assert "The leak table: what each chain of callers allocated" in stage.text
+        assert "The leak table: what each call stack allocated" in stage.text
 
 
 # -- keys ----------------------------------------------------------------------------------------------------

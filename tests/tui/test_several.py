@@ -368,11 +368,11 @@ async def test_tab_while_a_filter_is_typed_does_nothing() -> None:
 async def test_help_has_the_keys_and_what_the_marks_mean() -> None:
     async with in_tabs(LARGE) as stage:
         await stage.press("question_mark")
-        assert "The sum of what was counted in all processes" in stage.text
+        assert "The sum over all attached processes" in stage.text
         assert "Largest in" in stage.text
         page = stage.summed.help_page
         assert {key.group for key in page.keys} > {"Several processes"}
-        assert "† has ended" in page.words
+        assert "† exited" in page.words
 
 
 # -- the way out -----------------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ def test_nothing_to_save_is_no_error(doors: FrozenDoors, capsys: Said) -> None:
     assert (found["total"], found["rows"], found["sorts"]) == (0, [], [])
     lines = printed(command, capsys)
     assert lines[0] == "could be saved: 0 B of 72 B, each byte once"
-    assert not any("SAVES" in line or "by what is wrong" in line for line in lines)
+    assert not any("SAVES" in line or "by kind of waste" in line for line in lines)
 
 
 def test_names_of_the_target_do_not_reach_the_terminal_as_they_are(doors: FrozenDoors, capsys: Said) -> None:

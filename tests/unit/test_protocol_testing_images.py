@@ -209,9 +209,9 @@ def test_it_can_be_killed(listener: Listener) -> None:
 
 
 def test_it_can_be_refused_and_fail(listener: Listener) -> None:
-    listener.images.refusal = "an image needs the native core"
+    listener.images.refusal = "a snapshot needs the native core"
     id = listener.source.image(60.0)
-    assert listener.said() == [Failure(id, "an image needs the native core")]
+    assert listener.said() == [Failure(id, "a snapshot needs the native core")]
     listener.images.refusal = ""
     listener.open()
     listener.images.failure = "the answer is longer than its room"

@@ -1,5 +1,5 @@
-"""What a help page says of figures: what each means in one to three sentences, and the paper or CPython file it comes from
-(for ``docs/sources.md``).
+"""What a help page says of figures: what each means in one to three sentences, and where it comes from, for
+``docs/sources.md``.
 
 This module never draws, and knows no view: each has a table of its own; :data:`ABOVE` is what stands above all.
 """

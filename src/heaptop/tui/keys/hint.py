@@ -14,7 +14,7 @@ from heaptop.tui.text import together
 
 SECONDS, KEYS = 30.0, 6
 """How long it stays: so many seconds, or as many keys."""
-_WORDS: Final = (("help", "explains this"), ("view", "views"), ("drill", "looks in"), ("back", "back"), ("leave", ""))
+_WORDS: Final = (("help", "explains this"), ("view", "views"), ("drill", "opens"), ("back", "back"), ("leave", ""))
 
 
 def hint_words(keys: Sequence[Key], *, leaving: str) -> str:
