@@ -114,7 +114,7 @@ class RetainersLevel(drill.Level):
             other = where.beyond("type", "module", "kind").entangled(("kind",))
             if other:
                 raise UsageError(
-                    f"Retainer sets do not know kind and {other} under one 'or'.",
+                    f"Retainer sets do not accept kind and {other} under one 'or'.",
                     why="kind selects objects before retainer sets are built.",
                     fix=f"Write kind next to {other}, or leave one of them out.",
                 )
