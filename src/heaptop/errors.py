@@ -99,7 +99,7 @@ class UsageError(HeaptopError):
     """The command line, a filter or a key was wrong."""
 
     exit_code = 2
-    fix = "Type `heaptop --help` for the commands, or `heaptop COMMAND --help` for one of them."
+    fix = "See `heaptop --help` for the commands, or `heaptop COMMAND --help` for one of them."
 
     place: tuple[int, int] | None = None
     """Of what was typed, the first character that is wrong and the first behind it, where the message points there."""
@@ -116,7 +116,7 @@ class UsageError(HeaptopError):
 class ConfigError(UsageError):
     """The file of settings was wrong. ``why`` says what is allowed there."""
 
-    fix = "Mend it, or leave it out this once: `--no-config`. `heaptop config --example` prints a file that is right."
+    fix = "Fix it, or ignore it this once: `--no-config`. `heaptop config --example` prints a valid file."
 
 
 # -- the target --------------------------------------------------------------------------------------------
@@ -128,21 +128,21 @@ class TargetError(HeaptopError):
 
 class ProcessNotFound(TargetError):
     exit_code = 10
-    why = "The process ended, or the pid belongs to another pid namespace than this shell's."
-    fix = "List what is here with `heaptop ps`."
+    why = "The process exited, or the pid belongs to another pid namespace."
+    fix = "List the processes here with `heaptop ps`."
 
 
 class AmbiguousName(TargetError):
     exit_code = 11
-    why = "A name stands for a process only when exactly one Python process matches it."
-    fix = "Use one of the pids above, or a longer piece of the command line."
+    why = "A name must match exactly one Python process."
+    fix = "Use one of the pids above, or a longer part of the command line."
 
 
 class NotPython(TargetError):
     exit_code = 12
     why = (
-        "No file mapped in the process defines both PyRun_SimpleString and Py_AddPendingCall, so no CPython "
-        "interpreter lives in it: another language, a shell that started Python, or a launcher such as sudo."
+        "No file mapped in the process defines both PyRun_SimpleString and Py_AddPendingCall, so it is not a "
+        "CPython interpreter: another language, a shell that started Python, or a launcher such as sudo."
     )
     fix = "Find the interpreter itself with `heaptop ps`: often it is a child of the process you named."
 
@@ -155,35 +155,34 @@ class UnsupportedPython(TargetError):
 
 class PyPyTarget(TargetError):
     exit_code = 14
-    why = "PyPy has another object model and garbage collector; nothing heaptop knows holds there."
+    why = "PyPy has a different object model and garbage collector."
     fix = "Use PyPy's own `gc.dump_rpy_heap()`, or run the program on CPython."
 
 
 class PyInstallerBootloader(TargetError):
     exit_code = 15
     why = (
-        "A one-file PyInstaller program starts a loader first, which only waits for its child; the "
-        "interpreter lives in the child."
+        "A one-file PyInstaller program starts a loader that only waits for its child; the interpreter is in the child."
     )
     fix = "Attach to the child: `heaptop ps` lists it with the same command."
 
 
 class StoppedTarget(TargetError):
     exit_code = 16
-    why = "A stopped process runs nothing, so nothing can be started in it; waking it is not heaptop's to do."
-    fix = "Let it go on with `kill -CONT PID` (or `fg` in its shell), then attach again."
+    why = "A stopped process runs no code. heaptop cannot resume it."
+    fix = "Resume it with `kill -CONT PID` (or `fg` in its shell), then attach again."
 
 
 class TracedTarget(TargetError):
     exit_code = 17
-    why = "Linux allows one tracer a process, and that place is taken."
+    why = "Linux allows one tracer per process, and another one is attached."
     fix = "End or detach the other tracer, then attach again."
 
 
 class ZombieTarget(TargetError):
     exit_code = 18
-    why = "The process has ended; only its exit status is left, until its parent reads it."
-    fix = "There is no heap to look at any more. If it restarts, find the new pid with `heaptop ps`."
+    why = "The process has exited; only its exit status is left until its parent reads it."
+    fix = "It has no heap any more. If it restarts, find the new pid with `heaptop ps`."
 
 
 class FinalizedInterpreter(TargetError):
@@ -194,37 +193,37 @@ class FinalizedInterpreter(TargetError):
 
 class FreeThreadedTarget(TargetError):
     exit_code = 20
-    why = "A free-threaded build counts references and collects in another way; heaptop is untested there."
+    why = "Free-threaded builds count references and collect differently; heaptop is untested there."
     fix = "Run the program on the default build of the same version (python3.13 instead of python3.13t)."
 
 
 class MuslTarget(TargetError):
     exit_code = 21
-    why = "The process runs on musl libc (Alpine); the way in was measured on glibc only."
+    why = "The process runs on musl libc (Alpine); heaptop supports glibc only."
     fix = "Use an image based on glibc (for example python:3.13-slim instead of python:3.13-alpine)."
 
 
 class UnsupportedArchitecture(TargetError):
     exit_code = 22
-    why = "The way in is written for 64-bit x86 only; on anything else it is untested, so it is not tried."
+    why = "Attaching is supported on 64-bit x86 only."
     fix = "Start the program with the agent in it instead: `heaptop run -- prog.py`."
 
 
 class PtraceDenied(TargetError):
     exit_code = 23
-    why = "The kernel does not let this user look into that process."
+    why = "The kernel does not allow this user to read that process."
     fix = "Run heaptop as root: `sudo heaptop attach PID`."
 
 
 class SeccompTarget(TargetError):
     exit_code = 24
     why = (
-        "The process runs under a seccomp filter. The system calls of an attach (mmap, socketpair) could be "
-        "answered by killing it, and only root can suspend the filter for that moment."
+        "The process runs under a seccomp filter, which may kill it for the system calls of an attach (mmap, "
+        "socketpair). Only root can suspend the filter for that moment."
     )
     fix = (
-        "Run heaptop as root (`sudo heaptop attach PID`), or, when you know that the filter allows mmap, "
-        "socketpair, clone and nanosleep: `heaptop attach PID --allow-seccomp`."
+        "Run heaptop as root (`sudo heaptop attach PID`), or, if you know that the filter allows mmap, socketpair, "
+        "clone and nanosleep: `heaptop attach PID --allow-seccomp`."
     )
 
 
@@ -234,15 +233,15 @@ class UnresponsiveTarget(TargetError):
         "It is in uninterruptible sleep (state D: a disk or network file system that does not answer) or waits "
         "in vfork for a child to start. Nothing was changed in it."
     )
-    fix = "Look at `cat /proc/PID/wchan`, and attach again when the process runs."
+    fix = "Check `cat /proc/PID/wchan`, and attach again when the process runs."
 
 
 class InterpreterBusy(TargetError):
     exit_code = 26
     why = (
-        "The interpreter ran no Python code in that time: a long call into C (a big sort or sum, a regular "
-        "expression, NumPy) holds the GIL or keeps the main thread. The request was taken "
-        "back; a thread of it that waits for the GIL already ends by itself when it gets it."
+        "The interpreter ran no Python code in that time: a long C call (a big sort or sum, a regular expression, "
+        "NumPy) holds the GIL or blocks the main thread. The request was cancelled; if its thread waits for the "
+        "GIL, it exits as soon as it gets it."
     )
     fix = "Attach again later, or wait longer: `heaptop attach PID --wait 120`."
 
@@ -250,21 +249,21 @@ class InterpreterBusy(TargetError):
 class RemoteDebuggingDisabled(TargetError):
     exit_code = 27
     why = (
-        "The usual way in is closed here, and the second one (PEP 768) was switched off by whoever started the "
-        "program: `-X disable-remote-debug` or PYTHON_DISABLE_REMOTE_DEBUG=1."
+        "ptrace is not possible here, and PEP 768 was disabled when the program was started: `-X "
+        "disable-remote-debug` or PYTHON_DISABLE_REMOTE_DEBUG=1."
     )
     fix = "Respect that, or override it knowingly: `heaptop attach PID --override-remote-debug`."
 
 
 class AlreadyAttached(TargetError):
     exit_code = 28
-    why = "Two profilers would count each other and change the same hooks, so one at a time is let in."
-    fix = "Quit the other one (key q), or, if it hangs or is lost: `heaptop detach PID`."
+    why = "Only one profiler can attach at a time: two would count each other and change the same hooks."
+    fix = "Quit the other one (key q). If it hangs or is lost: `heaptop detach PID`."
 
 
 class AttachCancelled(TargetError):
     exit_code = 29
-    why = "You cancelled it. The request was taken back, and nothing runs in the target."
+    why = "You cancelled it. Nothing of heaptop runs in the target."
 
 
 class InjectionDenied(TargetError):
@@ -275,13 +274,13 @@ class InjectionDenied(TargetError):
 
 class TransportFailed(TargetError):
     exit_code = 31
-    why = "No channel to the target could be made: neither pidfd_getfd nor a socket in its file system works."
+    why = "heaptop found no channel to the target: neither pidfd_getfd nor a socket in its file system works."
     fix = "See what is missing with `heaptop doctor PID`."
 
 
 class InjectionFailed(TargetError):
     exit_code = 32
-    why = "The attach met something it does not know, gave the thread back as it was, and let go."
+    why = "The attach met an unknown state, restored the thread, and detached."
     fix = "Please report it with the output of `heaptop doctor PID --json`."
 
 
@@ -292,34 +291,34 @@ class NoAgent(TargetError):
 
 class PauseTooLong(TargetError):
     exit_code = 34
-    why = "The count would stop the process for longer than may be without asking."
+    why = "The census would pause the process for longer than the budget allows."
     fix = "Allow a longer pause with `--pause-budget MS`, or count in slices with `--mode python`."
 
 
 class SamplerRefused(TargetError):
     exit_code = 35
-    why = "Allocations are sampled by heaptop's native core, by hooks in the interpreter's allocators."
-    fix = "What there is can be counted without: `heaptop census PID`."
+    why = "Sampling needs heaptop's native core, which hooks the interpreter's allocators."
+    fix = "A census works without it: `heaptop census PID`."
 
 
 class ImageRefused(TargetError):
     exit_code = 36
     why = (
-        "Who keeps what is asked of an open snapshot: a clone of the process in which heaptop's native core has "
-        "written down every reference. It is not guessed without one."
+        "Retainers need an open snapshot: a clone of the process in which heaptop's native core records every "
+        "reference. heaptop does not guess them."
     )
-    fix = "What there is can be counted without: `heaptop census PID`."
+    fix = "A census works without it: `heaptop census PID`."
 
 
 class NotInHeap(TargetError):
     exit_code = 37
-    why = "A type is named by module and name (`shop.models.Session`), or by the last parts of that (`Session`)."
-    fix = "See which types there are: `heaptop census PID --top 0`."
+    why = "Write a type with its module (`shop.models.Session`), or only the end of that (`Session`)."
+    fix = "List the types: `heaptop census PID --top 0`."
 
 
 class AmbiguousType(TargetError):
     exit_code = 38
-    why = "The end of a name stands for a type only when exactly one type of the heap has it."
+    why = "The end of a name must match exactly one type in the heap."
     fix = "Type one of the names above in full."
 
 
@@ -332,15 +331,15 @@ class SessionError(HeaptopError):
 
 class ProtocolError(SessionError):
     exit_code = 40
-    why = "What came over the socket is not what heaptop's protocol says. The session was closed."
+    why = "The data on the socket violates heaptop's protocol. The session was closed."
     fix = "Attach again. If it happens twice, please report it."
 
     def of_a_file(self, path: str) -> ProtocolError:
         """The same of a recording: what does not fit was read there, and came over no socket."""
         return ProtocolError(
             self.message,
-            why=f"The recording {path} says what no process says: it is damaged, or was made by hand.",
-            fix="Look at another moment of it: `--at`. Or record the process again.",
+            why=f"The recording {path} contains impossible data: it is damaged or was made by hand.",
+            fix="Open it at another moment with `--at`, or record the process again.",
         )
 
 
@@ -350,7 +349,7 @@ class FrameTooLarge(ProtocolError):
 
 class VersionMismatch(SessionError):
     exit_code = 41
-    why = "The agent in the target speaks another version of the protocol than this heaptop."
+    why = "The agent in the target uses another protocol version than this heaptop."
     fix = "Remove it with `heaptop detach PID`, then attach again."
 
 
@@ -358,7 +357,7 @@ class TargetExited(SessionError):
     """``status`` is the target's exit code where heaptop is its parent and so can know it: -N for signal N."""
 
     exit_code = 42
-    why = "The process ended while heaptop was attached."
+    why = "The process exited while heaptop was attached."
     fix = "Find its successor with `heaptop ps`."
 
     def __init__(
@@ -370,8 +369,8 @@ class TargetExited(SessionError):
 
 class AgentLost(SessionError):
     exit_code = 43
-    why = "The agent stopped answering, or ended, while the target lives on."
-    fix = "Attach again; look at `heaptop doctor PID` if it comes back."
+    why = "The agent stopped answering or exited, while the target still runs."
+    fix = "Attach again. If that fails, run `heaptop doctor PID`."
 
 
 class LaunchFailed(SessionError):
@@ -382,8 +381,8 @@ class LaunchFailed(SessionError):
 
 class ImageLost(SessionError):
     exit_code = 45
-    why = "The open snapshot ended before it had answered. The process goes on."
-    fix = "Try again. If it ended for want of memory, free some first, or count without it: `heaptop census PID`."
+    why = "The open snapshot exited before it answered. The process continues."
+    fix = "Retry. If memory ran out, free some first, or use a census: `heaptop census PID`."
 
 
 # -- recordings ----------------------------------------------------------------------------------------------
@@ -395,31 +394,31 @@ class RecordingError(HeaptopError):
 
 class NotARecording(RecordingError):
     exit_code = 50
-    why = "A recording is a file that `heaptop record` has written, or `--record`, or key ctrl+r on the live screen."
+    why = "A recording is a file written by `heaptop record`, by `--record`, or with ctrl+r on the live screen."
     fix = "Make one: `heaptop record PID -o FILE`."
 
 
 class RecordingTooNew(RecordingError):
     exit_code = 51
-    why = "A newer heaptop has written it, and may mean by it what this one would misunderstand."
+    why = "A newer heaptop wrote it, and this one could misread it."
     fix = "Read it with that version: `pip install -U heaptop`."
 
 
 class RecordingExists(RecordingError):
     exit_code = 52
-    why = "A recording is of one session, and what is there already is not written over without being asked."
+    why = "A recording holds one session, and heaptop does not overwrite files unless told to."
     fix = "Choose another file, or overwrite it: `--force`."
 
 
 class RecordingFailed(RecordingError):
     exit_code = 53
-    why = "What was recorded until then is in the file, and can be read. The process goes on."
-    fix = "Record to a place with room that you may write to: `heaptop record PID -o FILE`."
+    why = "The file contains what was recorded until then. The process continues."
+    fix = "Record to a writable place with free space: `heaptop record PID -o FILE`."
 
 
 class RecordingTooLarge(RecordingError):
     exit_code = 54
-    why = "No recording that heaptop writes takes as much. This one is damaged, or was made to exhaust the memory."
+    why = "heaptop writes no such recordings. This one is damaged, or was made to exhaust memory."
     fix = "Record the process again: `heaptop record PID -o FILE`."
 
 
@@ -427,16 +426,16 @@ class SaveFailed(HeaptopError):
     """What a view shows could not be written into a file."""
 
     exit_code = 60
-    why = "What was written of it is removed again; the session goes on."
-    fix = "Name a file in a place with room that you may write to."
+    why = "The incomplete file was removed; the session continues."
+    fix = "Choose a file in a writable place with free space."
 
 
 class OutOfResources(HeaptopError):
     """heaptop itself may open no more files, start no more threads, or have no more memory."""
 
     exit_code = 61
-    why = "A limit of this shell, its control group or the machine keeps heaptop from having more."
-    fix = "Look at the limits with `ulimit -a`, raise them (`ulimit -n 1024`, `ulimit -v unlimited`), and try again."
+    why = "A limit of this shell, its control group or the machine is reached."
+    fix = "Check the limits with `ulimit -a`, raise them (`ulimit -n 1024`, `ulimit -v unlimited`), and retry."
 
 
 _LIMITS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
@@ -451,9 +450,9 @@ def fault(caught: BaseException, kind: type[HeaptopError]) -> HeaptopError:
 def limit_met(caught: BaseException) -> OutOfResources | None:
     """The error that an exception stands for where heaptop has met a limit of its own; None where it has not."""
     if isinstance(caught, MemoryError):
-        return OutOfResources("heaptop has run out of memory.")
+        return OutOfResources("heaptop ran out of memory.")
     if isinstance(caught, OSError) and caught.errno in _LIMITS:
-        return OutOfResources(f"heaptop has run out of something that it needs: {caught.strerror}.")
+        return OutOfResources(f"heaptop ran out of a resource: {caught.strerror}.")
     return None
 
 

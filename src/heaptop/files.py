@@ -104,12 +104,12 @@ def private_folder(path: Path, *, make: bool = True) -> Path:
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "it is a link, or no folder", str(path))
+        raise NotADirectoryError(errno.ENOTDIR, "it is a link, or not a folder", str(path))
     caller = sudo_caller()
     if status.st_uid != os.geteuid() and (caller is None or status.st_uid != caller[0]):
         raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(errno.EPERM, "others may write to it", str(path))
+        raise PermissionError(errno.EPERM, "others can write to it", str(path))
     return path
 
 

@@ -316,7 +316,7 @@ async def test_what_no_process_says_is_said_of_a_file(path: Path, monkeypatch: p
 
         monkeypatch.setattr(Recording, "events", events)
         await stage.press("left_parenthesis")
-        await stage.until(lambda: "is damaged, or was made by hand" in words(stage), "the error is shown")
+        await stage.until(lambda: "is damaged or was made by hand" in words(stage), "the error is shown")
         assert "socket" not in stage.text
 
 
@@ -333,7 +333,7 @@ async def test_figures_that_do_not_fit_are_said_of_the_file(path: Path, monkeypa
         await stage.at(LAST)
         monkeypatch.setattr(Recording, "events", events)
         await stage.press("left_parenthesis")
-        await stage.until(lambda: "is damaged, or was made by hand" in words(stage), "the error is shown")
+        await stage.until(lambda: "is damaged or was made by hand" in words(stage), "the error is shown")
         assert path.name in words(stage).replace(" ", "")
         assert "socket" not in stage.text
         assert "Attach" not in stage.text
