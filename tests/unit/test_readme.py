@@ -54,7 +54,7 @@ def test_every_field_of_a_filter_is_on_its_page() -> None:
 
 
 def test_every_view_is_in_the_table() -> None:
-    named = dict(re.findall(r"^\| (\d+) (\w+(?: map)?) ", page("docs/views.md"), re.MULTILINE))
+    named = dict(re.findall(r"^\| \[(\d+) (\w+(?: map)?)\]", page("docs/views.md"), re.MULTILINE))
     assert named == {str(number): view.TITLE for number, view in enumerate(VIEWS.values(), 1)}
 
 
