@@ -1,6 +1,6 @@
 """heaptop: a live heap profiler for the terminal that attaches to running CPython processes.
 
-A program may name stretches of its work for it: see :class:`phase`.
+A program may name intervals of its work for it: see :class:`phase`.
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ __all__ = ["phase"]
 _listener: Callable[[str, int, bool], None] | None = None
 """Set by an agent in this process while it is there: called with a phase's name, its number, and whether it begins."""
 
-from heaptop.phases import phase  # noqa: E402 - it reads what stands above
+from heaptop.phases import phase  # noqa: E402 - it reads what is above

@@ -69,7 +69,7 @@ from typing import ClassVar, Final
 class HeaptopError(Exception):
     """Base of the tree. ``message`` says what happened, in one sentence, with the names of this case.
 
-    ``why`` and ``fix`` stand on the class where they are always the same, and are passed where they are not.
+    ``why`` and ``fix`` are on the class where they are always the same, and are passed where they are not.
     """
 
     exit_code: ClassVar[int] = 1
@@ -85,7 +85,7 @@ class HeaptopError(Exception):
             self.fix = fix
 
     def about(self, pid: int) -> HeaptopError:
-        """Name the process in what stands on the class: the word PID in ``why`` and ``fix`` becomes its number."""
+        """Name the process in what is on the class: the word PID in ``why`` and ``fix`` becomes its number."""
         self.why, self.fix = (re.sub(r"\bPID\b", str(pid), text) for text in (self.why, self.fix))
         return self
 
@@ -448,7 +448,7 @@ def fault(caught: BaseException, kind: type[HeaptopError]) -> HeaptopError:
 
 
 def limit_met(caught: BaseException) -> OutOfResources | None:
-    """The error that an exception stands for where heaptop has met a limit of its own; None where it has not."""
+    """The error that an exception represents where heaptop has met a limit of its own; None where it has not."""
     if isinstance(caught, MemoryError):
         return OutOfResources("heaptop ran out of memory.")
     if isinstance(caught, OSError) and caught.errno in _LIMITS:

@@ -1,4 +1,4 @@
-"""Names that a program gives to stretches of its own work: ``with heaptop.phase("load"): …``.
+"""Names that a program gives to intervals of its own work: ``with heaptop.phase("load"): …``.
 
 The program imports this, not heaptop's user. Without an agent in the process it does nothing but look whether there is
 one; an agent makes itself the listener (``heaptop._listener``), and tells heaptop, which draws phases over its charts.

@@ -25,10 +25,7 @@ def page_of(name: str) -> Path:
 def tables(view: type[View]) -> str:
     """The end of a view's page, from :data:`BEGIN` on."""
     offered = {action.partition("=")[0]: key for action in view.OFFERS for key in _keys(action.partition("=")[0])}
-    keys = [
-        f"| `{key.shown}` | {_cell(view.MEANS.get(action, key.description))} |"
-        for action, key in offered.items()
-    ]
+    keys = [f"| `{key.shown}` | {_cell(view.MEANS.get(action, key.description))} |" for action, key in offered.items()]
     figures = [f"| {_cell(', '.join(one.names))} | {_cell(one.text)} | {_source(one)} |" for one in view.EXPLAINS]
     words = [_cell(part).replace("\n", " ") + "\n" for part in view.HELP.split("\n\n") if part]
     lines = [BEGIN, "| key | does |", "|---|---|", *keys, ""]

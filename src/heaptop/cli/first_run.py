@@ -26,7 +26,7 @@ def first_run(path: Path | None = None) -> Callable[[], None] | None:
 
     file = path or mark()
     try:
-        # A folder that nobody can write to would have the hint come back for ever.
+        # A folder that nobody can write to would have the hint come back forever.
         files.private_folder(file.parent)
         is_known = file.exists() or not os.access(file.parent, os.W_OK)
     except OSError:

@@ -1,6 +1,6 @@
 """Hunts for leaks in a process that is watched: a look at its frozen heap, some seconds, another look, and so on.
 
-This module never reads the command line, never attaches by itself, and prints nothing but progress. What is looked at
+This module never reads the command line, never attaches by itself, and prints nothing but progress. What is examined
 and what follows from it is :class:`~heaptop.analysis.leaks.hunting.LeakHunt`'s.
 """
 
@@ -27,7 +27,7 @@ from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory
 from heaptop.protocol.source import Source
 
 FIRST_INTERVAL: Final = 60.0
-"""Seconds from the first mark to the second where nobody knows when it will end; each stretch is twice the last."""
+"""Seconds from the first mark to the second where nobody knows when it will end; each interval is twice the last."""
 LEAST_SHARE: Final = 0.5
 """Of the time that is given, at least so much lies between the first mark and the last look."""
 LAST_WORDS: Final = "one last check of the heap; press ctrl+c again to detach at once"
@@ -42,7 +42,7 @@ class Plan:
     seconds: float
     """For all of it, from the attach to the last answer."""
     marks: int
-    """Moments at which the heap is looked at, the last one among them: 2 at least."""
+    """Moments at which the heap is examined, the last one among them: 2 at least."""
     collect: bool = False
     """Have garbage collected right before each."""
     allowed: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
 
 
 class HuntWatch(SnapshotWatch):
-    """A source that is watched from mark to mark. Where allocations cannot be sampled, it goes on without."""
+    """A source that is watched from mark to mark. Where allocations cannot be sampled, it continues without."""
 
     def __init__(
         self, source: Source, progress: ProgressLine, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
@@ -158,7 +158,7 @@ class Hunter:
     def run(self) -> None:
         """All of it. Ctrl+C before the last look has that taken at once; once more, and it is left.
 
-        Errors: as :class:`HuntWatch`, where nothing can be said, or nothing more.
+        Errors: as :class:`HuntWatch`, where nothing is known, or nothing more.
         """
         watch, plan = self._watch, self._plan
         self._begin = time.monotonic()

@@ -105,7 +105,7 @@ def show(source: WatchedSource, args: argparse.Namespace, fate: str = "") -> Non
 def check(error: HeaptopError | None, *sources: WatchedSource) -> None:
     """Raise what a front end on these sources ended with.
 
-    A target that ends while it is looked at is no failure, so TargetExited is raised only where nothing was seen
+    A target that ends while it is examined is no failure, so TargetExited is raised only where nothing was seen
     of it; every other error is raised too.
     """
     seen = any(source.counted for source in sources)

@@ -129,7 +129,7 @@ class Recorder:
         self._next_check: float | None = None
 
     def run(self, seconds: float | None) -> str:
-        """For so long (None: for ever), or until the process ends, or a signal comes; why it ended, in a few words.
+        """For so long (None: forever), or until the process ends, or a signal comes; why it ended, in a few words.
 
         Errors: RecordingFailed, and whatever the source ended with. Ctrl+C before the first census is passed on.
         """
@@ -168,7 +168,7 @@ class Recorder:
         return "the time is up"
 
     def _wait(self, until: float | None) -> None:
-        """Until so many seconds after the beginning; None for ever."""
+        """Until so many seconds after the beginning; None forever."""
         for _ in count() if until is None else range(1):
             left = 3600.0 if until is None else until - self._passed
             self._watch.wait(left, self._words)
@@ -178,7 +178,7 @@ class Recorder:
         return time.monotonic() - self._began
 
     def _check(self, name: str | None) -> None:
-        """Hunt, and note what is found. Where the process cannot be frozen now, the recording goes on."""
+        """Hunt, and note what is found. Where the process cannot be frozen now, the recording continues."""
         hunter = self.hunter
         if hunter is None or self._watch.no_checks or (name is None and not hunter.checks):
             return

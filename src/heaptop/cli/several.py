@@ -78,7 +78,7 @@ class ProcessGroup:
         return MemberProcess(source, late, min(names(process.argv), key=len, default=""), asked)
 
     def _refusal(self, pid: int) -> HeaptopError | None:
-        """What can be said from outside."""
+        """What is known from outside."""
         try:
             self._attach(pid)
         except HeaptopError as error:

@@ -81,7 +81,7 @@ class SnapshotWatch(SourceWatch):
 
     def run(self, asking: Asking[T]) -> T:
         """What comes out of a conversation with the snapshot. A question that it cannot answer is no error here: the
-        conversation goes on without. Errors: ImageLost, and as :class:`SourceWatch`."""
+        conversation continues without. Errors: ImageLost, and as :class:`SourceWatch`."""
 
         def put(question: Question) -> Message:
             return self.ask(question, Message)

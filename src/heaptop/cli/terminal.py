@@ -23,7 +23,7 @@ from heaptop.protocol.text import printable
 WIDEST = 100
 """Columns beyond which a paragraph is hard to read."""
 DESCRIPTORS = 20
-"""That a session on a screen needs: ten while it goes on, more for moments."""
+"""That a session on a screen needs: ten while it continues, more for moments."""
 ADDRESS_SPACE = 256 << 20
 """Bytes of it: four threads, and what malloc sets aside for each."""
 
@@ -85,7 +85,7 @@ def require_terminal(
 
 
 def require_room() -> None:
-    """Raise OutOfResources where a screen and a session could not go on to their end.
+    """Raise OutOfResources where a screen and a session could not continue to their end.
 
     Beyond this check memory may be refused anywhere, in Textual's and in Python's own code too: neither a hang nor a
     SIGSEGV could be ruled out there. What is asked for is what a session has at most, and some room.

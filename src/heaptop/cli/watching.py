@@ -43,7 +43,7 @@ class CensusResult:
 class SourceWatch:
     """A source from its opening to its end: attaches when entered, detaches when left, however that happens.
 
-    Its methods raise what the command cannot go on with: whatever the source ended with, a failure of the agent, a
+    Its methods raise what the command cannot continue with: whatever the source ended with, a failure of the agent, a
     pause that nobody has allowed, UnresponsiveTarget. Ctrl+C takes an attach that still waits back, and leaves the
     target as it was.
     """

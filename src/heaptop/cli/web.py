@@ -197,7 +197,7 @@ class _Server(Server):
 
     def _is_our_name(self, host: str) -> bool:
         if not _HOST.fullmatch(host):
-            return False  # it would stand in the page
+            return False  # it would be in the page
         with suppress(ValueError):
             name = urlsplit(f"//{host}").hostname or ""
             if name in ("localhost", self.host):

@@ -1,1 +1,1 @@
-"""Programs that come with heaptop to be looked at; nothing in heaptop itself imports them."""
+"""Programs that come with heaptop to be examined; nothing in heaptop itself imports them."""

@@ -193,7 +193,7 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
 
 
 def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOptions) -> Check:
-    """How the heap would be counted, as far as that can be said from outside: the self-check runs at the attach."""
+    """How the heap would be counted, as far as that is known from outside: the self-check runs at the attach."""
     try:
         build = library().build
     except NoCore as why:

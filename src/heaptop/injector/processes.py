@@ -84,7 +84,7 @@ class PythonProcess:
     argv: tuple[str, ...]
     """Printable, and cut off at some thousand characters: see :func:`heaptop.injector.inspect.proc.arguments`."""
     created: float
-    """Start, in seconds since the epoch: with the pid, it names a process for ever."""
+    """Start, in seconds since the epoch: with the pid, it names a process forever."""
     parent: int = 0
     """Pid of the nearest process above it that is one of these too; 0 where there is none."""
 
@@ -178,7 +178,7 @@ def _not_waiting(phase: str, seconds: float) -> None:
 
 
 def resolve(target: str, *, children: bool = False) -> int:
-    """The pid that ``target`` stands for: a pid, or a name that matches exactly one Python process; with ``children``
+    """The pid that ``target`` represents: a pid, or a name that matches exactly one Python process; with ``children``
     also one that started all others that it matches, as a prefork server's parent.
 
     A name is looked for as the name of a script (with or without ``.py``), program or module first; only

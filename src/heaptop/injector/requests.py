@@ -26,7 +26,7 @@ class AttachOptions:
     interval: float = 1.0
     """Seconds from the start of a census to the next."""
     max_share: float = 0.05
-    """Share of one core the censuses may cost; the interval stretches to keep it."""
+    """Share of one core the censuses may cost; the interval intervals to keep it."""
     mode: str = "clone"
     """The best way of counting that may be tried: one of :data:`heaptop.choices.MODES`."""
     pause_budget: float = 0.1

@@ -12,7 +12,7 @@ limit               of what
 ``TYPES``           types named in a session, and in an open snapshot
 ``TYPE_BYTES``      characters of their names together
 ``NAME``            characters of one name: of a module, type, file or function
-``CODES``           pieces of code told apart in a session
+``CODES``           pieces of code distinguished in a session
 ``CODE_BYTES``      characters of their names together
 ``NUMBERS``         numbers of code, and of stacks, that a sampler gives in one epoch
 ``OWN_PAGES``       ranges of heaptop's own pages in one answer
@@ -75,7 +75,7 @@ class MessageBounds:
         self._image_bytes = 0
 
     def take(self, message: Message) -> Message | None:
-        """What goes on of it; None for nothing. Raises ProtocolError where it is beyond what can be merged."""
+        """What continues of it; None for nothing. Raises ProtocolError where it is beyond what can be merged."""
         if isinstance(message, Types):
             return self._name(message)
         if isinstance(message, ImageTypes):

@@ -430,7 +430,7 @@ def decode(payload: bytes, kinds: Sequence[type[Message]]) -> Message | None:
 def read_hello(payload: bytes, token: str) -> Hello:
     """Decode and check the first frame of a session.
 
-    The version is looked at before anything else, since another version's hello may have other fields.
+    The version is examined before anything else, since another version's hello may have other fields.
 
     Raises:
         VersionMismatch: the agent speaks another version.

@@ -55,7 +55,7 @@ class GrownRow:
     generations: tuple[int, ...] = ()
     """Survivors by the stretch between two marks in which they were born, the oldest stretch first: a leak has some in
     each, a cache at its bound only in the last ones. As far as addresses tell: one used again makes an object pass for
-    older, so the last stretch has at least so many. By site: an estimate."""
+    older, so the last interval has at least so many. By site: an estimate."""
     error: int = 0
     """By site: of ``bytes``, half the width of the 95 % interval; else 0."""
 
@@ -82,7 +82,7 @@ class Suspect:
     bytes: int
     """Of all that is new and held here, of whatever type."""
     rate: float
-    """Objects a second, in the last stretch."""
+    """Objects a second, in the last interval."""
     site: str
     """``path/views.py:88 create_session``; empty where no sample is among them."""
     stack: tuple[str, ...]

@@ -310,7 +310,7 @@ class Step:
     address: int
     """Of the object it leads to; 0 where there are several."""
     repeated: bool = False
-    """It stands for one or more steps of this sort in a row, from one object to another of its type."""
+    """It represents one or more steps of this sort in a row, from one object to another of its type."""
     place: Place | None = None
     """Of a label that begins with a frame."""
 
@@ -476,7 +476,7 @@ class Unit:
     address: int
     """By which it is asked about; 0 for a frame."""
     several: bool = False
-    """It stands for several objects, of paths that read alike; the address is that of the first, and means all."""
+    """It represents several objects, of paths that read alike; the address is that of the first, and means all."""
     place: Place | None = None
     """As :attr:`Step.place`, where the label begins with a frame."""
 
@@ -633,7 +633,7 @@ WASTES: Final = (
 """What can be wrong, in the order of the numbers in :attr:`WasteRow.sort`: str and bytes of equal content, of which one
 would do; equal ints and floats, likewise; list, dict or set without an item; one of which at most a quarter is used;
 dicts of which at least half was deleted; instances of a class with the same few attributes in a dict; lists of nothing
-but ints of up to 60 bits, or floats; interned strings that live for ever, with no reference that is known of."""
+but ints of up to 60 bits, or floats; interned strings that live forever, with no reference that is known of."""
 
 INTERNED_FREED, INTERNED_COUNTED, INTERNED_UNKNOWN = range(3)
 
@@ -687,7 +687,7 @@ class Waste(Message):
     other_rows: int
     interned: int
     """INTERNED_FREED: here an interned string goes with its last reference, so that none is unused. INTERNED_COUNTED:
-    such as live for ever were looked through. INTERNED_UNKNOWN: where they are was not found."""
+    such as live forever were looked through. INTERNED_UNKNOWN: where they are was not found."""
     complete: bool = True
 
 

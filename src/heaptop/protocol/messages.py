@@ -103,7 +103,7 @@ class SamplerRequest(Message):
     """Where there is no native core, trace every allocation by tracemalloc: a person has been told what that costs."""
     exact: bool = False
     """Follow objects in blocks that free lists hand on, by a reference tracer (3.13 and later), or sample nothing. It
-    is looked at when sampling begins, and not when only its rate changes."""
+    is examined when sampling begins, and not when only its rate changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class Census(Message):
     rows: tuple[Row, ...]
     duration_ns: int
     pause_ns: int
-    """The longest time at a stretch for which the target's Python code waited, since the last census; the attach is
+    """The longest time at a interval for which the target's Python code waited, since the last census; the attach is
     not in it. Where :attr:`pauses` is None: how long a clone took, or the whole count."""
     cpu_ns: int
     """CPU time spent on this census, by the agent's thread and by a clone."""
@@ -290,7 +290,7 @@ class Tick(Message):
     frozen: int
     """``gc.get_freeze_count()``."""
     threads: int
-    """Threads the interpreter knows, the agent's own left out; -1 where it cannot be said (gevent hides them)."""
+    """Threads the interpreter knows, the agent's own left out; -1 where it is unknown (gevent hides them)."""
     agent_cpu_ns: int
     """CPU time of the agent's thread since it came, and of its clones."""
     garbage: int = 0
@@ -407,7 +407,7 @@ class Memory(Message):
     """``sys.getallocatedblocks()``; 0 where pymalloc is not in use."""
     allocator: str = ""
     """By CPython's own name: ``pymalloc``, ``malloc``, ``pymalloc_debug``, ``malloc_debug``, ``mimalloc``…; empty
-    where it cannot be said: no native core, or something is hooked in."""
+    where it is unknown: no native core, or something is hooked in."""
     malloc: Malloc | None = None
     malloc_gap: str = ""
     """Why there is no ``malloc``: a sentence."""
@@ -473,7 +473,7 @@ class CodeName:
 @dataclass(frozen=True, slots=True)
 class Codes(Message):
     """Code met for the first time since sampling began: ids ``first``, ``first + 1``, … from 0. Sent before the stacks
-    that use it. They begin anew with every :attr:`Sampler.epoch` in which the sampler was switched on."""
+    that use it. They restart with every :attr:`Sampler.epoch` in which the sampler was switched on."""
 
     KIND: ClassVar[str] = "codes"
     first: int
@@ -494,7 +494,7 @@ class StackNode:
 @dataclass(frozen=True, slots=True)
 class Stacks(Message):
     """Stacks met for the first time, as nodes of one tree: ids ``first``, …, from 1. Sent before their samples. They
-    begin anew as those of :class:`Codes` do."""
+    restart as those of :class:`Codes` do."""
 
     KIND: ClassVar[str] = "stacks"
     first: int
@@ -557,7 +557,7 @@ class Traced(Message):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of the program's work that it named itself, by ``heaptop.phase``."""
+    """A interval of the program's work that it named itself, by ``heaptop.phase``."""
 
     name: str
     begin_ns: int

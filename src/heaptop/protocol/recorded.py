@@ -69,7 +69,7 @@ class KeptNumbers(Message):
     codes: bytes
     stacks: bytes
     on: bool = False
-    """They go on where those of the last message end."""
+    """They continue where those of the last message end."""
 
 
 @dataclass(frozen=True, slots=True)

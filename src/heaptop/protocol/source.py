@@ -46,7 +46,7 @@ class ProcessRow:
     parent: int = 0
     """Pid of the Python process that has started it, directly or by others in between; 0 where none has."""
     created: float = 0.0
-    """When it began, in seconds: with the pid, it names a process for ever."""
+    """When it began, in seconds: with the pid, it names a process forever."""
 
 
 class Event:
@@ -55,7 +55,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Event):
-    """The attach goes on. Repeated a few times a second, so a screen can count."""
+    """The attach continues. Repeated a few times a second, so a screen can count."""
 
     phase: str
     """A short sentence: ``waiting for the interpreter``, ``looking for symbols``."""

@@ -76,7 +76,7 @@ _MAX_WINDOW: Final = 1 << 27
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
-    """What stands before a block's payload."""
+    """What is before a block's payload."""
 
     kind: int
     number: int

@@ -56,7 +56,7 @@ MOST_DAMAGE: Final = 20
 """Damaged places that are said one by one."""
 _CHUNK: Final = 1 << 20
 _WASTE: Final = 2
-"""Times the file's size that is read of blocks that turn out damaged: where one head stands in the payload of another,
+"""Times the file's size that is read of blocks that turn out damaged: where one head is in the payload of another,
 each would be read again and again."""
 _ROW: Final = 26
 """Bytes that a row of the table of living blocks takes while it grows."""

@@ -20,7 +20,7 @@ NO_PROCESS = "this is a recording: there is no process to query"
 
 class ReplaySource:
     """A :class:`~heaptop.protocol.source.Player` of one recording, which it closes at its end. It shows the last moment
-    first, and goes on until it is closed."""
+    first, and continues until it is closed."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording

@@ -35,13 +35,13 @@ def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> s
 
 
 _PATH: Final = re.compile(r"([^\s/]*/)((?:[^\s/]*/)*)(\S+)(.*)", re.DOTALL)
-"""Its first folder, the others, its name (and line), and what stands behind it."""
+"""Its first folder, the others, its name (and line), and what is behind it."""
 
 
 def elide(text: str, width: int) -> str:
     """A path in ``width`` columns, with folders left out of its middle: ``shop/…/views.py:88 create_session``.
 
-    What is kept longest is the file's name with its line, then what stands behind it, then the first folder.
+    What is kept longest is the file's name with its line, then what is behind it, then the first folder.
     """
     found = _PATH.fullmatch(text)
     if found is None or len(text) <= width:

@@ -39,7 +39,7 @@ class Band:
     bytes: tuple[int, ...]
     counts: tuple[int, ...]
     is_rest: bool = False
-    """Whether it stands for all the bands that have no name of their own."""
+    """Whether it represents all the bands that have no name of their own."""
 
 
 @dataclass(frozen=True, slots=True)

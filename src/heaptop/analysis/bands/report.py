@@ -38,7 +38,7 @@ def census_json(
 
     ``total`` is everything that passes the filter, shown or not; ``shown`` and ``of`` say how many rows there
     are and how many there would be; ``filtered`` is what the filter leaves out; ``pause_ms`` is the longest time at a
-    stretch for which the target's Python code waited because of heaptop, the attach included (which has stopped it for
+    interval for which the target's Python code waited because of heaptop, the attach included (which has stopped it for
     ``stopped_ns``), and ``pause_by_cause`` says the longest of each cause, None where that is not known;
     ``sizeof_guessed`` counts the objects
     of a row whose size is their basic one, because their type's ``__sizeof__`` is written in Python; ``hidden_bytes``

@@ -65,7 +65,7 @@ SORTS: Final[dict[str, Callable[[TableRow], object]]] = {
 
 
 class Rows(Sequence[TableRow]):
-    """Rows of which each is made when it is looked at: a screen has room for some of thousands. None changes when the
+    """Rows of which each is made when it is examined: a screen has room for some of thousands. None changes when the
     series that they are of is extended."""
 
     def __init__(self, length: int, make: Callable[[int], TableRow], total: int, largest: int, hides: bool) -> None:
@@ -130,7 +130,7 @@ def rows(
     *,
     memo: SeriesCache | None = None,
 ) -> Rows:
-    """The same, each row made when it is looked at."""
+    """The same, each row made when it is examined."""
     if not snapshots:
         return Rows.of(())
     series = (memo or SeriesCache()).series(snapshots, key, where)

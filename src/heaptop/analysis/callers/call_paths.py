@@ -43,7 +43,7 @@ Measure = Literal["live", "allocated"]
 NO_FRAME_FUNCTION: Final = -1
 """Where no Python code ran."""
 FORGOTTEN_FUNCTION: Final = -2
-"""Places no longer told apart."""
+"""Places no longer distinguished."""
 _ROOT: Final = -3
 
 
@@ -79,7 +79,7 @@ class CallPaths:
             self.ends[parent] = max(self.ends[parent], self.ends[node])
         self.whole = whole
         self.members: dict[int, tuple[int, ...]] = {}
-        """Of merged paths: the functions of each cycle, by the one that stands for them."""
+        """Of merged paths: the functions of each cycle, by the one that represents them."""
         self._place = {stack: number[node] for stack, node in place.items()}
 
     @classmethod
@@ -102,7 +102,7 @@ class CallPaths:
     def merged(self) -> CallPaths:
         """The same paths with functions that call each other as one node: inside a cycle above and below say little.
 
-        A path is in a cycle in one stretch only, for who leaves it never comes back: figures stay exact.
+        A path is in a cycle in one interval only, for who leaves it never comes back: figures stay exact.
         """
         callees: dict[int, dict[int, None]] = {function: {} for function in self.functions[1:]}
         for node in range(1, len(self.parents)):

@@ -1,4 +1,4 @@
-"""Who allocates, as the rows of a table that is made anew every second: sorted now, summed up when a row is looked at.
+"""Who allocates, as the rows of a table that is made anew every second: sorted now, summed up when a row is examined.
 
 This module never draws, and never says that something is a leak: what is kept may be wanted. A table of 5,000 rows of
 which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
@@ -322,7 +322,7 @@ class ProducerTables:
         return f"{name} + {others} in a cycle with it" if others > 0 else name
 
     def _called(self, code: CodeName) -> str:
-        """A function's name; where tracemalloc says it, the file and line that stand for one."""
+        """A function's name; where tracemalloc says it, the file and line that represent one."""
         return code.function or f"{self.sites.places.short(code.file)}:{code.line}"
 
     def place(self, row: ProducerRow, key: str) -> tuple[str, int, str]:

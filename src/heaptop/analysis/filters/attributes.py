@@ -36,9 +36,9 @@ class Origin(Enum):
 
 
 NOT_SAMPLED: Final = "(not sampled)"
-"""The band of a cell that no sample stands behind."""
+"""The band of a cell that no sample is behind."""
 NOT_FROZEN: Final = "(not in a snapshot)"
-"""The band of a cell that no snapshot of the object graph stands behind."""
+"""The band of a cell that no snapshot of the object graph is behind."""
 
 
 def site_of(cell: AnyCell) -> str:

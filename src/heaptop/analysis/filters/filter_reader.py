@@ -139,7 +139,7 @@ class _Reader:
         self._at = found.end() if found is not None else self._at
 
     def _ends(self) -> bool:
-        """Whether what stands between parentheses, or all of it, is at its end."""
+        """Whether what is between parentheses, or all of it, is at its end."""
         self._skip()
         return self._at == len(self._text) or self._text[self._at] == ")"
 

@@ -27,7 +27,7 @@ matched by all of ``shop/views.py:88 create_session``; a glob may also match its
 matched by all of ``module app.cache ._sessions + frame main() local rows``; a glob may also match one of them. A kind
 is that of the root: ``module``, ``frame``, ``runtime``, ``interpreter``, ``c`` or ``none``.
 
-A lifetime says which samples all figures are made of: it stands beside the rest, never under ``or`` or ``not``.
+A lifetime says which samples all figures are made of: it is beside the rest, never under ``or`` or ``not``.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Filter:
         return _of(part for part in self.parts if asked(part).isdisjoint(attributes))
 
     def entangled(self, attributes: Collection[str]) -> str:
-        """Another attribute that stands under one ``or`` with some of these; empty where none does."""
+        """Another attribute that is under one ``or`` with some of these; empty where none does."""
         for part in self.parts:
             mixed = asked(part)
             if mixed.intersection(attributes) and (others := mixed.difference(attributes)):
@@ -212,7 +212,7 @@ class Filter:
 
     def alternatives(self, attribute: str) -> NameTerm | None:
         """The one term that all it asks about an attribute comes to; None where it comes to more: several that must
-        hold at once, what is negated, or what stands under ``or`` with another."""
+        hold at once, what is negated, or what is under ``or`` with another."""
         found = [part for part in self.parts if attribute in asked(part)]
         if len(found) != 1:
             return None

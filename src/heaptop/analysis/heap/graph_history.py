@@ -33,9 +33,9 @@ class GraphCell:
 
     type: TypeName
     kind: str
-    """One of ``KINDS``; empty where it is told apart by retainers."""
+    """One of ``KINDS``; empty where it is distinguished by retainers."""
     retainers: tuple[str, ...]
-    """Their labels, each once and sorted; what stands for them in brackets; none where it is told apart by kind."""
+    """Their labels, each once and sorted; what represents them in brackets; none where it is distinguished by kind."""
     count: int
     bytes: int
     generation: ClassVar[int] = UNTRACKED
@@ -129,7 +129,7 @@ def set_labels(row: RetainerSet, units: Sequence[Unit], number: int) -> tuple[st
 
 
 def many_label(number: int) -> str:
-    """Of all that have more retainers than are told apart."""
+    """Of all that have more retainers than are distinguished."""
     return f"(more than {number})"
 
 

@@ -32,7 +32,7 @@ class Amount:
 
 
 class AnyCell(Protocol):
-    """Objects that are told apart by no more than this, at one moment."""
+    """Objects that are distinguished by no more than this, at one moment."""
 
     @property
     def type(self) -> TypeName: ...
@@ -214,7 +214,7 @@ class History:
         self._total = Amount(count, size)
         self._empty += sum(map(_is_empty, new)) - sum(map(_is_empty, gone))
         cells = self._row_cells[: len(rows)]
-        for at, (key, cell) in changed.items():  # those beyond the last rows stand at the end
+        for at, (key, cell) in changed.items():  # those beyond the last rows are at the end
             self._cells[key] = cell
             cells[at : at + 1] = (cell,)
         self._rows, self._row_cells = rows, cells

@@ -52,7 +52,7 @@ def one_place(place: Place | None, other: Place | None) -> Place | None:
 
 
 def step_words(step: Step) -> str:
-    """``.next ×n`` for one that stands for several; what has no label is the dict or the type behind the one before."""
+    """``.next ×n`` for one that represents several; what has no label is the dict or the type behind the one before."""
     return f"{step.label} ×n" if step.repeated else step.label
 
 

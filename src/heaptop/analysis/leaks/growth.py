@@ -51,7 +51,7 @@ class BirthCounts:
     """Objects of one sort by when they were born."""
 
     born: list[int]
-    """By stretch."""
+    """By interval."""
     born_bytes: int = 0
     old: int = 0
     old_bytes: int = 0
@@ -172,7 +172,7 @@ def _by_site(flows: Mapping[tuple[str, str], Flow]) -> dict[str, Flow]:
 
 
 def _survivors(clocks: Sequence[int], sampling: Sampling) -> dict[str, dict[int, Sums]]:
-    """By site, the living sampled blocks by stretch: -1 for those born before the first mark."""
+    """By site, the living sampled blocks by interval: -1 for those born before the first mark."""
     samples: SampledBlocks = sampling.samples
     columns = samples.live_block_columns()
     found: dict[str, dict[int, Sums]] = {}

@@ -104,14 +104,14 @@ _ALIKE: Final = 0.1
 _KNOWN: Final = 3
 """Moments, with the last one: from so many numbers on it is seen that it grew."""
 _BETWEEN: Final = 24
-"""Moments between the marks at which a type's total is looked at."""
+"""Moments between the marks at which a type's total is examined."""
 _MOST_APART: Final = 4
-"""Types that are looked at by themselves, beside those that earlier checks have proven to leak."""
+"""Types that are examined by themselves, beside those that earlier checks have proven to leak."""
 _NOISE: Final = 0.02
-"""Of the heap: growth in the last stretch that needs no explanation."""
+"""Of the heap: growth in the last interval that needs no explanation."""
 
 NOW: Final = "now"
-"""The name of a moment that was looked at and not marked."""
+"""The name of a moment that was examined and not marked."""
 AT_LEAST: Final = (
     "new and gone are lower bounds: an address may be reused for another object of the same type, which then "
     "passes for the older one, also among survivors"
@@ -157,7 +157,7 @@ class LeakHunt:
             types: of the image, by id.
             mark: name of the mark to take and to append to :attr:`marks`; None: none is taken.
             since: position of the mark from which on what was born is new.
-            until: position of a later one: only what was born before it, and lives, is looked at.
+            until: position of a later one: only what was born before it, and lives, is examined.
             collected: garbage was collected right before.
             memory: what allocators and the kernel say about now, where it was asked.
             allowed: names of lints that are not to be said.
@@ -223,7 +223,7 @@ class _Hunt:
         self._proofs = proofs
         self._check = check
         self._looked_at: dict[str, int] = {}
-        """New objects by their type's name, at the places that were looked at."""
+        """New objects by their type's name, at the places that were examined."""
         self._aged = aged_by_type(moment.ages, moment.types, moment.epochs)
         self._by_name = {type.full: type for type in self._aged}
         self._totals = totals_by_type(moment.ages, moment.types)
@@ -593,7 +593,7 @@ def _is_as_sure(now: Suspect | None, proven: Suspect) -> bool:
 
 
 def _rate(course: Turnover) -> float:
-    """Objects a second in the last stretch: by which the number rose, or at least as many as were born and live."""
+    """Objects a second in the last interval: by which the number rose, or at least as many as were born and live."""
     net = course.net_rates[-1]
     return max(0.0, net) if net is not None else course.rates[-1]
 

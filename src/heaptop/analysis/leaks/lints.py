@@ -108,7 +108,7 @@ def _exits(seen: LintContext, threshold: int) -> Lint | None:
 
 
 def _caches(seen: LintContext, threshold: int) -> Lint | None:
-    """A cache of functools that goes on growing. Whether it has a bound is not seen from outside."""
+    """A cache of functools that continues growing. Whether it has a bound is not seen from outside."""
     for each in seen.suspects:
         step = next((step for step in each.path if step.startswith("lru_cache of ")), None)
         if step is not None and each.verdict == LEAK and each.held >= threshold:

@@ -74,7 +74,7 @@ _DATA: Final = frozenset(
         ),
     )
 )
-"""Types that say nothing of what a program does: what they hold is looked at for a better name."""
+"""Types that say nothing of what a program does: what they hold is examined for a better name."""
 
 
 # -- candidates ----------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Candidate:
     """Objects that are held here directly, with all that they hold; those of ``head_type``."""
     head_type: int
     places: int
-    """How many such places this stands for."""
+    """How many such places this represents."""
 
     @property
     def holder(self) -> AccumulationPoint | None:

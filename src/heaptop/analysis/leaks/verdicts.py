@@ -1,9 +1,9 @@
 """Whether a growth is a leak: judged by who survives, by how many there were at each moment, and by how that went on.
 
-A leak rises in every stretch between two marks, what was born in an early stretch lives on as what was born in a late
+A leak rises in every interval between two marks, what was born in an early interval lives on as what was born in a late
 one does, and the old ones stay. What only looks like one differs in one of these::
 
-                        survivors by stretch    how many there were      the old ones
+                        survivors by interval    how many there were      the old ones
     leak                even                    rises in each            stay
     cache at its bound  the last ones           the same                 go, as many as come
     heavy churn         of the last one         about the same           go
@@ -29,11 +29,11 @@ from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
 FEW: Final = 6
 """New objects: fewer say nothing."""
 STEADY: Final = 0.4
-"""The last stretch's rate as a part of the mean of the earlier ones: a leak's is not below."""
+"""The last interval's rate as a part of the mean of the earlier ones: a leak's is not below."""
 STOPPED: Final = 0.1
 """Likewise: what is below has come to an end."""
 FLEETING: Final = 0.25
-"""What survives of early stretches as a part of what there is of the last one: what is below is short-lived."""
+"""What survives of early intervals as a part of what there is of the last one: what is below is short-lived."""
 REPLACED: Final = 0.9
 """Gone, as a part of what has come: from here on it does not grow."""
 MIXED: Final = 0.5
@@ -44,7 +44,7 @@ STEADY_GROWTH: Final = "it grew in every interval, as fast in the last as before
 ENDED: Final = "it grew and has stopped"
 ADDRESSES: Final = "estimate: addresses are reused"
 """Said of who was born when: an address used again for another object of the type makes that one pass for older. What
-was born in the last stretch is at least so many; of an earlier one it may be more or fewer."""
+was born in the last interval is at least so many; of an earlier one it may be more or fewer."""
 _FINE: Final = 12
 """Moments between the marks: fewer are not looked at for how it went last."""
 
@@ -54,7 +54,7 @@ class Turnover:
     """How objects came and went."""
 
     seconds: tuple[float, ...]
-    """How long each stretch lasted."""
+    """How long each interval lasted."""
     born: tuple[int, ...]
     """Those that are there now, by the stretch in which they were born, as far as that is known (:data:`ADDRESSES`)."""
     old: int
@@ -77,12 +77,12 @@ class Turnover:
 
     @property
     def rates(self) -> list[float]:
-        """Survivors a second, by stretch."""
+        """Survivors a second, by interval."""
         return [born / seconds if seconds > 0 else 0.0 for born, seconds in zip(self.born, self.seconds, strict=True)]
 
     @property
     def net_rates(self) -> list[float | None]:
-        """By how many a second the number rose, by stretch; None where it is not known."""
+        """By how many a second the number rose, by interval; None where it is not known."""
         return [
             (after - before) / seconds if min(before, after) >= 0 and seconds > 0 else None
             for (before, after), seconds in zip(pairwise(self.totals), self.seconds, strict=True)
@@ -150,7 +150,7 @@ def _too_little(course: Turnover) -> Judgement | None:
 
 
 def _short_lived(course: Turnover) -> Judgement | None:
-    """Hardly any of the earlier stretches live."""
+    """Hardly any of the earlier intervals live."""
     if not _is_short_lived(course):
         return None
     why = "almost none of the earlier intervals survive"
@@ -165,7 +165,7 @@ def _is_short_lived(course: Turnover) -> bool:
 
 
 def _gaps(course: Turnover) -> Judgement | None:
-    """A stretch of which none live, or in which there were no more at the end than at the beginning."""
+    """A interval of which none live, or in which there were no more at the end than at the beginning."""
     *earlier, last = course.rates
     if last and not all(earlier):
         return Judgement(UNCLEAR, ("none of one interval survive",))

@@ -2,7 +2,7 @@
 
 This module never follows a block: deaths come from :class:`~heaptop.analysis.samples.lifetimes.Lives`, which is
 copied, and the living from :class:`~heaptop.analysis.samples.samples.SampledBlocks`, so that all figures of a
-:class:`LifetimeTable` are of its moment, however long it is looked at.
+:class:`LifetimeTable` are of its moment, however long it is examined.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNTOLD: Final = -1
 
 
 SHAPE: Final = tuple(10.0 ** (3 + number * 6 / 15) for number in range(16))
-"""Ages from a kilobyte to a gigabyte, evenly on a logarithmic axis: where the shape of a curve is looked at."""
+"""Ages from a kilobyte to a gigabyte, evenly on a logarithmic axis: where the shape of a curve is examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class LifetimeGroup:
     alive: int
     """Samples that live."""
     died_bytes: int
-    """What the dead stand for."""
+    """What the dead represent."""
     alive_bytes: int
-    """What the living stand for."""
+    """What the living represent."""
 
     @property
     def few(self) -> bool:
@@ -118,7 +118,7 @@ class LifetimeTable:
         """Whether groups that came late are left out."""
         per_second = sampling.timeline.bytes_in(10**9)
         self.bytes_per_second = per_second if per_second else None
-        """Allocated, on average; None where that cannot be said, or nothing is."""
+        """Allocated, on average; None where that is unknown, or nothing is."""
 
     @property
     def steps(self) -> int:
@@ -175,7 +175,7 @@ class LifetimeTable:
         return self._survivals[key, mortality]
 
     def time_ns(self, age: float) -> int | None:
-        """How long so many bytes take to allocate, at the average rate so far; None where that cannot be said."""
+        """How long so many bytes take to allocate, at the average rate so far; None where that is unknown."""
         return round(age * 1e9 / self.bytes_per_second) if self.bytes_per_second else None
 
     def _measure(self, key: Hashable) -> LifetimeFigures | None:

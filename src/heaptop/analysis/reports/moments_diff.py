@@ -79,7 +79,7 @@ DIFFS: Final[dict[str, Callable[[Recorded], dict[str, MomentSizes]]]] = {
     "module": _counted("module"),
     "producer": _by_producer,
 }
-"""What a row may stand for."""
+"""What a row may represent."""
 
 
 def changed_rows(before: Recorded, after: Recorded, by: str) -> list[Changed]:

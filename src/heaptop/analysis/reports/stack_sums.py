@@ -1,6 +1,6 @@
 """Sampled bytes by the whole stack that allocated them: what flame graphs and profiles are written from.
 
-This module never writes a format; it says how much each stack holds, and what stands for the bytes that have none.
+This module never writes a format; it says how much each stack holds, and what represents the bytes that have none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StackSum:
     stack: int
     """Its number; below 0 for what is older than the sampling."""
     frames: tuple[Frame, ...]
-    """Innermost first; one at least: where there was none, what stands for it, in brackets."""
+    """Innermost first; one at least: where there was none, what represents it, in brackets."""
     type: TypeName | None
     """None where it is not known."""
     live_bytes: int
@@ -44,7 +44,7 @@ MOST_TEXT: Final = 64 << 20
 _FRAME: Final = 16
 """Characters of a frame beside its names, about."""
 _OLDER: Final = -2
-"""The stack of what lives and is not followed; -1 is of what is no longer told apart."""
+"""The stack of what lives and is not followed; -1 is of what is no longer distinguished."""
 
 
 def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT) -> list[StackSum]:

@@ -4,7 +4,7 @@ This module never reads a clock: pairs of both are given, as each message of sam
 
 Lifetimes are measured in allocated bytes: a program that waits makes nothing older, and the figure does not depend on
 the machine. People also ask in seconds. Between two pairs both clocks are taken to run evenly; where no byte was
-allocated for a while, a number of bytes stands for a stretch of time, and a block was born at its beginning, because
+allocated for a while, a number of bytes represents a interval of time, and a block was born at its beginning, because
 its own birth is what moved the clock.
 """
 
@@ -29,7 +29,7 @@ _NANOSECONDS: Final = {"ms": 10**6, "s": 10**9, "sec": 10**9, "min": 60 * 10**9,
 class Timeline:
     """Pairs of (clock, time), oldest first, ``limit`` at most: beyond it the past gets coarser.
 
-    The sampler's clock begins at 0 each time it is switched on. The timeline's own goes on: it is the sampler's plus
+    The sampler's clock begins at 0 each time it is switched on. The timeline's own continues: it is the sampler's plus
     all that was counted before. Every function but :meth:`clock` and :meth:`add` speaks of the timeline's.
     """
 
@@ -40,7 +40,7 @@ class Timeline:
         self._pairs: list[tuple[int, int]] = []
         self._before = 0
         self._latest = 0
-        self._allocated = 0  # and meanwhile so many nanoseconds: of all stretches in which both clocks ran
+        self._allocated = 0  # and meanwhile so many nanoseconds: of all intervals in which both clocks ran
         self._meanwhile = 0
 
     def clock(self, sampler_clock: int) -> int:
@@ -68,7 +68,7 @@ class Timeline:
 
     def begin_anew(self, time_ns: int) -> None:
         """Sampling begins: the sampler's clock is at 0 again, and what was allocated since the last pair nobody knows:
-        that stretch is part of no average."""
+        that interval is part of no average."""
         self._before = self._latest
         self._pair(max(time_ns, self._pairs[-1][1]) if self._pairs else time_ns)
 
@@ -85,7 +85,7 @@ class Timeline:
         return self.clock_at(time_ns) if self._pairs and time_ns >= self._pairs[0][1] else None
 
     def bytes_in(self, time_ns: int) -> float | None:
-        """What is allocated in so much time, on average over what was sampled; None where nothing can be said."""
+        """What is allocated in so much time, on average over what was sampled; None where nothing is known."""
         return self._allocated * time_ns / self._meanwhile if self._meanwhile else None
 
     def _pair(self, time_ns: int) -> None:
@@ -94,7 +94,7 @@ class Timeline:
 
 
 def _interpolate(pairs: list[tuple[int, int]], value: int, side: int) -> int | None:
-    """The other clock's value where clock number ``side`` first stands at ``value``, or last for times."""
+    """The other clock's value where clock number ``side`` first is at ``value``, or last for times."""
     if not pairs:
         return None
     other = 1 - side

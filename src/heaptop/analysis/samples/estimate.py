@@ -3,7 +3,7 @@
 This module never keeps a sample; it turns sizes and intervals into weights, and sums of weights into figures.
 
 The sampler lays a Poisson process over allocated bytes (Jourdan, "Statistically profiling memory in OCaml", 2016), so
-a block of ``size`` bytes is sampled with the chance ``p = 1 - (1 - 1/interval)^size``. A sampled block stands for
+a block of ``size`` bytes is sampled with the chance ``p = 1 - (1 - 1/interval)^size``. A sampled block represents
 ``1/p`` blocks and ``size/p`` bytes. Summed over the sampled blocks of any group this is right on average (Horvitz and
 Thompson, 1952), also when the interval was changed meanwhile, and it is exact for blocks much larger than the
 interval. Unbiased estimates of the second and the third central moment of the sum of bytes come from the same samples::
@@ -246,7 +246,7 @@ def _mid_p(count: float, part: float, normal: float) -> float:
     """The mean at which a count above ``count``, and half of those equal to it, have this ``part`` of the chance.
 
     That chance is the mean of the distribution functions of two gamma distributions, of shape ``count`` and ``count``
-    + 1, which is how it goes on between whole counts. Nearly it is that of shape ``count`` + ½, whose quantile Wilson
+    + 1, which is how it continues between whole counts. Nearly it is that of shape ``count`` + ½, whose quantile Wilson
     and Hilferty (1931) give by the normal one; from there by Newton's steps in the logarithm, where they cannot leave
     the positive numbers. From a count of 100 on the start is good to a thousandth of a standard deviation.
     """

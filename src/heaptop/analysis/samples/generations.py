@@ -41,7 +41,7 @@ class Cohort(NamedTuple):
     birth: int
     """On the clock of allocated bytes."""
     volume: int
-    """Bytes that it stands for."""
+    """Bytes that it represents."""
 
 
 class Cohorts:

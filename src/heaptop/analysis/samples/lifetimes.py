@@ -32,7 +32,7 @@ class LiveBlock(NamedTuple):
 
     age: int
     weight: Weight
-    """What it stands for."""
+    """What it represents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Lives:
         return new
 
     def ended(self, group: Hashable = None) -> tuple[int, int]:
-        """What died of a group, or was followed no longer, however old: samples, and the bytes they stand for."""
+        """What died of a group, or was followed no longer, however old: samples, and the bytes they represent."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         cells = [*kept.summed.values(), *kept.lost.values()]
         deaths = sum([cell[0] for cell in cells]) + sum(kept.fresh.values())
@@ -219,7 +219,7 @@ class _Exits:
     def __init__(self) -> None:
         self.summed: _Cells = {}
         self.fresh: dict[tuple[int, Weight], int] = {}
-        """Deaths by bin and weight that are not summed up yet: hundreds come a second, and few groups are looked at."""
+        """Deaths by bin and weight that are not summed up yet: hundreds come a second, and few groups are examined."""
         self.lost: _Cells = {}
         self.shared = False
         """Whether a copy has the same cells: who adds to them parts with it first."""

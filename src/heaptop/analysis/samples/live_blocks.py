@@ -1,7 +1,7 @@
 """The living sampled blocks, one by one: 13 bytes each, in columns that grow to the largest id, and what those that are
 alike have in common once.
 
-This module never sums; what blocks stand for is said by :mod:`heaptop.analysis.samples.estimate`.
+This module never sums; what blocks represent is said by :mod:`heaptop.analysis.samples.estimate`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 
     @property
     def blocks(self) -> float:
-        """How many blocks it stands for, 1 or more; ``blocks * size`` is how many bytes."""
+        """How many blocks it represents, 1 or more; ``blocks * size`` is how many bytes."""
         return 1.0 / chance(self.size, self.interval)
 
 

@@ -45,7 +45,7 @@ class SiteCell:
 
     type: TypeName
     site: str
-    """``shop/views.py:88 create_session``, or what stands for one, in brackets."""
+    """``shop/views.py:88 create_session``, or what represents one, in brackets."""
     module: str
     """Of the site."""
     size_class: int
@@ -66,7 +66,7 @@ class SiteCell:
 
 
 def named_cell(type: TypeName, site: str = "", module: str = "") -> SiteCell:
-    """What stands for blocks of this type and place where a filter asks for their names."""
+    """What represents blocks of this type and place where a filter asks for their names."""
     return SiteCell(type, site, module, 0, 0, 0)
 
 

@@ -169,7 +169,7 @@ class Sites:
         return known
 
     def _function(self, node: int) -> str:
-        """Its function's name. A comprehension goes by the one it stands in, as it does from 3.12 on (PEP 709)."""
+        """Its function's name. A comprehension goes by the one it is in, as it does from 3.12 on (PEP 709)."""
         stacks, codes = self._samples.stacks, self._samples.codes
         code, caller = codes[stacks.codes[node]], stacks.parents[node]
         if code.function.endswith(_COMPREHENSIONS) and caller and codes[stacks.codes[caller]].file == code.file:

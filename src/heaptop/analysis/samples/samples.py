@@ -83,7 +83,7 @@ _HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))
 
 
 class PlaceholderType(TypeName):
-    """What stands for a type's name, and is of no module."""
+    """What represents a type's name, and is of no module."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ UNKNOWN_TYPE_NAME: Final = PlaceholderType("(unknown type)", "(unknown type)")
 
 
 Death = tuple[Likeness, Weight, int, int]
-"""A sampled block that was freed: what it was like, by the type that is known now; what it stands for; and the clocks
+"""A sampled block that was freed: what it was like, by the type that is known now; what it represents; and the clocks
 of its birth and its death, which is never the earlier one."""
 
 
@@ -107,7 +107,7 @@ class Observer(Protocol):
         """The blocks of one message were freed."""
 
     def on_void(self, columns: LiveBlockColumns, clock: int) -> None:
-        """These lived at this clock, and what becomes of them will not be said. The clock may begin anew."""
+        """These lived at this clock, and what becomes of them will not be said. The clock may restart."""
 
 
 class Tally:
@@ -143,7 +143,7 @@ class Tally:
 _NOTHING: Final = Sums()
 
 _Tied = tuple[Tally, Weight]
-"""What blocks that are alike are counted in, and what each of them stands for."""
+"""What blocks that are alike are counted in, and what each of them represents."""
 
 
 class SampleChange(NamedTuple):
@@ -169,7 +169,7 @@ class SampledBlocks:
         self.clock = 0
         """The sampler's clock then."""
         self.origin = 0
-        """Where the sampler's clock is 0 on the clock that goes on from one time it is switched on to the next."""
+        """Where the sampler's clock is 0 on the clock that continues from one time it is switched on to the next."""
         self.lifetime: LifetimeBound | None = None
         """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0
@@ -341,7 +341,7 @@ class SampledBlocks:
         if not all(0 < interval <= MAX_INTERVAL for interval in message.intervals) or len(message.intervals) > 256:
             raise ProtocolError("The sampler has an interval that is no number of bytes, or too many of them.")
         before = self.state
-        # What lived when sampling was switched off stays as it was then, until it begins anew.
+        # What lived when sampling was switched off stays as it was then, until it restarts.
         void = before is not None and message.on and (message.epoch != before.epoch or not before.on)
         if (
             self.live_block_count

@@ -48,7 +48,7 @@ _PENDING: Final = 4
 """What was said and not worked in is never more."""
 
 _Alike = tuple[Likeness, Weight, int | None, Span | None]
-"""What sampled blocks were like, what each stands for, and their bin of ages and span."""
+"""What sampled blocks were like, what each represents, and their bin of ages and span."""
 
 
 class Sampling:
@@ -183,7 +183,7 @@ class Sampling:
         self.samples.feed(message)
         self.gc.feed(message)
         self.sampling_status = before.after(message)
-        if message.on and not before.on:  # where samples become void while it is on, the clock goes on
+        if message.on and not before.on:  # where samples become void while it is on, the clock continues
             self.timeline.begin_anew(message.time_ns)
             self.samples.origin = self.timeline.clock(0)
         if self.sampling_status.voids > before.voids:

@@ -2,7 +2,7 @@
 
 This module never counts; it only says what belongs together.
 
-A bin is a number: 1 … 1024 is that size in bytes, :data:`LARGE` and :data:`XLARGE` stand for all above, and a negative
+A bin is a number: 1 … 1024 is that size in bytes, :data:`LARGE` and :data:`XLARGE` represent all above, and a negative
 one for a whole class whose sizes were not kept apart.
 """
 
@@ -41,7 +41,7 @@ def class_of(number: int) -> int:
 
 
 def coarse(number: int) -> int:
-    """The bin that stands for the whole class of this one."""
+    """The bin that represents the whole class of this one."""
     return whole_class(class_of(number))
 
 

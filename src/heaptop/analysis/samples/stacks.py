@@ -19,7 +19,7 @@ from heaptop.protocol.recorded import PIECE, KeptNumbers, KeptStacks
 NO_FRAME: Final = 0
 """The stack of a block that no Python code was running for."""
 FORGOTTEN: Final = -1
-"""The stack of what is no longer told apart."""
+"""The stack of what is no longer distinguished."""
 STACK_LIMIT: Final = 1 << 20
 DEPTH_LIMIT: Final = 1024 + 64
 """Frames of a stack, at most: the agent keeps 1024, and says whose they are."""
@@ -165,7 +165,7 @@ class ReportedStacks:
         return self._codes, self._stacks[1:]
 
     def feed_kept_stacks(self, message: KeptStacks) -> None:
-        """Raises ProtocolError where they do not go on where the tree ends, or point at what was never said."""
+        """Raises ProtocolError where they do not continue where the tree ends, or point at what was never said."""
         parents, codes, lines = (_ints(column) for column in (message.parents, message.codes, message.lines))
         fits = len(parents) == len(codes) == len(lines) > 0 and message.first == len(self.tree)
         if not (fits and len(self.tree) + len(parents) <= self._limit and min(*parents, *codes, *lines) >= 0):

@@ -1,4 +1,4 @@
-"""What is to be said of tracemalloc, which stands in where there is no native core: what it costs, and cannot tell.
+"""What is to be said of tracemalloc, which is in where there is no native core: what it costs, and cannot tell.
 
 This module never computes a figure: :mod:`heaptop.analysis.samples.samples` keeps what was traced.
 """

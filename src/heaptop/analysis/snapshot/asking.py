@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 Asking: TypeAlias = Generator[Question, Message, T]
 """Yields a question, is sent its answer, and returns what came out of it all. Where there is no answer,
-:class:`NotAnswered` is thrown into it at the yield: it goes on without, or lets it pass."""
+:class:`NotAnswered` is thrown into it at the yield: it continues without, or lets it pass."""
 
 
 class NotAnswered(Exception):
-    """The snapshot did not answer; ``str()`` says why, in a few words without a full stop."""
+    """The snapshot did not answer; ``str()`` gives the reason, in a few words without a full stop."""
 
 
 def drive(asking: Asking[T], ask: Callable[[Question], Message]) -> T:

@@ -49,7 +49,7 @@ def _joined(extents: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 class Layout:
-    """Where addresses stand on a map whose cells are ``cell`` bytes."""
+    """Where addresses are on a map whose cells are ``cell`` bytes."""
 
     def __init__(self, extents: Iterable[tuple[int, int]], cell: int) -> None:
         """``extents``: (low, high) of addresses in use, in any order."""
@@ -93,7 +93,7 @@ class Layout:
         return low if is_gap else max(low, self.extents[number][0])
 
     def pieces(self, first: int, end: int) -> list[tuple[int, int, int]]:
-        """Place, low and high of the stretches without a gap between two places, ``end`` excluded."""
+        """Place, low and high of the intervals without a gap between two places, ``end`` excluded."""
         found = []
         for run in self.runs[max(bisect_right(self._places, first) - 1, 0) : bisect_right(self._places, end - 1)]:
             begin = max(first, run.place)
@@ -209,7 +209,7 @@ class MapWindow:
         return replace(self, width=width, rows=rows).zoomed(0)
 
     def kept(self, before: MapWindow) -> MapWindow:
-        """This map as another one was looked at: as close, and at the same address."""
+        """This map as another one was examined: as close, and at the same address."""
         if before.is_whole:
             return replace(self, focus=before.focus).to(self.layout.place(before.focus))
         zoomed = replace(self, layout=self.layout.sized(before.layout.cell), focus=before.focus)

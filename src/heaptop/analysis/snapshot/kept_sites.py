@@ -19,7 +19,7 @@ from heaptop.protocol.images import Blocks, StackBlocks
 
 
 def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[RetainerRow]:
-    """How many blocks of each site were sampled, and about how many bytes these stand for.
+    """How many blocks of each site were sampled, and about how many bytes these represent.
 
     A stack's blocks count as if all were of their mean size, and sampled at the mean rate of those that live now.
 
@@ -90,5 +90,5 @@ class SamplingIntervals:
         return max(self._sums[stack] // self._counts[stack] if self._counts[stack] else self._now, 1)
 
     def weight(self, row: StackBlocks, stack: int) -> Weight:
-        """What each of a stack's blocks stands for, as if all were of their mean size."""
+        """What each of a stack's blocks represents, as if all were of their mean size."""
         return weight(max(row.bytes // max(row.count, 1), 1), self.of(stack))

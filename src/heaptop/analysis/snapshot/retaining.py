@@ -189,7 +189,7 @@ class RetainerRow:
     stacks: tuple[int, ...] = ()
     """Of a row by site, those that most was allocated by first, as the sampler numbers them."""
     many: bool = False
-    """More retainers than were told apart."""
+    """More retainers than were distinguished."""
     rest: bool = False
     """What is beyond the rows that were asked for."""
     left_out: bool = False
@@ -282,7 +282,7 @@ class _Sum:
 
 def sorted_rows(rows: Iterable[RetainerRow], column: str, *, descending: bool) -> list[RetainerRow]:
     """By name or a figure, ties by name. What is beyond the rows has its place by its figures, for it may be most of
-    all, and is last of the names; what was left out stands below everything."""
+    all, and is last of the names; what was left out is below everything."""
     by_name = sorted(rows, key=lambda row: row.name, reverse=descending and column == "name")
     if column != "name":
         figure = "bytes" if column == "share" else column

@@ -13,20 +13,20 @@ from typing import Final
 from heaptop.protocol.source import ProcessRow
 
 WINDOW: Final = 60.0
-"""Seconds that growth is looked at over, once they have passed."""
+"""Seconds that growth is examined over, once they have passed."""
 SHORTEST: Final = 6.0
 """Seconds before which nothing is said of growth."""
 
 Key = tuple[int, float]
 Value = tuple[bool, float | str]
-"""What rows are sorted by: unknown ones are told apart, to stand last in any order."""
+"""What rows are sorted by: unknown ones are distinguished, to stand last in any order."""
 
 SORTS: Final = ("pid", "user", "version", "rss", "growth", "command")
 """What the list can be sorted by, in the order of its columns."""
 
 
 def key_of(row: ProcessRow) -> Key:
-    """What tells a process from all others for ever: a pid is given again."""
+    """What tells a process from all others forever: a pid is given again."""
     return row.pid, row.created
 
 
@@ -79,7 +79,7 @@ class ListedProcess:
 def arranged(
     rows: Sequence[ProcessRow], growth: Callable[[ProcessRow], float | None], sort: str, descending: bool
 ) -> list[ListedProcess]:
-    """The rows in order, each group under its first process. A group stands where its sum puts it; what can be attached
+    """The rows in order, each group under its first process. A group is where its sum puts it; what can be attached
     to stands first. ``sort``: one of :data:`SORTS`."""
     by_pid = {row.pid: row for row in rows}
     children: dict[int, list[ProcessRow]] = {}

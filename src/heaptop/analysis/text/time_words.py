@@ -16,7 +16,7 @@ DAY: Final = 86_400
 
 
 def duration_label(seconds: float) -> str:
-    """``45s``, ``2m``, ``1m30``, ``3h``, ``2h15``, ``4d``: short enough to stand under a tick."""
+    """``45s``, ``2m``, ``1m30``, ``3h``, ``2h15``, ``4d``: short enough to be under a tick."""
     whole = round(seconds)
     for size, unit in ((DAY, "d"), (3600, "h"), (60, "m")):
         if whole >= size:

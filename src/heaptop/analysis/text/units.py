@@ -57,7 +57,7 @@ def using(name: str) -> Iterator[None]:
 
 
 def _scaled(value: float, base: int, last: int) -> tuple[str, int]:
-    """Three significant digits, and the power of ``base`` they stand for.
+    """Three significant digits, and the power of ``base`` they represent.
 
     What would round up to the next unit is written in it: 1023.99 KiB is ``1.00 MiB``, never ``1024 KiB``.
     """
@@ -109,7 +109,7 @@ def filtered_words(rows: int = 0, size: int | None = None, *, what: str = "row",
         rows: that are not shown at all; others may be shown in part.
         size: bytes that are not shown; None where they are not known.
         what: what a row is, in the singular.
-        about: stands before what is estimated.
+        about: is before what is estimated.
     """
     parts = [format_number(rows, what)] if rows > 0 else []
     parts += [about + format_bytes(size)] if size is not None and size > 0 else []

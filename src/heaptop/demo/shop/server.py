@@ -64,7 +64,7 @@ class Server:
 def allow_profilers() -> None:
     """Let any process of this user attach, where Linux's Yama would let only a parent (``ptrace_scope`` 1).
 
-    The sample is made to be looked at. A program with something to hide must not do this.
+    The sample is made to be examined. A program with something to hide must not do this.
     """
     pr_set_ptracer, anyone = 0x59616D61, ctypes.c_ulong(-1).value
     with contextlib.suppress(OSError, AttributeError):

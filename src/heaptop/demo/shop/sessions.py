@@ -15,7 +15,7 @@ ACTIVE: dict[str, Session] = {}
 
 
 def open_session(visitor: str) -> Session:
-    """A new visitor's session, kept in :data:`ACTIVE` for ever."""
+    """A new visitor's session, kept in :data:`ACTIVE` forever."""
     session = Session(token=secrets.token_hex(16), visitor=visitor, seen=time.time())
     ACTIVE[session.token] = session
     return session

@@ -418,7 +418,7 @@ class PtraceAttempt(Attempt):
     def _choose(self, escalate: bool) -> TriggerChoice:
         choice = choose(self.plan.pid, prefer_thread=escalate)
         if choice.trigger == "pending" and self.plan.seccomp and self.plan.suspend_seccomp:
-            # The main thread will do the starting, so it is its filter that must be looked at.
+            # The main thread will do the starting, so it is its filter that must be examined.
             return TriggerChoice("pending", self.plan.live_tid)
         return choice
 
@@ -597,7 +597,7 @@ class PtraceAttempt(Attempt):
         self._in_some_thread(work, escalate=True)
 
     def closed_early(self) -> None:
-        # The request's state says why; between the closing and that word there is a moment.
+        # The request's state gives the reason; between the closing and that word there is a moment.
         params = self._params()
         self._check_request(params)
         if params.state == stub.FINISHED:

@@ -32,7 +32,7 @@ IDLE_END: Final = 1.0
 HELPER_END: Final = 30.0
 """Seconds for the helper to take its request back."""
 KILLED_END: Final = 5.0
-"""Seconds for a helper that was killed; one that the kernel does not let go of is left to it."""
+"""Seconds for a helper that was killed; one that the kernel does not released is left to it."""
 
 
 def connect_by_helper(backend: str, request: Request) -> Connection:
@@ -105,7 +105,7 @@ def _relay(report: HelperReport, request: Request) -> None:
 
 def _see_end(helper: subprocess.Popen[bytes], limits: tuple[float, ...]) -> None:
     """Wait for the helper's end. One that hangs is killed, which its way into the target is made for (sigframe.py): a
-    thread that it holds goes on from where it was."""
+    thread that it holds continues from where it was."""
     for limit in limits:
         try:
             helper.wait(limit)

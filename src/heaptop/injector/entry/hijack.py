@@ -89,7 +89,7 @@ class RemoteMappings:
 def find_pages(memory: RemoteMemory, mappings: list[Mapping]) -> RemoteMappings | None:
     """The pages an earlier attach left, if they are of this version of the stub; None when there are none.
 
-    One page of each mapping is looked at, its last: the kernel may join our code to executable memory below it, never
+    One page of each mapping is examined, its last: the kernel may join our code to executable memory below it, never
     to our data, which follows. A target with many mappings would hold up an attach otherwise.
     """
     for mapping in mappings:

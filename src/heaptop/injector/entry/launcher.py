@@ -6,7 +6,7 @@ The target's own Python runs this file as a script, the oldest supported one too
     python launcher.py GO FD -m module arguments...
 
 ``GO`` is a pipe that brings the bootstrap, ended by a NUL. Its end, when the agent is in or heaptop is gone, lets the
-program go on. ``FD`` is the agent's end of the session's socket.
+program continue. ``FD`` is the agent's end of the session's socket.
 """
 
 import sys

@@ -67,7 +67,7 @@ LIBC_INTERNAL: Final = (32, 33, 34)
 
 QUIET_MASK: Final = WORD & ~sum(1 << (number - 1) for number in SYNCHRONOUS)
 """The signal mask of a hijacked thread. A handler that a step enters would be taken for the end of the system call,
-and never run to its own end, which the thread that broadcasts a setuid then waits for, for ever."""
+and never run to its own end, which the thread that broadcasts a setuid then waits for, forever."""
 
 LIBC_SIGNALS: Final = sum(1 << (number - 1) for number in LIBC_INTERNAL)
 """Let through in a pthread_create, which may wait for a lock that the broadcasting thread holds. Never while the
@@ -222,7 +222,7 @@ class StoppedThread:
         """Signals of glibc's own that came during a call."""
         self._frame: int | None = None
         self._at_syscall = False
-        """Whether it stands at a system call; else at a signal, or at what INTERRUPT brought about."""
+        """Whether it is at a system call; else at a signal, or at what INTERRUPT brought about."""
         self.stopped_ns = 0
 
     def stop(self, timeout: float) -> None:
@@ -282,7 +282,7 @@ class StoppedThread:
             raise ThreadDied(f"thread {self.tid} executes another program")
 
     def follow(self, leader: int) -> None:
-        """After ThreadDied: a thread that executes a program goes on under the first one's id, still traced."""
+        """After ThreadDied: a thread that executes a program continues under the first one's id, still traced."""
         if self.tid != leader and self._attached:
             self.tid = leader
             with contextlib.suppress(ThreadDied, StopTimeout):
@@ -389,7 +389,7 @@ class StoppedThread:
 
         Raises StopTimeout when it waits for something until the time is over, RemoteSignal when it crashes. One that
         starts a thread is detached, with CallStillRunning, where it is just slow, or kept in handlers of glibc's: it
-        may hold a lock, and a handler that is not run to its end is waited for by a setuid for ever. Nothing may be
+        may hold a lock, and a handler that is not run to its end is waited for by a setuid forever. Nothing may be
         done in the memory of :meth:`shelter` until it has returned.
 
         With a ``gate`` the filters are suspended for it. Raises ForbiddenCall when something was not let through: at

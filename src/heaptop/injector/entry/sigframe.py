@@ -3,7 +3,7 @@
 While a thread is hijacked, its stack pointer is at such a frame. Whatever it runs ends with a ``ret``, which takes
 the frame's first word, the address of an ``rt_sigreturn``; and that puts back every register, the vector state and
 the signal mask at once. So a thread whose tracer was killed at any moment finishes the system call or the function
-it is in, and goes on where it had been. Builds bytes only.
+it is in, and continues where it had been. Builds bytes only.
 
 ::
 

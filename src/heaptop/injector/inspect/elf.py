@@ -47,7 +47,7 @@ SYMBOL: Final = struct.Struct("<IBBHQQ")
 
 
 LONGEST_CHAIN: Final = 1 << 10
-"""Entries of one hash bucket that are looked at: linkers make a handful, a target that lies may make any number."""
+"""Entries of one hash bucket that are examined: linkers make a handful, a target that lies may make any number."""
 MOST_ALIKE: Final = 8
 """Symbols with one 32-bit hash whose names are compared."""
 MOST_SEGMENTS: Final = 64

@@ -90,7 +90,7 @@ LIBC_SYMBOLS: Final = {
 
 
 def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], executable: str) -> Interpreter:
-    """The interpreter of ``pid``. Raises the TargetError that says why there is none heaptop may enter."""
+    """The interpreter of ``pid``. Raises the TargetError that gives the reason there is none heaptop may enter."""
     found = images(memory, mappings)
     python = _defining_image(found, mappings)
     if python is None:
@@ -158,7 +158,7 @@ def _why_no_python(pid: int, found: list[ElfImage], executable: str) -> NotPytho
 
 
 def has_pyinstaller_archive(path: str) -> bool:
-    """Whether the executable carries PyInstaller's archive: its cookie stands in the last 64 KiB."""
+    """Whether the executable carries PyInstaller's archive: its cookie is in the last 64 KiB."""
     try:
         with target_files.opened(path) as file:
             file.seek(0, os.SEEK_END)

@@ -23,7 +23,7 @@ class VersionFacts(NamedTuple):
     fresh_locks: bool = False
     """A fork's child renews the lock on thread states before it takes it."""
     debug_offsets: bool = False
-    """``_Py_DebugOffsets`` stands at ``_PyRuntime``; a build may be free-threaded."""
+    """``_Py_DebugOffsets`` is at ``_PyRuntime``; a build may be free-threaded."""
     debugger_support: int = 0
     """Offset in it of ``debugger_support`` (PEP 768), six words: eval_breaker, remote_debugger_support,
     remote_debugging_enabled, pending call, script path, its size. 0: there is none."""

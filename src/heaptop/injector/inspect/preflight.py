@@ -48,7 +48,7 @@ class CheckedProcess:
 
 
 def check(pid: int) -> CheckedProcess:
-    """Look at ``pid``. Raises the TargetError that stands in the way, if it is one that no backend can pass."""
+    """Look at ``pid``. Raises the TargetError that is in the way, if it is one that no backend can pass."""
     check_machine()
     return apart(pid, lambda: _check(pid))
 

@@ -114,7 +114,7 @@ _given_up: Final[dict[int, Hashable]] = {}
 class Reader(Generic[A, T]):
     """A child process that calls ``read`` with one argument after another. A context manager.
 
-    Whoever reads a file or the memory of a process may wait for ever, and even SIGKILL does not end the wait: the page
+    Whoever reads a file or the memory of a process may wait forever, and even SIGKILL does not end the wait: the page
     or file may be served by a file system (FUSE, NFS) that does not answer. A thread that waits so keeps its whole
     process from ending; a child is killed, and left to the kernel.
 

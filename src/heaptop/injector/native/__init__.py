@@ -12,7 +12,7 @@ Each folder is a group. A file includes files of its own group and of groups bel
     .           layout (what depends on a version of CPython), pages, system calls, a msgpack writer
 
 heaptop never imports the extension: it reads the file and sends it to targets
-(:mod:`heaptop.injector.session.conversation`). An installation without it counts in Python mode, and says why.
+(:mod:`heaptop.injector.session.conversation`). An installation without it counts in Python mode, and gives the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAGIC: Final = b"\x7fELF"
 
 
 class NoCore(Exception):
-    """There is no native core to send; ``str()`` says why, as a sentence without its full stop."""
+    """There is no native core to send; ``str()`` gives the reason, as a sentence without its full stop."""
 
 
 @dataclass(frozen=True, slots=True)

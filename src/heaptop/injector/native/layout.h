@@ -1,8 +1,8 @@
-/* layout: where CPython keeps things, by version. What depends on a version of Python stands here, and no other file names
+/* layout: where CPython keeps things, by version. What depends on a version of Python is here, and no other file names
    one, but for the self-check, which says each fact a second time (check_source.h).
 
    One fact a line, one version a column. A value is an offset in bytes unless its name says otherwise; 0 where
-   a version does not have the thing (nothing we read but ob_refcnt stands at offset 0). Sources: the headers
+   a version does not have the thing (nothing we read but ob_refcnt is at offset 0). Sources: the headers
    named on each block, in the CPython tree of that version; 64-bit builds with the GIL.
 
    The self-check (check.c) compares every line with what the running interpreter says of itself before a
@@ -68,7 +68,7 @@ X(set_used,                24,   24,   24,   24,   24,   24,   24,   24)        
 X(dict_keys,               32,   32,   32,   32,   32,   32,   32,   32)                                   \
 X(dict_values,             40,   40,   40,   40,   40,   40,   40,   40)                                   \
 X(dict_used,               16,   16,   16,   16,   16,   16,   16,   16)                                   \
-/*  cpython/bytearrayobject.h: ob_bytes; from 3.15 on a bytes object's, whose head stands before it     */ \
+/*  cpython/bytearrayobject.h: ob_bytes; from 3.15 on a bytes object's, whose head is before it     */ \
 X(bytearray_items,         32,   32,   32,   32,   32,   32,   32,   32)                                   \
 X(bytearray_allocated,     24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(bytearray_head,           0,    0,    0,    0,    0,    0,    0,   32)                                   \
@@ -256,7 +256,7 @@ enum { GENERATIONS = 3, PERMANENT = 3, LISTS = 4, UNTRACKED = 4, ROWS = 5 };
 extern gc_head *gc_lists[LISTS]; /* the heads of generations 0, 1, 2 and the permanent one */
 
 /* Choose the column for a ``sys.hexversion``, and find symbols and list heads. Needs the GIL.
-   NULL when all is found, else a sentence (static storage) that says why native mode is refused. */
+   NULL when all is found, else a sentence (static storage) that gives the reason native mode is refused. */
 const char *layout_open(uint32_t version);
 
 /* Find the list heads again (layout_open does it; tests after layout_set). Returns as layout_open. */

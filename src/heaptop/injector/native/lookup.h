@@ -20,7 +20,7 @@ struct lookup_object { /* Dl_info, dladdr(3) */
     void *symbol_address;
 };
 
-/* The object that an address belongs to; false when that cannot be said. */
+/* The object that an address belongs to; false when that is unknown. */
 static inline bool lookup_object(const void *address, struct lookup_object *object) {
     int (*dladdr)(const void *, struct lookup_object *);
     *(void **)&dladdr = lookup_symbol("dladdr");

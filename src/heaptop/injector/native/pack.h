@@ -18,7 +18,7 @@ void pack_open(struct pack *p, void *base, size_t size);
 static inline size_t pack_size(const struct pack *p) { return (size_t)(p->at - p->base); }
 static inline size_t pack_room(const struct pack *p) { return (size_t)(p->end - p->base); }
 
-/* What was written stands at ``base`` now, where there is room for ``size`` bytes in all. */
+/* What was written is at ``base`` now, where there is room for ``size`` bytes in all. */
 void pack_move(struct pack *p, void *base, size_t size);
 
 void pack_uint(struct pack *p, uint64_t value);

@@ -30,7 +30,7 @@ static inline void progress_begin(struct progress *p, uint64_t total) {
     progress_look(p);
 }
 
-/* Whether to go on: asked for each object. */
+/* Whether to continue: asked for each object. */
 static inline bool progress_on(struct progress *p) {
     return p == NULL || __builtin_expect(++p->done % PROGRESS_STEP != 0, 1) || progress_look(p);
 }

@@ -33,7 +33,7 @@ from heaptop.protocol.text import LONGEST, printable
 MAPPED_BIT: Final = 2
 """``malloc/malloc.c``: IS_MMAPPED, in the low three bits of a chunk's size."""
 MOST_PROBES: Final = 400_000
-"""Pages that are looked at for chunks: half a second."""
+"""Pages that are examined for chunks: half a second."""
 
 STATES: Final = (1 << 18) + 1, 1 << 19
 """Bytes that a chunk has which holds an interpreter's ``_obmalloc_state``: the root of its tree of arenas alone has
@@ -271,7 +271,7 @@ def _comm(pid: int, tid: int) -> str:
 
 
 def _chunks(memory: ResidentMemory, sorts: Sequence[Sort], others: Pieces) -> tuple[list[MappingPart], int]:
-    """The chunks in what ``others`` leave of anonymous memory; and how many pages were looked at for them."""
+    """The chunks in what ``others`` leave of anonymous memory; and how many pages were examined for them."""
     found: list[MappingPart] = []
     looked = 0
     for run in _runs(sorts):

@@ -62,7 +62,7 @@ def sort_of(vma: Vma, kind: str, name: str) -> tuple[str, str]:
 
 def kept(pid: int) -> int | None:
     """Bytes of heaptop's own that are resident where no agent is: native cores, and the pages of the way in. None where
-    that cannot be said."""
+    that is unknown."""
     try:
         mappings = read_mappings(pid)
         with ResidentMemory(pid) as memory:

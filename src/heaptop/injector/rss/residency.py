@@ -1,7 +1,7 @@
 """Which pages of a process are resident (``/proc/PID/pagemap``), and memory read only where they are.
 
 Reading a page that is not there would have the kernel bring it in, from a file or from swap, and the process would
-seem to have grown because it was looked at. This module never reads such a page.
+seem to have grown because it was examined. This module never reads such a page.
 """
 
 from __future__ import annotations

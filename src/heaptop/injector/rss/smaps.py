@@ -30,7 +30,7 @@ HEAP_ALIGNMENT: Final = 64 << 20
 
 SPARSE: Final = 64
 LARGE: Final = 1 << 30
-"""Sanitizers and some runtimes reserve terabytes in one mapping; to go through its page table would take for ever."""
+"""Sanitizers and some runtimes reserve terabytes in one mapping; to go through its page table would take forever."""
 
 SHARED: Final = re.compile(r"/dev/shm/|/memfd:|/dev/zero|/SYSV|/i915|/anon_hugepage|\[anon_shmem")
 """Names of shared mappings that no disk has: POSIX and System V shared memory, memfd, shared anonymous."""

@@ -6,7 +6,7 @@ upper end. The kernel knows an address in the descriptor: the head of the list o
     start            stack pointer          struct pthread                       end
       ├── untouched ──┼──── in use ─────────┼ self … self … robust list … start, size ┤
 
-``self`` stands in the descriptor twice (tcbhead_t), and the stack's start and size next to each other: both prove
+``self`` is in the descriptor twice (tcbhead_t), and the stack's start and size next to each other: both prove
 what is read, so no version's offsets are needed. This module never writes, and never reads an absent page.
 """
 
@@ -80,7 +80,7 @@ def _robust_list(tid: int) -> int:
 
 
 def _descriptor(memory: ResidentMemory, inside: int) -> int | None:
-    """The descriptor that an address lies in: words up to a page before it are looked through."""
+    """The descriptor that an address lies in: words up to a page before it are searched."""
     for candidate in range(inside - inside % 16, inside - DESCRIPTOR, -16):
         first, _, own = struct.unpack("<QQQ", memory.read(candidate, SELF + 8))
         if first == own == candidate:
@@ -89,7 +89,7 @@ def _descriptor(memory: ResidentMemory, inside: int) -> int | None:
 
 
 def _range(memory: ResidentMemory, descriptor: int) -> tuple[int, int] | None:
-    """The start and size that stand in the descriptor; the guard, at the start, is taken off by the caller's map."""
+    """The start and size that are in the descriptor; the guard, at the start, is taken off by the caller's map."""
     end = -(-(descriptor + 1) // PAGE) * PAGE
     words = [word for (word,) in struct.iter_unpack("<Q", memory.read(descriptor, (end - descriptor) // 8 * 8))]
     for start, size in itertools.pairwise(words):

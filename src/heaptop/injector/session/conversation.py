@@ -59,7 +59,7 @@ SILENT_PATIENCE: Final = 2.0
 """Seconds for the goodbye of one that has been silent. One that was not asked for anything answers in far less."""
 NEVER: Final = float("inf")
 ROOM_PATIENCE: Final = 0.2
-"""Seconds between two looks at whether to go on, while the agent reads nothing."""
+"""Seconds between two looks at whether to continue, while the agent reads nothing."""
 BEHIND_REST: Final = 0.1
 """Seconds to the next look at whether a census may be asked for, after one had to wait."""
 PIECE: Final = 60_000

@@ -119,7 +119,7 @@ class Headroom:
     """What a process may still take of memory."""
 
     left: int | None = None
-    """Bytes; None where it cannot be said."""
+    """Bytes; None where it is unknown."""
     together: bool = False
     """Whether the kernel, when a control group has no memory left, ends all of its processes and not only the clone
     (``memory.oom.group``)."""

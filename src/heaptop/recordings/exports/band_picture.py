@@ -1,6 +1,6 @@
 """Bands over time as one SVG element: a stacked area, an axis of bytes, an axis of the time of day.
 
-This module never knows a page: colours stand in the picture, lines and text go by the page's style.
+This module never knows a page: colours are in the picture, lines and text go by the page's style.
 """
 
 from __future__ import annotations

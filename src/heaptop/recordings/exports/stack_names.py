@@ -9,7 +9,7 @@ from heaptop.analysis.samples.producers import Frame
 
 
 def frame_name(frame: Frame) -> str:
-    """``create_session (shop/views.py:88)``; what stands for a frame, in its brackets."""
+    """``create_session (shop/views.py:88)``; what represents a frame, in its brackets."""
     if not frame.file:
         return one_line(frame.short)
     place = f"{frame.short}:{frame.line}" if frame.line else frame.short

@@ -30,7 +30,7 @@ _TO_ASCII: Final = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class ChartStyle:
-    """A palette, and how bands are told apart."""
+    """A palette, and how bands are distinguished."""
 
     palette: Palette
     ink: Ink
@@ -70,7 +70,7 @@ class ChartStyle:
         return _style(self, fg, bg)
 
     def swatch(self, slot: int) -> Style:
-        """The style of a band's letter in legend and table: as it stands in the chart."""
+        """The style of a band's letter in legend and table: as it is in the chart."""
         return _style(self, INK, slot)
 
 
@@ -91,7 +91,7 @@ def letter_of(slot: int) -> str:
 
 
 def change_style(change: int | None, look: ChartStyle) -> Style:
-    """Growth and shrinking, told apart by their sign first; no change steps back."""
+    """Growth and shrinking, distinguished by their sign first; no change steps back."""
     if change == 0:
         return Style(dim=True)
     return Style.parse(look.palette.shrunk if change is not None and change < 0 else look.palette.grown)

@@ -158,7 +158,7 @@ def _draw_dots(cells: list[list[Cell]], curve: Curve, x: Scale, y: Scale, start:
 
 @lru_cache(maxsize=4096)
 def _glyphs(*halves: tuple[int, int]) -> tuple[tuple[int, str], ...]:
-    """What two columns of dots beside each other are as characters: rows from the bottom, and what stands there. From
+    """What two columns of dots beside each other are as characters: rows from the bottom, and what is there. From
     one frame to the next most columns stay as they are."""
     masks: dict[int, int] = {}
     for half, (low, high) in enumerate(halves):
@@ -225,7 +225,7 @@ def picture(
     """The whole chart with axes: ``height`` lines of runs, each exactly ``width`` columns.
 
     A screen too small for axes gets the bare curves. ``gutter`` is the least room for the labels at the left, for
-    charts that stand above one another.
+    charts that are above one another.
     """
     gutter = max(gutter, gutter_of(y))
     if width - gutter < LEAST_PLOT or height < 4:

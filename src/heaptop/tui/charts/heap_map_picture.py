@@ -105,7 +105,7 @@ def _character(upper: int, lower: int) -> _Cell:
 
 
 def _lettered(cells: list[_Cell]) -> list[_Cell]:
-    """With its letter in the middle of each stretch of one colour that has room for it: colour alone says nothing."""
+    """With its letter in the middle of each interval of one colour that has room for it: colour alone says nothing."""
     begin = 0
     for _, group in groupby(list(cells)):
         length = len([*group])
@@ -137,7 +137,7 @@ def _runs(cells: Sequence[_Cell]) -> list[StyleRun]:
 
 
 class MarkEntry(NamedTuple):
-    """What a mark stands for."""
+    """What a mark represents."""
 
     slot: int
     name: str

@@ -61,7 +61,7 @@ def picture(
 
 
 def shades(columns: Sequence[Sequence[float]], y: Scale, width: int, height: int, ink: Ink) -> list[tuple[str, float]]:
-    """Each shade of :func:`picture`, and the largest value it stands for."""
+    """Each shade of :func:`picture`, and the largest value it represents."""
     _, wide, rows = _plot(gutter_of(y), width, height)
     _, top = _values(columns, wide, rows)
     known = _shades(ink)

@@ -24,7 +24,7 @@ _STEPS: Final = 12
 
 @dataclass(frozen=True)
 class IcicleColumns:
-    """Columns, and what stands in them."""
+    """Columns, and what is in them."""
 
     headings: tuple[tuple[str, int], ...]
     """Each with its columns."""

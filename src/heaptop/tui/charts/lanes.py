@@ -1,4 +1,4 @@
-"""Labelled stretches of time above a chart, as a pure function to rows of coloured text.
+"""Labelled intervals of time above a chart, as a pure function to rows of coloured text.
 
 This module never touches a terminal, a widget or a colour, and knows the chart only by its axis.
 """
@@ -14,14 +14,14 @@ from heaptop.tui.charts.raster import AXIS, EMPTY, Ink, StyleRun, runs
 
 @dataclass(frozen=True, slots=True)
 class LaneInterval:
-    """One labelled stretch. In one lane none overlaps another."""
+    """One labelled interval. In one lane none overlaps another."""
 
     name: str
     begin: float
     end: float
     lane: int
     open: bool = False
-    """It goes on beyond what is known."""
+    """It continues beyond what is known."""
 
 
 def picture(

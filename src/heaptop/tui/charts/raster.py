@@ -51,7 +51,7 @@ LETTER_EVERY: Final = 26
 
 
 class Ink(Enum):
-    """How bands are told apart, besides their letters."""
+    """How bands are distinguished, besides their letters."""
 
     COLOUR = 8
     """Eighth blocks in colours."""
@@ -107,7 +107,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """The stretch of time on the chart, in seconds since the attach, and its ticks."""
+    """The interval of time on the chart, in seconds since the attach, and its ticks."""
 
     start: float
     span: float
@@ -146,7 +146,7 @@ def byte_axis(peak: float, rows: int) -> Axis:
 
 
 def window_for(first: float, last: float, width: int, times: Times = ELAPSED) -> TimeWindow:
-    """The stretch of time to show for data between ``first`` and ``last`` seconds on ``width`` columns.
+    """The interval of time to show for data between ``first`` and ``last`` seconds on ``width`` columns.
 
     It is longer than the data, and grows in steps: until the next step only new columns are painted, which is
     what keeps a tick cheap over ssh.

@@ -1,7 +1,7 @@
 """Tables of keys: bindings, footers, help pages and the palette are made from them.
 
 ``action`` names a method ``action_…`` of the screen that has the key, of the view that it shows, or of one of its
-controllers. A key that one view alone has stands with that view (``View.KEYS``); :func:`live_keys` joins them.
+controllers. A key that one view alone has is with that view (``View.KEYS``); :func:`live_keys` joins them.
 """
 
 from __future__ import annotations

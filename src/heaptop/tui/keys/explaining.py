@@ -1,7 +1,7 @@
 """What a help page says of figures: what each means in one to three sentences, and where it comes from, for
 ``docs/sources.md``.
 
-This module never draws, and knows no view: each has a table of its own; :data:`ABOVE` is what stands above all.
+This module never draws, and knows no view: each has a table of its own; :data:`ABOVE` is what is above all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class FigureSource:
-    """A paper, or the program that is looked at."""
+    """A paper, or the program that is examined."""
 
     short: str
     full: str
@@ -64,7 +64,7 @@ class FigureHelp:
     """A figure, or several that are read alike."""
 
     names: tuple[str, ...]
-    """Headings and marks as they stand on the screen; one that ends in … is only how they begin."""
+    """Headings and marks as they are on the screen; one that ends in … is only how they begin."""
     text: str
     """At most three short sentences."""
     cited: Citation | None = None

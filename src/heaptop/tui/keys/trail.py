@@ -15,7 +15,7 @@ SEPARATOR: Final = "  ›  "
 
 
 def trail(crumbs: Sequence[str]) -> str:
-    """The crumbs, as they stand behind what is shown."""
+    """The crumbs, as they are behind what is shown."""
     return "".join(f"{SEPARATOR}{crumb}" for crumb in crumbs)
 
 

@@ -34,7 +34,7 @@ class OpeningScreen(Screen[None]):
     """
 
     def __init__(self, opening: Opening | None, look: ChartStyle, shown: Callable[[Opening], None]) -> None:
-        """``shown`` is called when it stands on the terminal, or nearly."""
+        """``shown`` is called when it is on the terminal, or nearly."""
         super().__init__(id="_default")
         self._opening = opening
         self._look = look

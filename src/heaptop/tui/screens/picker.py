@@ -187,7 +187,7 @@ class PickerScreen(TableScreen):
 
     @property
     def _chosen(self) -> ListedProcess | None:
-        """What the cursor stands on."""
+        """What the cursor is on."""
         key = self.table.row_key
         return next((listed for listed in self._shown() if str(listed.row.pid) == key), None)
 

@@ -52,7 +52,7 @@ class SavingControl:
         return file_name(screen.session.target.pid, screen.view.NAME, time(), ending)
 
     def save(self, name: str) -> Callable[[], object]:
-        """Write the table; of a screen only the name is looked at, the rest follows once that is no longer seen.
+        """Write the table; of a screen only the name is examined, the rest follows once that is no longer seen.
 
         Raises:
             HeaptopError: it cannot be written under this name.
@@ -84,7 +84,7 @@ class SavingControl:
         return "\n".join(drawn_lines(self._screen)) + "\n"
 
     def _about(self, page: SavedTable) -> list[tuple[str, str]]:
-        """What must be known of a table that is looked at elsewhere: all that stands around it on the screen."""
+        """What must be known of a table that is examined elsewhere: all that stands around it on the screen."""
         screen = self._screen
         header = screen.query_one(Header)
         shown = screen.state.display.shown

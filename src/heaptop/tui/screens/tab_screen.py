@@ -1,4 +1,4 @@
-"""The live screen of one of several processes: a tab among others, that goes on while another one is looked at.
+"""The live screen of one of several processes: a tab among others, that continues while another one is examined.
 
 This module never attaches: :class:`~heaptop.tui.screens.tabs.Tabs` says whose turn it is.
 """

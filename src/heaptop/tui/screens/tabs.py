@@ -68,7 +68,7 @@ class Tabs:
         self._begun_at = float("-inf")
         self._leaving = False
         self.shown = 0
-        """The number of the tab that is looked at; 0 is the sum."""
+        """The number of the tab that is examined; 0 is the sum."""
 
     # -- from the app ----------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class ViewSwitch:
         self.views: dict[str, View] = {}
         self.name = next(iter(kinds))
         self._before = ""
-        """The view that was looked at before; empty for none."""
+        """The view that was examined before; empty for none."""
         self._way_out: _WayOut | None = None
 
     def make(self) -> Mapping[str, View]:

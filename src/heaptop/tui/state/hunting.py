@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class HuntStage(Enum):
-    """What goes on."""
+    """What continues."""
 
     NOTHING = ""
     COLLECTING = "collecting garbage"
@@ -94,12 +94,12 @@ class Hunting:
 
     @property
     def words(self) -> str:
-        """How far it is; empty where nothing goes on."""
+        """How far it is; empty where nothing continues."""
         if self.doing in (HuntStage.NOTHING, HuntStage.COLLECTING):
             return f"{self.doing.value}: all threads are paused" if self.is_busy else ""
         what = "looking" if self._moment is None or self._moment.mark is None else f"mark {self._moment.mark}"
         how = progress_words(self._client.progress)
-        if self.doing is HuntStage.ASKING:  # how far each question is would begin anew with the next one
+        if self.doing is HuntStage.ASKING:  # how far each question is would restart with the next one
             how = f"{self.doing.value}, {self._client.answered - self._answered} answered"
         return f"{what}: {how} · {seconds(self._client.age)} · x cancels"
 

@@ -101,8 +101,8 @@ def bars(values: Sequence[int], width: int, *, ascii_only: bool = False) -> str:
 
 
 def interval_words(marks: Sequence[MarkFacts], counts: Sequence[int]) -> str:
-    """``A–B 310, B–C ≥312``: how many were born in which stretch between two marks, and are there, as far as addresses
-    tell. Of many stretches the last."""
+    """``A–B 310, B–C ≥312``: how many were born in which interval between two marks, and are there, as far as addresses
+    tell. Of many intervals the last."""
     each = [
         f"{first.name}–{last.name} {'≥' * (place == len(counts))}{format_count(count)}"
         for place, (first, last, count) in enumerate(zip(marks, marks[1:], counts, strict=False), 1)

@@ -131,5 +131,5 @@ def not_sampled(sampling: Sampling | None) -> str:
 
 
 def is_traced(state: Sampler | None) -> bool:
-    """Whether tracemalloc is on, or was when figures were taken last: it stands in where there is no native core."""
+    """Whether tracemalloc is on, or was when figures were taken last: it is in where there is no native core."""
     return state is not None and state.means == TRACEMALLOC

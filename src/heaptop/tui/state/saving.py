@@ -1,7 +1,7 @@
 """What a view shows as plain text: one row for the clipboard, all rows for a file.
 
 A file has beside what the screen shows what that is short of: full paths, and figures as numbers. What cannot be
-written is said in few words: the name stands beside them, to be changed. This module never asks for more than is known
+written is said in few words: the name is beside them, to be changed. This module never asks for more than is known
 of the rows that are shown: what the screen hides, as values of objects, is in no copy and no file. A file is never
 written over, and only its owner may read it: names from a heap may be somebody's secrets.
 """
@@ -49,7 +49,7 @@ def file_name(pid: int, view: str, now: float, ending: str = ".tsv") -> str:
 
 
 def cells(sheet: Sheet[Any], row: Any) -> tuple[str, ...]:
-    """What stands in a row, uncut, without what is only drawn; nothing in it that a terminal would obey."""
+    """What is in a row, uncut, without what is only drawn; nothing in it that a terminal would obey."""
     drawn = zip(sheet.columns, sheet.draw(row), strict=True)
     return tuple(printable(piece.text).rstrip() for column, piece in drawn if column.key not in _DRAWN)
 

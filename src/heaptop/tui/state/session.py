@@ -108,7 +108,7 @@ class AttachSession:
     heard_at: float | None = None
     """When the agent last said anything, by :attr:`clock`."""
     shown: Seek | None = None
-    """The moment that a recording is at; None where a process is looked at."""
+    """The moment that a recording is at; None where a process is examined."""
     path: str = ""
     """Of the recording that is shown; empty for a process."""
     company: ProcessCounts | None = None
@@ -126,7 +126,7 @@ class AttachSession:
         return self.clock() - self.heard_at
 
     def restart_silence(self) -> None:
-        """Silence begins anew: the agent was asked for nothing until now."""
+        """Silence restarts: the agent was asked for nothing until now."""
         self.heard_at = self.clock() if self.heard_at is not None else None
 
     def feed(self, event: Event) -> None:

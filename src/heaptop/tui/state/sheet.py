@@ -78,12 +78,12 @@ def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ..
 
 
 class CellText(NamedTuple):
-    """What stands in one cell of one row."""
+    """What is in one cell of one row."""
 
     text: str
     style: Style = Style.null()
     shorter: tuple[str, ...] = ()
-    """What says less where there is no room for all, longest first; of the last so much as fits. Of one that goes on
+    """What says less where there is no room for all, longest first; of the last so much as fits. Of one that continues
     after the next one, so much more as there is room for."""
     indent: int = 0
     """Columns at the left that stay when what is behind them is cut, and keeps its end."""

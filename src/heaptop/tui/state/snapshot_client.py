@@ -46,7 +46,7 @@ class SnapshotPurpose(Enum):
 
 
 class SnapshotStage(Enum):
-    """How it stands with the snapshot."""
+    """How it is with the snapshot."""
 
     NONE = "none"
     """None was asked for yet."""

@@ -41,7 +41,7 @@ def collect_seldom() -> None:
 
 
 def can_suspend() -> bool:
-    """Whether a shell waits for this program that would see it stop, and could let it go on."""
+    """Whether a shell waits for this program that would see it stop, and could let it continue."""
     parent = os.getppid()
     if parent == 0:
         return False  # in a namespace of processes whose shell is outside
@@ -52,7 +52,7 @@ def can_suspend() -> bool:
 
 
 class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
-    """An app that stops and goes on as a program in a shell does, and ends when its terminal is lost."""
+    """An app that stops and continues as a program in a shell does, and ends when its terminal is lost."""
 
     ending = False
     """Whether it was asked to exit."""
@@ -79,7 +79,7 @@ class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
         return 0.0
 
     def action_redraw(self) -> None:
-        """All of it, whatever is thought to stand there."""
+        """All of it, whatever is thought to be there."""
         if self.screen_stack:
             self.screen.refresh(layout=True)
 
@@ -103,7 +103,7 @@ class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
         raise NotImplementedError
 
     def stop_process(self) -> bool:
-        """Stop as ctrl+Z does, until the shell says to go on; False where there is no such shell."""
+        """Stop as ctrl+Z does, until the shell says to continue; False where there is no such shell."""
         if not self.has_terminal or not can_suspend():
             return False
         self.action_suspend_process()

@@ -1,4 +1,4 @@
-"""What stands on the terminal, cell by cell: of what is drawn, only what differs from it is sent, as briefly as can be.
+"""What is on the terminal, cell by cell: of what is drawn, only what differs from it is sent, as briefly as can be.
 
 Textual sends a widget's whole part of a line, each piece with all of its colours and a reset. Here a cell that stands
 there already is not sent again, whoever draws it, and of colours only what changes from one cell to the next.
@@ -19,7 +19,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 UNKNOWN: Final = "\0"
-"""In a cell of which nobody knows what stands there."""
+"""In a cell of which nobody knows what is there."""
 SHORT: Final = 4
 """So many cells that have not changed are rather sent again than jumped over."""
 
@@ -39,7 +39,7 @@ class ShownCells:
         self.size = Size(0, 0)
 
     def update(self, update: CompositorUpdate, size: Size, colours: ColorSystem) -> str:
-        """What to write for this update of a terminal of this size; nothing if all of it stands there."""
+        """What to write for this update of a terminal of this size; nothing if all of it is there."""
         if self.size != size:
             self.size = size
             self._texts = [[UNKNOWN] * size.width for _ in range(size.height)]
@@ -189,7 +189,7 @@ def _runs(changed: Sequence[bool]) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(update: CompositorUpdate) -> Iterator[tuple[int, int, Strip]]:
-    """Line, column and what is to stand there."""
+    """Line, column and what is to be there."""
     if isinstance(update, ChopsUpdate):
         for y, left, right in update.spans:
             for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):

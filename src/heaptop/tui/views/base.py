@@ -54,7 +54,7 @@ class View(OnTime, Vertical):
     MEANS: ClassVar[Mapping[str, str]] = {}
     """What keys do here, by their actions, where the table of keys has to be vague."""
     FROZEN: ClassVar[bool] = False
-    """It shows the open snapshot, so one is taken when it is looked at first."""
+    """It shows the open snapshot, so one is taken when it is examined first."""
     SHOWS_HUNT: ClassVar[bool] = False
     """It shows how far a leak hunt is."""
     KEYS: ClassVar[tuple[Key, ...]] = ()
@@ -229,7 +229,7 @@ class View(OnTime, Vertical):
         raise NotImplementedError
 
     def moved(self) -> None:
-        """The cursor stands in another row: for what is shown of the row beside the table."""
+        """The cursor is in another row: for what is shown of the row beside the table."""
 
     @property
     def subject(self) -> QuerySubject | None:

@@ -102,7 +102,7 @@ class SortedView(View):
         """Sort by a column, or invert the order if it is sorted by that one."""
         if column not in self._sortable:
             return
-        # A name reads downwards; a figure is looked at for its largest.
+        # A name reads downwards; a figure is examined for its largest.
         descending = not self._descending if column == self._sort else column != "name"
         self._sorts[self._sorted_as] = column, descending
         self._again()
@@ -204,6 +204,6 @@ class ExploringView(LevelView[L]):
 
     def ask_about(self, subject: QuerySubject, image: int, *, from_here: bool) -> None:
         """Show what keeps these objects alive in the snapshot of this number, 0 before it has one. It may be another
-        one than was looked at here last. ``from_here``: they are of what is shown here; else what was asked from
+        one than was examined here last. ``from_here``: they are of what is shown here; else what was asked from
         elsewhere before gives way to it."""
         raise NotImplementedError

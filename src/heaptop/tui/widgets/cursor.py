@@ -6,14 +6,14 @@ from typing import Protocol
 
 
 class Cursor(Protocol):
-    """A widget with a place that is looked at."""
+    """A widget with a place that is examined."""
 
     follow: bool
     """The cursor stays on what it is on when that changes its place; else on its line."""
 
     @property
     def place(self) -> object:
-        """What is looked at, and which part of it: the same as before where a key has moved nothing."""
+        """What is examined, and which part of it: the same as before where a key has moved nothing."""
 
     @property
     def row_count(self) -> int:

@@ -168,7 +168,7 @@ class FilterBar(Horizontal):
             line.show("" if self.editing else left, right, look, last=filtered)
 
     def edit(self, text: str, prompt: str = " /") -> None:
-        """``prompt``: what stands in front of the field."""
+        """``prompt``: what is in front of the field."""
         self.add_class("editing")
         asks = self.query_one(".prompt", Static)
         asks.update(prompt)

@@ -42,7 +42,7 @@ def state(session: AttachSession, leaving: bool, held: int | None) -> tuple[str,
 
 
 def identity(session: AttachSession, leaving: bool, held: int | None) -> list[Field]:
-    """Who is looked at, and where that stands; the command line takes what room is left."""
+    """Who is examined, and where that stands; the command line takes what room is left."""
     target = session.target
     word, tone = state(session, leaving, held)
     backend = f"via {session.attached.backend}" if session.attached and session.attached.backend else ""

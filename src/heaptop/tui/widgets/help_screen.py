@@ -49,7 +49,7 @@ class HelpPage:
     means: Mapping[str, str] = field(default_factory=dict)
     """What some of them do here."""
     above: Sequence[FigureHelp] = ()
-    """What stands above every view."""
+    """What is above every view."""
 
 
 def help_text(page: HelpPage, look: ChartStyle, width: int = WIDTH) -> Text:

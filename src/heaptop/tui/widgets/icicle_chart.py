@@ -22,7 +22,7 @@ from heaptop.tui.text import clip
 from heaptop.tui.widgets.picture import Picture
 
 WIDE: Final = 160
-"""From this many columns on the table stands beside the boxes, which need room too; else below them."""
+"""From this many columns on the table is beside the boxes, which need room too; else below them."""
 DETAIL: Final = 2
 """Lines under both that say in words what is chosen."""
 _SHIFT: Final = 8

@@ -78,7 +78,7 @@ class Legend(Bare):
         return lines
 
     def _entry(self, y: int, size: Size) -> LegendEntry | None:
-        """What stands in a line of a column: two columns from the chart, and aligned with its bottom, where its lowest
+        """What is in a line of a column: two columns from the chart, and aligned with its bottom, where its lowest
         band is."""
         at = y - max(0, size.height - 2 - len(self._entries))
         return self._entries[at] if 0 <= at < len(self._entries) else None

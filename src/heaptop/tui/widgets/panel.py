@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def waiting_text(session: AttachSession, *, leaving: bool) -> tuple[str, str]:
-    """Title and text of the wait: what goes on, for how long, and how to stop it."""
+    """Title and text of the wait: what continues, for how long, and how to stop it."""
     phase = "cancelling the attach" if leaving else session.waiting.phase
     return attaching_text(session.target, phase, session.waiting.seconds, session.target.note)
 
@@ -47,7 +47,7 @@ def error_text(error: HeaptopError, *, way_back: str) -> tuple[str, str]:
 
 
 def panel_page(live: LiveState, *, way_back: bool) -> tuple[str, str, bool]:
-    """Title and text of what stands in place of a view, and whether it is an error; empty where nothing does."""
+    """Title and text of what is in place of a view, and whether it is an error; empty where nothing is."""
     session = live.session
     if live.asked is not None:
         return live.asked.title, live.asked.text, False

@@ -55,7 +55,7 @@ def fitting_tabs(tabs: Sequence[Tab], shown: int, width: int) -> tuple[int, list
     full, short, least = zip(*(tab.texts for tab in tabs), strict=True)
     texts = next((texts for texts in (full, short) if _width(texts) <= width), least)
     first, last = shown, shown + 1
-    # Grown to the left first, for what stands there is the sum and the tabs one came from.
+    # Grown to the left first, for what is there is the sum and the tabs one came from.
     while True:
         if first > 0 and _drawn(texts, first - 1, last) <= width:
             first -= 1

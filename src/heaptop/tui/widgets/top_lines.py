@@ -102,7 +102,7 @@ def _spread(fields: Sequence[Field], look: ChartStyle) -> list[Segment]:
 
 
 def _top_line(fields: Sequence[Field], look: ChartStyle, width: int) -> list[Segment]:
-    """As :func:`fitting`, but the command is cut before it is dropped, and the state stands at the right edge."""
+    """As :func:`fitting`, but the command is cut before it is dropped, and the state is at the right edge."""
     room = width - 2
     command = next((field for field in fields if field.tone == "command"), None)
     others = [field for field in fields if field is not command]

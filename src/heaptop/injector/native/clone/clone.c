@@ -6,7 +6,7 @@
  *   No double fork either: the grandchild would be adopted by a process that may well wait for any child (a container's
  *   first process, often the application itself), and there it would be seen.
  * - Descriptors. A copied table would keep the target's sockets and pipes open: a peer would not see their end, an
- *   epoll set would go on reporting closed files, a flock would stay held, and closing the copies runs flush in file
+ *   epoll set would continue reporting closed files, a flock would stay held, and closing the copies runs flush in file
  *   systems (NFS, FUSE). So the table is shared at first (CLONE_FILES), and the child's first act is to leave it for an
  *   empty one: close_range with CLOSE_RANGE_UNSHARE copies nothing that it would close (Linux 6.12; from 5.9 to 6.11
  *   the first 64 descriptors, for microseconds). Then an exec or exit of the target finds no second owner of its table,

@@ -88,7 +88,7 @@ enum snapshot_guards {
     SNAPSHOT_OOM_FIRST = 2, /* the kernel, short of memory, kills it before the target */
 };
 
-struct snapshot_limits {       /* a 0 stands for the default */
+struct snapshot_limits {       /* a 0 represents the default */
     uint64_t wall_ns;          /* time for work: 30 s */
     size_t result_bytes;       /* room for the result: RESULT_BYTES */
     int nice;                  /* how much less of a processor than the target, when both want one: 5; -1 for 0 */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Bytes that are free again when it ends: its own, and those that the target has changed or given back since. 0 where it
-   cannot be said (before Linux 4.14; no /proc). It opens a file: in a child with its own table of descriptors only. */
+   is unknown (before Linux 4.14; no /proc). It opens a file: in a child with its own table of descriptors only. */
 uint64_t holding_bytes(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* csr: who refers to whom, as compressed sparse rows of numbers. No object is looked at here, and no Python is known.
+/* csr: who refers to whom, as compressed sparse rows of numbers. No object is examined here, and no Python is known.
 
        first   [count + 1]     where an object's row begins; first[count] is the number of edges
        edges   [first[count]]  │ row of 0 │ row of 1 │ … an edge is the number of the one referred to; an object that is
-                               referred to twice stands in the row twice
-       sizes   [count]         bytes; CSR_LARGE stands for one of
+                               referred to twice is in the row twice
+       sizes   [count]         bytes; CSR_LARGE represents one of
        large   [large_count]   { object, bytes }, by object                                                          */
 #ifndef HEAPTOP_CSR_H
 #define HEAPTOP_CSR_H

@@ -142,7 +142,7 @@ struct writing {
     } ring[WAITING];
     uint32_t at;
     uint32_t written, met; /* edges: met ones may be in the ring still */
-    bool dropped; /* one of them was to an object left out: CSR_NONE stands there */
+    bool dropped; /* one of them was to an object left out: CSR_NONE is there */
 };
 
 static inline void write_edge(struct writing *w, uint32_t number) {

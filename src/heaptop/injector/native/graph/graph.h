@@ -1,6 +1,6 @@
 /* graph: every object of the heap by a number, and who refers to whom.
 
-   Numbers are ranks: how many objects stand before one, in address order (those at 8 modulo 16 behind all others). Once
+   Numbers are ranks: how many objects are before one, in address order (those at 8 modulo 16 behind all others). Once
    the walk is over, its marks become the directory of ranks, in the same place, so that a number is one cache line away:
 
        marks:  cell { tracked,     reached            }     ──►     { present: 64 bits, rank: objects before the cell }
@@ -12,7 +12,7 @@
        cells ─► window [32] ─► size, kind, first; edges_each ─► ring [32] ─► edges
        places  [objects / 64]   where to look for the object of a number: the cell of every 64th
 
-   The edges of an object stand in the order in which edges_each visits them, without those to objects that are left out,
+   The edges of an object are in the order in which edges_each visits them, without those to objects that are left out,
    so that the position of an edge says what it is called. Behind the objects come pseudo-objects, for what refers to
    objects and is none: a frame, say.
 

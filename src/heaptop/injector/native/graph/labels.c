@@ -177,7 +177,7 @@ PyObject *labels_dict_of(PyObject *o, const struct kind *kind) {
     return offset <= 0 ? NULL : *(PyObject **)((char *)o + offset);
 }
 
-/* The name of an attribute whose value stands outside a dict, or NULL. */
+/* The name of an attribute whose value is outside a dict, or NULL. */
 static PyObject *name_of_value(PyObject *o, const struct kind *kind, PyObject *referent) {
     const void *shared = kind->values == VALUES_NONE ? NULL : pointer_at(kind->type, layout.heap_cached_keys);
     if (shared == NULL)
@@ -247,7 +247,7 @@ static const char *find_place(PyObject *o, const struct kind *kind, const struct
 
 /* -- containers --------------------------------------------------------------------------------------------- */
 
-/* The position of an item; -1 when it is not there. It is near the ordinal: some references may stand before those to the
+/* The position of an item; -1 when it is not there. It is near the ordinal: some references may be before those to the
    items, and those to what is left out are not counted. */
 static int64_t index_of(PyObject **items, int64_t count, int64_t ordinal, PyObject *referent) {
     enum { BEFORE = 16 };
@@ -790,7 +790,7 @@ uint64_t labels_hash(const struct label *label) {
 
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (uint8_t)c >= 0x80; }
 
-/* Whether what stands in ``writer_scratch`` can be written behind a dot. What cannot is no name, but data. */
+/* Whether what is in ``writer_scratch`` can be written behind a dot. What cannot is no name, but data. */
 static bool is_name(void) {
     for (uint32_t i = 0; i < writer_scratch.size; i++)
         if (!is_letter(writer_scratch.bytes[i]) && (i == 0 || writer_scratch.bytes[i] < '0' || writer_scratch.bytes[i] > '9'))

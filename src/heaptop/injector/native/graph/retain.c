@@ -149,7 +149,7 @@ static void forget(struct retain *r, const uint32_t *objects, uint32_t count) {
         r->kind[objects[i]] = RETAIN_UNREACHED;
 }
 
-/* What is finished last can be led to by nothing but what it leads to itself. The roots stand in r->order then, from
+/* What is finished last can be led to by nothing but what it leads to itself. The roots are in r->order then, from
    where it ended; their number. */
 static uint32_t first_of_cycles(struct retain *r, uint32_t *finished, uint32_t count) {
     uint32_t from = r->reached, roots = 0;

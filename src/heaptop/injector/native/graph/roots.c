@@ -104,7 +104,7 @@ static uint64_t native_of(const struct roots *r, const void *thread) {
 }
 
 /* The first of an interpreter's threads, and the next. NULL behind the last, and where the list leads astray, which
-   ``*whole`` tells apart. */
+   ``*whole`` distinguishes. */
 static const void *first_thread(const void *interpreter, bool *whole) {
     const void *thread = pointer_at(interpreter, layout.interpreter_threads);
     *whole = thread == NULL || is_state_of(thread, interpreter);
@@ -471,7 +471,7 @@ void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObjec
 
 /* -- the interpreter ---------------------------------------------------------------------------------------- */
 
-/* Each is looked at before it is told: a later patch release may have it elsewhere. */
+/* Each is examined before it is told: a later patch release may have it elsewhere. */
 static void visit_codecs(struct pass *p) {
     const char *place = at(p->roots->interpreter, layout.interpreter_codecs);
     if (layout.interpreter_codecs == 0 || !is_readable(place, 24) || !is_exactly(object_at(place, 0), &PyList_Type) ||

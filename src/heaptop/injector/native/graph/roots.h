@@ -3,7 +3,7 @@
      MODULE       the values of sys.modules, by name
      FRAME        per thread, from its innermost frame outward; a frame is no object (or one that need not be in any
                   list), so that it comes as a pseudo-object with all it refers to, one after the other:
-                      thread ─► frame ─► frame ─► …  what a thread handles or has raised stands before its frames
+                      thread ─► frame ─► frame ─► …  what a thread handles or has raised is before its frames
                                  ├ itself      a generator that runs now, a frame object: it tells the rest
                                  ├ code, function, namespace, globals, builtins, frame object, trace function
                                  ├ locals      by slot, with a name

@@ -1,4 +1,4 @@
-/* dict: the table of a dict, as it stands in memory.
+/* dict: the table of a dict, as it is in memory.
 
     keys ─► refcount | size ... usable, entries | indices ... | entries: {key, value} or {hash, key, value} */
 #ifndef HEAPTOP_DICT_H
@@ -9,7 +9,7 @@
 struct keys_view {
     PyObject **entries; /* the first */
     int64_t count;      /* of entries in use, also emptied ones */
-    int stride, key;    /* words to the next, and from an entry to its key; the value stands behind the key */
+    int stride, key;    /* words to the next, and from an entry to its key; the value is behind the key */
 };
 
 static inline uint64_t keys_size(const void *keys) {

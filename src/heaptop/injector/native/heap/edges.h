@@ -7,7 +7,7 @@
    What tp_traverse visits is visited once, also by types made from dict. Items of an array are visited by that array
    alone which owns them, and not by its views, whose shapes may be larger than any memory.
 
-   A reference stands for a counted one (ob_refcnt), but for: keys that several dicts share, values that an instance and
+   A reference represents a counted one (ob_refcnt), but for: keys that several dicts share, values that an instance and
    its dict share, keys of an OrderedDict and links of an lru_cache, which are counted twice. edges_correct corrects these
    but the first, which are names of attributes.
 

@@ -53,7 +53,7 @@ struct kind {
     uint8_t uneven;  /* where counted references are not those of the rows: see edges.h */
     uint8_t type_visits;   /* so many instances in a row whose tp_traverse visited the type; more than are asked: all do */
     bool holds_type; /* each instance has a reference to the type, and tp_traverse does not visit it */
-    uint32_t basic, item, before; /* bytes; ``before`` stands in front of the object */
+    uint32_t basic, item, before; /* bytes; ``before`` is in front of the object */
     traverseproc traverse;
     PyCFunction sizeof_method;
     uint32_t position; /* kinds_at of it is this; UINT32_MAX for ``nobody`` */
@@ -67,7 +67,7 @@ enum { KIND_ASKED = 8 };
 /* Whether tp_traverse may forget the type, as in old versions, and in many extensions still. */
 static inline bool kind_is_watched(const struct kind *kind) { return kind->type_visits < KIND_ASKED; }
 
-/* Whether the collector's head stands before this object. */
+/* Whether the collector's head is before this object. */
 static inline bool kind_collects(const struct kind *kind, PyObject *o) {
     switch (kind->collected) {
     case COLLECTED_NEVER:

@@ -17,7 +17,7 @@ struct kinds {
     uint32_t size, count;
     struct kind **chunks;
     bool call_methods; /* whether C methods that are not CPython's own may be called */
-    bool failed;       /* memory ran out: ``nobody`` stands for the types that have no record */
+    bool failed;       /* memory ran out: ``nobody`` represents the types that have no record */
     struct kind nobody;
 };
 

@@ -1,6 +1,6 @@
 /* marks: which objects are in a list of the collector, which were reached besides, and how old they are.
 
-   A bit for every 16 bytes of address space, in two planes, because a static object may stand at 8 modulo 16.
+   A bit for every 16 bytes of address space, in two planes, because a static object may be at 8 modulo 16.
    A cell is 1 KiB of the heap; a region is 1 GiB, mapped when first touched, and sparse.
 
        address    47 ........ 30 | 29 .......... 10 | 9 .... 4 | 3     | 2 1 0
@@ -11,7 +11,7 @@
                                                                            generation 2
                   used    [4096]  a byte for each page of cells: what was touched of it and of its ages
 
-   1/64 of the heap's address range, where anything stands in it; a heap at rest is in generation 2, and its ages take
+   1/64 of the heap's address range, where anything is in it; a heap at rest is in generation 2, and its ages take
    nothing. With HEAPTOP_DEBUG a plain set of addresses keeps the same books, and every answer is compared. */
 #ifndef HEAPTOP_MARKS_H
 #define HEAPTOP_MARKS_H

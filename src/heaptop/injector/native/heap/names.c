@@ -107,7 +107,7 @@ static PyObject *module_of(PyTypeObject *type) {
     return found;
 }
 
-/* What stands before the last dot of tp_name. False when there is none, or it is not UTF-8. */
+/* What is before the last dot of tp_name. False when there is none, or it is not UTF-8. */
 static bool read_module(PyTypeObject *type, struct name_text *module) {
     const char *full = pointer_at(type, layout.type_name), *dot = full == NULL ? NULL : strrchr(full, '.');
     return dot != NULL && read_utf8(full, (size_t)(dot - full), module);

@@ -84,7 +84,7 @@ struct scan {
     void *context;
 };
 
-/* The object that stands at ``data`` in the first item, and its like in the other items. */
+/* The object that is at ``data`` in the first item, and its like in the other items. */
 static void visit_items(const struct scan *scan, const char *data, int dimension) {
     const struct numpy_array *array = scan->array;
     if (dimension == array->dimensions) {
@@ -126,7 +126,7 @@ static void visit_fields(const struct scan *scan, const struct descr *whole, con
     }
 }
 
-/* What stands at ``data`` in each item. Fields with objects never overlap (descriptor.c, validate_object_field_overlap),
+/* What is at ``data`` in each item. Fields with objects never overlap (descriptor.c, validate_object_field_overlap),
    so this takes no more steps than the items have words. Records nested deeper than anybody writes them are left alone. */
 static void visit_part(const struct scan *scan, PyObject *dtype, const char *data, intptr_t room, int depth) {
     enum { DEEPEST = 32 };

@@ -237,13 +237,13 @@ uint64_t size_hidden(PyObject *o, const struct kind *kind) {
     uintptr_t values = (uintptr_t)pointer_at(o, layout.object_values);
     if (values == 0 || (layout.values_tag && !(values & 1)))
         return 0;
-    /* dictobject.c, new_values: two bytes and one for each value, rounded, stand before the values */
+    /* dictobject.c, new_values: two bytes and one for each value, rounded, are before the values */
     return ((2 + room + 7) & ~(uint64_t)7) + 8 * room;
 }
 
 /* -- where it is ------------------------------------------------------------------------------------------- */
 
-/* Of a text, what stands in its own block. */
+/* Of a text, what is in its own block. */
 static uint64_t str_block(PyObject *o, const struct kind *kind) {
     uint32_t state = uint32_at(o, layout.str_state);
     if (!(state >> layout.str_state_compact & 1))

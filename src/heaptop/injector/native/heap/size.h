@@ -12,7 +12,7 @@ int size_open(void);
 /* Fill in kind->size and kind->sizeof_method. ``call_methods``: also C methods that are not CPython's own. */
 void size_decide(struct kind *kind, bool call_methods);
 
-/* Bytes, with what stands before the object. */
+/* Bytes, with what is before the object. */
 uint64_t size_of(PyObject *o, const struct kind *kind);
 
 /* Bytes of attribute values outside a dict, which no sys.getsizeof counts; 0 where there are none. */
@@ -32,7 +32,7 @@ bool size_has_more(const struct kind *kind);
 /* How many there are. */
 uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blocks[SIZE_BLOCKS]);
 
-/* Bytes of a block that stand before its object: the collector's head, and what an instance keeps there. */
+/* Bytes of a block that are before its object: the collector's head, and what an instance keeps there. */
 static inline int32_t size_before(PyTypeObject *type) {
     unsigned long flags = type_flags(type);
     return (flags & FLAG_HAVE_GC ? 16 : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);

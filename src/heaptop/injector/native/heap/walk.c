@@ -71,7 +71,7 @@ void walk_exclude(struct walk *w, PyObject *o) {
 /* Generation 2, where an old heap is, has the age that takes no mark. */
 static inline unsigned age_of(unsigned generation) { return generation ^ 2; }
 
-/* A stretch of a list, and two cursors on their way towards each other from its ends. */
+/* A interval of a list, and two cursors on their way towards each other from its ends. */
 struct span {
     gc_head *low, *high;
     uint64_t steps;
@@ -305,7 +305,7 @@ int walk_add(struct walk *w, PyObject *o) {
     return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
 }
 
-/* How deep the stack ever was: what was taken from it still stands there, and behind it zeros. */
+/* How deep the stack ever was: what was taken from it still is there, and behind it zeros. */
 static size_t deepest(const struct walk *w) {
     size_t low = 0, high = w->room;
     while (low < high) {

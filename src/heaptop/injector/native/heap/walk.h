@@ -7,7 +7,7 @@
                                            head ⇄ o ⇄ … ⇄ o ⇄ middle ⇄ … ⇄ o ⇄ head
                                              low ──►  ◄── high  low ──►  ◄── high
         That is a guess: the object may be gone, or in another list. When both pairs meet, it was right, because then
-        the two spans are the whole list; else the walk begins anew without it.
+        the two spans are the whole list; else the walk restarts without it.
      2  the marks are swept in address order. An object passes a window: its head is prefetched when it enters, what it
         points to half-way through, and it is counted and expanded when it leaves.
         A referent that has no mark yet gets one, and waits in a ring of 16 while its head is fetched; then it is
@@ -42,7 +42,7 @@ struct walk {
     size_t excluded_count, excluded_room;
     bool failed;
     uint64_t objects, guessed;
-    struct progress *progress; /* set before walk_run: who is told how far it is, or NULL; it is not stopped */
+    struct progress *progress; /* set before walk_run: who is notified how far it is, or NULL; it is not stopped */
     gc_head *middle; /* set before walk_run: where the middle of generation 2 may be, or NULL; after it: where it is.
                         What it leads to is followed before it is known to be right: for a snapshot child only */
 };

@@ -1,5 +1,5 @@
 /* window: objects on their way through a sweep. What an object is made of is far away in memory; so its head is prefetched
-   when it enters, what it points to half-way through, and it is looked at when it leaves.
+   when it enters, what it points to half-way through, and it is examined when it leaves.
 
        enter ─► o, o, … head here … | … body here … ─► leave          WINDOW objects, in the order they came       */
 #ifndef HEAPTOP_WINDOW_H

@@ -4,7 +4,7 @@
    first probed by itself, by what a known object holds there, before any rule that follows pointers is tried: where
    the table is wrong, the check says so and does not crash. `failed` says which fact.
 
-   It comes in pieces, and give_way() stands where the GIL may be given back: all of it takes some 20 ms, for which the
+   It comes in pieces, and give_way() is where the GIL may be given back: all of it takes some 20 ms, for which the
    target's threads would wait otherwise. */
 #ifndef HEAPTOP_CHECK_SOURCE_H
 #define HEAPTOP_CHECK_SOURCE_H

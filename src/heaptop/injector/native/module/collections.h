@@ -19,7 +19,7 @@
    child; ``blocks()`` says how many blocks the interpreter has given out, and must run no Python code. MemoryError. */
 PyObject *collections_watch(PyObject *module, PyObject *args);
 
-/* gc_unwatch() -> None: nothing is noted any more, and both functions are let go. Any time, and twice. */
+/* gc_unwatch() -> None: nothing is noted any more, and both functions are released. Any time, and twice. */
 PyObject *collections_unwatch(PyObject *module, PyObject *args);
 
 /* heaptop_gc(phase, info) -> None: the callback. Never raises; not watched, it does nothing. */

@@ -14,7 +14,7 @@ struct mallinfo_narrow {
     int arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
 
-/* Whether malloc is glibc's own: in the same object as what only glibc has. When it is not, and that can be said, the
+/* Whether malloc is glibc's own: in the same object as what only glibc has. When it is not, and that is known, the
  * other object's name is left in *foreign.
  *
  * malloc itself cannot be asked: in a program that is not position-independent its address is that of a stub in the
@@ -67,7 +67,7 @@ PyObject *heap_stats_face(PyObject *module, PyObject *unused) {
     struct heap_stats stats;
     (void)module;
     (void)unused;
-    /* Other threads may go on meanwhile: a heap of many free chunks takes its time. */
+    /* Other threads may continue meanwhile: a heap of many free chunks takes its time. */
     PyThreadState *state = PyEval_SaveThread();
     int failed = heap_stats_read(&stats);
     PyEval_RestoreThread(state);

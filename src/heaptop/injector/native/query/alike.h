@@ -1,4 +1,4 @@
-/* alike: which steps of the paths that are told lead to one object alone, and which stand for several that read alike.
+/* alike: which steps of the paths that are told lead to one object alone, and which represent several that read alike.
 
        module app.cache ._sessions [*] .user     of 80 users: the module and the dict are one each, of [*] there are several
 

@@ -8,7 +8,7 @@
 
 struct answering_kept { /* what one question has made, and others use; of zeros at first */
     uint32_t *candidates; /* answers_retainers.c's */
-    uint8_t *several;     /* a bit by object, likewise: it is a unit that stands for several */
+    uint8_t *several;     /* a bit by object, likewise: it is a unit that represents several */
 };
 
 struct answering {

@@ -3,7 +3,7 @@
        selection ─► key(object) ─► groups { key, count, bytes, retained, example } ─► largest (largest.h): their positions
 
    What a group retains: the retained sizes of those of its objects that no other one of it dominates, for what that retains
-   has theirs in it. So the selection is looked at down the tree of dominators. */
+   has theirs in it. So the selection is examined down the tree of dominators. */
 #ifndef HEAPTOP_GROUPING_H
 #define HEAPTOP_GROUPING_H
 

@@ -139,7 +139,7 @@ struct step {
     bool repeated;
 };
 
-enum { CHAIN = 4096 }; /* objects of a chain that are looked at: the first half and the last */
+enum { CHAIN = 4096 }; /* objects of a chain that are examined: the first half and the last */
 
 /* The chain of an object, the root first. How many there are, CHAIN at most; 0 when it was stopped on the way, which may be long. */
 static uint32_t find_chain(struct answering *a, uint32_t number, struct step *steps) {

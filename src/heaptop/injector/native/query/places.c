@@ -22,7 +22,7 @@ static int64_t bytes_of(PyObject *code) {
     return bytes == NULL ? 0 : size_field(bytes);
 }
 
-/* The line that a frame is at; where its function begins, where that cannot be said. */
+/* The line that a frame is at; where its function begins, where that is unknown. */
 static int line_of(PyObject *code, const void *frame) {
     int64_t offset = -1; /* of no instruction: the first line, in every version */
     if (frame != NULL && layout.frame_instruction_unit != 0)

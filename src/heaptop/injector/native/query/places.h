@@ -16,7 +16,7 @@
 
 /* The place, or nil where the label is about no frame. ``from``: the number of what has the reference, which may be a
    pseudo-object, that itself where the label is the pseudo-object's, or CSR_NONE; ``is_one``: there is no other frame that
-   the label stands for. */
+   the label represents. */
 void places_pack(struct answering *a, const struct label *label, uint32_t from, bool is_one);
 
 #endif

@@ -74,7 +74,7 @@ struct narrowing {
     struct progress *progress;
 };
 
-/* Leave selected what the criterion has, which begins anew. */
+/* Leave selected what the criterion has, which restarts. */
 static void apply(struct narrowing *n) {
     uint64_t words = n->selection->objects / 64 + 1ull;
     for (uint64_t i = 0; i < words; i++) {

@@ -1,4 +1,4 @@
-/* arrays: finding the slots, changing them, and what stands in them. The drawing and the rules are in the header. */
+/* arrays: finding the slots, changing them, and what is in them. The drawing and the rules are in the header. */
 #define _GNU_SOURCE
 #include "sampler/arrays.h"
 
@@ -13,7 +13,7 @@
 enum {
     PAGE = 4096,
     MAX_SLOTS = 64,        /* two a library that says of memory; there are one or two such libraries */
-    KNOWN = 4096,          /* libraries; what finds no room is looked through at each scan */
+    KNOWN = 4096,          /* libraries; what finds no room is searched at each scan */
     DOMAIN_NUMPY = 389047, /* numpy.lib.tracemalloc_domain, and NPY_TRACE_DOMAIN */
     NO_MEMORY = -1,        /* of PyTraceMalloc_Track: the caller gives the block back */
     NOT_TRACING = -2,      /* of both */
@@ -48,7 +48,7 @@ static struct {
     int known_count;
 } arrays;
 
-/* -- what stands in the slots ------------------------------------------------------------------------------- */
+/* -- what is in the slots ------------------------------------------------------------------------------- */
 
 /* Perhaps without the GIL: NumPy clears large buffers without it. */
 static int track(unsigned int domain, uintptr_t block, size_t size) {
@@ -198,7 +198,7 @@ static int maps_number(struct maps *m, uintptr_t *number) {
     return c;
 }
 
-/* PROT_… of a private page, or -1 where that cannot be said. */
+/* PROT_… of a private page, or -1 where that is unknown. */
 static int protection_of(uintptr_t address) {
     struct maps m = {.at = 0, .end = 0};
     uintptr_t begin, end;
@@ -343,7 +343,7 @@ static int scan_library(struct dl_phdr_info *info, size_t size, void *context) {
         if (arrays.is_settled && scan->adds == arrays.adds && scan->subs == arrays.subs)
             return 1;
         if (!arrays.has_scanned || scan->subs != arrays.subs)
-            forget_known(); /* another library may stand where one was */
+            forget_known(); /* another library may be where one was */
         for (int i = 0; i < arrays.count; i++)
             arrays.slots[i].seen = false;
         arrays.is_settled = false;

@@ -8,7 +8,7 @@
        │ slot of PyTraceMalloc_…  │──►│ sample  │───►│ PyTraceMalloc_Track   │
        └──────────────────────────┘   └─────────┘    └───────────────────────┘
 
-   Only NumPy's own library is looked at, which its name tells: to read the symbols of all that are loaded may be to read
+   Only NumPy's own library is examined, which its name tells: to read the symbols of all that are loaded may be to read
    them from a disk. A slot is touched only where it is certain what stands there and that nobody else is about to write to it:
 
      - it holds the interpreter's function, or the way of its own library to have the linker look that up (JUMP_SLOT,

@@ -126,7 +126,7 @@ static int times_called(int domain, size_t size) {
         PyMem_Free(block);
     else
         PyObject_Free(block);
-    return block == NULL ? 1 /* no memory: it cannot be said, so nothing is done */ : moved == 0 ? 0 : moved < 2 * size ? 1 : 2;
+    return block == NULL ? 1 /* no memory: it is unknown, so nothing is done */ : moved == 0 ? 0 : moved < 2 * size ? 1 : 2;
 }
 
 enum { SMALL = 48, LARGE = 4000 }; /* some who hook small blocks pass on large ones */

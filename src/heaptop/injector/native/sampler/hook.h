@@ -9,7 +9,7 @@
    used again only over the same allocator.
 
    Somebody who came before us and leaves puts back what was there before him, and so drops us without a word; somebody
-   who came later covers us, and we go on being called. Which it is tells a block asked for: either we see it or not.
+   who came later covers us, and we continue being called. Which it is tells a block asked for: either we see it or not.
    All here needs the GIL. */
 #ifndef HEAPTOP_HOOK_H
 #define HEAPTOP_HOOK_H
@@ -27,7 +27,7 @@ enum hook_state {
 /* Put our functions in where they are not. NULL, or a sentence why not: then all is as before. */
 const char *hook_install(void);
 
-/* How it stands now. Allocates and frees two blocks of each domain. */
+/* How it is now. Allocates and frees two blocks of each domain. */
 enum hook_state hook_state(void);
 
 /* Take our functions out. False when somebody above us has them: they stay as forwarders, and it may be tried again. */

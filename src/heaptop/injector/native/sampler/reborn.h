@@ -6,7 +6,7 @@
    the old life ends, and a new one begins with the stack of now (sample_reborn).
 
    What that does to the figures. A block was sampled with probability p at its allocation, whoever took it over since:
-   that does not depend on the sampling. So each life in it stands for 1/p lives, as the first one does, and
+   that does not depend on the sampling. So each life in it represents 1/p lives, as the first one does, and
 
      - live bytes and blocks of a site, type or size stay unbiased, and are those of who holds the block now;
      - deaths, and so lifetimes, are those of objects and no longer of blocks;
@@ -45,7 +45,7 @@ enum { REBORN_LIMIT = 10000 }; /* rebirths from one poll to the next: 2 ms of th
 const char *reborn_install(void);
 
 /* Once a tick: another REBORN_LIMIT rebirths are followed; a tracer that was taken from the interpreter altogether is
-   put in again. Returns whether all rebirths were seen, as far as can be told: a tracer above ours may not pass on. */
+   put in again. Returns whether all rebirths were seen, as far as known: a tracer above ours may not pass on. */
 bool reborn_poll(void);
 
 /* Whether there were more rebirths than are followed, since reborn_install. */

@@ -131,11 +131,11 @@ static __attribute__((noinline)) void begin(struct sample_thread *thread, size_t
     thread->left -= (int64_t)size;
 }
 
-/* Without the lock: look again later. A thread that takes part goes on in that, and no mark is met up to there. */
+/* Without the lock: look again later. A thread that takes part continues in that, and no mark is met up to there. */
 static __attribute__((noinline)) void draw_later(struct sample_thread *t) {
     bool on = __atomic_load_n(&sampler.on, __ATOMIC_RELAXED);
     if (on)
-        drop(); /* as far as can be told */
+        drop(); /* as far as known */
     if (on && t->interval != 0)
         *t = (struct sample_thread){REST, t->interval, t->session, true, (int64_t)(REST - excess(t))};
     else
@@ -329,7 +329,7 @@ void sample_follow(void *block, size_t size, int domain, uint64_t interval) {
         return;
     uint32_t place = place_of((uint64_t)block);
     if (place != sampler.blocks.size)
-        die(take_out(place)); /* what stands there now is not what died */
+        die(take_out(place)); /* what is there now is not what died */
     int position = position_of(interval);
     if (position < 0)
         drop();
@@ -805,7 +805,7 @@ const char *sample_open(const struct sample_options *options) {
     sampler.scale = gaps_scale(options->interval);
     sampler.depth = options->depth;
     sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
-    sampler.epoch = sampler.interval_count = 0; /* births go on: an image may tell of an earlier session's */
+    sampler.epoch = sampler.interval_count = 0; /* births continue: an image may tell of an earlier session's */
     sampler.opened++;
     sampler.granted = 0;
     sampler.latest = sampler.dropped = 0;

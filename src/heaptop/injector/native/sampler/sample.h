@@ -8,7 +8,7 @@
                     is drawn again for what is behind. Below 0: to ask about the block just asked for.
                     interval: by which ``left`` was drawn. A later change of the interval does not touch it (what is
                     left of a geometric number is geometric again), nor does a later session; and for the block that
-                    crosses the cut it goes on. So a block is always sampled at the rate that its record says. 0:
+                    crosses the cut it continues. So a block is always sampled at the rate that its record says. 0:
                     nothing was drawn yet, and ``left`` only says when to look again.
                     session: in which that was.
 
@@ -20,7 +20,7 @@
           free ──► NEW ───(birth read)──► LIVE ──► DEAD ──(death read)──► free
                     └───────────────► BORN_DEAD ──(both read)─────────────► free
 
-                    Those that are not LIVE stand in a chain, oldest first, which sample_read drains. So what is read
+                    Those that are not LIVE are in a chain, oldest first, which sample_read drains. So what is read
                     is never out of step with what happened: where there is no room, a sample is dropped and counted.
 
    Clock: bytes allocated since sampling began: what was counted down, which each thread tells when it draws. Exact for
@@ -196,7 +196,7 @@ const char *sample_set(uint64_t interval, uint32_t depth);
 /* All records are void: start with new ones, and raise the epoch. False when that cannot be now. */
 bool sample_void(void);
 
-/* Whether a death was not seen, so that all records should be void: somebody had to go on without the lock. */
+/* Whether a death was not seen, so that all records should be void: somebody had to continue without the lock. */
 bool sample_missed(void);
 
 struct sample_stats {

@@ -58,7 +58,7 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
     reported.reborn_refusal = option(given, "reborn") != 0 ? reborn_install() : "";
     reported.reborn = option(given, "reborn") != 0 && reported.reborn_refusal == NULL;
     reported.codes = 0;
-    reported.nodes = 1; /* node 0 stands for none */
+    reported.nodes = 1; /* node 0 represents none */
     reported.note = "";
     reported.full = reported.overrun = false;
     reported.dropped = 0;
@@ -170,7 +170,7 @@ static bool pack_codes(struct pack *p, uint32_t end) {
     return true;
 }
 
-/* Whether we are still called: where not, begin anew over what is there now. */
+/* Whether we are still called: where not, restart over what is there now. */
 static void look_after_hooks(void) {
     enum hook_state state = hook_state();
     reported.covered = state == HOOK_COVERED;
@@ -190,7 +190,7 @@ static void look_after_hooks(void) {
     }
 }
 
-/* What finds no room is counted; that it goes on so is said once. */
+/* What finds no room is counted; that it continues so is said once. */
 static void look_after_room(void) {
     struct sample_stats stats;
     bool has_room = sample_make_room();

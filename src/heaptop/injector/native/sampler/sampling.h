@@ -6,7 +6,7 @@
 
 /* sample_start(options) -> None. ``interval``, ``depth``, ``seed`` (0: by the kernel) and ``bytes`` (of all tables; 0:
    a default), ``own`` (a list of code objects: what is allocated in one of them is not sampled), ``reborn`` (whether to
-   follow blocks that free lists hand on). RuntimeError says why not. Ids begin anew, and what a session before left is
+   follow blocks that free lists hand on). RuntimeError gives the reason. Ids restart, and what a session before left is
    gone. */
 PyObject *sampling_start(PyObject *module, PyObject *args);
 
@@ -17,7 +17,7 @@ PyObject *sampling_set(PyObject *module, PyObject *args);
 PyObject *sampling_stop(PyObject *module, PyObject *args);
 
 /* sample_leave() -> None. In a fork's child, where there is no agent, on the thread that is there: hooks are taken out as
-   far as that can be, and tables given back. The only system call is munmap; so what stands in libraries' slots stays,
+   far as that can be, and tables given back. The only system call is munmap; so what is in libraries' slots stays,
    and passes on. */
 PyObject *sampling_leave(PyObject *module, PyObject *args);
 

@@ -84,7 +84,7 @@ enum { MOST_PASSED = 4 * STACK_MAX_DEPTH }; /* of which most are Python's */
 static uint32_t hashed_frames(uint32_t depth) { return 2 * depth; }
 
 /* Frames from the innermost on. ``plain``: that the chain's hash tells it from any other, as long as the code objects of
-   what was found live: nothing else stands in it but what belongs to the interpreter, and the hash goes over all of it. */
+   what was found live: nothing else is in it but what belongs to the interpreter, and the hash goes over all of it. */
 static uint32_t walk(const char *frame, struct stack_frame *frames, uint32_t depth, bool *plain) {
     uint32_t count = 0, passed = 0;
     *plain = true;
@@ -150,7 +150,7 @@ static uint64_t mix_text(uint64_t hash, PyObject *text) {
     return mix_bytes(hash, found.data, (size_t)found.length * found.width);
 }
 
-/* The same for code objects that cannot be told apart by what is said of them: file, name, and lines. */
+/* The same for code objects that cannot be distinguished by what is said of them: file, name, and lines. */
 static uint64_t print_of(PyObject *code) {
     uint64_t hash = mix((uint64_t)symbols.code_line(code, -1)); /* of no instruction: the first line, in every version */
     hash = mix_text(hash, object_at(code, layout.code_filename));
@@ -163,7 +163,7 @@ static uint64_t print_of(PyObject *code) {
 
 static bool has_room_for_node(void) { return tables.node_count < tables.node_room && index_has_room(&tables.node_index); }
 
-/* STACK_FULL when there is no room for it, or for its first node: a code is said with that, and let go of thereafter. */
+/* STACK_FULL when there is no room for it, or for its first node: a code is said with that, and released thereafter. */
 static uint32_t code_of_print(uint64_t print) {
     struct index *index = &tables.code_index;
     for (uint32_t place = index_place(index, (uint32_t)print); index->slots[place] != 0; place = index_next(index, place))

@@ -7,7 +7,7 @@
      codes     what is said of code objects (file, name, lines), each once: a program that makes the same function
                again and again has one code. Code 0 is that of node 1
      held      a reference to each code object in the tree, so that none is freed and its address used again. Those that
-               nobody else holds any more are let go of at each read: a frame holds its code, so they do not run
+               nobody else holds any more are released at each read: a frame holds its code, so they do not run
 
    Lines and names are looked up when they are read. Only code objects of the interpreter that opened it are held, by
    threads that have its GIL; nodes and codes are written with that GIL and under the sampler's lock, so that either is

@@ -22,7 +22,7 @@ static bool pack_group(struct answering *a, const struct group *group, const str
     return paths_pack(a, group->example, alike, group->count == 1);
 }
 
-/* Which steps of the groups to be told stand for several objects. Whether there was memory. */
+/* Which steps of the groups to be told represent several objects. Whether there was memory. */
 static bool find_shared_steps(struct answering *a, const struct paths *p, const struct grouping *g, struct alike *alike) {
     for (uint32_t i = 0; i < g->largest.count; i++)
         if (!paths_note(a, grouping_at(g, i)->example, alike))

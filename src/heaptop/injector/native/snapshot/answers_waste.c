@@ -587,7 +587,7 @@ static PyObject *find_interned(const struct wasting *w) {
 }
 
 /* Interned strings that live for ever and that nothing met refers to. One that is counted goes with its last reference: of
-   these none can be unused, and where none live for ever, none can be at all. */
+   these none can be unused, and where none live forever, none can be at all. */
 static bool waste_interned(struct wasting *w) {
     struct heap *h = w->a->heap;
     struct kind *kind = kinds_get(&h->graph.walk.kinds, &PyUnicode_Type);

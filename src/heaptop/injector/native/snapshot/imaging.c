@@ -55,7 +55,7 @@ static bool read_request(PyObject *args, PyObject *options) {
     return !PyErr_Occurred() && read_own(args, options);
 }
 
-/* Whether the heap can be looked at now. False with an exception set. */
+/* Whether the heap can be examined now. False with an exception set. */
 static bool is_time(void) {
     const char *refusal = layout_find_lists();
     if (refusal != NULL)
@@ -96,7 +96,7 @@ PyObject *imaging_begin(PyObject *module, PyObject *args) {
     return refusal != NULL ? refuse(refusal) : PyErr_Format(PyExc_RuntimeError, "clone failed with error %d", -error);
 }
 
-/* Whose box can be looked at: in a fork's child there is none, and the snapshot is another process's. */
+/* Whose box can be examined: in a fork's child there is none, and the snapshot is another process's. */
 static bool lives(void) { return open.snapshot.pid != 0 && snapshot_poll(&open.snapshot) == SNAPSHOT_RUNNING; }
 
 static uint32_t state(void) { return __atomic_load_n(&image_box(&open.snapshot)->state, __ATOMIC_ACQUIRE); }

@@ -72,7 +72,7 @@ class LiveState:
         self.asked: Confirmation | None = None
         """The question that is on the screen."""
         self.paneled = False
-        """A panel stands in place of the view."""
+        """A panel is in place of the view."""
         self.error_seen = False
         self.leaving = False
         self.asked_sampler = False
@@ -107,7 +107,7 @@ class LiveState:
         with self._taking:
             for event in self.inbox.drain():
                 self.feed(event)
-        if before is not None or self.asked_sampler:  # how it stands at first the header says
+        if before is not None or self.asked_sampler:  # how it is at first the header says
             self.status.show_notice(change_text(before, self.session.sampling.state, asked=self.asked_sampler))
         self.status.show_notice(recording_notice(recording_status, self.session.recording_status))
         found = self.hunting.take_findings()
@@ -166,7 +166,7 @@ class LiveState:
         return right
 
     def choose_panel(self) -> None:
-        """A panel stands in for a view while there is none, and over it for an error that was not yet read. It waits
+        """A panel is in for a view while there is none, and over it for an error that was not yet read. It waits
         until a text that is typed is finished: a letter of that must not answer what is asked."""
         if self.prompts.open is not None:
             return

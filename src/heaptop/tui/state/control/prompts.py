@@ -52,7 +52,7 @@ class Prompts:
 
     def __init__(self) -> None:
         self.opened: Callable[[str, str], object] = lambda label, text: None
-        """Called when one opens: what stands in front of the field, and its text at first; the screen sets it."""
+        """Called when one opens: what is in front of the field, and its text at first; the screen sets it."""
         self.open: Prompt | None = None
         self.error: HeaptopError | None = None
 

@@ -18,7 +18,7 @@ UNRECORDABLE = "this session cannot be recorded"
 
 
 def recording_notice(before: RecordingStatus | None, now: RecordingStatus | None) -> str:
-    """What a person has to be told; empty where all goes on as it was."""
+    """What a person has to be told; empty where all continues as it was."""
     if now is None or now is before:
         return ""
     if now.error:

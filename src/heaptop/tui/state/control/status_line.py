@@ -75,7 +75,7 @@ class StatusLine:
 
         Args:
             width: columns of the screen.
-            hidden: a panel stands in place of the view and its words.
+            hidden: a panel is in place of the view and its words.
             typing: a text is typed in place of the left words.
             alone: it is no filter, so that the words of the view are not shown beside it.
         """

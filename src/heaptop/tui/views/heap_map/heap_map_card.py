@@ -1,4 +1,4 @@
-"""What is said of the cell under the cursor of the heap map, and of the object that is looked at there.
+"""What is said of the cell under the cursor of the heap map, and of the object that is examined there.
 
 It is what KBDB says of an object that was clicked (§4.1): holder, type, producer, generation, size, and the links from
 the holder to it. This module never asks for anything.

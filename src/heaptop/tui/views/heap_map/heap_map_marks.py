@@ -1,4 +1,4 @@
-"""What each place of the heap map is marked with, and what the marks stand for: by type, age, kind, or since the mark;
+"""What each place of the heap map is marked with, and what the marks represent: by type, age, kind, or since the mark;
 or what leaks and where it collects (KBDB, §4.2 and fig. 7).
 
 This module never asks for anything: a mark is made from what is known of a cell.
@@ -91,7 +91,7 @@ class MapMarker:
     # -- the legend ------------------------------------------------------------------------------------------
 
     def entries(self, window: MapWindow, groups: Groups | None, name: Callable[[int], str]) -> list[MarkEntry]:
-        """What marks stand for in what is shown, the largest first.
+        """What marks represent in what is shown, the largest first.
 
         Args:
             groups: what there is of each type and kind.
@@ -142,7 +142,7 @@ class MapMarker:
         return _entries([(_NEW, _AGE_WORDS[_NEW], new), (_OLD, _AGE_WORDS[_OLD], all - new)])
 
     def taken(self, window: MapWindow, selection: Selection) -> int:
-        """Bytes of the selection in what is shown, as far as that was answered: a larger cell stands in for many."""
+        """Bytes of the selection in what is shown, as far as that was answered: a larger cell is in for many."""
         found = (self.cells.get(selection, window.layout.cell, address) for _, address in _addresses(window))
         return sum(record.bytes for record in found if record is not None)
 

@@ -113,7 +113,7 @@ class MapAnswers:
         self.groups: tuple[GroupsAsked, Groups] | None = None
         """The last answer."""
         self.wanted: LargestAsked | None = None
-        """Where an object is looked at."""
+        """Where an object is examined."""
         self.largest: Objects | None = None
         self.object: tuple[ObjectAsked, Object] | None = None
         self.failure = ""

@@ -1,6 +1,6 @@
 """View 5, Heap map: where objects lie in the address space, a colour a type, age or kind (KBDB, §4).
 
-Cells are asked of the open snapshot, and only those that are on the screen; where addresses stand on the map is
+Cells are asked of the open snapshot, and only those that are on the screen; where addresses are on the map is
 :mod:`heaptop.analysis.snapshot.heap_map`'s. This module never asks for the objects of a cell before a person does.
 """
 
@@ -318,7 +318,7 @@ class HeapMapView(View):
         return self._marked[1]
 
     def _sums(self, client: SnapshotClient, window: MapWindow) -> tuple[float | None, list[MarkEntry]]:
-        """Which part of what is shown is taken, None until all of it was answered; and what its marks stand for."""
+        """Which part of what is shown is taken, None until all of it was answered; and what its marks represent."""
         key = self._key(client), window.shown
         if self._figures is None or self._figures[0] != key:
             marker, groups, name = self._marker(client), self._answers.groups, self._answers.type_name
@@ -364,7 +364,7 @@ class HeapMapView(View):
 
     @property
     def _largest(self) -> ObjectRow | None:
-        """The object that is looked at, while the cursor is where it was found."""
+        """The object that is examined, while the cursor is where it was found."""
         largest, wanted, window = self._answers.largest, self._answers.wanted, self.table.window
         if wanted is None or largest is None or not largest.rows or window is None:
             return None
@@ -422,7 +422,7 @@ class HeapMapView(View):
         self._again()
 
     def action_drill(self) -> bool:
-        """Look at the largest object of the cell; explore it, when it is looked at."""
+        """Look at the largest object of the cell; explore it, when it is examined."""
         client, window = self.now.client, self.table.window
         if client is None or window is None or not client.is_open:
             return False
@@ -444,7 +444,7 @@ class HeapMapView(View):
 
     @property
     def subject(self) -> QuerySubject | None:
-        """The object that is looked at, or else the type that takes most of the cell."""
+        """The object that is examined, or else the type that takes most of the cell."""
         window, row = self.table.window, self._largest
         if row is not None:
             name = self._answers.type_name(row.type)

@@ -236,7 +236,7 @@ def page_lines(
 
     Args:
         frames: of its stack, with the line of source of each, where they are known.
-        why_not: why single objects cannot be looked at; empty where they can.
+        why_not: why single objects cannot be examined; empty where they can.
         is_recorded: there is no process that could be asked what keeps them alive.
     """
     lines = [*_card(suspect, width, least=least), *_ways(suspect, why_not, is_recorded)]
@@ -272,7 +272,7 @@ def _evidence(suspect: Suspect, width: int) -> list[SuspectLine]:
 
 
 def _ways(suspect: Suspect, why_not: str, is_recorded: bool) -> list[SuspectLine]:
-    """Where one can go on from here."""
+    """Where one can continue from here."""
     name = short_name(suspect.type)
     lines = []
     if suspect.point and not why_not:

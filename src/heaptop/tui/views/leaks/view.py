@@ -307,7 +307,7 @@ class LeaksView(LevelView[LeaksLevel]):
         )
 
     def _why_closed(self, found: CheckResult) -> str:
-        """Why objects that were found cannot be looked at; empty where they can."""
+        """Why objects that were found cannot be examined; empty where they can."""
         client = self.now.client
         if client is not None and client.is_open and client.image is not None and client.image.image == found.image:
             return ""

@@ -135,7 +135,7 @@ _AGE_TICKS: Final = tuple((float(10**power), size_label(10**power)) for power in
 _PERCENTS: Final = tuple((part / 100, f"{part}%") for part in (0, 25, 50, 75, 100))
 _RATES: Final = tuple((10.0**power, f"{10.0**power:g}") for power in range(-9, 7))
 _NEARLY_NOTHING: Final = 0.0001
-"""Of what has come to an age, the part that dies within a megabyte: smaller ones are not told apart."""
+"""Of what has come to an age, the part that dies within a megabyte: smaller ones are not distinguished."""
 _DECADES: Final = 4
 """Of mortality, at most: what is smaller by more is nearly nothing."""
 

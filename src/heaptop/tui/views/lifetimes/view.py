@@ -538,7 +538,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     @property
     def _first_sort(self) -> tuple[str, bool]:
-        """Bands stand in their own order at first."""
+        """Bands are in their own order at first."""
         return ("dead" if self._level.key in GROUPS else ""), True
 
 

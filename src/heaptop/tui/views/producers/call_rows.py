@@ -66,7 +66,7 @@ class ExpandedCalls:
         return True
 
     def unfold(self, key: str, node: int, amounts: Amounts, measure: Measure) -> None:
-        """Expand a line, and go on below it while there is only one way to go."""
+        """Expand a line, and continue below it while there is only one way to go."""
         while True:
             self.open.add(key)
             below = ordered(amounts, node, measure)

@@ -293,7 +293,7 @@ class ProducersView(LevelView[ProducersLevel]):
         return self._level.shape is FigureShape.TABLE and self._level.key != "function"
 
     def _prepare_shown(self) -> Iterator[None]:
-        """Prepare the display that is shown; anew where another one is meanwhile, but not for ever."""
+        """Prepare the display that is shown; anew where another one is meanwhile, but not forever."""
         for tries in range(1, TRIES + 1):
             display = self.now
             for _ in self._prepare(display):

@@ -61,7 +61,7 @@ A = TypeVar("A", Groups, Paths, Objects, Object, Retainers, Losses, Blocks)
 T = TypeVar("T")
 
 NUMBERS: Final = (1, 2, 3, 5, 8)
-"""Rounds of N, beyond which retainer sets are not told apart."""
+"""Rounds of N, beyond which retainer sets are not distinguished."""
 MOST_SETS: Final = 5_000
 """Pairs of a retainer set and a type that are asked for: more than that no snapshot tells."""
 MOST_STACKS: Final = 10_000
@@ -124,11 +124,11 @@ class Finder:
 
     @property
     def units(self) -> str:
-        """By what retainer sets are told apart."""
+        """By what retainer sets are distinguished."""
         return f"sets of at most {self.number} {'module' if self.modules else 'retainer'}{'s' * (self.number != 1)}"
 
     def ask(self, question: Question, kind: type[A], nothing: str = NOTHING) -> A | None:
-        """The answer, once it is there. Where there is none, or nothing in it, :attr:`nothing` says why."""
+        """The answer, once it is there. Where there is none, or nothing in it, :attr:`nothing` gives the reason."""
         answer = self.answers.get(question)
         if isinstance(answer, Failure):
             self.nothing = stage_words(self.client) or f"The snapshot did not answer: {answer.text}."

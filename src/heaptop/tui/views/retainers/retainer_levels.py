@@ -34,7 +34,7 @@ _FIGURES: Final = {
     "site": "Sites",
 }
 NOW: Final = -1
-"""In place of an image's number: the one that is open when it is looked at first."""
+"""In place of an image's number: the one that is open when it is examined first."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class RetainersLevel(drill.Level):
     retainers: tuple[int, ...] = ()
     modules: bool = False
     excluded: tuple[int, ...] = ()
-    """These two are of ``retainers``: how they were told apart."""
+    """These two are of ``retainers``: how they were distinguished."""
     path: tuple[int, ...] = ()
     below: tuple[int, ...] = ()
     """The object with which they would go."""
@@ -151,10 +151,10 @@ class RetainersLevel(drill.Level):
         return {"units": "one retainer set", "objects": f"along {self.title}"}.get(self.what, self.title)
 
     def words(self, units: str, since: str) -> str:
-        """What stands behind the view's name.
+        """What is behind the view's name.
 
         Args:
-            units: by which retainer sets are told apart.
+            units: by which retainer sets are distinguished.
             since: how long ago the mark was set.
         """
         if self.what != "rows":

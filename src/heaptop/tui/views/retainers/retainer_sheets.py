@@ -82,7 +82,7 @@ def row_columns(key: str) -> tuple[str, ...]:
 
 
 def row_sheet(rows: Sequence[RetainerRow], key: str, facts: RetainerFacts) -> Sheet[RetainerRow]:
-    """The table of rows that are told apart by ``key``."""
+    """The table of rows that are distinguished by ``key``."""
     names = [name for name in ROW_COLUMNS[key] if facts.wide or name not in ("bar", "types")]
     widths = {
         "name": (_TITLES[key], 0),
@@ -368,7 +368,7 @@ def object_sheet(
 
 @dataclass(frozen=True, slots=True)
 class ObjectLine:
-    """A line of what is around one object: a heading, or something that can be looked at next."""
+    """A line of what is around one object: a heading, or something that can be examined next."""
 
     key: str
     text: str

@@ -395,7 +395,7 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     @property
     def _has_card(self) -> bool:
-        """Whether there is room for it, and rows stand for objects."""
+        """Whether there is room for it, and rows represent objects."""
         level = self._level
         return self.size.width >= WIDE and (level.what != "rows" or level.key in ("path", "retainers"))
 
@@ -413,7 +413,7 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     @staticmethod
     def _named(row: object) -> tuple[str, int]:
-        """The name and the address of the one object that a row stands for; 0 where there is none."""
+        """The name and the address of the one object that a row represents; 0 where there is none."""
         if isinstance(row, RetainerRow):
             row = row.units[0] if len(row.units) == 1 else None
         if isinstance(row, Unit):
@@ -790,5 +790,5 @@ class RetainersView(ExploringView[RetainersLevel]):
 
 
 def _one_object(address: int, image: int) -> RetainersLevel:
-    """In the snapshot of this number; 0 for the one that is open when it is looked at first."""
+    """In the snapshot of this number; 0 for the one that is open when it is examined first."""
     return RetainersLevel(what="object", address=address, title=hex(address), image=image or NOW)
