@@ -46,7 +46,7 @@ def test_a_process_that_is_stopped_after_the_attach_ends_the_census(interpreter:
     with running(interpreter, "sleeper") as target:
         before = Facts.of(target.pid)
         source = Stopping(attach_source(target.pid, AttachOptions()))
-        with pytest.raises(UnresponsiveTarget, match="did not count the heap within 2 s"):
+        with pytest.raises(UnresponsiveTarget, match="did not take a census within 2 s"):
             take_census(source, ProgressLine(), timeout=TIMEOUT)  # type: ignore[arg-type]  # the others are the source's
         target.signal(signal.SIGCONT)
         assert eventually(lambda: agent_thread(target.pid) is None), "what was put in is taken out once it runs"

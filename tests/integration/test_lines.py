@@ -185,7 +185,7 @@ def test_stopped_and_continued_from_elsewhere(tmp_path: Path) -> None:
             assert terminal.until(lambda: read_facts(terminal.pid).state == "T")
             terminal.process.send_signal(signal.SIGCONT)
             assert terminal.until(lambda frames=frames: terminal.frames > frames)
-            assert terminal.shows("● live", "q quit", "was stopped: nothing was counted"), terminal.text
+            assert terminal.shows("● live", "q quit", "was suspended: no census was taken"), terminal.text
         assert len(list(Path(f"/proc/{terminal.pid}/task").iterdir())) == threads
         terminal.press("q")
         assert ended(terminal)
