@@ -392,7 +392,9 @@ def test_it_is_ended_before_memory_runs_out(interpreter: Interpreter, monkeypatc
         left[0] = 8 * MIB
         gone = explorer.expect(ImageGone)
         assert not gone.expected
-        assert gone.reason.endswith("only 8 MiB were left: it was closed so that the program does not run out of memory")
+        assert gone.reason.endswith(
+            "only 8 MiB were left: it was closed so that the program does not run out of memory"
+        )
         failed = explorer.until(Image, explorer.source.image(60.0))
         assert isinstance(failed, Failure)
         assert "only 8 MiB of memory are free, and a clone may need" in failed.text

@@ -65,6 +65,7 @@ def test_the_promise_is_nine_in_ten_first_all_in_three_and_nothing_harmless_call
     assert shortcomings(second[: tenth + 1] + good[tenth + 1 :]) == [
         f"first suspect right in {len(LEAKS) - tenth - 1} of {len(LEAKS)}"
     ]
-    assert shortcomings([*good[1:], Outcome("audit_list", "leak", 4, "")]) == ["audit_list: not in the first three"]
+    fourth = Outcome("audit_list", "leak", 4, "rows")
+    assert shortcomings([*good[1:], fourth]) == ["audit_list: not in the first three: rows"]
     assert shortcomings([*good[:-1], Outcome("heavy_churn", "leak", 0, "rows")]) == ["heavy_churn: leak: rows"]
     assert shortcomings([*good[:-1], Outcome("heavy_churn", "", 0, "refused")]) == ["heavy_churn: failed: refused"]
