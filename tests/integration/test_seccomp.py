@@ -92,7 +92,7 @@ def test_what_the_warning_is_about(interpreter: Interpreter) -> None:
     with running(interpreter, "seccomp", "kill", "mmap", wrapper=AS_NOBODY) as target:
         got = answer_of_child(target.pid, become_nobody, allow_seccomp=True, wait=2.0)
         assert got.kind is not None
-        assert "ended" in got.message
+        assert "exited" in got.message
         assert target.process.wait(PATIENCE) == -signal.SIGSYS
 
 

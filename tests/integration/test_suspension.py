@@ -138,7 +138,7 @@ def test_a_program_that_takes_the_place_of_a_held_one_is_left_alone(
             assert "seccomp filter was suspended" in message
             comm, ends = "python", EXIT_CODE
         else:
-            assert ("another program" if comm else "ended") in message
+            assert ("another program" if comm else "exited") in message
         assert target.alive == bool(comm)
         if comm:
             assert Path(f"/proc/{target.pid}/comm").read_text().startswith(comm)

@@ -150,7 +150,7 @@ def test_a_stop_that_nobody_can_foresee_is_not_made(no_blocks: None, monkeypatch
         talk.give_core()
         census = talk.census(Census, budget_ns=1 << 60)
     assert census.mode == "python"
-    assert census.mode_reason.startswith("no clone could be made: clone was refused; how long the target would stand")
+    assert census.mode_reason.startswith("no clone could be made: clone was refused; the pause cannot be predicted")
     assert "stop" not in core.calls
 
 

@@ -234,7 +234,7 @@ class Still(FakeSource):
 @pytest.mark.parametrize("kind", [Flooding, Still])
 def test_the_time_for_answers_ends_also_while_others_come(kind: type[FakeSource]) -> None:
     with (
-        pytest.raises(UnresponsiveTarget, match=r"did not count the heap within 0\.2 s"),
+        pytest.raises(UnresponsiveTarget, match=r"did not take a census within 0\.2 s"),
         SourceWatch(kind(), ProgressLine(), timeout=0.2) as watch,
     ):
         watch.census()

@@ -186,7 +186,7 @@ def test_of_many_damaged_places_some_are_said(tmp_path: Path) -> None:
     path.write_bytes(key + b"".join(late))
     with Recording.open(path) as recording:
         assert len(recording.damage) == reader.MOST_DAMAGE + 1
-        assert f"in {number - reader.MOST_DAMAGE} more places" in recording.damage[-1]
+        assert f"and {number - reader.MOST_DAMAGE} more places" in recording.damage[-1]
 
 
 def test_more_blocks_than_there_can_be_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
