@@ -351,7 +351,7 @@ async def test_where_malloc_is_not_asked() -> None:
         assert "malloc_free" not in {row.key for row in stage.live.view._rows}  # type: ignore[attr-defined]
         await stage.press("question_mark")
         await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "the help is there")
-        assert "query malloc's free memory" in stage.text
+        assert "Only the native core can" in stage.text
 
 
 async def test_exited_the_last_figures_stay() -> None:
