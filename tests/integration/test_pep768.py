@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -50,7 +51,12 @@ def remote_debug_of(pid: int) -> Iterator[tuple[RemoteMemory, RemoteDebugPlace]]
 
 
 def left_in_tmp(target: Target) -> list[Path]:
-    return list(Path(f"/proc/{target.pid}/root/tmp").glob("heaptop-*"))
+    began, left = Path(f"/proc/{target.pid}").stat().st_ctime, []
+    for folder in Path(f"/proc/{target.pid}/root/tmp").glob("heaptop-*"):
+        with contextlib.suppress(FileNotFoundError):
+            if folder.stat().st_ctime >= began:  # else a heaptop that another test killed has left it
+                left.append(folder)
+    return left
 
 
 # -- that it is where CPython says -----------------------------------------------------------------------------

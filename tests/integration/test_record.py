@@ -128,7 +128,7 @@ def test_a_terminal_that_closes_ends_it_well(target: Target, tmp_path: Path) -> 
         os.close(theirs)
         try:
             shown = b""
-            while b"next look" not in shown:
+            while b"next check" not in shown:
                 shown += os.read(ours, 4096)
             os.close(ours)
             assert recording.wait(PATIENCE) == 0

@@ -196,7 +196,7 @@ class Recorder:
             notice(f"after {format_duration_ns(round(self._passed * 1e9))}: {summary(hunter)}")
 
     def _words(self, left: float) -> str:
-        """``recorded 2.5 h, 12.3 MiB: RSS 1.20 GiB, live 810 MiB; next look in 3.1 min; so far: leak``"""
+        """``recorded 2.5 h, 12.3 MiB: RSS 1.20 GiB, live 810 MiB; next check in 3.1 min; so far: leak``"""
         watch = self._watch
         told = [
             f"{name} {format_bytes(size)}"
