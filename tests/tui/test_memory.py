@@ -341,7 +341,7 @@ async def test_where_the_kernel_does_not_say_it() -> None:
 
 async def test_where_malloc_is_not_asked() -> None:
     """In Python mode: its free memory is a part of the other allocations, and that is said."""
-    gap = "What malloc holds free only the native core can ask, and there is none: no core was built."
+    gap = "Only the native core can query malloc's free memory, and it is not loaded: no core was built."
     async with on_memory_stage(LARGE, samples=0) as stage:
         source = stage.source
         assert isinstance(source, Resident)
