@@ -87,7 +87,7 @@ def test_the_text() -> None:
         "",
         "SITE                            OBJECTS                SIZE    NOW  SIZE NOW  ≈BORN  ≈GONE  ≈SURVIVORS",
         "app/views.py:88 create_session   +1,200  +381 KiB ±87.9 KiB  1,200   381 KiB      ?      ?",
-        "(partial: up to site more)",
+        "(partial: there may be more rows by site)",
         "",
         "note: Sites are known of what was allocated since the attach",
     ]

@@ -123,7 +123,7 @@ def growth_lines(growth: Growth, top: int | None = GROWN, width: int | None = No
     if left:
         lines.append(f"({left} more)")
     if not growth.complete:
-        lines.append(f"(partial: up to {growth.key} more)")
+        lines.append(f"(partial: there may be more rows by {growth.key})")
     return lines
 
 
