@@ -68,7 +68,7 @@ struct heap_request {
     /* Said at the beginning of each phase. False: stop. NULL: nobody listens. */
     bool (*notify)(void *context, enum heap_phase phase, uint64_t objects);
     void *context;
-    struct progress *progress; /* who is notified how far a phase is, or NULL */
+    struct progress *progress; /* receives the progress of a phase, or NULL */
 };
 
 /* In a snapshot child, or in the process itself with the GIL held and collections blocked. A heap_status; heap_close is right

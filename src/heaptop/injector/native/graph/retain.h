@@ -30,7 +30,7 @@ enum retain_status { RETAIN_OK = 0, RETAIN_NO_MEMORY };
 
 struct retain {
     const struct csr *rows;
-    struct progress *progress; /* who is notified how far it is, or NULL. Only retain_lose is stopped by it */
+    struct progress *progress; /* receives the progress, or NULL. Only retain_lose is stopped by it */
     uint8_t *kind;    /* [count] of the first root that leads there; RETAIN_UNREACHED */
     uint32_t *parent; /* [count] RETAIN_ROOT for a root, CSR_NONE for one that was not reached */
     uint32_t *place;  /* [count] of the edge in the parent's row; of a root, among the roots */

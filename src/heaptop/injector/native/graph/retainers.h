@@ -38,7 +38,7 @@ enum { UNIONS = 1 << 12 };
 
 struct retainers {
     const struct csr *rows;
-    struct progress *progress;     /* set before retainers_find: who is notified how far it is, or NULL */
+    struct progress *progress;     /* set before retainers_find: receives the progress, or NULL */
     const uint32_t *units; /* [count] CSR_NONE: no candidate */
     uint32_t limit;
     uint32_t *set, *wanted, *queue; /* [count] each; a queue that begins again at its beginning */

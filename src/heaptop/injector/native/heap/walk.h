@@ -42,7 +42,7 @@ struct walk {
     size_t excluded_count, excluded_room;
     bool failed;
     uint64_t objects, guessed;
-    struct progress *progress; /* set before walk_run: who is notified how far it is, or NULL; it is not stopped */
+    struct progress *progress; /* set before walk_run: receives the progress, or NULL; it is not stopped */
     gc_head *middle; /* set before walk_run: where the middle of generation 2 may be, or NULL; after it: where it is.
                         What it leads to is followed before it is known to be right: for a snapshot child only */
 };
