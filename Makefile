@@ -19,13 +19,13 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 # Mostly wait: while programs leak, or are sampled.
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
 
-.PHONY: demo test quick pythons live harm alone units screen waiting check stress fuzz zoo art docs clean
+.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo art docs clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=6 waiting live harm alone units screen
+	$(MAKE) --no-print-directory --keep-going --jobs=4 waiting live harm alone units screen
 
 quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that start nothing
 	$(BIN)/ruff check -q .
@@ -33,8 +33,8 @@ quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that st
 	$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" --hypothesis-profile quick tests/unit --ignore=tests/unit/native $(PYTEST_ARGS)
 
-pythons: ## as test, with the long tests on all Pythons instead of a sample of four
-	$(MAKE) --no-print-directory test PYTEST_ARGS="--all-pythons $(PYTEST_ARGS)"
+whole: ## as test, with all of what is long in place of a sample: all Pythons and cases, the whole zoo
+	$(MAKE) --no-print-directory test PYTEST_ARGS="--whole $(PYTEST_ARGS)"
 
 live: $(DEV)
 	$(BIN)/python -m pytest tests/integration \

@@ -14,12 +14,12 @@ from hypothesis import settings
 from heaptop.injector.session import conversation
 from tests import interpreters
 from tests.interpreters import Interpreter
-from tests.support import core_builds, leftovers
+from tests.support import core_builds, leftovers, sample
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--stress", action="store_true", help="run the stress tests, and every loop in full length")
-    parser.addoption("--all-pythons", action="store_true", help="run each test on all interpreters that it is for")
+    parser.addoption("--whole", action="store_true", help="run what is long whole: all cases, on all their Pythons")
 
 
 # Machines are busy: no test is about how long it takes. What is sanitized takes several times as long as what is not,
@@ -39,8 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     config.addinivalue_line(
         "markers",
-        "pythons(*names, stress=names): the interpreters of the fixture `interpreter`; the latter under --all-pythons",
+        "pythons(*names, stress=names): the interpreters of the fixture `interpreter`; the latter under --whole",
     )
+    config.addinivalue_line("markers", "sample(part): takes long; one case in so many runs without --whole")
     config.addinivalue_line("markers", "stress: takes minutes; runs with --stress only")
     config.addinivalue_line("markers", "slow: starts processes, or takes seconds; not in make quick")
 
@@ -50,14 +51,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("stress"):
                 item.add_marker(pytest.mark.skip(reason="a stress test: make stress"))
+    if not _is_whole(config):
+        kept = sample.cases(items, _part, lambda item: item.nodeid)
+        config.hook.pytest_deselected(items=[*set(items).difference(kept)])
+        items[:] = kept
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    return bool(config.getoption("--whole") or config.getoption("--stress"))
+
+
+def _part(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("sample")
+    return mark.args[0] if mark else 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """``interpreter`` runs over all supported ones, or over those of the nearest ``pythons`` mark."""
+    """``interpreter`` runs over all supported ones, or over those of the nearest ``pythons`` mark; or over a sample."""
     if "interpreter" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("pythons")
         names = mark.args if mark else interpreters.SUPPORTED
-        if mark and (metafunc.config.getoption("--all-pythons") or metafunc.config.getoption("--stress")):
+        if not _is_whole(metafunc.config):
+            names = sample.pythons(names, metafunc.definition.nodeid)
+        elif mark:
             names = mark.kwargs.get("stress", names)
         metafunc.parametrize("interpreter", names, indirect=True)
 
@@ -71,6 +87,12 @@ def interpreter(request: pytest.FixtureRequest) -> Interpreter:
         if missing.required:
             pytest.fail(str(missing))
         pytest.skip(str(missing))
+
+
+@pytest.fixture
+def is_whole(request: pytest.FixtureRequest) -> bool:
+    """Whether what is long runs whole, and not by a sample of its own."""
+    return _is_whole(request.config)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ SUPPORTED: Final = tuple(sorted((*BARE, DISTRIBUTION), key=lambda name: [*map(in
 
 SAMPLE: Final = ("3.8", "3.11-debian", "3.13", "3.15")
 """The oldest, a static build, the newest that is entered by ptrace, and the newest: for tests that take long on each.
-``make pythons`` runs these tests on all."""
+``make whole`` runs these tests on all."""
 
 UNSUPPORTED: Final = ("2.7", "3.6", "3.7", "pypy")
 """What heaptop refuses, with the reason."""

@@ -59,6 +59,7 @@ def check_removal(pid: int, backend: str, folder: Path) -> None:
         remove_agent(pid)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
 @pytest.mark.parametrize("name", ["sleeper", "busy"])
 def test_the_agent_of_a_heaptop_that_is_stopped(interpreter: Interpreter, name: str, tmp_path: Path) -> None:

@@ -159,6 +159,7 @@ def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter
         assert target.terminate() == EXIT_CODE
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.13", stress=("3.8", "3.11-debian", "3.13"))
 @pytest.mark.parametrize(("seconds", "handled"), [(0, 20), (0.0005, 20), (5, 0)])
 @pytest.mark.parametrize("name", ["setuid_storm", "sleeper"])

@@ -160,11 +160,13 @@ def recording(target: Target, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", LIVE)
 def test_no_name_of_a_target_moves_a_cursor(target: Target, command: str) -> None:
     check_names(target, command)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", SAMPLE)
 def test_no_name_of_a_target_on_another_python_does(other_target: Target, command: str) -> None:
     check_names(other_target, command)

@@ -39,6 +39,7 @@ def counted(target: Target, mode: str) -> list[tuple[Census, int, int]]:
     return found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("thread", ["main", "thread"])
 def test_a_stop_is_as_long_as_it_is_felt(thread: str, interpreter: Interpreter) -> None:
@@ -69,6 +70,7 @@ WAITED_NS: Final = 48 * 250_000
 """For how long a pending call keeps the GIL, at the least, where the agent's thread gets no thread state without it."""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.9", "3.10", "3.11")
 def test_a_pending_call_that_keeps_the_gil_is_part_of_the_pause(interpreter: Interpreter) -> None:
     """tracemalloc's hook needs the GIL where a thread state is allocated, and the pending call holds it meanwhile."""

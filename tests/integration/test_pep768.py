@@ -141,6 +141,7 @@ def test_taken_where_another_tracer_is(interpreter: Interpreter, name: str) -> N
         assert target.stderr() == ""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["asyncio_sleeper", "gevent_loop", "threads8", "churn_main", "alternating"])
 def test_all_kinds_of_programs(interpreter: Interpreter, name: str) -> None:
     with running(interpreter, name) as target:

@@ -77,6 +77,7 @@ def wait_for_end(process: subprocess.Popen[bytes], master: int | None) -> None:
     assert eventually(has_ended)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.12", "3.14")
 @pytest.mark.parametrize("way", [*WAYS_OUT, "q", "closed"], ids=str)
 def test_the_screen_ends_and_the_target_is_as_it_was(interpreter: Interpreter, way: signal.Signals | str) -> None:
@@ -102,6 +103,7 @@ def test_the_screen_ends_and_the_target_is_as_it_was(interpreter: Interpreter, w
         assert (target.said(), target.stderr()) == ([], "")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("name", ["busy", "lock"])
 def test_closing_and_attaching_again_at_once(interpreter: Interpreter, name: str) -> None:

@@ -273,6 +273,7 @@ async def test_the_size_of_a_page_is_bounded(recording: Path) -> None:
             assert screen.memory_info().rss < 400 << 20, "90,000 columns took 717 MB"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "sent",
     [

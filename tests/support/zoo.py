@@ -25,7 +25,7 @@ from tests.support.processes import PATIENCE, running, with_proc
 FOLDER: Final = TARGETS / "leaks"
 PYTHONS: Final = ("3.8", "3.11", "3.13", "3.14")
 SECONDS: Final = 12
-AT_ONCE: Final = 9
+AT_ONCE: Final = 5
 """A hunt mostly waits."""
 ALREADY_GOOD: Final = 0.9
 
@@ -169,11 +169,13 @@ def programs_for(interpreter: Interpreter) -> list[str]:
     return [*sorted(leaks, key=lambda name: not LEAKS[name].package), *HARMLESS]
 
 
-def judge_all(interpreter: Interpreter, tell: Callable[[Outcome], object] = lambda _: None) -> list[Outcome]:
-    """All programs, some at once; each outcome is told in its turn."""
+def judge_all(
+    interpreter: Interpreter, programs: Sequence[str], tell: Callable[[Outcome], object] = lambda _: None
+) -> list[Outcome]:
+    """Some programs at once; each outcome is reported in its turn."""
     outcomes = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for outcome in pool.map(lambda program: judge(interpreter, program), programs_for(interpreter)):
+        for outcome in pool.map(lambda program: judge(interpreter, program), programs):
             tell(outcome)
             outcomes.append(outcome)
     return outcomes
@@ -200,7 +202,7 @@ def main() -> None:
     held = True
     for interpreter in [interpreters.get(name) for name in sys.argv[1:] or PYTHONS]:
         print(f"\nPython {interpreter}")
-        outcomes = judge_all(interpreter, _report)
+        outcomes = judge_all(interpreter, programs_for(interpreter), _report)
         leaks = [each for each in outcomes if not each.is_harmless]
         within = sum(1 <= each.rank <= 3 for each in leaks)
         false = sum(each.is_harmless and each.verdict == "leak" for each in outcomes)

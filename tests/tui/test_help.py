@@ -118,6 +118,7 @@ async def press(stage: Stage, key: str) -> None:
     await stage.settled()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", SCENES)
 async def test_every_heading_that_a_view_shows_is_explained(

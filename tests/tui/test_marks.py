@@ -50,6 +50,7 @@ def marked(stage: Stage, key: str) -> bool:
     return all("≈" in text or text.startswith("±") for text in figures)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_estimate_is_marked(place: str, size: tuple[int, int]) -> None:

@@ -342,3 +342,15 @@ async def test_figures_that_do_not_fit_are_said_of_the_file(path: Path, monkeypa
 def test_a_player_is_told_from_a_process(path: Path) -> None:
     assert isinstance(ReplaySource(Recording.open(path)), Player)
     assert not isinstance(FakeSource(), Player)
+
+
+async def test_a_view_is_drawn_also_where_textual_does_not_tell_its_size(path: Path) -> None:
+    """Its compositor may meet the view before the layout that would send it a Resize; no tick follows that would mend
+    it."""
+    async with opened(path) as stage:
+        screen = stage.screen
+        await stage.at(LAST)
+        screen.act("view", "producers")
+        screen._compositor._full_map_invalidated = True
+        assert screen.view in screen._compositor.full_map
+        await stage.until(lambda: "views.py:131" in stage.text, "its rows are there")

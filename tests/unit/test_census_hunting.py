@@ -8,13 +8,15 @@ import pytest
 
 from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
 from heaptop.analysis.leaks.marks import Trends
+from heaptop.analysis.leaks.proofs import Proofs
+from heaptop.analysis.leaks.verdicts import Judgement
 from heaptop.protocol import images
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Suspect
 from heaptop.protocol.messages import Tick, TypeName, Types
-from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
+from tests.fakes.graph import Frame, Planted, PlantedHeap, Reference, Root
 from tests.fakes.shop import growing_shop, shop
 from tests.unit.census_cases import census
-from tests.unit.hunting_cases import Hunting
+from tests.unit.hunting_cases import SUSPECT, Hunting
 
 
 def growth(found: Findings, key: str) -> Growth:
@@ -143,6 +145,47 @@ def test_survivors_by_address_alone_are_no_leak_unless_all_of_the_type_grow(is_k
         assert held.evidence[0] == (
             "the earlier number here is unknown; of all shop.models.Session: it grew and has stopped"
         )
+
+
+def exporting_shop(image: int) -> PlantedHeap:
+    """At each look a call has taken more rows of those that wait; which wait are others each time."""
+    taken, waiting = (
+        [Planted(place + each * 0x100, TypeName("shop.export", "Row"), 48) for each in range(number)]
+        for place, number in ((0x7000_0000, 100 * image), (0x7100_0000 + image * 0x10_0000, 900 - 100 * image))
+    )
+    in_call, in_line = (
+        Planted(place, TypeName("", "list"), 88, tuple(Reference("[*]", row.address) for row in rows), length=len(rows))
+        for place, rows in ((0x6000_0000, taken), (0x6000_1000, waiting))
+    )
+    call = Frame("frame export()", (Reference("frame export() local rows", in_call.address),))
+    roots = (Root("module", "module shop.export", in_line.address),)
+    return PlantedHeap((in_call, in_line, *taken, *waiting), roots, (call,))
+
+
+def test_what_a_running_call_holds_is_no_leak_unless_all_of_the_type_grow() -> None:
+    """It goes when the call returns, and another look finds the call elsewhere."""
+    found = Hunting(exporting_shop).checks(3)
+    rows = named(found, "shop.export.Row")
+    assert rows is not None
+    assert (rows.kind, rows.series, rows.verdict) == ("frame", (100, 200, 300), UNCLEAR)
+    assert rows.evidence[0] == (
+        "what a running call holds goes when it returns; of all shop.export.Row: "
+        "as many go as come: 900 at the first mark, 900 now"
+    )
+
+
+def test_a_leak_proven_in_a_call_is_refuted_when_another_call_holds_less() -> None:
+    leak = replace(SUSPECT, kind="frame", retainer="frame work local found")
+    proofs = Proofs()
+    (proven,), notes = proofs.kept([leak], 2, (10.0, 10.0), lambda _: (Judgement(UNCLEAR, ("",)), 0))
+    assert (proven.verdict, notes) == (LEAK, [])
+    later = replace(leak, verdict=UNCLEAR, evidence=("it did not grow in every interval",), series=(80, -1, 0, 1_320))
+    (kept,), notes = proofs.kept([later], 3, (10.0, 10.0, 10.0), lambda _: (Judgement(UNCLEAR, ("",)), 0))
+    assert kept.verdict == UNCLEAR
+    assert notes == [
+        "app.models.Session was called a leak, proven at check 2 (20 s after the first mark); "
+        "that is refuted: 0 at the last mark, before 1,320: the call that held them has returned"
+    ]
 
 
 def test_what_was_counted_between_the_marks_counts() -> None:

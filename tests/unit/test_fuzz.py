@@ -14,7 +14,7 @@ from tests.fuzz.targets import TARGETS
 
 pytestmark = pytest.mark.slow
 
-CASES = {"codec": 10_000, "framing": 5_000, "session": 80, "recording": 800, "elf": 700, "proc": 250}
+CASES = {"codec": 5_000, "framing": 2_500, "session": 40, "recording": 400, "elf": 350, "proc": 125}
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -96,6 +96,7 @@ TRIED = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("kind", "command"), TRIED)
 def test_what_a_crafted_recording_takes_is_bounded(
     kind: str, command: str, made: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
@@ -107,6 +108,7 @@ def test_what_a_crafted_recording_takes_is_bounded(
     assert "MemoryError" not in said
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("to", ["collapsed", "pprof", "speedscope", "html"])
 @pytest.mark.parametrize("kind", ["deep stacks", "many stacks", "long names"])
 def test_what_stacks_are_written_out_to_is_bounded(

@@ -257,7 +257,7 @@ class _Hunt:
             if suspect is not None:
                 suspects.append(suspect)
         yield from self._apart(suspects)
-        suspects, refuted = self._proofs.kept(suspects, self._check, sum(at.seconds), self._of_all)
+        suspects, refuted = self._proofs.kept(suspects, self._check, at.seconds, self._of_all)
         self._notes += refuted
         suspects = near_sites(_ranked(suspects))
         kept = tuple(lints_of(self._seen(suspects), allowed))
@@ -390,7 +390,7 @@ class _Hunt:
         if not is_large_enough(named.count, candidate.bytes, self._new_bytes):
             return None
         course = self._course(candidate, named, aged)
-        judged = self._as_all_do(self._by_bytes(judge(course), named, candidate), course, named.type)
+        judged = self._as_all_do(self._by_bytes(judge(course), named, candidate), course, named.type, candidate.kind)
         if KINDS[candidate.kind] == "none" and judged.verdict == LEAK:
             judged = self._of_garbage(judged)
         rate = _rate(course)
@@ -476,15 +476,17 @@ class _Hunt:
         then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
         return Turnover(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
 
-    def _as_all_do(self, judged: Judgement, course: Turnover, type: TypeName) -> Judgement:
+    def _as_all_do(self, judged: Judgement, course: Turnover, type: TypeName, kind: int) -> Judgement:
         """Of what goes again at once, survivors by address alone look as those of a leak do: where hardly anything else
-        says that there are more here, all of the type have to grow."""
-        if judged.verdict != LEAK or sum(total >= 0 for total in course.totals) >= _KNOWN:
+        says that there are more here, or a running call holds them, all of the type have to grow."""
+        in_call = KINDS[kind] == "frame"
+        if judged.verdict != LEAK or (not in_call and sum(total >= 0 for total in course.totals) >= _KNOWN):
             return judged
         everywhere = judge(self._everywhere(type))
         if everywhere.verdict == LEAK:
             return judged
-        why = f"the earlier number here is unknown; of all {type.full}: {everywhere.evidence[0]}"
+        here = "what a running call holds goes when it returns" if in_call else "the earlier number here is unknown"
+        why = f"{here}; of all {type.full}: {everywhere.evidence[0]}"
         return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
 
     def _of_garbage(self, judged: Judgement) -> Judgement:

@@ -2,7 +2,8 @@
 
 A check may be unable to tell: something large was allocated meanwhile, a container was replaced, the last interval was
 short. That is no evidence against what earlier checks have proven. Evidence against it is: they go again (*no leak*),
-there are fewer objects than when it was last confirmed, or their number has not grown for :data:`FLAT` checks since.
+there are fewer objects than when it was last confirmed, their number has not grown for :data:`FLAT` checks since, or
+the call that held them has returned.
 """
 
 from __future__ import annotations
@@ -50,18 +51,18 @@ class Proofs:
         self,
         suspects: Sequence[Suspect],
         check: int,
-        seconds: float,
+        intervals: Sequence[float],
         everywhere: Callable[[str], tuple[Judgement, int]],
     ) -> tuple[list[Suspect], list[str]]:
         """The suspects of this check with what was proven before, and notes on what is refuted.
 
         Args:
             check: its number, from 1.
-            seconds: since the first mark.
+            intervals: seconds between the marks, and from the last one until now.
             everywhere: of a type's full name, what all its objects are judged to be, and how many there are.
         """
         found, notes = [], list[str]()
-        seen = set()
+        seen, seconds = set(), sum(intervals)
         proofs: dict[Key, Proof] = {}
         for suspect in suspects:
             each, key = suspect, key_of(suspect)
@@ -79,6 +80,7 @@ class Proofs:
                 proofs[key] = Proof(each, before.since if before is not None else each, _total(each))
             elif before is not None:
                 why = _against(before, Judgement(each.verdict, each.evidence), _total(each), check)
+                why = why or _of_another_call(before, each, sum(intervals[:-1]))
                 if why:
                     notes.append(_refuted(before, why))
                 else:
@@ -127,6 +129,19 @@ def _against(before: Proof, judged: Judgement, now: int, check: int) -> str:
         if now == before.total and checks >= FLAT:
             return f"there have been {format_count(now)} for {checks} checks"
     return ""
+
+
+def _of_another_call(before: Proof, now: Suspect, marked: float) -> str:
+    """Why what a running call holds is not what a call held when it was proven; empty where it may be.
+
+    Args:
+        marked: seconds from the first mark to the last one.
+    """
+    at_mark = now.series[-2] if len(now.series) > 1 and marked >= before.suspect.confirmed_seconds else -1
+    if now.kind != "frame" or not 0 <= at_mark < before.total:
+        return ""
+    counts = f"{format_count(at_mark)} at the last mark, before {format_count(before.total)}"
+    return f"{counts}: the call that held them has returned"
 
 
 def _refuted(before: Proof, why: str) -> str:

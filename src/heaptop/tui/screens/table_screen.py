@@ -16,6 +16,7 @@ from heaptop.tui.keys.bindings import Key
 from heaptop.tui.screens.host import Host
 from heaptop.tui.state.control.status_line import FIRST, LAST
 from heaptop.tui.terminal.on_time import OnTime
+from heaptop.tui.terminal.told_size import ToldSize
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
@@ -55,11 +56,16 @@ class TableScreen(OnTime, Screen[None]):
     def on_mount(self) -> None:
         self.mount(TooSmall(ascii_only=self.look.ascii_only))
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.restyle())
+        self.screen_layout_refresh_signal.subscribe(self, self._laid_out)
 
     def on_resize(self) -> None:
         self.query_one(TooSmall).refresh()
         self.query_one(FilterBar).listen(not is_too_small(self.app.size))
         self._draw_words()
+
+    def _laid_out(self, _: Screen[object]) -> None:
+        for widget in self.query(ToldSize):
+            widget.laid_out()
 
     def on_screen_resume(self) -> None:
         for notice in self.query(TooSmall):

@@ -25,6 +25,7 @@ from heaptop.tui.state.saving import SavedTable, page, row_text
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.terminal.on_time import OnTime
+from heaptop.tui.terminal.told_size import ToldSize
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
@@ -35,7 +36,7 @@ class _Reader(Protocol):
     files: Callable[[int, str], bytes]
 
 
-class View(OnTime, Vertical):
+class View(OnTime, ToldSize, Vertical):
     """One number key's worth of screen. A method that changes what is shown draws it at once."""
 
     NAME: ClassVar[str]

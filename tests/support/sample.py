@@ -1,0 +1,37 @@
+"""Which part of the tests `make test` runs: what is long is taken by a sample, which depends on a test's name alone.
+
+Another test has another part, so that together they have every Python and every kind of case. `make whole` runs all.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+PYTHONS: Final = 2
+"""On how many of its Pythons a test runs."""
+
+
+def pythons(names: Sequence[str], test: str) -> Sequence[str]:
+    """Two of the Pythons that a test is for, far from each other in the order of versions; all where they are two."""
+    if len(names) <= PYTHONS:
+        return names
+    first = zlib.crc32(test.encode()) % len(names)
+    chosen = {(first + step * len(names) // PYTHONS) % len(names) for step in range(PYTHONS)}
+    return [name for place, name in enumerate(names) if place in chosen]
+
+
+def cases(items: Sequence[T], part: Callable[[T], int], name: Callable[[T], str]) -> list[T]:
+    """One in ``part(item)`` of the cases of each test, at least one of each test."""
+    tests: dict[str, list[T]] = {}
+    for item in items:
+        tests.setdefault(name(item).partition("[")[0], []).append(item)
+    return [
+        item
+        for test, alike in tests.items()
+        for place, item in enumerate(alike)
+        if (place + zlib.crc32(test.encode())) % min(part(item), len(alike)) == 0
+    ]
