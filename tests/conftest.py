@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -70,7 +70,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """``interpreter`` runs over all supported ones, or over those of the nearest ``pythons`` mark; or over a sample."""
     if "interpreter" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("pythons")
-        names = mark.args if mark else interpreters.SUPPORTED
+        names: Sequence[str] = mark.args if mark else interpreters.SUPPORTED
         if not _is_whole(metafunc.config):
             names = sample.pythons(names, metafunc.definition.nodeid)
         elif mark:

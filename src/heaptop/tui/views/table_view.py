@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
+from textual import events
+
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.text.units import format_duration_ns
 from heaptop.tui.state.drill import Level, added
@@ -30,7 +32,7 @@ class SortedView(View):
         self._sorts: dict[str, tuple[str, bool]] = {}
         self._drawn_of: tuple[object, ...] = ()
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         self.set_class(self.size.width >= WIDE, "wide")
         self._again()
         self.post_message(ViewChanged())

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
@@ -157,7 +158,7 @@ class HeapMapView(View):
                 yield Picture(id="legend")
                 yield Picture(id="card")
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         self.set_class(self.size.width >= WIDE, "wide")
         self._again()
         self.post_message(ViewChanged())
