@@ -64,8 +64,9 @@ class TableScreen(OnTime, Screen[None]):
         self._draw_words()
 
     def _laid_out(self, _: Screen[object]) -> None:
-        for widget in self.query(ToldSize):
-            widget.laid_out()
+        for widget in self.walk_children():
+            if isinstance(widget, ToldSize):
+                widget.laid_out()
 
     def on_screen_resume(self) -> None:
         for notice in self.query(TooSmall):

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from textual.geometry import Region, Size
 from textual.strip import Strip
+from textual.widget import Widget
 
 from heaptop.tui.terminal import contract
 from heaptop.tui.terminal.told_size import ToldSize
 
 
-class Bare(ToldSize):
+class Bare(ToldSize, Widget):
     """All of its lines that are in sight are asked for at each frame in which one has changed: they must be at hand."""
 
     def lines(self, size: Size) -> Sequence[Strip]:

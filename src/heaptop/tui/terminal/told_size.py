@@ -7,13 +7,17 @@ moment would lead to a view that stays empty. This module never draws.
 
 from __future__ import annotations
 
+from typing import cast
+
 from textual import events
 from textual.geometry import Size
+from textual.message_pump import MessagePump
 from textual.widget import Widget
 
 
-class ToldSize(Widget):
-    """To be put before the class of Textual whose size matters to what it draws."""
+class ToldSize(MessagePump):
+    """To be put before the class of Textual whose size matters to what it draws. It is no widget itself: of a widget's
+    bases, Textual follows the first alone for its style."""
 
     _told = Size(0, 0)
 
@@ -22,10 +26,14 @@ class ToldSize(Widget):
 
     def laid_out(self) -> None:
         """The screen was laid out. Behind the events of that, see whether one is missing."""
-        if self.outer_size != self._told:
+        if self._widget.outer_size != self._told:
             self.call_later(self._tell)
 
     def _tell(self) -> None:
-        size = self.outer_size
+        widget, size = self._widget, self._widget.outer_size
         if size != self._told:
-            self.post_message(events.Resize(size, self.virtual_size, self.container_size))
+            self.post_message(events.Resize(size, widget.virtual_size, widget.container_size))
+
+    @property
+    def _widget(self) -> Widget:
+        return cast("Widget", self)
