@@ -19,7 +19,7 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 # Mostly wait: while programs leak, or are sampled.
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
 
-.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo art docs clean
+.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo art docs man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -78,6 +78,12 @@ art: $(RUN) ## the README's pictures, from the real front end over a real record
 docs: $(RUN) ## the documentation as a site, in build/site
 	$(BIN)/python -m pip install -q -e '.[docs]'
 	$(BIN)/python -m mkdocs build
+
+man: $(DEV) ## the manual page, in build/man/heaptop.1
+	mkdir -p build/man
+	$(BIN)/argparse-manpage --module heaptop.cli --function build_parser --prog heaptop --project-name heaptop \
+	    --description "live heap profiler for Python processes" --manual-title "User Commands" \
+	    --version "$$($(BIN)/python -c 'import heaptop; print(heaptop.__version__)')" --output build/man/heaptop.1
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import platform
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 from inspect import cleandoc
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]
 
 from heaptop import __version__
 from heaptop.__main__ import main
 from heaptop.analysis.filters.attributes import BAND_KEYS
 from heaptop.cli import COMMANDS, Command, build_parser, run
+from heaptop.cli.commands.completion import SHELLS
 from heaptop.cli.commands.run import Run, program_of
-from heaptop.cli.help import is_example
+from heaptop.cli.help import ADVANCED, ALL, is_example
 from heaptop.cli.options import with_times
 from heaptop.errors import UsageError
+from heaptop.injector import native
 
 BY_NAME = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 
@@ -66,7 +74,7 @@ def test_help_fits_the_terminal(
 @BY_NAME
 def test_the_list_of_commands_names_it(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert left_with(["--help"]) == 0
-    assert f"\n    {command.name} " in capsys.readouterr().out
+    assert re.search(rf"\n    {command.name}\s", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("words", [["--", "p.py"], ["p.py"], ["-m", "shop"]])
@@ -81,9 +89,65 @@ def test_names_are_unique() -> None:
     assert len({command.name for command in COMMANDS}) == len(COMMANDS)
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_says_what_a_report_of_a_bug_needs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert left_with(["--version"]) == 0
-    assert capsys.readouterr().out == f"heaptop {__version__}\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"heaptop {__version__}"
+    assert lines[1].startswith("native core: build ")
+    assert platform.python_version() in lines[2]
+    assert re.search(r"textual \d+\.\d+", lines[3])
+
+    def missing() -> NoReturn:
+        raise native.NoCore("no native core: heaptop was installed without it")
+
+    monkeypatch.setattr(native, "library", missing)
+    assert left_with(["--version"]) == 0
+    assert "no native core: heaptop was installed without it: censuses run in Python mode" in capsys.readouterr().out
+
+
+@BY_NAME
+def test_help_leaves_out_what_few_need_and_help_all_does_not(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert left_with([command.name, "--help"]) == 0
+    basic = options_in(capsys.readouterr().out)
+    assert not basic & ADVANCED
+    if ALL not in basic:
+        return
+    assert left_with([command.name, ALL]) == 0
+    assert options_in(capsys.readouterr().out) & ADVANCED
+
+
+def options_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+def test_what_is_advanced_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in COMMANDS:
+        with pytest.raises(SystemExit):
+            build_parser(command.name).parse_args([command.name, "--help"])
+    assert options_in(capsys.readouterr().out) >= ADVANCED
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_takes_the_completion_and_knows_every_command(
+    shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(command.name in script for command in COMMANDS)
+    assert "fail-on-leak" in script
+    if shutil.which(shell):
+        written = tmp_path / "completion"
+        written.write_text(script)
+        subprocess.run([shell, "-n", written], check=True)
+
+
+def test_the_manual_page_has_every_command() -> None:
+    page = str(Manpage(build_parser()))
+    assert all(f"heaptop {command.name}" in page.replace("\\-", "-") for command in COMMANDS)
 
 
 @pytest.mark.parametrize(

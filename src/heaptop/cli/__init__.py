@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from textwrap import dedent
 from typing import NoReturn, Protocol
 
-from heaptop import __version__
 from heaptop.cli.commands.attach import Attach
 from heaptop.cli.commands.census import CensusCommand
+from heaptop.cli.commands.completion import Completion
 from heaptop.cli.commands.config import ConfigCommand
 from heaptop.cli.commands.demo import Demo
 from heaptop.cli.commands.detach import Detach
@@ -31,9 +31,10 @@ from heaptop.cli.commands.run import Run
 from heaptop.cli.commands.waste import WasteCommand
 from heaptop.cli.commands.why import Why
 from heaptop.cli.config_file import parse
-from heaptop.cli.help import CommandHelp
+from heaptop.cli.help import ALL, CommandHelp, add_help_all, list_of_commands
 from heaptop.cli.options import add_config, report_cost, with_times, written_units
 from heaptop.cli.terminal import clean
+from heaptop.cli.version import Version
 
 
 class Command(Protocol):
@@ -49,30 +50,25 @@ class Command(Protocol):
         """Do it, and return the exit code. Errors for a person are raised, as :class:`HeaptopError`."""
 
 
-COMMANDS: tuple[Command, ...] = (
-    Attach(),
+BASIC: tuple[Command, ...] = (Attach(), Leaks(), CensusCommand(), Record(), Open(), Report(), Ps(), Doctor(), Demo())
+"""First in the list of commands."""
+MORE: tuple[Command, ...] = (
     Run(),
-    Ps(),
-    Doctor(),
-    CensusCommand(),
     Why(),
     WasteCommand(),
-    Leaks(),
-    Record(),
-    Open(),
-    Report(),
     Diff(),
     Export(),
     Detach(),
-    Demo(),
     Pick(),
     ConfigCommand(),
+    Completion(),
 )
+COMMANDS = (*BASIC, *MORE)
 
 _DESCRIPTION = "A live heap profiler for the terminal: attaches to running CPython processes."
 _EPILOG = (
     "PID is a process id, or a name that matches exactly one Python process. `heaptop` alone lists the processes "
-    "to choose from."
+    "to choose from. `heaptop COMMAND --help` shows a command's options."
 )
 
 
@@ -83,14 +79,19 @@ class Parser(argparse.ArgumentParser):
         super().error(clean(message))
 
 
-def build_parser(only: str = "") -> argparse.ArgumentParser:
+def build_parser(only: str = "", *, whole: bool = True) -> argparse.ArgumentParser:
     """The parser of the whole command line; ``args.command`` is the :class:`Command` chosen.
 
-    Where ``only`` is a command's name, of this one alone: all that is not asked for need not be built."""
+    Args:
+        only: a command's name: of this one alone, as what is not asked for need not be built.
+        whole: the help of a command has its advanced options too.
+    """
     commands = [command for command in COMMANDS if command.name == only] or COMMANDS
-    parser = Parser(prog="heaptop", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("--version", action="version", version=f"heaptop {__version__}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser = Parser(
+        prog="heaptop", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=list_of_commands(MORE[0].name)
+    )
+    parser.add_argument("--version", action=Version, help="show the version, and what heaptop runs on")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in commands:
         # Docstrings open on the first line and are indented from the second on; inspect.cleandoc is slow to load.
         first, _, rest = (type(command).__doc__ or "").partition("\n")
@@ -104,6 +105,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
         command.prepare_parser(subparser)
         if any(subparser.get_default(name) is not None for name in ("units", "user_code")):
             add_config(subparser)
+        add_help_all(subparser, whole=whole)
         subparser.set_defaults(command=command, subparser=subparser)
     return parser
 
@@ -116,7 +118,7 @@ def run(argv: Sequence[str]) -> int:
         argv = [Pick.name, *argv]
     elif argv[0] != Run.name:  # the program's own arguments are left as they are
         argv = with_times(argv)
-    args = parse(build_parser(argv[0]), argv)
+    args = parse(build_parser(argv[0], whole=ALL in argv), argv)
     command: Command = args.command
     report_cost(args)
     with written_units(args):

@@ -1,13 +1,24 @@
 """How ``--help`` is laid out: a command's docstring as paragraphs of the terminal's width, its examples as they are.
 
-This module never knows a command: an example is a line of the docstring that begins with ``heaptop``.
+An example is a line of the docstring that begins with ``heaptop``. ``--help`` leaves out what is seldom needed
+(:data:`ADVANCED`), ``--help-all`` shows it too.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from typing import Final
+
+ALL: Final = "--help-all"
+ADVANCED: Final = frozenset(
+    {
+        *("--no-ascii", "--timeout", "--depth", "--exact-sites", "--tracemalloc", "--mode", "--pause-budget"),
+        *("--wait", "--allow-seccomp", "--override-remote-debug", "--allow"),
+    }
+)
+"""Options that few need, of all commands."""
 
 _EXAMPLE: Final = re.compile(r"\s*(?:nohup |sudo )?heaptop\b")
 
@@ -15,6 +26,28 @@ _EXAMPLE: Final = re.compile(r"\s*(?:nohup |sudo )?heaptop\b")
 def is_example(line: str) -> bool:
     """Whether a line is one to type."""
     return _EXAMPLE.match(line) is not None
+
+
+def add_help_all(parser: argparse.ArgumentParser, *, whole: bool) -> None:
+    """Leave the advanced options out of the help, if it is not asked for whole; nothing where there are none."""
+    advanced = [action for action in parser._actions if not ADVANCED.isdisjoint(action.option_strings)]
+    if not advanced:
+        return
+    parser.add_argument(ALL, action="help", help="show all options, also those that are seldom needed")
+    if not whole:
+        for action in advanced:
+            action.help = argparse.SUPPRESS
+
+
+def list_of_commands(more: str) -> Callable[..., argparse.HelpFormatter]:
+    """A formatter that begins a second list of commands with the one named ``more``."""
+
+    class ListHelp(argparse.HelpFormatter):
+        def _format_action(self, action: argparse.Action) -> str:
+            text = super()._format_action(action)
+            return f"\n  more commands:\n{text}" if action.dest == more and not action.option_strings else text
+
+    return ListHelp
 
 
 class CommandHelp(argparse.HelpFormatter):
