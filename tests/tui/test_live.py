@@ -411,3 +411,22 @@ async def test_a_one_shot_timer_always_goes_off() -> None:
         for owner in (stage.app, stage.live, stage.live.view):
             owner.set_timer(1e-9, lambda owner=owner: gone_off.append(type(owner).__name__))  # type: ignore[misc]
         await stage.until(lambda: len(gone_off) == 3, "all have gone off")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_sampling_of_another_users_process_changes_only_after_yes(size: tuple[int, int]) -> None:
+    source = FakeSource()
+    source._target = replace(source.target, is_others=True)
+    async with on_stage(size, source=source, censuses=2) as stage:
+        asked = len(source.sampling)
+        await stage.press("r")
+        await stage.until(lambda: "Change sampling in process 4242 of user shop?" in stage.text, "it is asked")
+        await stage.press("n")
+        await stage.until(lambda: "sampling stays as it is" in stage.text, "what no came to is said")
+        assert len(source.sampling) == asked
+        await stage.press("r")
+        await stage.until(lambda: "request one sample in" in stage.text, "it says what yes does")
+        await stage.press("y")
+        await stage.until(lambda: len(source.sampling) == asked + 1, "it was requested")
+        await stage.press("r")
+        await stage.until(lambda: len(source.sampling) == asked + 2, "yes holds for the session")

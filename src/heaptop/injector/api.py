@@ -24,7 +24,8 @@ def attach_source(pid: int, options: AttachOptions) -> Source:
     end with; nothing is touched before the source is opened."""
     # In this order: to look at it brings in pages of its files.
     before, seen = apart(pid, lambda: (own.before(pid), check(pid)))
-    target = TargetInfo(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
+    is_others = seen.facts.user != user_name(os.geteuid())
+    target = TargetInfo(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user, is_others=is_others)
     return LiveSource(target, options, checked=seen, before=before)
 
 

@@ -27,6 +27,8 @@ class TargetInfo:
     user: str
     note: str = ""
     """Something the screen should say, such as where a launched program's output goes."""
+    is_others: bool = False
+    """It runs as another user than heaptop does."""
 
 
 @dataclass(frozen=True, slots=True)

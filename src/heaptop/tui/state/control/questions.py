@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heaptop.analysis.samples.tracing import COST, ENDS, TELLS, TELLS_NOT
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.protocol.messages import Decision
-from heaptop.protocol.source import Forecast
+from heaptop.protocol.source import Forecast, TargetInfo
 
 Answer = Callable[[bool], str | None]
 """Does what yes or no means. What that came to, in words."""
@@ -58,6 +58,19 @@ def tracer_question(pid: int, why: str, answer: Answer) -> Confirmation:
         "q   detach and quit",
     ]
     title = f"Switch tracemalloc on in process {pid}?"
+    return Confirmation(title, "\n".join(lines), answer, lambda: answer(False))
+
+
+def sampling_question(target: TargetInfo, change: str, answer: Answer) -> Confirmation:
+    """Whether sampling of another user's process may be changed."""
+    lines = [
+        f"The process runs as {target.user}, not as you, and sampling costs it CPU and memory.",
+        "",
+        f"y   request {change}; heaptop does not ask again about this process",
+        "n   leave it as it is",
+        "q   detach and quit",
+    ]
+    title = f"Change sampling in process {target.pid} of user {target.user}?"
     return Confirmation(title, "\n".join(lines), answer, lambda: answer(False))
 
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from heaptop.tui.state.control.live_state import LiveState
-from heaptop.tui.state.control.questions import tracer_question
+from heaptop.tui.state.control.questions import sampling_question, tracer_question
 from heaptop.tui.state.sampling_words import DEPTH, DEPTHS, RATE, is_traced, next_rate, rate_text
+from heaptop.tui.state.session import AttachSession
+
+
+class Change(NamedTuple):
+    """What the sampler is asked for."""
+
+    interval: int
+    frames: int
+    words: str
 
 
 class SamplingControl:
@@ -14,6 +25,8 @@ class SamplingControl:
         self._live = live
         self._round = 0
         """The rate that key r began its round of rates with; 0 before it was pressed."""
+        self._may_change: AttachSession | None = None
+        """The session in which another user's process may be sampled otherwise: the reader has said yes."""
 
     def action_rate(self) -> str | None:
         """To the next rate of sampling, and off behind the last; from off to the one it had."""
@@ -49,11 +62,25 @@ class SamplingControl:
             pid = live.session.target.pid
             live.ask(tracer_question(pid, state.text, lambda accept: self._trace(interval, frames, accept)))
             return None
-        live.source.sample(interval, frames)
-        live.asked_sampler = True
         asked = f"one sample in {rate_text(interval)}" if interval else "sampling to be off"
-        live.status.show_notice(f"requested stacks of {depth}" if depth else f"requested {asked}")
+        change = Change(interval, frames, f"stacks of {depth}" if depth else asked)
+        if live.session.target.is_others and self._may_change is not live.session:
+            live.ask(sampling_question(live.session.target, change.words, lambda accept: self._allow(change, accept)))
+            return None
+        self._change(change)
         return None
+
+    def _allow(self, change: Change, accept: bool) -> str | None:
+        if not accept:
+            return "sampling stays as it is"
+        self._may_change = self._live.session
+        self._change(change)
+        return None
+
+    def _change(self, change: Change) -> None:
+        self._live.source.sample(change.interval, change.frames)
+        self._live.asked_sampler = True
+        self._live.status.show_notice(f"requested {change.words}")
 
     def _trace(self, interval: int, frames: int, accept: bool) -> None:
         if accept:
