@@ -186,3 +186,15 @@ async def test_the_palette_offers_the_same() -> None:
     async with on_stage() as stage:
         await stage.press("slash")
         assert [key.shown for key in stage.live.keys_now] == ["Enter", "Esc", "ctrl+c"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("key", "words"), [("slash", "type:Session"), ("M", "before the import"), ("s", "a file name that ends in .tsv")]
+)
+async def test_an_empty_field_says_what_may_be_typed_in_it(size: tuple[int, int], key: str, words: str) -> None:
+    async with on_stage(size) as stage:
+        await stage.press(key, "ctrl+u")
+        assert words in stage.text
+        await stage.press("escape", "slash")
+        assert "type:Session" in stage.text

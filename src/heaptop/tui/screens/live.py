@@ -13,7 +13,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from heaptop.analysis.filters.filters import PLACEHOLDER
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import Source
 from heaptop.tui.keys.bindings import Key, bindings
@@ -124,7 +123,7 @@ class LiveScreen(ActingScreen):
 
     def compose(self) -> ComposeResult:
         yield Header()
-        yield PromptBar(self.state, PLACEHOLDER)
+        yield PromptBar(self.state)
         yield NoticeLine(id="hint", warns=False)
         yield NoticeLine(id="note")
         yield Panel()

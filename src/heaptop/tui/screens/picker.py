@@ -134,7 +134,7 @@ class PickerScreen(TableScreen):
         """Why there is no new list."""
 
     def compose(self) -> ComposeResult:
-        yield FilterBar(placeholder="part of a pid, user, version or command line")
+        yield FilterBar()
         yield VirtualTable()
         yield Footer(PICKER, self.look)
 
@@ -316,7 +316,7 @@ class PickerScreen(TableScreen):
         self._draw()
 
     def action_filter(self) -> None:
-        self.query_one(FilterBar).edit(self._filter)
+        self.query_one(FilterBar).edit(self._filter, placeholder="part of a pid, user, version or command line")
         self._draw_words()
 
     def on_filter_edited(self, event: FilterEdited) -> None:

@@ -146,6 +146,7 @@ class TimePrompt(Prompt):
     """A time to go to."""
 
     LABEL = " go to"
+    PLACEHOLDER = "+90m after the beginning, -1h before the end, 02:13"
     TAKE = "go there"
     DROP = "cancel"
 

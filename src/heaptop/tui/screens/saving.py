@@ -108,6 +108,7 @@ class FilePrompt(Prompt):
     """The name of the file that is saved."""
 
     LABEL = " save as"
+    PLACEHOLDER = f"a file name that ends in {', '.join(TABLES)}, {' or '.join(SCREENS)}"
     TAKE = "save"
     DROP = "save nothing"
 

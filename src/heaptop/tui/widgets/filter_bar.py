@@ -99,9 +99,9 @@ class _FilterInput(Input):
     _FilterInput:focus { border: none; background-tint: initial; }
     """
 
-    def __init__(self, placeholder: str) -> None:
+    def __init__(self) -> None:
         self._mark = _Mark()
-        super().__init__(placeholder=placeholder, select_on_focus=False, highlighter=self._mark)
+        super().__init__(select_on_focus=False, highlighter=self._mark)
 
     def mark(self, place: tuple[int, int] | None) -> None:
         """Show which characters are wrong; None where none are."""
@@ -129,13 +129,9 @@ class FilterBar(Horizontal):
     FilterBar.bare.editing > _Line { display: none; }
     """
 
-    def __init__(self, *, placeholder: str, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._placeholder = placeholder
-
     def compose(self) -> ComposeResult:
         yield Static(" /", classes="prompt")
-        yield _FilterInput(self._placeholder)
+        yield _FilterInput()
         yield _Line()
 
     @property
@@ -167,13 +163,14 @@ class FilterBar(Horizontal):
         else:
             line.show("" if self.editing else left, right, look, last=filtered)
 
-    def edit(self, text: str, prompt: str = " /") -> None:
-        """``prompt``: what is in front of the field."""
+    def edit(self, text: str, prompt: str = " /", placeholder: str = "") -> None:
+        """``prompt``: what is in front of the field; ``placeholder``: what is in it while it is empty."""
         self.add_class("editing")
         asks = self.query_one(".prompt", Static)
         asks.update(prompt)
         asks.styles.width = len(prompt) + 1
         field = self.query_one(_FilterInput)
+        field.placeholder = placeholder
         with field.prevent(Input.Changed):
             field.value = text
         field.cursor_position = len(text)

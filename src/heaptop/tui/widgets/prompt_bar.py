@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heaptop.tui.state.control.live_state import LiveState
+from heaptop.tui.state.control.prompts import Prompt
 from heaptop.tui.state.messages import FilterAccepted, FilterDropped, FilterEdited, PromptClosed, ViewChanged
 from heaptop.tui.widgets.filter_bar import FilterBar
 
@@ -10,14 +11,14 @@ from heaptop.tui.widgets.filter_bar import FilterBar
 class PromptBar(FilterBar):
     """Passes what is typed on to the open prompt; the screen hears of it too, and draws what it came to."""
 
-    def __init__(self, live: LiveState, placeholder: str) -> None:
-        super().__init__(placeholder=placeholder)
+    def __init__(self, live: LiveState) -> None:
+        super().__init__()
         self._live = live
         live.prompts.opened = self._open
 
-    def _open(self, label: str, text: str) -> None:
+    def _open(self, prompt: Prompt, text: str) -> None:
         self._live.status.forget_outcome()
-        self.edit(text, prompt=label)
+        self.edit(text, prompt=prompt.LABEL, placeholder=prompt.PLACEHOLDER)
         self.post_message(ViewChanged())
 
     def on_filter_edited(self, event: FilterEdited) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,10 +17,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from heaptop.tui.state.messages import HeadingClicked, RowChosen
-from heaptop.tui.state.sheet import GAP, CellText, Column, Sheet, kept
+from heaptop.tui.state.sheet import GAP, WIDE, CellText, Column, Sheet, kept
 from heaptop.tui.terminal.bare import Bare
 from heaptop.tui.terminal.repaint import dirty_region
 from heaptop.tui.text import clip
+
+LEAST_WIDE: Final = 24
+"""Columns that names have on a wide screen, also where all of them are short."""
 
 
 class _Paint(NamedTuple):
@@ -56,6 +59,8 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         self._lines: list[Strip] = []
         self._kept: tuple[int, ...] = ()
         """The columns that there is room for, by their numbers."""
+        self._widest: tuple[object, int] = None, 0
+        """In the column without a width of its own: of which columns of which table width, and the longest text."""
         self._alike: object = None
         """What all lines that were drawn last have in common."""
         self._drawn: dict[tuple[Sequence[CellText], Style], Strip] = {}
@@ -165,6 +170,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
 
     def _repaint(self) -> None:
         """Mark the lines that differ from what is on the screen."""
+        self._measure()
         before = self._lines
         paint = self._paint()
         sheet = self._sheet
@@ -203,9 +209,25 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         return [*self._lines, *[self._line(y, paint, {}) for y in range(len(self._lines), size.height)]]
 
     def _flexible_width(self, width: int) -> int:
+        """What the others leave; on a wide screen no more than the texts need, so that figures are beside them."""
         assert self._sheet is not None
         columns = [self._sheet.columns[i] for i in self._kept]
-        return max(4, width - sum(c.width for c in columns) - GAP * (len(columns) - 1))
+        left = max(4, width - sum(c.width for c in columns) - GAP * (len(columns) - 1))
+        return min(left, max(self._widest[1], LEAST_WIDE)) if width >= WIDE else left
+
+    def _measure(self) -> None:
+        """Note the longest text on the screen. What was longer before keeps its room, so that nothing moves back."""
+        sheet, width = self._sheet, self.size.width
+        if sheet is None or width < WIDE:
+            return
+        at = next((i for i in self._kept if not sheet.columns[i].width), None)
+        if at is None:
+            return
+        of, widest = (sheet.columns, width), len(sheet.columns[at].title) + 1
+        if self._widest[0] == of:
+            widest = self._widest[1]
+        shown = sheet.rows[int(self.scroll_y) :][: self.size.height]
+        self._widest = of, max([widest, *(len(sheet.draw(row)[at].text) for row in shown)])
 
     def _paint(self) -> _Paint:
         """Asked for once a repaint: each style is a walk through the style sheets, and each size through the layout."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, Protocol
 
-from heaptop.analysis.filters.filters import Filter, parse_filter
+from heaptop.analysis.filters.filters import PLACEHOLDER, Filter, parse_filter
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.text import printable
 from heaptop.tui.keys.bindings import Key, typing_keys
@@ -22,6 +22,8 @@ class Prompt:
 
     LABEL: ClassVar[str] = " /"
     """In front of the field."""
+    PLACEHOLDER: ClassVar[str] = ""
+    """In the field while it is empty: what may be typed."""
     TAKE: ClassVar[str]
     DROP: ClassVar[str]
     """What Enter does, and Esc, in the words of the footer."""
@@ -51,8 +53,8 @@ class Prompts:
     """The prompt that is open, if one is, and what is wrong with its text."""
 
     def __init__(self) -> None:
-        self.opened: Callable[[str, str], object] = lambda label, text: None
-        """Called when one opens: what is in front of the field, and its text at first; the screen sets it."""
+        self.opened: Callable[[Prompt, str], object] = lambda prompt, text: None
+        """Called when one opens, with its text at first; the screen sets it."""
         self.open: Prompt | None = None
         self.error: HeaptopError | None = None
 
@@ -60,7 +62,7 @@ class Prompts:
         """Open a prompt, in place of the one before."""
         self.drop()
         self.open = prompt
-        self.opened(prompt.LABEL, text)
+        self.opened(prompt, text)
 
     def edit(self, text: str) -> None:
         if self.open is None:
@@ -125,6 +127,7 @@ class FilterTarget(Protocol):
 class FilterPrompt(Prompt):
     """The filter of a view, which shows what it comes to with every key."""
 
+    PLACEHOLDER = PLACEHOLDER
     TAKE = "keep filter"
     DROP = "cancel"
     CHANGES_VIEW = True
@@ -162,6 +165,7 @@ class MarkPrompt(Prompt):
     """The name of a mark."""
 
     LABEL = " mark name"
+    PLACEHOLDER = "for example: before the import"
     TAKE = "mark"
     DROP = "no mark"
 

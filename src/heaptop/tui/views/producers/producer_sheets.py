@@ -175,9 +175,9 @@ def _column(name: str, key: str, width: int, known: KnownBlocks) -> Column:
         "bar": ("", width // 12),
         "change": ("≈Change", 9),
         "trend": ("Trend", _SPARK),
-        "direct": ("≈Self", 9),
-        "allocated": ("≈Alloc'd", 9),
-        "freed": ("≈Freed", 9),
+        "direct": ("≈Self", 10),
+        "allocated": ("≈Alloc'd", 10),
+        "freed": ("≈Freed", 10),
         "classes": ("≈% by size", 15 if width >= WIDE else 11),
         "samples": ("Samples", 8),
     }[name]
@@ -466,7 +466,7 @@ def tree_sheet(
         "error": ("±", 6),
         "range": ("95 % interval", 19),
         "count": ("≈Blocks", 8),
-        "allocated": ("≈Alloc'd", 9),
+        "allocated": ("≈Alloc'd", 10),
         "share": ("≈Share", 7),
     }
     names = tree_columns(width, known)

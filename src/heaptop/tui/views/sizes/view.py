@@ -226,7 +226,7 @@ class SizesView(LevelView[SizesLevel]):
         columns = [
             name,
             Column("allocated", "Allocated", 16 if wide else 10),
-            Column("freed", "Freed", 12 if wide else 9),
+            Column("freed", "Freed", 12 if wide else 10),
             Column("kept", "Live", 11 if wide else 9),
             Column("error", "±", 9),
             Column("others", "Live bytes" if self._in_blocks else "Live blocks", 11),
@@ -445,13 +445,13 @@ def _classes(
     text = partial(estimate_text, blocks=in_blocks)
 
     def words(one: Bin) -> str:
-        allocated = "" if live_blocks else f"{text(one.allocated):>10}"
+        allocated = "" if live_blocks else f"{text(one.allocated):>12}"
         return f"{allocated}{text(one.kept):>12}  "
 
-    room = max(width - 61, 4)
+    room = max(width - 63, 4)
     top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
     full, light = _shades(look)
-    titles, legend = ("", f"{full} live") if live_blocks else (f"{'Allocated':>10}", f"{full} live  {light} freed")
+    titles, legend = ("", f"{full} live") if live_blocks else (f"{'Allocated':>12}", f"{full} live  {light} freed")
     lines = [[StyleRun(f" {'Class':24}{titles}{'Live':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
     for number, one in enumerate(figures.classes):
         if inside and not one.allocated.bytes:
