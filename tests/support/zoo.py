@@ -75,6 +75,8 @@ HARMLESS: Final = (
     "warming_up",
     "cache_at_bound",
     "cache_filling",
+    "cache_below_bound",
+    "queue_filling",
     "events_sawtooth",
     "heavy_churn",
     "never_idle",

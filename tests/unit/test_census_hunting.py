@@ -147,6 +147,48 @@ def test_survivors_by_address_alone_are_no_leak_unless_all_of_the_type_grow(is_k
         )
 
 
+def filling_shop(image: int, holder: TypeName, between: TypeName | None) -> PlantedHeap:
+    """Pages are kept by one object, each by a link of its own where there are links."""
+    count = 30 * image
+    pages = [Planted(0x7000_0000 + each * 0x100, TypeName("shop.views", "Page"), 48) for each in range(count)]
+    links = [
+        Planted(0x7100_0000 + page.address % 0x100_0000, between, 48, (Reference(".result", page.address),))
+        for page in pages
+        if between is not None
+    ]
+    kept = tuple(Reference("[*]", each.address) for each in links or pages)
+    itself = Planted(0x6000_0000, holder, 216, kept)
+    root = Root("module", "module shop.views", itself.address)
+    return PlantedHeap((itself, *links, *pages), (root,))
+
+
+@pytest.mark.parametrize(
+    ("holder", "between", "verdict", "why"),
+    [
+        ("functools._lru_cache_wrapper", None, LEAK, "it grew in every interval"),
+        (
+            "functools._lru_cache_wrapper",
+            "functools._lru_list_elem",
+            UNCLEAR,
+            "an lru_cache with a maxsize holds them: it may not be full yet",
+        ),
+        ("queue.Queue", None, UNCLEAR, "a queue.Queue holds them: they may be waiting for their turn"),
+        ("shop.views.Queue", None, LEAK, "it grew in every interval"),
+    ],
+)
+def test_what_may_be_filling_up_is_unclear(holder: str, between: str | None, verdict: str, why: str) -> None:
+    def type_of(name: str) -> TypeName:
+        module, _, last = name.rpartition(".")
+        return TypeName(module, last)
+
+    link = type_of(between) if between is not None else None
+    found = Hunting(lambda image: filling_shop(image, type_of(holder), link)).checks(4)
+    pages = named(found, "shop.views.Page")
+    assert pages is not None
+    assert (pages.verdict, pages.held) == (verdict, 90)
+    assert pages.evidence[0].startswith(why)
+
+
 def exporting_shop(image: int) -> PlantedHeap:
     """At each look a call has taken more rows of those that wait; which wait are others each time."""
     taken, waiting = (

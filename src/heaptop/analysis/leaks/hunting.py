@@ -55,6 +55,7 @@ from heaptop.analysis.leaks.suspects import (
     TypeSum,
     arrows,
     candidates,
+    filling_words,
     holding_words,
     is_large_enough,
     less,
@@ -348,7 +349,7 @@ class _Hunt:
         aged = aged_by_type(ages, at.types, at.epochs).get(named.type, BirthCounts([0] * at.epochs.birth_intervals))
         paths = yield Question(images.PATHS, candidate.selection(named.ids, at.epochs.new), limit=8)
         assert isinstance(paths, Paths)
-        return self._explained(candidate, named, aged, site, paths.groups)
+        return self._explained(candidate, named, sums, aged, site, paths.groups)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
         """Of the named objects themselves, or else of what is new with them. Types that free lists hand on come last:
@@ -383,7 +384,13 @@ class _Hunt:
         return answer.rows
 
     def _explained(
-        self, candidate: Candidate, named: TypeSum, aged: BirthCounts, site: Site | None, paths: Sequence[PathGroup]
+        self,
+        candidate: Candidate,
+        named: TypeSum,
+        sums: Sequence[TypeSum],
+        aged: BirthCounts,
+        site: Site | None,
+        paths: Sequence[PathGroup],
     ) -> Suspect | None:
         at = self._at
         everywhere = self._aged[named.type].new if named.type in self._aged else named.count
@@ -395,6 +402,8 @@ class _Hunt:
             judged = self._of_garbage(judged)
         rate = _rate(course)
         path, along = max(paths, key=lambda group: group.count, default=None), None
+        why = filling_words(candidate.steps, at.types, named, sums) if judged.verdict == LEAK else ""
+        judged = Judgement(UNCLEAR, (why, *judged.evidence[1:])) if why else judged
         if candidate.is_of_names and path is not None:  # one of these names holds them, or most of them
             candidate = replace(candidate, steps=tuple(retainer_steps(path.steps)))
             words = retainer_words(path.steps)
