@@ -25,7 +25,7 @@ demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=4 waiting live harm alone units screen
+	$(MAKE) --no-print-directory --keep-going --jobs=4 live harm screen waiting alone units
 
 quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that start nothing
 	$(BIN)/ruff check -q .

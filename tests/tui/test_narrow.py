@@ -150,7 +150,7 @@ def test_names_have_a_fair_share_of_every_table(name: str) -> None:
         assert fair_share(width) >= 16
 
 
-@pytest.mark.parametrize(("width", "gone"), [(200, ""), (150, "range"), (120, "range samples trend"), (80, "")])
+@pytest.mark.parametrize(("width", "gone"), [(200, ""), (150, "range samples"), (120, "range samples trend"), (80, "")])
 def test_which_figures_of_sites_go_first(width: int, gone: str) -> None:
     columns = TABLES["producers by site"](width).columns
     shown = kept(columns, width, "live")

@@ -211,7 +211,7 @@ def _missing(pid: int) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["attach", "abc"], "No Python process has the name 'abc'"),
+        (["attach", "no-such-name"], "No Python process has the name 'no-such-name'"),
         (["attach", "0"], "There is no process 0."),
         (["attach", "-5"], "No Python process has the name '-5'"),
         (["attach", "0", "--theme", "plaid"], "There is no theme called 'plaid'"),

@@ -188,7 +188,8 @@ def test_a_family_is_a_process_and_all_below_it() -> None:
     inner = f"{sys.executable} -c 'input()'; true"
     with subprocess.Popen([sys.executable, "-c", code, inner], stdin=subprocess.PIPE) as process:
         try:
-            assert eventually(lambda: len(family(process.pid)) == 2)
+            # Not the fork of the outer one, which will be the shell.
+            assert eventually(lambda: [each.argv[-1] for each in family(process.pid)][1:] == ["input()"])
             outer, below = family(process.pid)
             assert (outer.pid, below.parent) == (process.pid, process.pid)
             assert [each.pid for each in family(below.pid)] == [below.pid]
