@@ -332,6 +332,7 @@ def type_to_name(sums: Sequence[TypeSum], heads: int, head: TypeName, ranks: Typ
 
 # -- what comes to an end by itself ---------------------------------------------------------------------------
 
+_CACHE: Final = "functools._lru_cache_wrapper"
 _LINK: Final = "functools._lru_list_elem"
 """One for each answer that an lru_cache with a maxsize keeps; one without has none (CPython's
 Modules/_functoolsmodule.c, bounded_lru_cache_wrapper)."""
@@ -349,9 +350,11 @@ def filling_words(steps: Iterable[Step], types: Sequence[TypeName], named: TypeS
         steps: the path to what holds it.
         sums: all that is new there.
     """
-    if 2 * sum(each.count for each in sums if each.type.full == _LINK) >= named.count:
+    holders = [type_name(types, step.type) for step in steps]
+    links = sum(each.count for each in sums if each.type.full == _LINK)
+    if _CACHE in holders and 2 * links >= named.count:
         return "an lru_cache with a maxsize holds them: it may not be full yet"
-    queue = next((name for step in steps if (name := type_name(types, step.type)) in _QUEUES), "")
+    queue = next((name for name in holders if name in _QUEUES), "")
     return f"a {queue} holds them: they may be waiting for their turn" if queue else ""
 
 
