@@ -6,6 +6,7 @@ Another test has another part, so that together they have every Python and every
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -25,13 +26,13 @@ def pythons(names: Sequence[str], test: str) -> Sequence[str]:
 
 
 def cases(items: Sequence[T], part: Callable[[T], int], name: Callable[[T], str]) -> list[T]:
-    """One in ``part(item)`` of the cases of each test, at least one of each test."""
-    tests: dict[str, list[T]] = {}
+    """One in ``part(item)`` of the cases of each test, at least one of each test, in their order."""
+    count = Counter(name(item).partition("[")[0] for item in items)
+    seen = Counter[str]()
+    kept = []
     for item in items:
-        tests.setdefault(name(item).partition("[")[0], []).append(item)
-    return [
-        item
-        for test, alike in tests.items()
-        for place, item in enumerate(alike)
-        if (place + zlib.crc32(test.encode())) % min(part(item), len(alike)) == 0
-    ]
+        test = name(item).partition("[")[0]
+        if (seen[test] + zlib.crc32(test.encode())) % min(part(item), count[test]) == 0:
+            kept.append(item)
+        seen[test] += 1
+    return kept
