@@ -83,8 +83,8 @@ def build_parser(only: str = "", *, whole: bool = True) -> argparse.ArgumentPars
     """The parser of the whole command line; ``args.command`` is the :class:`Command` chosen.
 
     Args:
-        only: a command's name: of this one alone, as what is not asked for need not be built.
-        whole: the help of a command has its advanced options too.
+        only: build the parser of this command only, which is faster; empty for all.
+        whole: include advanced options in a command's help.
     """
     commands = [command for command in COMMANDS if command.name == only] or COMMANDS
     parser = Parser(

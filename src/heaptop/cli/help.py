@@ -29,7 +29,7 @@ def is_example(line: str) -> bool:
 
 
 def add_help_all(parser: argparse.ArgumentParser, *, whole: bool) -> None:
-    """Leave the advanced options out of the help, if it is not asked for whole; nothing where there are none."""
+    """Add ``--help-all`` to a command with advanced options, and hide these from its help unless ``whole``."""
     advanced = [action for action in parser._actions if not ADVANCED.isdisjoint(action.option_strings)]
     if not advanced:
         return
@@ -40,7 +40,7 @@ def add_help_all(parser: argparse.ArgumentParser, *, whole: bool) -> None:
 
 
 def list_of_commands(more: str) -> Callable[..., argparse.HelpFormatter]:
-    """A formatter that begins a second list of commands with the one named ``more``."""
+    """Return a formatter that starts a second list at the command named ``more``."""
 
     class ListHelp(argparse.HelpFormatter):
         def _format_action(self, action: argparse.Action) -> str:

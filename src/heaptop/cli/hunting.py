@@ -1,7 +1,7 @@
 """Hunts for leaks in a process that is watched: a look at its frozen heap, some seconds, another look, and so on.
 
-This module never reads the command line, never attaches by itself, and prints nothing but progress. What is examined
-and what follows from it is :class:`~heaptop.analysis.leaks.hunting.LeakHunt`'s.
+Callers parse the command line and attach; only progress is printed here. Questions and verdicts are
+:class:`~heaptop.analysis.leaks.hunting.LeakHunt`'s.
 """
 
 from __future__ import annotations

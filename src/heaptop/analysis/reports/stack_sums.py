@@ -1,6 +1,6 @@
 """Sampled bytes by the whole stack that allocated them: what flame graphs and profiles are written from.
 
-This module never writes a format; it says how much each stack holds, and what represents the bytes that have none.
+Exporters turn these sums into a format. Bytes without a stack are included under a name of their own.
 """
 
 from __future__ import annotations

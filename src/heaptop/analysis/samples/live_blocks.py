@@ -1,7 +1,7 @@
 """The living sampled blocks, one by one: 13 bytes each, in columns that grow to the largest id, and what those that are
 alike have in common once.
 
-This module never sums; what blocks represent is said by :mod:`heaptop.analysis.samples.estimate`.
+Sums are estimated in :mod:`heaptop.analysis.samples.estimate`.
 """
 
 from __future__ import annotations

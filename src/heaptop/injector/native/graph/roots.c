@@ -471,7 +471,7 @@ void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObjec
 
 /* -- the interpreter ---------------------------------------------------------------------------------------- */
 
-/* Each is examined before it is told: a later patch release may have it elsewhere. */
+/* Check each offset before using it: a later patch release may have moved the field. */
 static void visit_codecs(struct pass *p) {
     const char *place = at(p->roots->interpreter, layout.interpreter_codecs);
     if (layout.interpreter_codecs == 0 || !is_readable(place, 24) || !is_exactly(object_at(place, 0), &PyList_Type) ||

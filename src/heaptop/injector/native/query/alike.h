@@ -1,9 +1,9 @@
-/* alike: which steps of the paths that are told lead to one object alone, and which represent several that read alike.
+/* alike: find out which steps of the reported paths are a single object, and which represent several.
 
        module app.cache ._sessions [*] .user     of 80 users: the module and the dict are one each, of [*] there are several
 
-   A step reads like the path to it, whose hash the objects behind it have (paths.h). So the steps of all paths to be told are
-   noted by their hashes, and one look at everything finds who else has one of these. */
+   A step is identified by the hash of the path to it, which is stored for each object (paths.h). The hashes of all
+   reported steps are collected, and one pass over all objects counts how many share each of them. */
 #ifndef HEAPTOP_ALIKE_H
 #define HEAPTOP_ALIKE_H
 

@@ -190,7 +190,7 @@ static void look_after_hooks(void) {
     }
 }
 
-/* What finds no room is counted; that it continues so is said once. */
+/* Count samples that did not fit, and report once that this continues. */
 static void look_after_room(void) {
     struct sample_stats stats;
     bool has_room = sample_make_room();
