@@ -3,7 +3,8 @@
 ``python bench/attach.py [--setup] [ROUNDS [INTERPRETER …]]``. The target (``tests/targets/spinning_clock.py``) measures
 itself: the longest gap in a loop that reads the clock, without the part for which the machine had no processor for it.
 It holds 1,000 objects, and then a million. heaptop's round is an attach, three censuses and a detach; *said* is what it
-reports itself. The peers are ``py-spy dump``, ``memray attach``, and gdb calling one function; they run on 3.12.
+reports itself. *bare fork* is an ``os.fork`` of the target's own, *alone* is nothing at all. The peers are
+``py-spy dump``, ``memray attach``, and gdb calling one function; they run on 3.12.
 ``--setup`` installs the first two into a folder of the test cache.
 
 The least of the rounds is what the tool costs, the median has the machine's load in it.
@@ -49,11 +50,14 @@ class Clock:
         self.pid = process.pid
         self._process = process
 
+    def ask(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+
     def gaps(self) -> list[Gap]:
         """Since the last question."""
-        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write("\n")
+        self.ask("")
         return [(begin, length - waited) for begin, length, waited in json.loads(self._process.stdout.readline())]
 
 
@@ -111,6 +115,13 @@ def heaptop(clock: Clock) -> dict[str, float]:
         "said: census": min(census.pause_ns for census in counts) / 1e6,
         "of that stopped": min(census.pauses.stopped_ns if census.pauses else 0 for census in counts) / 1e6,
     }
+
+
+def bare_fork(clock: Clock) -> dict[str, float]:
+    """What the target feels of an ``os.fork`` of its own: what a clone costs by itself."""
+    clock.ask("fork")
+    time.sleep(SETTLE)
+    return {"felt": longest(clock.gaps())}
 
 
 def nothing(clock: Clock) -> dict[str, float]:
@@ -185,6 +196,7 @@ def main() -> None:
                 python = known[name].command([known[name].place(TARGET), str(size)])
                 print(f"  {name:14}{rounds(python, heaptop, count)}", flush=True)
                 print(f"  {'  alone':14}{rounds(python, nothing, count)}", flush=True)
+                print(f"  {'  bare fork':14}{rounds(python, bare_fork, count)}", flush=True)
         for name, (path, way) in peers().items():
             print(f"  {name:14}{rounds([path, str(TARGET), str(size)], way, count)}", flush=True)
 

@@ -3,7 +3,8 @@
 It reads the clock in a loop and keeps its gaps, on the main thread or on another one beside a main thread that
 sleeps. Each line on stdin is answered with the gaps since the line before, as JSON: ``[begin, length, waited]``,
 nanoseconds of CLOCK_MONOTONIC. ``waited`` is the part for which the thread could have run and no processor was free:
-the machine's load, by the kernel's own count.
+the machine's load, by the kernel's own count. At a line ``fork`` it forks once, in another thread, and answers
+nothing: what a bare copy of this process costs it.
 """
 
 import json
@@ -12,6 +13,9 @@ import select
 import sys
 import threading
 import time
+import warnings
+
+warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 and later: of a fork beside other threads
 
 LEAST = 200_000
 """Nanoseconds: shorter gaps are not kept."""
@@ -29,6 +33,14 @@ def waited():
         return 0
 
 
+def fork():
+    child = os.fork()
+    if not child:
+        time.sleep(0.05)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
 def spin():
     clock = time.monotonic_ns
     gaps, rounds = [], 0
@@ -44,8 +56,12 @@ def spin():
         last = now
         rounds += 1
         if rounds % LOOK_EVERY == 0 and asked.poll(0):
-            if not os.read(0, 1024):
+            line = os.read(0, 1024)
+            if not line:
                 os._exit(0)
+            if line == b"fork\n":
+                threading.Thread(target=fork, daemon=True).start()
+                continue
             said, gaps = gaps, []
             print(json.dumps(said), flush=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heaptop.injector.agent.base import posix
-from heaptop.injector.agent.clock import clock, cpu_clock, rest
+from heaptop.injector.agent.clock import clock, cpu_clock, rest, rest_if_due
 from heaptop.injector.agent.core import core_failure, send_core
 from heaptop.injector.agent.outbox import send_reliably
 from heaptop.injector.agent.own import core_options
@@ -107,12 +107,12 @@ def wait_for_clone(s: Any, child: int, end: int) -> None:
     """Rest until the clone has ended or its time is over, and answer ticks meanwhile; only the core buries it."""
     seconds = 0.001
     while clock() < end:
+        rest(s, seconds)  # at once: the clone was pause enough
         try:
             if posix.waitid(posix.P_PID, child, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT | WALL) is not None:
                 return
         except OSError:  # no child any more; or no such wait in this kernel, or under this filter: the core waits
             return
-        rest(s, seconds)
         seconds = min(1.5 * seconds, 0.01)
         s.serve_meanwhile(s)
 
@@ -158,6 +158,7 @@ def send_counted(
 ) -> None:
     """What the core has counted, as Types and Census; its msgpack goes into the messages as it is. ``pause``: by the
     clock, and of that our CPU time."""
+    rest_if_due(s)
     s.typed = s.typed + stats["typed"]
     new = array_size(types)
     if new:
@@ -165,7 +166,9 @@ def send_counted(
         s.unread.append((first, types))
         s.type_count += new
         send_reliably(s, "types", {"first": first, "names": types})
+        rest_if_due(s)
     send_samples(s)
+    rest_if_due(s)
     reply = {
         "id": number,
         "time_ns": begin,

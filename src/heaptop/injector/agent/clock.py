@@ -28,7 +28,7 @@ def _pick_clock(own: str, clock_id: int) -> Callable[[], int]:
 clock = _pick_clock("monotonic_ns", 1)  # CLOCK_MONOTONIC
 cpu_clock = _pick_clock("thread_time_ns", 3)  # CLOCK_THREAD_CPUTIME_ID
 
-HOLD = 1_000_000
+HOLD = 500_000
 """Nanoseconds after which we rest, where we can: the next piece of work may take as long again."""
 WAITED = 100_000
 """Nanoseconds: a read that takes less has not waited, and nobody else has run meanwhile."""

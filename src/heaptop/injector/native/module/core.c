@@ -9,6 +9,7 @@
    process: the library is never unloaded, and one agent at a time uses it. */
 
 #include "pages.h"
+#include "raw.h"
 #include "clone/clone.h"
 #include "heap/edges.h"
 #include "heap/size.h"
@@ -24,6 +25,8 @@
 #include "snapshot/imaging.h"
 
 #include <string.h>
+
+enum { REST_NS = 300 * 1000 }; /* agent/clock.py, REST */
 
 /* Guarded by the GIL. */
 static struct {
@@ -282,6 +285,16 @@ static void release(void) {
     close_request(&core.request);
 }
 
+/* Give the GIL back for a moment. A clone has stopped the program; what we write next are pages that it shares, at a page
+   fault each, and for those the program shall not wait too. */
+static void give_way(void) {
+    uint64_t none = 0;
+    struct timespec span = {0, REST_NS};
+    Py_BEGIN_ALLOW_THREADS
+    raw_call(SYS_rt_sigtimedwait, (long)&none, 0, (long)&span, sizeof none, 0); /* as the agent rests */
+    Py_END_ALLOW_THREADS
+}
+
 static PyObject *core_begin(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *options;
@@ -298,8 +311,10 @@ static PyObject *core_begin(PyObject *module, PyObject *args) {
     struct snapshot_limits limits = {limit(options, "wall_ns"), limit(options, "result_bytes"), 0,
                                      limit(options, "descriptor") != 0};
     int error = PyErr_Occurred() ? 0 : snapshot_begin(&core.snapshot, census_run, &core.request, &limits);
-    if (error == 0 && !PyErr_Occurred())
+    if (error == 0 && !PyErr_Occurred()) {
+        give_way();
         return Py_BuildValue("iiK", core.snapshot.fd, core.snapshot.pid, core.snapshot.pause_ns);
+    }
     close_request(&core.request);
     if (PyErr_Occurred())
         return NULL;
