@@ -136,7 +136,7 @@ ON_LIVE: dict[str, Check] = {
     "zoom(-1)": Check(
         lambda stage: stage.live.view.crumbs, (), ("5", "z"), lambda stage: table(stage).window is not None
     ),
-    "values": Check(lambda stage: "Show values" in stage.text or stage.live.state.asked is not None, True),
+    "values": Check(lambda stage: "Show values" in stage.text, True),
     "sort_column(-1)": Check(sort, ([*SORTS][[*SORTS].index("bytes") - 1], True)),
     "sort_column(1)": Check(sort, ([*SORTS][[*SORTS].index("bytes") + 1], True)),
     "invert": Check(sort, ("bytes", False)),
@@ -144,7 +144,7 @@ ON_LIVE: dict[str, Check] = {
     "copy": Check(lambda stage: stage.app.clipboard.split("\t")[0] == table(stage).row_key, True),
     "save": Check(lambda stage: "save as heaptop-4242-bands-" in stage.text, True),
     "answer(True)": Check(lambda stage: stage.live.client.values, True, ("V",)),
-    "answer(False)": Check(lambda stage: stage.live.state.asked, None, ("V",)),
+    "answer(False)": Check(lambda stage: stage.live.state.questions, (), ("V",)),
     "record": Check(lambda stage: stage.live.state.status.text, UNRECORDABLE),
     "leave": Check(lambda stage: stage.source.closed, True),
     **ANYWHERE,

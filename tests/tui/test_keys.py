@@ -277,7 +277,6 @@ async def test_f_follows_the_row_and_without_it_the_line_stays() -> None:
     ("before", "key", "words"),
     [
         ("", "minus", "no other view was shown yet"),
-        ("", "n", "nothing to confirm"),
         ("", "v", "no other layout here"),
         ("2 enter", "b", "no other grouping here"),
         ("2 enter", "less_than_sign", "these rows cannot be sorted"),
@@ -364,10 +363,10 @@ async def test_while_something_is_asked_keys_do_nothing_to_what_is_behind_it() -
     async with on_stage() as stage:
         before = stage.text
         await stage.press("V")
-        question = stage.text
+        asking, question = stage.app.screen, stage.text
         for key in KEYS_OF_VIEWS:
             await stage.press(key)
-            assert stage.app.screen is stage.live, f"{key} opens nothing"
+            assert stage.app.screen is asking, f"{key} opens nothing"
             assert stage.text == question, key
         assert not stage.live.client.values
         await stage.press("escape")
@@ -377,16 +376,49 @@ async def test_while_something_is_asked_keys_do_nothing_to_what_is_behind_it() -
         assert stage.live.client.values
 
 
-async def test_a_palette_that_is_open_when_something_is_asked_offers_no_answer() -> None:
+async def test_what_is_asked_waits_for_a_palette_that_is_open_and_is_not_answered_by_it() -> None:
     async with on_stage() as stage:
         await stage.press("colon")
         stage.source.say(Decision(1, "stop", "no core", 300_000_000, 100_000_000))
-        await stage.until(lambda: stage.live.state.asked, "it is asked")
+        await stage.until(lambda: stage.live.state.questions, "it is known")
         await stage.type("yes")
-        await stage.pilot.pause()
         assert "Yes" not in stage.text
+        assert "Pause process 4242" not in stage.text
         await stage.press("enter", "escape", "escape")
+        await stage.until(lambda: "Pause process 4242" in stage.text, "it is asked")
         assert stage.source.decisions == []
+
+
+async def test_the_screen_goes_on_beneath_a_question() -> None:
+    async with on_stage(LARGE) as stage:
+        await stage.press("V")
+        before = stage.text
+        await stage.ticks(3)
+        await stage.until(lambda: stage.text != before, "figures move")
+        assert "Show values of process 4242?" in stage.text
+
+
+async def test_what_is_asked_no_longer_is_taken_away_also_from_beneath_the_help() -> None:
+    async with on_stage() as stage:
+        stage.source.say(Decision(1, "stop", "no core", 300_000_000, 100_000_000))
+        await stage.until(lambda: "Pause process 4242" in stage.text, "it is asked")
+        await stage.press("question_mark")
+        stage.source.end(TargetExited("Process 4242 ended with exit code 1."))
+        await stage.until(lambda: not stage.live.state.questions, "the process has ended")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.live, "it is taken away")
+        assert "Pause process" not in stage.text
+
+
+async def test_a_question_of_the_process_does_not_take_the_place_of_one_that_is_being_read() -> None:
+    async with on_stage() as stage:
+        await stage.press("V")
+        stage.source.say(Decision(1, "stop", "no core", 300_000_000, 100_000_000))
+        await stage.until(lambda: len(stage.live.state.questions) == 2, "both are asked")
+        await stage.press("y")
+        assert stage.source.decisions == []
+        await stage.until(lambda: "Pause process 4242" in stage.text, "the other one follows")
+        assert stage.live.client.values
 
 
 async def test_enter_looks_into_a_band_and_escape_comes_back() -> None:

@@ -266,7 +266,7 @@ async def test_keys_whose_work_cannot_be_seen_do_nothing(key: str) -> None:
         def state() -> tuple[object, ...]:
             live, source, known = stage.live, stage.source, stage.live.state
             view, cursor = live.view, live.view.table.place
-            checks = known.held, known.asked, known.status.text, known.prompts.open, live.client.stage
+            checks = known.held, known.questions, known.status.text, known.prompts.open, live.client.stage
             asked = source.census_requests, tuple(source.sampling), source._requests
             return view.NAME, view.by, view.where, view.table.follow, cursor, checks, asked, len(stage.app.screen_stack)
 

@@ -13,10 +13,10 @@ from textual.command import CommandList
 
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.errors import AgentLost
-from heaptop.protocol.messages import Decision
 from heaptop.tui.app import HeaptopApp
 from heaptop.tui.keys.bindings import QUESTION
 from heaptop.tui.screens.commands import HeaptopCommands, match
+from heaptop.tui.screens.question import QuestionScreen
 from heaptop.tui.screens.table_screen import PaletteCommand
 from heaptop.tui.state.sampling_words import RATES
 from heaptop.tui.views import LIVE, VIEWS
@@ -138,13 +138,11 @@ async def test_the_help_of_another_view() -> None:
         assert stage.live.view.NAME == "bands"
 
 
-async def test_what_is_asked_is_answered_by_its_own_keys_and_not_by_what_was_typed_to_find_a_command() -> None:
+async def test_no_palette_opens_over_a_question() -> None:
     async with on_stage(censuses=2) as stage:
-        stage.live.session.decision = Decision(1, "stop", "", 2_000_000_000, 100_000_000)
-        stage.live._draw()
-        found = offered(stage)
-        assert "Detach and quit" in found
-        assert not [title for title in found if title.startswith(("Yes", "No", "Bands", "Sort", "Count", "Sampling"))]
+        await stage.press("V", "ctrl+p", "colon")
+        assert "Show values" in stage.text
+        assert isinstance(stage.app.screen, QuestionScreen)
 
 
 async def test_after_the_end_no_sampler_is_offered() -> None:

@@ -359,6 +359,20 @@ async def test_a_click_on_a_tab_shows_it() -> None:
         await stage.until(lambda: "pid 1207" in stage.text, "it is shown")
 
 
+async def test_what_one_process_asks_stays_with_its_tab() -> None:
+    async with in_tabs(LARGE) as stage:
+        await stage.press("tab", "V")
+        assert f"Show values of process {WORKERS[0]}?" in stage.text
+        await stage.press("tab")
+        assert "Show values" not in stage.text
+        assert shown(stage).session.target.pid == WORKERS[1]
+        await stage.press("shift+tab")
+        await stage.until(lambda: f"Show values of process {WORKERS[0]}?" in stage.text, "it is asked again")
+        await stage.press("y")
+        assert shown(stage).client.values
+        assert "Show values" not in stage.text
+
+
 async def test_tab_while_a_filter_is_typed_does_nothing() -> None:
     async with in_tabs() as stage:
         await stage.press("tab", "slash", "tab")

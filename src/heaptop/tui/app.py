@@ -216,8 +216,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     def action_command_palette(self) -> None:
         """The palette, with a prompt that every terminal can show."""
-        is_open = any(isinstance(screen, CommandPalette) for screen in self.screen_stack)
-        if not (is_open or is_too_small(self.size)):
+        if not (self.screen.is_modal or is_too_small(self.size)):
             classes = "-ascii" if self.look.ascii_only else None
             self.push_screen(CommandPalette(placeholder="Search for a command", classes=classes))
 

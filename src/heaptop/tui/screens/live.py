@@ -5,7 +5,7 @@ Events come from a Source's thread, and are drawn at most ten times a second, ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -15,11 +15,12 @@ from textual.binding import BindingType
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import Source
-from heaptop.tui.keys.bindings import Key, bindings
+from heaptop.tui.keys.bindings import QUESTION, Key, bindings
 from heaptop.tui.keys.hint import Hint, hint_words
 from heaptop.tui.screens.acting import ActingScreen
 from heaptop.tui.screens.live_commands import commands_of
-from heaptop.tui.screens.live_keys import ANSWERING, footer_keys, help_page, keys_now
+from heaptop.tui.screens.live_keys import footer_keys, help_page, keys_now
+from heaptop.tui.screens.question import QuestionScreen
 from heaptop.tui.screens.saving import SavingControl
 from heaptop.tui.screens.table_screen import PaletteCommand
 from heaptop.tui.screens.view_switch import ViewSwitch
@@ -64,7 +65,7 @@ class LiveScreen(ActingScreen):
     """The views that it has."""
     STATE: ClassVar[type[LiveState]] = LiveState
     LEAVING: ClassVar[str] = "detaches and quits"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(key for key in LIVE if key.group != QUESTION)
     DEFAULT_CSS = """
     LiveScreen { background: $background; }
     LiveScreen View { display: none; }
@@ -92,6 +93,8 @@ class LiveScreen(ActingScreen):
         self._drawn_at = float("-inf")
         self._draw_due = False
         self._hint = Hint()
+        self._question: QuestionScreen | None = None
+        """The question that is over this screen."""
 
     @property
     def session(self) -> AttachSession:
@@ -173,6 +176,7 @@ class LiveScreen(ActingScreen):
         if not self.state.paneled:
             self.view.show(self.state.display, self.look)
         self._draw_words()
+        self.show_question()
 
     def _draw_panel(self) -> None:
         state = self.state
@@ -256,19 +260,8 @@ class LiveScreen(ActingScreen):
         return commands_of(self)
 
     def acts(self, action: str) -> bool:
-        """What a panel asks can be read and answered also where the views cannot be seen; meanwhile nothing else is
-        done."""
-        name = action.partition("(")[0]
-        if self.state.asked is not None and name not in ANSWERING:
-            return False
-        return super().acts(action) or (self.state.paneled and name in ("answer", "back"))
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A key that answers and does something else too answers while something is asked, and then does nothing
-        else."""
-        if not self.acts(action):
-            return False
-        return action != "answer" or self.state.asked is not None or parameters == (False,)
+        """What a panel says can be read, and closed, also where the views cannot be seen."""
+        return super().acts(action) or (self.state.paneled and action == "back")
 
     def on_row_chosen(self) -> None:
         self.act("drill")
@@ -283,6 +276,42 @@ class LiveScreen(ActingScreen):
         if event.then is not None:
             event.then()
             self._draw()
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    def show_question(self) -> None:
+        """Put what is asked over this screen, and take away what is asked no longer. While a text is typed, or another
+        page is open, it waits: none of their keys may answer it."""
+        asked, shown = self.state.questions, self._question
+        if shown is not None and shown.question not in asked:
+            if self.app.screen is shown:
+                self.close_question()
+        elif shown is None and asked and self.app.screen is self and self.state.prompts.open is None:
+            self.state.status.forget_outcome()
+            self._question = QuestionScreen(asked[0], self, self.switch)
+            self.app.push_screen(self._question)
+
+    def close_question(self) -> None:
+        self._question = None
+        self.app.pop_screen()
+
+    def answer(self, accept: bool | None) -> None:
+        """As what is asked on the screen was answered; None is Esc."""
+        assert self._question is not None
+        question = self._question.question
+        self.close_question()
+        came_to = self.state.answer(question, accept)
+        if came_to is not None:
+            self.state.status.outcome(came_to)
+        self._draw()
+
+    @property
+    def switch(self) -> Callable[[int], None] | None:
+        """Goes so many processes on, where there are several."""
+        return None
+
+    def on_screen_resume(self) -> None:
+        self._draw()
 
     def resumed(self, seconds: float) -> None:
         self.state.resumed(seconds)

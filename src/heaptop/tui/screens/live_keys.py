@@ -8,7 +8,6 @@ from typing import Final
 from heaptop.analysis.filters.filters import FILTER_HELP
 from heaptop.tui.keys.bindings import QUESTION, Key, offered
 from heaptop.tui.keys.explaining import ABOVE
-from heaptop.tui.screens.table_screen import UNSEEN
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.views import LIVE
 from heaptop.tui.views.base import View
@@ -16,14 +15,9 @@ from heaptop.tui.widgets.help_screen import HelpPage
 
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 """What the footer offers while there is nothing to look at."""
-ANSWERING: Final = frozenset({"answer", "back", "help", "tab", *UNSEEN})
-"""Actions that keys have while something is asked: what is behind it cannot be seen, and is not acted on."""
-QUESTION_KEYS: Final = tuple(key for key in LIVE if key.name in ANSWERING - {"back"})
 
 
 def footer_keys(live: LiveState, view: View) -> Sequence[Key]:
-    if live.asked is not None:
-        return QUESTION_KEYS
     return PANEL_KEYS if live.paneled else offered(LIVE, view.OFFERS)
 
 

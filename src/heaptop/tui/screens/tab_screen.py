@@ -102,9 +102,6 @@ class TabScreen(LiveScreen):
         if self.is_shown:
             super()._second()
 
-    def on_screen_resume(self) -> None:
-        self._draw()
-
     def on_screen_suspend(self) -> None:
         if not self.is_shown:
             self.state.graph.turn(False, None)  # nobody looks at what graph censuses would tell
@@ -134,6 +131,15 @@ class TabScreen(LiveScreen):
         return replace(page, first=_paragraphs(page.first, self.tabs.notices), words=_paragraphs(page.words, MARKS))
 
     # -- keys ------------------------------------------------------------------------------------------------
+
+    @property
+    def switch(self) -> Callable[[int], None] | None:
+        return self._switch
+
+    def _switch(self, step: int) -> None:
+        """Away from a question, which is asked again when this tab is shown."""
+        self.close_question()
+        self.tabs.step(step)
 
     def action_tab(self, step: int) -> None:
         if not self.query_one(FilterBar).editing:

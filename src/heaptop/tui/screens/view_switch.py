@@ -119,8 +119,6 @@ class ViewSwitch:
         live, session = self._live, self._live.session
         if session.phase is AttachPhase.WAITING:
             live.source.cancel()
-        elif live.asked is not None:
-            return live.drop_question()
         elif live.paneled and session.history.snapshots:
             live.error_seen = True
         elif not live.paneled and self._step_back():

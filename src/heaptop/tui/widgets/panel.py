@@ -1,4 +1,4 @@
-"""A page of text in the middle of the screen: the wait for an attach, what a person must decide, errors in full."""
+"""A page of text in the middle of the screen: the wait for an attach, a question, an error in full."""
 
 from __future__ import annotations
 
@@ -49,8 +49,6 @@ def error_text(error: HeaptopError, *, way_back: str) -> tuple[str, str]:
 def panel_page(live: LiveState, *, way_back: bool) -> tuple[str, str, bool]:
     """Title and text of what is in place of a view, and whether it is an error; empty where nothing is."""
     session = live.session
-    if live.asked is not None:
-        return live.asked.title, live.asked.text, False
     if session.phase.value == "waiting":
         return *waiting_text(session, leaving=live.leaving), False
     if not live.has_failed or session.error is None:

@@ -69,8 +69,6 @@ class LiveState:
         self.display = Display()
         self.held: int | None = None
         """How many censuses there were when the display was held; None while it is not."""
-        self.asked: Confirmation | None = None
-        """The question that is on the screen."""
         self.paneled = False
         """A panel is in place of the view."""
         self.error_seen = False
@@ -167,16 +165,13 @@ class LiveState:
 
     def choose_panel(self) -> None:
         """A panel is in for a view while there is none, and over it for an error that was not yet read. It waits
-        until a text that is typed is finished: a letter of that must not answer what is asked."""
+        until a text that is typed is finished."""
         if self.prompts.open is not None:
             return
-        session, asked = self.session, self.question
-        if asked is not None and asked != self.asked:
-            self.status.forget_outcome()
-        self.asked = asked
+        session = self.session
         unread = session.phase is AttachPhase.FAILED and not self.error_seen
         waiting = session.phase is AttachPhase.WAITING
-        self.paneled = waiting or unread or asked is not None or (self.has_failed and not session.history.snapshots)
+        self.paneled = waiting or unread or (self.has_failed and not session.history.snapshots)
 
     @property
     def has_failed(self) -> bool:
@@ -186,38 +181,28 @@ class LiveState:
     # -- questions -------------------------------------------------------------------------------------------
 
     @property
-    def question(self) -> Confirmation | None:
+    def questions(self) -> tuple[Confirmation, ...]:
         """What has to be answered; the process's own question comes first."""
         session = self.session
-        if session.phase is not AttachPhase.LIVE:
-            return None
+        if session.phase is not AttachPhase.LIVE or self.leaving:
+            return ()
+        asked = [] if self._offer is None else [self._offer]
         if session.decision is not None:
-            return pause_question(session.target.pid, session.decision, session.forecast, self._decide)
-        return self._offer
+            asked.insert(0, pause_question(session.target.pid, session.decision, session.forecast, self._decide))
+        return tuple(asked)
 
     def ask(self, question: Confirmation) -> None:
         self._offer = question
 
-    def action_answer(self, accept: bool) -> str | None:
-        """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
-        question = self.asked
-        if question is None or question not in (self.question, self._offer):
+    def answer(self, question: Confirmation, accept: bool | None) -> str | None:
+        """Do what the answer means; None is Esc. What that came to; None where it reports by itself."""
+        if question not in self.questions:
             return "nothing to confirm"
-        self._close(question)
-        return question.answer(accept)
-
-    def drop_question(self) -> str:
-        """Esc, where a question is on the screen."""
-        assert self.asked is not None
-        drop = self.asked.drop
-        if drop is None:
-            return "answer with y or n"
-        self._close(self.asked)
-        return drop() or ""
-
-    def _close(self, question: Confirmation) -> None:
         if question == self._offer:
             self._offer = None
+        if accept is not None:
+            return question.answer(accept)
+        return question.drop() if question.drop is not None else None
 
     def _decide(self, accept: bool) -> str:
         self.session.decision = None

@@ -1,0 +1,98 @@
+"""A question over the live screen, which goes on beneath it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final, Protocol, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import ModalScreen
+
+from heaptop.tui.keys.bindings import QUESTION, SEVERAL, Key, bindings
+from heaptop.tui.screens.host import Host
+from heaptop.tui.state.control.questions import Confirmation
+from heaptop.tui.views import LIVE
+from heaptop.tui.widgets.footer import Footer
+from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
+from heaptop.tui.widgets.panel import Panel
+
+ALLOWED: Final = ("back", "help", "leave", "suspend", "redraw")
+"""Actions that keys have beside the answers."""
+
+
+class Asking(Protocol):
+    """The screen that asks."""
+
+    @property
+    def help_page(self) -> HelpPage: ...
+
+    def show_question(self) -> None:
+        """Close it where it is asked no longer."""
+
+    def answer(self, accept: bool | None) -> None:
+        """Close it and do what the answer means; None is Esc."""
+
+
+class QuestionScreen(ModalScreen[None]):
+    """y and n answer, and Esc where it is an answer; nothing else reaches the screen beneath."""
+
+    KEYS: ClassVar[Sequence[Key]] = tuple(key for key in LIVE if key.group == QUESTION or key.name in ALLOWED)
+    BINDINGS: ClassVar[list[BindingType]] = bindings((*SEVERAL, *KEYS))
+    AUTO_FOCUS = ""
+    DEFAULT_CSS = """
+    QuestionScreen { align: center middle; background: $background 60%; }
+    QuestionScreen:ansi { background: ansi_default; }
+    QuestionScreen Panel { width: 76; max-width: 100%; height: auto; max-height: 100%; }
+    QuestionScreen Panel VerticalScroll { background: $surface; }
+    """
+
+    def __init__(self, question: Confirmation, asking: Asking, switch: Callable[[int], object] | None = None) -> None:
+        """``switch`` goes so many processes on, where there are several; what is asked waits until one is back."""
+        super().__init__()
+        self.question = question
+        self._asking, self._switch = asking, switch
+
+    @property
+    def _host(self) -> Host:
+        return cast("Host", self.app)
+
+    def compose(self) -> ComposeResult:
+        yield Panel()
+        yield Footer((), self._host.look)
+
+    def on_mount(self) -> None:
+        self.query_one(Panel).show(self.question.title, self.question.text, self._host.look)
+        self._show_keys()
+
+    def _show_keys(self, said: str = "") -> None:
+        keys = (*self.KEYS[:2], *(SEVERAL if self._switch else ()), *self.KEYS[2:])
+        self.query_one(Footer).show(keys, self._host.look, said)
+
+    def on_screen_resume(self) -> None:
+        self._asking.show_question()
+
+    def action_answer(self, accept: bool) -> None:
+        self._asking.answer(accept)
+
+    def action_back(self) -> None:
+        if self.question.drop is None:
+            self._show_keys("answer with y or n")
+        else:
+            self._asking.answer(None)
+
+    def action_tab(self, step: int) -> None:
+        if self._switch is not None:
+            self._switch(step)
+
+    def action_help(self) -> None:
+        self.app.push_screen(HelpScreen(self._asking.help_page, self._host.look))
+
+    def action_leave(self) -> None:
+        self._host.action_leave()
+
+    def action_suspend(self) -> None:
+        self._host.action_suspend()
+
+    def action_redraw(self) -> None:
+        self._host.action_redraw()
