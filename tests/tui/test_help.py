@@ -29,6 +29,7 @@ from heaptop.tui.widgets.virtual_table import VirtualTable
 from tests.fakes.shop import growing_shop
 from tests.fakes.source import FakeSource
 from tests.support import view_pages
+from tests.tui.scenes import SCENES
 from tests.tui.support import GOLDENS, LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
@@ -83,21 +84,6 @@ def test_every_paper_is_some_views_and_in_the_docs() -> None:
 
 # -- all that is shown is explained ------------------------------------------------------------------------------
 
-SCENES = {
-    "bands": [["b"] * 9],
-    "producers": [["b"] * 4, ["enter"], ["escape", "b", "enter"], ["escape", "v"]],
-    "retainers": [["b"] * 6, ["enter"], ["v"], ["enter"], ["enter"]],
-    "leaks": [["m", "+", "m", "+", "m"], ["b"] * 8, ["enter"]],
-    "heap_map": [["b"] * 5],
-    "lifetimes": [["b"] * 5, ["v"], ["enter"]],
-    "sizes": [["b"] * 2, ["v"], ["enter"]],
-    "gc": [["b"] * 3],
-    "memory": [["+", "b", "+", "enter"]],
-    "waste": [["+"]],
-}
-"""Keys that lead through all tables of a view."""
-
-
 @asynccontextmanager
 async def on_scene(size: tuple[int, int], name: str) -> AsyncIterator[Stage]:
     source = FakeSource()
@@ -127,7 +113,7 @@ async def test_every_heading_that_a_view_shows_is_explained(
     monkeypatch.setattr(live, "DRAW_SECONDS", 0.0)
     shown: set[str] = set()
     async with on_scene(size, name) as stage:
-        for keys in SCENES[name]:
+        for keys in SCENES[name].tables:
             for key in keys:
                 await press(stage, key)
                 assert name == stage.live.view.NAME

@@ -11,9 +11,9 @@ from heaptop.tui.state.saving import MOST_COPIED
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.footer import Footer
 from tests.fakes.source import FakeSource
+from tests.tui.scenes import SCENES
 from tests.tui.support import SMALL, Stage, on_stage
 from tests.tui.test_picker import picking
-from tests.tui.test_trail import WAYS
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
@@ -38,8 +38,8 @@ async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> Non
         view = stage.live.query_one(VIEWS[name])
         await stage.press(str(view.NUMBER % 10))
         await stage.settled()
-        if filtered and name in WAYS and WAYS[name][1]:
-            view.set_where(parse_filter(WAYS[name][1]))
+        if filtered and SCENES[name].where:
+            view.set_where(parse_filter(SCENES[name].where))
         stage.live.state.status.until = 0.0
         stage.live._draw_words()
         await stage.settled()

@@ -11,6 +11,7 @@ from heaptop.tui.keys.trail import SEPARATOR, fit_trail, trail
 from heaptop.tui.state.drill import added
 from heaptop.tui.views import VIEWS
 from tests.fakes.source import FakeSource
+from tests.tui.scenes import SCENES
 from tests.tui.support import SMALL, on_stage
 
 NAMES = st.text("abcdefgh./ ", min_size=1, max_size=60)
@@ -42,25 +43,10 @@ def test_of_a_filter_only_what_is_new() -> None:
     assert added(before, parse_filter("size>1MB")) == "size>1MB"
 
 
-WAYS = {
-    "bands": (("b", "enter"), "size>1kB"),
-    "producers": (("enter",), "type:Session"),
-    "retainers": (("j", "j", "enter"), "type:Session"),
-    "heap_map": (("z",), "type:Session"),
-    "lifetimes": (("enter",), ""),
-    "sizes": (("enter",), "type:Session"),
-    "gc": ((), "gen:2"),
-    "memory": (("+", "enter"), "size>1kB"),
-    "waste": ((), "type:Session"),
-}
-"""Of views, keys that lead a level down where there is one (+: ticks), and a filter that can be typed there. Others
-have none, and a filter by type."""
-
-
 @pytest.mark.usefixtures("plain_environment")
 @pytest.mark.parametrize("name", VIEWS)
 async def test_esc_takes_off_the_last_crumb(name: str) -> None:
-    down, where = WAYS.get(name, ((), "type:Session"))
+    down, where = SCENES[name].down, SCENES[name].where
     source = FakeSource()
     source.sample(64 << 10, 128)
     async with on_stage(SMALL, source=source) as stage:

@@ -53,11 +53,10 @@ def test_a_table_of_an_interpreters_own_arenas_is_looked_for_in_chunks_of_its_si
     assert all(smallest <= facts.state_size <= largest for facts in VERSIONS.values() if facts.state_size)
 
 
-@pytest.mark.parametrize(
-    ("page", "about"), [("README.md", "attaches to CPython "), ("docs/exit-codes.md", "a version outside ")]
-)
-def test_pages_say_which_versions(page: str, about: str) -> None:
-    assert re.findall(rf"{about}([\d.]+ to 3\.\d+)", (ROOT / page).read_text()) == [SUPPORTED]
+def test_the_readme_says_which_versions() -> None:
+    said = (ROOT / "README.md").read_text()
+    assert re.findall(r"attaches to CPython ([\d.]+ to 3\.\d+)", said) == [SUPPORTED]
+    assert set(re.findall(r"[\d.]+ to 3\.\d+", said)) == {SUPPORTED}
 
 
 def test_tests_run_on_every_version() -> None:
