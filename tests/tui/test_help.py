@@ -84,6 +84,7 @@ def test_every_paper_is_some_views_and_in_the_docs() -> None:
 
 # -- all that is shown is explained ------------------------------------------------------------------------------
 
+
 @asynccontextmanager
 async def on_scene(size: tuple[int, int], name: str) -> AsyncIterator[Stage]:
     source = FakeSource()
