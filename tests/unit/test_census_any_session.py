@@ -19,7 +19,6 @@ from heaptop.analysis.lifetimes import eventual
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
 from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report_rows
 from heaptop.analysis.samples.bins import bins
-from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.errors import ProtocolError, UsageError
 from heaptop.protocol.codec import decode, encode
@@ -141,7 +140,7 @@ def over_time(sampling: Sampling, history: History) -> None:
 
 
 def producers(sampling: Sampling, history: History) -> None:
-    held = FrozenTallies(sampling.samples)
+    held = sampling.samples.freeze()
     for samples in (sampling.samples, held):
         tables = ProducerTables(samples, sampling.sites)
         tallies = tables.tallies(samples, parse_filter("!type:none count>0"))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from heaptop.analysis.callers.producer_table import ProducerTables, alive
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED, KeptSamples, matching, parts_of, retainer_term
-from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.producers import Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN, NO_FRAME
@@ -98,7 +97,7 @@ def test_no_stack_has_more_than_it_has(allocated: list[tuple[str, int]], interva
         program.allocate(("main", name), size)
     samples = program.run()
     parts = {program.stack("main", name): part for name, part in kept.items()}
-    made = KeptSamples(FrozenTallies(samples), parts)
+    made = KeptSamples(samples.freeze(), parts)
     for stack, part in parts.items():
         whole = [tally for tally in samples.tallies() if tally.stack == stack]
         some = [tally for tally in made.tallies() if tally.stack == stack]
@@ -127,7 +126,7 @@ def test_stacks_go_by_our_numbers_whenever_the_sampler_began() -> None:
     assert program.samples.stack_of(said) == numbers["create"]
     assert program.samples.reported_stacks({numbers["create"]}) == (said,)
     assert program.samples.reported_stacks({numbers["other"]}) == ()
-    assert FrozenTallies(program.samples).reported_stacks({numbers["create"]}) == (said,)
+    assert program.samples.freeze().reported_stacks({numbers["create"]}) == (said,)
     assert program.samples.stack_of(10_000) == FORGOTTEN
     assert program.samples.stack_of(0) == NO_FRAME
     kept, everything = blocks((said, 7), (said, 4), (10_000, 50), (0, 60)), blocks((said, 44), (10_000, 50))

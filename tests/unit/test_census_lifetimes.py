@@ -44,7 +44,7 @@ def test_it_makes_no_difference_when_deaths_are_summed_up(deaths: list[tuple[int
     late, always, copied = Lives(), Lives(), None
     for number, (age, size) in enumerate(deaths):
         if number == copied_at:
-            copied = late.copy()
+            copied = late.freeze()
         for lives in (late, always):
             lives.add_death(("a",), bin_of(age), plain(size))
         survival(always, group="a")

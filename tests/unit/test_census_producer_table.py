@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.callers.producer_table import TREND, ProducerTables, RecentMoments, older_at
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.moments import SiteCell, SiteSnapshot, older_cell
 from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites, producers
 from heaptop.analysis.samples.samples import SampledBlocks
@@ -122,7 +121,7 @@ def test_what_is_held_does_not_change() -> None:
     program = Program()
     number = program.allocate(("/srv/app.py make:3",), 600)
     samples = program.run()
-    held = FrozenTallies(samples)
+    held = samples.freeze()
     program.free(number)
     program.allocate(("/srv/app.py make:4",), 50)
     program.run()

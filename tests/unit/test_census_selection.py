@@ -17,7 +17,6 @@ from heaptop.analysis.lifetimes import eventual
 from heaptop.analysis.reports.sampled_report import REPORTS, report_rows
 from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import Sums, weight
-from heaptop.analysis.samples.frozen import FrozenTallies
 from heaptop.analysis.samples.long_lived import LongLived
 from heaptop.analysis.samples.producers import live_total
 from heaptop.analysis.samples.samples import SampledBlocks
@@ -176,7 +175,7 @@ def test_what_is_older_than_a_bound(blocks: list[tuple[str, int, str, bool]], bo
     samples = program.run()
     timeline = Timeline()
     timeline.add(program.clock, 1)
-    for made in (samples, FrozenTallies(samples)):
+    for made in (samples, samples.freeze()):
         old = LongLived(made, timeline, LifetimeBound(bound, None))
         expected = Counter(
             (stack, kind, bin_of(size)) for stack, kind, size, birth in alive if program.clock - birth > bound
@@ -203,7 +202,7 @@ def test_a_held_display_keeps_its_own_ages() -> None:
     for _ in range(12):
         watched.source.tick()
     where = parse_filter("lifetime>10MB")
-    held = FrozenTallies(watched.sampling.samples)
+    held = watched.sampling.samples.freeze()
     then = live_total(selected(watched.sampling, where, held))
     for _ in range(6):
         watched.source.tick()

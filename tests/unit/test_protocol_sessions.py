@@ -167,7 +167,7 @@ def test_the_fake_agents_own_session_is_right() -> None:
 def test_a_session_that_is_wrong_somewhere_goes_on_or_ends_with_a_protocol_error(stream: bytes) -> None:
     session = listen(stream)
     assert session.phase is AttachPhase.LIVE or isinstance(session.error, ProtocolError)
-    assert Display.of(session).hold().samples is not None
+    assert Display.of(session).freeze().samples is not None
     assert session.notices is not None
 
 

@@ -16,7 +16,6 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.heap.graph_history import unit_label
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.frozen import FrozenSamples
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.errors import UsageError
@@ -86,12 +85,13 @@ def _by_stack(blocks: Blocks, stack_of: Callable[[int], int]) -> Counter[int]:
     return found
 
 
-class KeptSamples(FrozenSamples):
+class KeptSamples(SampledBlocks):
     """Samples of which a part is kept, at the moment this is made."""
 
     def __init__(self, samples: SampledBlocks, parts: Mapping[int, float]) -> None:
         """``parts`` as :attr:`KeptBlocks.parts`."""
-        super().__init__(samples)
+        super().__init__()
+        self.share_names(samples)
         self._made = [
             _part(tally, parts[tally.stack])
             for tally in samples.tallies()

@@ -100,7 +100,7 @@ class Eventual:
 
     def __init__(self, sampling: Sampling, key: str, where: Filter, longer: LongerThan | None, limit: int) -> None:
         """As :func:`restricted`; with :data:`KEY` and without a bound as :func:`by_lifetime`."""
-        self._kept = sampling.lifetime_bands.copy()
+        self._kept = sampling.lifetime_bands.freeze()
         self._attribute = GROUPED[key] if longer is not None else ""
         self._alive: dict[Hashable, list[LiveSample]] = {}
         self._finding = sampling.find_alive(self._attribute, self._alive)

@@ -100,7 +100,7 @@ class LifetimeTable:
     def __init__(self, sampling: Sampling) -> None:
         self._clock = sampling.samples.clock
         self._told_from = sampling.told_from - sampling.samples.origin
-        self._lives = sampling.lives.copy()
+        self._lives = sampling.lives.freeze()
         self._columns = sampling.samples.live_block_columns()
         self._name: dict[str, Callable[[int, int, int], str]] = {
             "type": lambda stack, kind, size: sampling.samples.type_name(kind).full,

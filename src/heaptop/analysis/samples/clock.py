@@ -43,6 +43,14 @@ class Timeline:
         self._allocated = 0  # and meanwhile so many nanoseconds: of all intervals in which both clocks ran
         self._meanwhile = 0
 
+    def freeze(self) -> Timeline:
+        """What is known now, whatever is added later."""
+        frozen = Timeline(self._limit)
+        frozen._pairs = self._pairs.copy()
+        frozen._before, frozen._latest = self._before, self._latest
+        frozen._allocated, frozen._meanwhile = self._allocated, self._meanwhile
+        return frozen
+
     def clock(self, sampler_clock: int) -> int:
         """The timeline's clock, from the sampler's of now."""
         return self._before + sampler_clock

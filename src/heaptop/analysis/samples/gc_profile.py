@@ -157,6 +157,17 @@ class GcProfile:
         self.phases_lost = 0
         """Phases that the agent lost, or that were forgotten here."""
 
+    def freeze(self) -> GcProfile:
+        """What is known now, whatever is told later. It takes no messages itself."""
+        frozen = GcProfile(self._row_limit, self._phase_limit)
+        frozen._rows, frozen._ticks, frozen._phases = self._rows.copy(), self._ticks.copy(), self._phases.copy()
+        frozen._by_generation = self._by_generation.copy()
+        frozen._allocated, frozen._gaps, frozen._lost = self._allocated, self._gaps, self._lost
+        frozen._number, frozen._total_ns = self._number, self._total_ns
+        frozen._begin_ns, frozen._end_ns = self._begin_ns, self._end_ns
+        frozen.phases_lost = self.phases_lost
+        return frozen
+
     def feed(self, message: Message) -> None:
         """Take one message."""
         if isinstance(message, GcEvents):

@@ -63,6 +63,12 @@ class Cohorts:
         self._died: list[list[int]] = []
         """[y][t]: of generation y, what was alive t censuses after its first, and dead at the next: phases I and II."""
 
+    def freeze(self) -> Cohorts:
+        """What is known now, whatever is added later."""
+        frozen = Cohorts(self.step, self._limit)
+        frozen._died = [died.copy() for died in self._died]
+        return frozen
+
     def add_death(self, birth: int, death: int, volume: int) -> None:
         """A block was born and died at these clocks."""
         self.reach(max(birth, death))
@@ -259,8 +265,8 @@ class LifetimeBands:
                 rows = self._groups[group] = self._rows()
             self._steps += rows.add(row, first, gone, volume, blocks)
 
-    def copy(self) -> LifetimeBands:
-        """What is known now; what is added later leaves it as it is. Costs a step a group."""
+    def freeze(self) -> LifetimeBands:
+        """What is known now, whatever is added later. Costs a step a group."""
         new = LifetimeBands(self._bounds, self._columns, self._group_limit, self._step_limit)
         new._clocks, new._times_ns = self._clocks[:], self._times_ns[:]
         new._groups = {group: rows.copy() for group, rows in self._groups.items()}

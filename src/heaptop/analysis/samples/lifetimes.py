@@ -102,8 +102,8 @@ class Lives:
         for exits in self._of((None, *groups)):
             _add(exits.lost, index, cell)
 
-    def copy(self) -> Lives:
-        """What is known now; deaths that are added later leave it as it is. Costs a step a group."""
+    def freeze(self) -> Lives:
+        """What is known now, whatever deaths are added later. Costs a step a group."""
         new = Lives(self._limit)
         new._whole = self._whole.copy()
         new._groups = {group: exits.copy() for group, exits in self._groups.items()}

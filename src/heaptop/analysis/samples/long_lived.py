@@ -12,7 +12,6 @@ from typing import Final
 
 from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import weight
-from heaptop.analysis.samples.frozen import FrozenSamples
 from heaptop.analysis.samples.live_blocks import Likeness
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import bin_of
@@ -21,12 +20,13 @@ SLICE: Final = 4000
 """Samples that are gone through between two pauses of :meth:`LongLived.work`."""
 
 
-class LongLived(FrozenSamples):
+class LongLived(SampledBlocks):
     """What lives and is older than ``bound``, at the moment this is made. Making it copies what lives; the rest is done
     by :meth:`work`, or by whoever asks first."""
 
     def __init__(self, samples: SampledBlocks, timeline: Timeline, bound: LifetimeBound) -> None:
-        super().__init__(samples)
+        super().__init__()
+        self.share_names(samples)
         self.lifetime = bound
         born_by = bound.born_by(timeline, samples.origin + samples.clock, samples.time_ns)
         self._born_by = -1 if born_by is None else born_by - samples.origin

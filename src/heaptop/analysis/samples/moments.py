@@ -128,6 +128,12 @@ class Moments:
         self._snapshots: list[SiteSnapshot] = []
         self._cell_count = 0
 
+    def freeze(self) -> Moments:
+        """The snapshots until now, whatever is taken later. It takes none itself."""
+        frozen = Moments(self._samples)
+        frozen._snapshots, frozen.older_name = self._snapshots.copy(), self.older_name
+        return frozen
+
     @property
     def snapshots(self) -> Sequence[SiteSnapshot]:
         """Oldest first; the list grows under the reader: copy it into a tuple to hold on to it."""

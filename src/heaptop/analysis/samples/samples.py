@@ -134,6 +134,16 @@ class Tally:
         """All of them since sampling began."""
         return self.live + self.freed + self.lost
 
+    def copy(self) -> Tally:
+        """The same sums, whatever is added later."""
+        copy = Tally(self.stack, self.type, self.bin)
+        copy.live = self.live.copy()
+        if self.freed.samples:
+            copy.freed = self.freed.copy()
+        if self.lost.samples:
+            copy.lost = self.lost.copy()
+        return copy
+
     def bury(self, other: Tally) -> None:
         """Take the dead and the lost of another tally."""
         self.freed = self.freed + other.freed
@@ -187,6 +197,23 @@ class SampledBlocks:
         self._tallies: dict[tuple[int, int, int], Tally] = {}
         self._changed: dict[Tally, None] = {}  # in order
         self._live_bytes = 0  # of all tallies together, in their unit
+
+    def share_names(self, samples: SampledBlocks) -> None:
+        """Take the names that others were told, to which only more are added, and how the sampler stands now. Figures
+        are this one's own."""
+        self.types, self.codes, self.stacks, self._said = samples.types, samples.codes, samples.stacks, samples._said
+        self.state, self.dropped = samples.state, samples.dropped
+        self.time_ns, self.clock, self.origin = samples.time_ns, samples.clock, samples.origin
+
+    def freeze(self) -> SampledBlocks:
+        """What is known now, whatever is told later; costs a step for each tally. It takes no messages itself."""
+        self.work_in()
+        frozen = SampledBlocks(self._tally_limit)
+        frozen.share_names(self)
+        frozen._tallies = {key: tally.copy() for key, tally in self._tallies.items()}
+        frozen._blocks = self.blocks.copy()
+        frozen._live_bytes, frozen.lifetime = self._live_bytes, self.lifetime
+        return frozen
 
     # -- what is asked ---------------------------------------------------------------------------------------
 

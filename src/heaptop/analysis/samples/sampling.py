@@ -80,7 +80,21 @@ class Sampling:
         self._ticks = 0
         self._second_ns: int | None = None
         """When the second tick was."""
+        self._is_frozen = False
         self.samples.observe(self)
+
+    def freeze(self) -> Sampling:
+        """What is known now, for a display that is held while more is told. It takes no messages itself.
+
+        What only grows (names of types, code, stacks and sites) is shared; sums are copied, a step for each."""
+        frozen = Sampling(self._user_paths)
+        frozen._is_frozen = True
+        frozen._lives, frozen._lifetime_bands = self.lives.freeze(), self.lifetime_bands.freeze()
+        frozen._cohorts, frozen._moments = self.cohorts.freeze(), self.moments.freeze()
+        frozen.samples, frozen.timeline, frozen.gc = self.samples.freeze(), self.timeline.freeze(), self.gc.freeze()
+        frozen.sites, frozen._known_places = self.sites, self._known_places
+        frozen.sampling_status, frozen.told_from = self.sampling_status, self.told_from
+        return frozen
 
     @property
     def moments(self) -> Moments:
@@ -131,6 +145,8 @@ class Sampling:
         Raises:
             ProtocolError: it does not fit what was said before.
         """
+        if self._is_frozen:
+            raise TypeError("what is frozen takes no messages")
         self._work_off()
         if not isinstance(message, _KEEPING) or len(self._pending) >= _PENDING:
             self.work_in()

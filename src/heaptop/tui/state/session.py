@@ -15,7 +15,6 @@ from typing import Final
 
 from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.rss.memory_history import MemoryFacts, MemoryHistory
-from heaptop.analysis.samples.frozen_sampling import FrozenSampling
 from heaptop.analysis.samples.moments import SiteSnapshot
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
@@ -286,9 +285,9 @@ class Display:
         """How moments since the attach are written."""
         return Times.of(chosen, None if self.zero_wall is None else self.zero_wall + self.origin_ns / 1e9)
 
-    def hold(self) -> Display:
+    def freeze(self) -> Display:
         """The same display, of which nothing moves when more is received."""
-        return replace(self, held=True, sampling=FrozenSampling(self.sampling) if self.sampling is not None else None)
+        return replace(self, held=True, sampling=self.sampling.freeze() if self.sampling is not None else None)
 
     @classmethod
     def of(

@@ -138,7 +138,7 @@ class LiveState:
     def action_pause(self) -> str:
         if self.held is None:
             self.held = self.session.censuses
-            self.display = self.display.hold()
+            self.display = self.display.freeze()
         else:
             self.held = None
         return ""

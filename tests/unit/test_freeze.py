@@ -8,7 +8,6 @@ import pytest
 
 from heaptop.analysis.lifetimes.eventual import by_lifetime
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
-from heaptop.analysis.samples.frozen_sampling import FrozenSampling
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.protocol.messages import CensusRequest, Phase, Phases, SamplerRequest, Tick, TickRequest
 from tests.fakes.source import SECOND, START_NS, FakeAgent
@@ -57,7 +56,7 @@ def figures(sampling: Sampling) -> dict[str, Any]:
 def test_it_says_what_was_known_and_nothing_of_what_comes() -> None:
     agent, sampling = session(20)
     before = figures(sampling)
-    held = FrozenSampling(sampling)
+    held = sampling.freeze()
     go_on(agent, sampling, 15)
     sampling.feed(Phases((Phase("load", START_NS + 3 * SECOND, START_NS + 30 * SECOND),), 0))
     assert figures(held) == before
@@ -74,11 +73,11 @@ def test_it_takes_no_messages() -> None:
     agent, sampling = session(3)
     tick = next(message for message in agent.answer(TickRequest(9)) if isinstance(message, Tick))
     with pytest.raises(TypeError, match="takes no messages"):
-        FrozenSampling(sampling).feed(tick)
+        sampling.freeze().feed(tick)
 
 
 def test_what_looks_at_it_leaves_the_session_as_it_is() -> None:
     _, sampling = session(10)
     before = figures(sampling)
-    figures(FrozenSampling(sampling))
+    figures(sampling.freeze())
     assert figures(sampling) == before
