@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFacts, Suspect
-from heaptop.protocol.messages import Message, Tick
+from heaptop.protocol.messages import Message, Row, Tick
 from heaptop.protocol.source import Attached, Event, Received, Seek
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.recorded_source import RecordedSource
-from tests.fakes.source import SECOND, START_NS, FakeAgent, FakeSource
+from tests.fakes.source import HEAP, SECOND, START_NS, FakeAgent, FakeSource
 
 WALL = 1_750_000_000.0
 """Of the beginning: 2025-06-15 15:06:40 UTC."""
@@ -89,11 +90,34 @@ def material(told: list[Event], of: str = "live", *, more: tuple[Message, ...] =
     return Material(last, of, played(told, 1), course)
 
 
+class JumpingAgent(FakeAgent):
+    """Its dicts are larger by so many bytes from some censuses on."""
+
+    def __init__(self, jumps: Mapping[int, int]) -> None:
+        super().__init__()
+        self._jumps = jumps
+
+    def _rows(self, step: int, native: bool) -> Iterator[Row]:
+        dicts = next(kind for kind in HEAP if kind.qualname == "dict")
+        more = sum(size for census, size in self._jumps.items() if step >= census)
+        for row in super()._rows(step, native):
+            grows = row.type == self._interned.get(dicts)
+            yield replace(row, bytes=row.bytes + more) if grows else row
+            more = 0 if grows else more
+
+
 def written(
-    path: Path, ticks: int = 30, *, step_ns: int = STEP_NS, sampled: bool = True, checks: tuple[str, ...] = (LEAK,)
+    path: Path,
+    ticks: int = 30,
+    *,
+    step_ns: int = STEP_NS,
+    sampled: bool = True,
+    checks: tuple[str, ...] = (LEAK,),
+    jumps: Mapping[int, int] | None = None,
 ) -> Path:
-    """A recording in a file: of the same, with one hunt in the middle of it, whose looks had these verdicts."""
-    fake = FakeSource(step_ns=step_ns)
+    """A recording in a file: of the same, with one hunt in the middle of it, whose looks had these verdicts; its heap
+    has ``jumps``, of so many bytes at each of these censuses."""
+    fake = FakeSource(JumpingAgent(jumps or {}), step_ns=step_ns)
     taped = RecordedSource(fake, wall=lambda: WALL + (fake.agent.time_ns - START_NS - step_ns) / 1e9)
     taped.open(lambda event: None)
     taped.begin_recording(str(path))

@@ -54,6 +54,39 @@ def test_report_says_what_happened(night: Path, capsys: pytest.CaptureFixture[st
     assert "nothing is missing" in said.out
 
 
+MIB = 1 << 20
+
+
+def test_report_says_when_the_heap_jumped_and_of_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "a", 60, jumps={20: 30 * MIB, 40: 90 * MIB})
+    assert main(["report", str(path)]) == 0
+    said = capsys.readouterr().out
+    lines = said[said.index("Largest jumps of the live heap:") :].splitlines()
+    assert [line.split("  ")[0] for line in (lines[1], lines[3])] == ["15:46:40", "15:26:40"], "the largest first"
+    assert "within 1m 00s" in lines[1]
+    assert "+89.9 MiB dict" in lines[2]
+    assert main(["report", str(path), "--json"]) == 0
+    largest, other = json.loads(capsys.readouterr().out)["jumps"]
+    assert largest["seconds"] - largest["from_seconds"] == 60
+    assert largest["types"][0]["name"] == "dict"
+    assert 89 * MIB < largest["bytes"] < 92 * MIB
+    assert other["seconds"] == 19 * 60
+
+
+def test_of_a_long_recording_a_jump_is_found_as_closely_as_it_was_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "a", 1500, step_ns=SECOND, sampled=False, jumps={333: 200 * MIB})
+    assert main(["report", str(path), "--json"]) == 0
+    (jump,) = json.loads(capsys.readouterr().out)["jumps"]
+    assert (jump["from_seconds"], jump["seconds"]) == (331, 332), "the first moment is that of the second census"
+
+
+def test_a_heap_that_grows_evenly_has_no_jump(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(night)]) == 0
+    assert "jumps" not in capsys.readouterr().out
+
+
 def test_of_looks_since_one_mark_the_last_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "a", 10, checks=(UNCLEAR, LEAK, LEAK))
     assert main(["report", str(path)]) == 0

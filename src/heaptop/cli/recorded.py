@@ -5,11 +5,13 @@ This module never prints, and never attaches to anything.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from heaptop.analysis.reports.census_timeline import CensusTimeline, spread
+from heaptop.analysis.reports.jumps import Jump, RecordedJump, jumps, largest
 from heaptop.analysis.reports.recorded import Recorded, gaps
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.recorded_times import RecordedSpan
@@ -19,6 +21,10 @@ from heaptop.protocol.source import Received
 from heaptop.protocol.text import printable
 from heaptop.recordings.reader import Recording, naming_file
 
+JUMPS: Final = 3
+"""Of the largest it is told what they were of: each is some seeks."""
+NEARLY: Final = 0.8
+"""Of a jump: it is in one half of its time where that has so much of it."""
 SITES: Final = 30
 """Moments at which it is looked who had allocated what lives: each is a seek."""
 GAPS: Final = 5
@@ -59,6 +65,40 @@ def course_of(
         course.add_sites(_sampled(recording, time, user_code))
     progress.clear()
     return course
+
+
+def jumps_of(
+    recording: Recording, course: CensusTimeline, user_code: Sequence[str], progress: ProgressLine
+) -> list[RecordedJump]:
+    """The largest jumps of its course, each as closely as the recording knows it."""
+    found = largest(jumps(course.points), JUMPS)
+    told = []
+    for done, jump in enumerate(found, 1):
+        progress.show(f"reading the recording: jump {done} of {len(found)}")
+        told.append(_closer(recording, jump, user_code))
+    progress.clear()
+    return told
+
+
+def _closer(recording: Recording, jump: Jump, user_code: Sequence[str]) -> RecordedJump:
+    """Halve the time of the jump, as long as one half has nearly all of it."""
+    moments = recording.moments
+    first = max(bisect_right(moments, jump.begin_ns) - 1, 0)
+    last = min(bisect_left(moments, jump.end_ns), len(moments) - 1)
+    closest = RecordedJump(play(recording, moments[first], user_code), play(recording, moments[last], user_code))
+    while last + 1 < len(moments) and closest.end_ns < jump.end_ns:  # a census is told with the next tick
+        last += 1
+        closest = RecordedJump(closest.before, play(recording, moments[last], user_code))
+    while last - first > 1:
+        middle = (first + last) // 2
+        between = play(recording, moments[middle], user_code)
+        early, late = RecordedJump(closest.before, between), RecordedJump(between, closest.after)
+        half = max(early, late, key=lambda part: part.bytes)
+        if half.bytes < NEARLY * closest.bytes:
+            break
+        first, last = (first, middle) if half is early else (middle, last)
+        closest = half
+    return closest
 
 
 def _sampled(recording: Recording, until: int, user_code: Sequence[str]) -> Sampling:

@@ -95,6 +95,11 @@ def changed_rows(before: Recorded, after: Recorded, by: str) -> list[Changed]:
     return sorted(rows, key=lambda row: (-row.bytes, -row.count, row.name))
 
 
+def grown(before: Recorded, after: Recorded, by: str, top: int | None) -> list[Changed]:
+    """What grew most, at most ``top`` rows (all for None). By producer only what grew by more than it may be wrong."""
+    return [row for row in changed_rows(before, after, by) if row.bytes > row.error][:top]
+
+
 def total(rows: Iterable[Changed]) -> Changed:
     """All of them as one row."""
     listed = list(rows)

@@ -6,25 +6,30 @@ seconds after the recording's beginning.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from heaptop.analysis.leaks.findings_report import findings_json
 from heaptop.analysis.reports.census_timeline import CensusMoment, CensusTimeline
-from heaptop.analysis.reports.moments_diff import Changed, changed_json, changed_rows
+from heaptop.analysis.reports.jumps import RecordedJump
+from heaptop.analysis.reports.moments_diff import changed_json, grown
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.text.recorded_times import RecordedSpan, utc
 
-
-def grown(before: Recorded, after: Recorded, by: str, top: int | None) -> list[Changed]:
-    """What grew most, at most ``top`` rows (all for None). By producer only what grew by more than it may be wrong."""
-    rows = changed_rows(before, after, by)
-    return [row for row in rows if row.bytes > row.error][:top]
+PARTS: Final = 5
+"""Rows of each jump."""
 
 
-def report_json(before: Recorded, after: Recorded, course: CensusTimeline, top: int | None) -> dict[str, Any]:
+def report_json(
+    before: Recorded,
+    after: Recorded,
+    course: CensusTimeline,
+    top: int | None,
+    jumps: Sequence[RecordedJump] | None = None,
+) -> dict[str, Any]:
     """The document, of a recording from its first moment to the one it was played to (``at``).
 
-    ``top``: rows of a table, at most; all for None."""
+    ``top``: rows of a table, at most; all for None. ``jumps``: the largest; None where nobody looked for them."""
     target, hello = after.target, after.hello
     pid, python = (target.pid if target is not None else 0), (hello.python if hello is not None else "")
     document: dict[str, Any] = {
@@ -42,11 +47,25 @@ def report_json(before: Recorded, after: Recorded, course: CensusTimeline, top: 
         document["seconds"] = span.seconds
         document["at"] = (shown.time_ns - shown.first_ns) / 1e9
         document["course"] = [point_json(point, span) for point in course.points]
+        if jumps is not None:
+            document["jumps"] = [jump_json(jump, span) for jump in jumps]
     document["types"] = [changed_json(row) for row in grown(before, after, "type", top)]
     document["producers"] = [changed_json(row) for row in grown(before, after, "producer", top)]
     document["findings"] = [findings_json(one, pid=pid, python=python) for one in after.findings]
     document["remarks"] = list(after.notices)
     return document
+
+
+def jump_json(jump: RecordedJump, span: RecordedSpan) -> dict[str, Any]:
+    """When a jump was, by how much, and of what."""
+    return {
+        "from_seconds": (jump.begin_ns - span.first_ns) / 1e9,
+        "seconds": (jump.end_ns - span.first_ns) / 1e9,
+        "bytes": jump.bytes,
+        "rss": jump.rss,
+        "types": [changed_json(row) for row in jump.grown("type", PARTS)],
+        "producers": [changed_json(row) for row in jump.grown("producer", PARTS)],
+    }
 
 
 def point_json(point: CensusMoment, span: RecordedSpan) -> dict[str, Any]:

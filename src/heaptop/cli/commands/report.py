@@ -13,7 +13,8 @@ ROWS = 8
 
 
 class Report:
-    """Say what happened in a recording: how it grew, which types and lines grew most, what leak hunts have found.
+    """Say what happened in a recording: how it grew, when it jumped, which types and lines grew most, what leak hunts
+    have found.
 
     heaptop report night.heaptop
     heaptop report night.heaptop --json
@@ -33,7 +34,7 @@ class Report:
         from heaptop.analysis.reports.census_timeline import CensusTimeline
         from heaptop.analysis.reports.recording_report import report_json
         from heaptop.cli.output.recorded_text import report_lines
-        from heaptop.cli.recorded import play
+        from heaptop.cli.recorded import jumps_of, play
         from heaptop.recordings.reader import Recording
 
         progress = ProgressLine()
@@ -41,11 +42,11 @@ class Report:
             progress.show("reading the recording")
             first = play(recording, recording.first_ns, args.user_code)
             last = play(recording, None, args.user_code)
-        progress.clear()
-        course = CensusTimeline.of(last)
+            course = CensusTimeline.of(last)
+            found = jumps_of(recording, course, args.user_code, progress)
         if args.json:
-            print(json.dumps(report_json(first, last, course, args.top or None), indent=2))
+            print(json.dumps(report_json(first, last, course, args.top or None, found), indent=2))
         else:
             top = rows_shown(args, ROWS)
-            print("\n".join(report_lines(first, last, course, top)))
+            print("\n".join(report_lines(first, last, course, top, found)))
         return 0

@@ -12,23 +12,29 @@ from typing import Final
 
 from heaptop.analysis.leaks.findings_report import findings_lines
 from heaptop.analysis.reports.census_timeline import CensusTimeline
-from heaptop.analysis.reports.moments_diff import Changed, changed_rows, total
+from heaptop.analysis.reports.jumps import RecordedJump
+from heaptop.analysis.reports.moments_diff import Changed, changed_rows, grown, total
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.analysis.reports.recording_report import grown
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.cli.terminal import table
 from heaptop.protocol.findings import Findings
 from heaptop.tui.widgets.sparkline import sparkline
 
+PARTS: Final = 2
+"""Types, and lines, of a jump."""
 SPARK: Final = 32
 """Columns of a line's course."""
 _NAMES: Final = {"type": "TYPE", "module": "MODULE", "producer": "ALLOCATED AT"}
 
 
-def report_lines(before: Recorded, after: Recorded, course: CensusTimeline, top: int | None) -> list[str]:
+def report_lines(
+    before: Recorded, after: Recorded, course: CensusTimeline, top: int | None, jumps: Sequence[RecordedJump] = ()
+) -> list[str]:
     """What happened in a recording."""
     lines = [*_whose(after), "", *_course(course), ""]
+    if jumps:
+        lines += ["Largest jumps of the live heap:", *(line for jump in jumps for line in _jump(jump)), ""]
     for by, title in (("type", "What grew most, by type"), ("producer", "By allocation site (estimates)")):
         rows = grown(before, after, by, top)
         if rows:
@@ -74,6 +80,22 @@ def _line(name: str, sizes: Sequence[int]) -> str:
     most = f"  at most {format_bytes(max(sizes))}" if max(sizes) > sizes[-1] else ""
     ends = f"{format_bytes(sizes[0]):>8} → {format_bytes(sizes[-1]):>8} {format_change(sizes[-1] - sizes[0]):>9}"
     return f"{name:<9} {ends}  {sparkline(chosen, len(chosen))}{most}"
+
+
+def _jump(jump: RecordedJump) -> list[str]:
+    """When it was, by how much; then of what, and from which lines."""
+    if jump.after.shown is None:
+        return []
+    span = RecordedSpan.of(jump.after.shown)
+    lasted = format_duration_ns(jump.end_ns - jump.begin_ns)
+    rss = f", RSS {format_change(jump.rss)}" if jump.rss is not None else ""
+    lines = [f"{span.clock(jump.end_ns)}  {format_change(jump.bytes)} within {lasted}{rss}"]
+    types = [f"{format_change(row.bytes)} {row.name}" for row in jump.grown("type", PARTS)]
+    lived = jump.grown("producer", PARTS)
+    sites = [f"{format_change(row.bytes)} ±{format_bytes(row.error)} {row.name}" for row in lived]
+    lines += [f"          of {', '.join(types)}"] if types else []
+    lines += [f"          allocated at {'; '.join(sites)}"] if sites else []
+    return lines
 
 
 def _rows(rows: Sequence[Changed], by: str) -> list[str]:

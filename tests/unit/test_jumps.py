@@ -1,0 +1,60 @@
+"""Jumps of a recorded heap: what stands out from how it usually grows."""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.reports.census_timeline import CensusMoment
+from heaptop.analysis.reports.jumps import Jump, jumps, largest
+
+MIB = 1 << 20
+SECOND = 10**9
+
+
+def course(*steps: int, size: int = 100 * MIB, seconds: int = 60) -> list[CensusMoment]:
+    """A heap of this size that grows by these steps, so many seconds apart."""
+    sizes = accumulate(steps, initial=size)
+    return [CensusMoment(place * seconds * SECOND, None, Amount(1, max(size, 0))) for place, size in enumerate(sizes)]
+
+
+def test_a_step_far_beyond_the_usual_growth_is_a_jump() -> None:
+    points = course(*[MIB // 10] * 20, 30 * MIB, *[MIB // 10] * 20)
+    assert jumps(points) == [Jump(20 * 60 * SECOND, 21 * 60 * SECOND, 30 * MIB)]
+
+
+def test_steady_growth_has_no_jump_however_fast_or_unevenly_it_is_counted() -> None:
+    sparse, dense = course(*[10 * MIB] * 20), course(*[MIB] * 20, size=300 * MIB, seconds=6)
+    late = [CensusMoment(sparse[-1].time_ns + point.time_ns, None, point.total) for point in dense[1:]]
+    assert jumps(sparse) == []
+    assert jumps([*sparse, *late]) == []
+
+
+def test_a_jump_over_several_censuses_is_one() -> None:
+    (jump,) = jumps(course(*[0] * 10, 5 * MIB, 9 * MIB, 4 * MIB, *[0] * 10))
+    assert jump == Jump(10 * 60 * SECOND, 13 * 60 * SECOND, 18 * MIB)
+
+
+def test_noise_and_what_is_freed_again_is_no_jump() -> None:
+    assert jumps(course(*[3 * MIB, -3 * MIB] * 20)) == []
+    assert jumps(course(*[0] * 10, -50 * MIB, *[0] * 10)) == []
+
+
+def test_the_largest_come_first() -> None:
+    found = jumps(course(*[0] * 5, 4 * MIB, *[0] * 5, 9 * MIB, *[0] * 5, 6 * MIB, *[0] * 5))
+    assert [jump.bytes // MIB for jump in found] == [4, 9, 6]
+    assert [jump.bytes // MIB for jump in largest(found, 2)] == [9, 6]
+
+
+@given(st.lists(st.integers(-50 * MIB, 50 * MIB), max_size=40))
+def test_jumps_are_rises_that_do_not_overlap(steps: list[int]) -> None:
+    points = course(*steps, size=2000 * MIB)
+    sizes = {point.time_ns: point.total.bytes for point in points}
+    found = jumps(points)
+    for jump in found:
+        assert jump.begin_ns < jump.end_ns
+        assert jump.bytes == sizes[jump.end_ns] - sizes[jump.begin_ns]
+    assert all(before.end_ns < after.begin_ns for before, after in pairwise(found))
