@@ -21,6 +21,7 @@ from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.replay import LACKING, ReplayScreen
 from heaptop.tui.state.control.replay_state import ReplayState
 from heaptop.tui.views import LIVE
+from heaptop.tui.widgets.recording_line import LEFT, RecordingLine
 from tests.fakes.source import FakeAgent, FakeSource
 from tests.support.recorded import STEP_NS, written
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden
@@ -119,6 +120,73 @@ async def test_keys_go_from_moment_to_moment_and_by_tenths(path: Path) -> None:
         await stage.press(*["right_parenthesis"] * 12, "full_stop")
         await stage.at(LAST)
         assert "this is the end of the recording" in stage.text
+
+
+MIB = 1 << 20
+LINE = slice(-4, -2)
+"""The two lines above the footer."""
+
+
+@pytest.fixture
+def jumping(tmp_path: Path) -> Path:
+    """One that jumps at minutes 9 and 29."""
+    return written(tmp_path / "jumping.heaptop", TICKS, jumps={10: 30 * MIB, 30: 60 * MIB})
+
+
+async def test_the_whole_recording_stays_visible_wherever_the_cursor_stands(jumping: Path) -> None:
+    async with opened(jumping, LARGE) as stage:
+        await stage.at(LAST)
+        await stage.until(lambda: "▲" in stage.text, "the jumps are marked")
+        before = stage.text.split("\n")[LINE]
+        heap, marks = before
+        assert heap.startswith(" heap")
+        assert (marks.count("▲"), marks.split()[0], marks.split()[-1]) == (2, "15:07", "15:45")
+        assert [heap[marks.index("▲") - 1], heap[-12]] == ["▁", "█"]
+        await stage.press(*["left_parenthesis"] * 12)
+        await stage.at(0)
+        assert stage.text.split("\n")[LINE] == before
+
+
+async def test_n_goes_from_jump_to_jump(jumping: Path) -> None:
+    async with opened(jumping) as stage:
+        await stage.at(LAST)
+        await stage.until(lambda: stage.screen.state.jumps, "jumps are known")
+        await stage.press("N")
+        await stage.at(30)  # the first minute that shows it
+        assert "jump 2 of 2: +54.3 MiB within 1m 00s" in stage.text
+        await stage.press("N")
+        await stage.at(10)
+        await stage.press("N")
+        assert "no jump of the heap before this moment" in stage.text
+        await stage.press("n")
+        await stage.at(30)
+        await stage.press("n")
+        assert "no jump of the heap after this moment" in stage.text
+
+
+async def test_a_click_or_a_drag_on_the_line_goes_there(path: Path) -> None:
+    async with opened(path, at=0) as stage:
+        await stage.at(0)
+        await stage.until(lambda: stage.screen.state.course, "the line is there")
+        await stage.pilot.pause()
+        line = stage.screen.query_one(RecordingLine)
+        await stage.pilot.click(line, offset=(LEFT + line._width // 2, 0))
+        await stage.until(lambda: 17 <= stage.minutes <= 20, "the middle is shown")
+        await stage.pilot.mouse_down(line, offset=(LEFT + 10, 1))
+        await stage.pilot.hover(line, offset=(LEFT + line._width - 1, 1))
+        await stage.until(lambda: stage.minutes == LAST, "it follows the mouse")
+        await stage.pilot.mouse_up(line, offset=(LEFT + line._width - 1, 1))
+        await stage.pilot.hover(line, offset=(LEFT + 5, 1))
+        await stage.pilot.pause(0.1)
+        assert stage.minutes == LAST, "the button is up"
+
+
+async def test_a_recording_without_jumps_says_so(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.until(lambda: stage.screen.state.course, "all of it is known")
+        await stage.press("n")
+        assert "the heap never jumps" in stage.text
 
 
 @pytest.mark.parametrize("minute", [0, 1, 14, 20, 33])

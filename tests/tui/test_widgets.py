@@ -16,6 +16,7 @@ from heaptop.errors import UsageError
 from heaptop.protocol.messages import CensusRequest, Failure, TickRequest, TypeName
 from heaptop.protocol.source import Attached, Ended, Received, TargetInfo, Waiting
 from heaptop.tui.charts.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, choose
+from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.drill import Level, exact_term, into
 from heaptop.tui.state.inbox import Inbox
 from heaptop.tui.state.session import AttachSession, Display
@@ -23,7 +24,6 @@ from heaptop.tui.state.sheet import CellText
 from heaptop.tui.text import clip
 from heaptop.tui.views.bands.view import BandLetters, band_series, change_title
 from heaptop.tui.widgets.header import SILENT_AFTER, figures, flags
-from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.top_lines import Field, fitting
 from tests.fakes.source import FakeAgent
 from tests.tui.support import on_stage

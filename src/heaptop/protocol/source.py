@@ -166,6 +166,17 @@ class SeekDone(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class WholeCourse(Event):
+    """How a whole recording went, at some of its moments in their order: told once, after the first SeekDone."""
+
+    times_ns: tuple[int, ...]
+    """Of censuses."""
+    bytes: tuple[int, ...]
+    objects: tuple[int, ...]
+    """Live then."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended(Event):
     """The last event. ``error`` is None after an orderly detach; :class:`~heaptop.errors.TargetExited` when the
     target ended (its message says how); any other error when the attach failed or the agent was lost."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.images import FIRST_ID, Question
-from heaptop.protocol.messages import Failure, Message
-from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, never_behind
+from heaptop.protocol.messages import Census, Failure, Message
+from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, WholeCourse, never_behind
 from heaptop.recordings.reader import Recording, naming_file, target_of
 
 NO_PROCESS = "this is a recording: there is no process to query"
@@ -27,6 +27,7 @@ class ReplaySource:
         self._ids = itertools.count(FIRST_ID)
         self._deliver: Deliver = lambda event: None
         self._thread: threading.Thread | None = None
+        self._course_told = False
         self._wakes = threading.Condition()
         # Guarded by the condition:
         self._time_ns: int | None = recording.last_ns
@@ -111,6 +112,7 @@ class ReplaySource:
                     self._deliver(answer)
                 if time_ns is not None:
                     self._show(time_ns)
+                    self._tell_course()
         except HeaptopError as failed:
             error = failed
         self.recording.close()
@@ -125,6 +127,23 @@ class ReplaySource:
             wanted = self._time_ns, self._answers
             self._time_ns, self._answers = None, []
             return wanted
+
+    def _tell_course(self) -> None:
+        """Once: how all of it went. Only the sizes of its censuses are looked at."""
+        if self._course_told:
+            return
+        self._course_told = True
+        points: list[tuple[int, int, int]] = []
+        with naming_file(self.recording.path):
+            for event in self.recording.events():
+                if self._closing:
+                    return
+                if isinstance(event, Received) and isinstance(event.message, Census):
+                    rows = event.message.rows
+                    size, count = sum([row.bytes for row in rows]), sum([row.count for row in rows])
+                    points.append((event.message.time_ns, size, count))
+        times, sizes, counts = zip(*points, strict=True) if points else ((), (), ())
+        self._deliver(WholeCourse(times, sizes, counts))
 
     def _show(self, time_ns: int) -> None:
         with naming_file(self.recording.path):

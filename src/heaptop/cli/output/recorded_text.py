@@ -19,7 +19,7 @@ from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.cli.terminal import table
 from heaptop.protocol.findings import Findings
-from heaptop.tui.widgets.sparkline import sparkline
+from heaptop.tui.charts.sparkline import sparkline
 
 PARTS: Final = 2
 """Types, and lines, of a jump."""

@@ -57,7 +57,8 @@ def _character_name(key: str) -> str:
 
 def check(wanted: Wanted, tables: Tables) -> None:
     """Raise WrongKey where a line names a key that nobody shows, or asks for one that cannot be had."""
-    rows = {key.shown: key for table in tables for key in table}
+    listed = sorted((key for table in tables for key in table), key=_is_fixed)  # a fixed one stands for its namesakes
+    rows = {key.shown: key for key in listed}
     for shown, keys in wanted.items():
         row = rows.get(shown)
         if row is None:

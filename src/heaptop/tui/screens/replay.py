@@ -10,15 +10,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from heaptop.analysis.reports.jumps import Jump
 from heaptop.analysis.text.recorded_times import RecordedSpan
+from heaptop.analysis.text.units import format_change, format_duration_ns
 from heaptop.protocol.source import Player
 from heaptop.tui.keys.bindings import RECORDING, Key, bindings
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.state.control.prompts import Prompt
 from heaptop.tui.state.control.replay_state import ReplayState
+from heaptop.tui.state.messages import MomentChosen
 from heaptop.tui.views import LIVE
+from heaptop.tui.widgets.recording_line import Course, RecordingLine
 
 LACKING: Final = {
     "snapshot": "a recording has no process to take a snapshot of",
@@ -60,11 +65,22 @@ class ReplayScreen(LiveScreen):
         self._wanted: int | None = None
         """The moment that was asked for last, which the player may not have come to yet."""
 
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield RecordingLine()
+
     def _draw(self) -> None:
         """What led to a moment is drawn once all of it was told."""
         if self.session.shown is None or self.state.told or self.session.error is not None:
             self.state.tells = False
             super()._draw()
+            self._draw_course()
+
+    def _draw_course(self) -> None:
+        state, shown = self.state, self.session.shown
+        if shown is not None:
+            course = Course(state.course, state.jumps, RecordedSpan.of(shown), shown.time_ns)
+            self.query_one(RecordingLine).show(course, self.look)
 
     def _draw_words(self) -> None:
         """Those of the moment that is drawn, which stays whole until all of the next one was told."""
@@ -120,6 +136,31 @@ class ReplayScreen(LiveScreen):
         if shown is not None and now is not None:
             wanted = now + (shown.last_ns - shown.first_ns) * tenths // 10
             self.seek(min(max(wanted, shown.first_ns), shown.last_ns))
+
+    def action_jump(self, step: int) -> None:
+        """To the next jump of the heap, or the one before."""
+        now = self._now
+        if now is None:
+            return
+        ends = [self._moment_of(jump) for jump in self.state.jumps]
+        place = bisect_right(ends, now) if step > 0 else bisect_left(ends, now) - 1
+        if not 0 <= place < len(ends):
+            where = "after" if step > 0 else "before"
+            self.outcome(f"no jump of the heap {where} this moment" if ends else "the heap never jumps")
+            return
+        jump = self.state.jumps[place]
+        self.seek(ends[place])
+        lasted = format_duration_ns(jump.end_ns - jump.begin_ns)
+        self.show_notice(f"jump {place + 1} of {len(ends)}: {format_change(jump.bytes)} within {lasted}")
+
+    def _moment_of(self, jump: Jump) -> int:
+        """The first moment that shows the heap behind it: a census is told with the tick that follows."""
+        times = self._player.moments
+        return times[min(bisect_right(times, jump.end_ns), len(times) - 1)]
+
+    def on_moment_chosen(self, event: MomentChosen) -> None:
+        if event.time_ns != self._now:
+            self.seek(event.time_ns)
 
     def action_moment(self) -> None:
         """Ask for a time, and go there."""

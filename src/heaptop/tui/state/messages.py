@@ -111,6 +111,17 @@ class TabArrived(Message):
         return isinstance(message, TabArrived) and message.pid == self.pid
 
 
+class MomentChosen(Message):
+    """A moment of a recording was clicked, or dragged to."""
+
+    def __init__(self, time_ns: int) -> None:
+        super().__init__()
+        self.time_ns = time_ns
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, MomentChosen)
+
+
 class TabChosen(Message):
     """A tab was clicked."""
 

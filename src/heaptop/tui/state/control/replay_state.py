@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.reports.census_timeline import CensusMoment
+from heaptop.analysis.reports.jumps import Jump, jumps
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.protocol.source import Event, Player, Seek, SeekDone
+from heaptop.protocol.source import Event, Player, Seek, SeekDone, WholeCourse
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.session import AttachSession
 from heaptop.tui.state.snapshot_client import SnapshotStage
@@ -15,6 +20,9 @@ class ReplayState(LiveState):
     source: Player
     told = False
     """All of the moment was told."""
+    course: Sequence[CensusMoment] = ()
+    """How all of it went."""
+    jumps: Sequence[Jump] = ()
     tells = False
     """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
 
@@ -25,6 +33,10 @@ class ReplayState(LiveState):
                 self.told, self.tells = False, True
             case SeekDone():
                 self.told = True
+            case WholeCourse():
+                columns = zip(event.times_ns, event.bytes, event.objects, strict=True)
+                self.course = [CensusMoment(time, None, Amount(count, size)) for time, size, count in columns]
+                self.jumps = jumps(self.course)
         super().feed(event)
 
     def _rewind(self) -> None:

@@ -31,6 +31,7 @@ from heaptop.tui.charts.chart_style import ChartStyle, change_style, letter_of
 from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import ChartBands
+from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.keys.explaining import CPYTHON, NHC, FigureHelp
 from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.drill import Level, into
@@ -42,7 +43,6 @@ from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Legend, LegendEntry, swatch
-from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10

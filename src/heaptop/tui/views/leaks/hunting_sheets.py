@@ -21,6 +21,7 @@ from heaptop.analysis.text.units import format_bytes, format_change, format_coun
 from heaptop.protocol.findings import LEAK, UNCLEAR, Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
+from heaptop.tui.charts.sparkline import sparkline
 from heaptop.tui.state.hunting_words import (
     SIGNS,
     SLOTS,
@@ -31,7 +32,6 @@ from heaptop.tui.state.hunting_words import (
     rate_words,
 )
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
-from heaptop.tui.widgets.sparkline import sparkline
 
 _DIM: Final = Style(dim=True)
 _BOLD: Final = Style(bold=True)

@@ -29,6 +29,7 @@ from heaptop.protocol.messages import TypeName
 from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.marks import NONE
 from heaptop.tui.charts.raster import EMPTY, ChartBands, StyleRun
+from heaptop.tui.charts.sparkline import sparkline
 from heaptop.tui.keys.explaining import NHC, SML, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import FigureMaker, Throttled
@@ -52,7 +53,6 @@ from heaptop.tui.views.lifetimes.lifetime_pictures import (
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture
-from heaptop.tui.widgets.sparkline import sparkline
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 KEYS: Final = (*GROUPS, "lifetime", "age")

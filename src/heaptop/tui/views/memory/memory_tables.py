@@ -18,9 +18,9 @@ from heaptop.analysis.text.units import format_bytes, format_change, format_coun
 from heaptop.protocol.messages import Memory, Region
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.chart_style import ChartStyle, change_style, letter_of
+from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import CellText, Column
 from heaptop.tui.views.memory.memory_words import OWNED, share
-from heaptop.tui.widgets.sparkline import meter, sparkline
 
 USE, OWNER = "use", "owner"
 """What resident memory is cut by."""

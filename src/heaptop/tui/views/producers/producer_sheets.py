@@ -31,9 +31,9 @@ from heaptop.analysis.text.units import format_bytes, format_change, format_coun
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle_table import IcicleColumns
 from heaptop.tui.charts.marks import NONE, estimate_text
+from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.views.producers.call_rows import PAGE, CallRow, Kind
-from heaptop.tui.widgets.sparkline import meter, sparkline
 
 _TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call stack, innermost first"}
 

@@ -29,9 +29,9 @@ from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Pla
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
+from heaptop.tui.charts.sparkline import meter
 from heaptop.tui.state.sheet import CellText, Column, Sheet
 from heaptop.tui.text import clip
-from heaptop.tui.widgets.sparkline import meter
 
 R = TypeVar("R")
 TAGGED: Final = "●"

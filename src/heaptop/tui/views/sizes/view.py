@@ -27,6 +27,7 @@ from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.marks import estimate_text
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
+from heaptop.tui.charts.sparkline import meter
 from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import Throttled
@@ -38,7 +39,6 @@ from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.producers.selecting import SampleSelector, check_bound
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture
-from heaptop.tui.widgets.sparkline import meter
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 SMALL: Final = 2000
