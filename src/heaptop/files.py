@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from heaptop.acting import acting_as
+from heaptop.credentials import acting_as
 
 PRIVATE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700

@@ -80,7 +80,7 @@ LOOKING: Final = """\
 import sys
 sys.path.append(sys.argv[1])
 from heaptop.errors import InjectionFailed
-from heaptop.injector.entry import admission, hijack
+from heaptop.injector.entry import allowed_calls, hijack
 from heaptop.injector.inspect.memory import read_mappings
 checked, seen = hijack.HijackedThread.checked, []
 def look(inside, what, number, *arguments):
@@ -89,7 +89,7 @@ def look(inside, what, number, *arguments):
     base_of[:] = [base]
     seen.append(next(each.permissions for each in read_mappings(inside.plan.pid) if each.start <= base < each.end))
     if len(seen) == 2:
-        inside.syscall(admission.MUNMAP, base, hijack.stub.TOTAL_SIZE)
+        inside.syscall(allowed_calls.MUNMAP, base, hijack.stub.TOTAL_SIZE)
         raise InjectionFailed("mapped " + ", then ".join(seen))
     return result
 base_of = []

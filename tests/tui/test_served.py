@@ -17,7 +17,7 @@ from heaptop.recordings.replay import ReplaySource
 from heaptop.tui import app as app_module
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.commands import HeaptopCommands
-from heaptop.tui.screens.saving import SavingControl
+from heaptop.tui.screens.saving_control import SavingControl
 from tests.support.recorded import written
 from tests.tui.support import SMALL
 from tests.tui.test_recording import LAST, TICKS, Watched

@@ -33,8 +33,8 @@ from heaptop.recordings.replay import NO_PROCESS, ReplaySource
 from heaptop.recordings.writer import RecordingWriter, create
 from tests.fakes.source import SECOND, TOKEN, FakeSource
 from tests.unit.recording_cases import WALL, Made, findings, played
-from tests.unit.test_census_kept_state import known
-from tests.unit.test_census_samples import KNOWN, grown_by_turns
+from tests.unit.test_analysis_kept_state import known
+from tests.unit.test_analysis_samples import KNOWN, grown_by_turns
 
 
 @pytest.fixture(autouse=True)

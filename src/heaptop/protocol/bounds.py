@@ -1,7 +1,8 @@
 """How much heaptop keeps of what an agent says: limits on what comes from the wire, and the gate that applies them.
 
 Whoever holds the agent's end of the socket may send anything, for as long as it likes: the program's own code can. An
-honest agent stays far below these limits. Beyond them types are counted as :data:`OTHER_TYPES`, and each census that
+honest agent stays far below these limits (it names 50,000 types at most: ``MAX_TYPES`` of ``agent/type_table.py``,
+``MAX_NAMES`` of ``native/heap/names.h``). Beyond them types are counted as :data:`OTHER_TYPES`, and each census that
 has some says so and is not complete; frames become ``(places no longer told apart)``; what cannot be merged so ends the
 session. Tables that thin out by themselves (censuses, ticks, collections, phases, moments) have their limits beside
 them.

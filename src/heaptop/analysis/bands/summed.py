@@ -200,6 +200,7 @@ class Summing:
             threads=sum(max(tick.threads, 0) for tick in ticks),
             agent_cpu_ns=self._cpu_before + sum(tick.agent_cpu_ns for tick in ticks),
             garbage=sum(tick.garbage for tick in ticks),
+            exits=sum(exits) if (exits := [tick.exits for tick in ticks if tick.exits is not None]) else None,
         )
 
 

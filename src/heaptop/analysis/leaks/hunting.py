@@ -23,6 +23,7 @@ from heaptop.analysis.leaks.container_growth import (
     container_growth_sentence,
     grown_containers,
 )
+from heaptop.analysis.leaks.fillings import filling_words
 from heaptop.analysis.leaks.growth import (
     BirthCounts,
     BirthIntervals,
@@ -55,7 +56,6 @@ from heaptop.analysis.leaks.suspects import (
     TypeSum,
     arrows,
     candidates,
-    filling_words,
     holding_words,
     is_large_enough,
     less,

@@ -39,7 +39,7 @@ from heaptop.errors import (
     UnresponsiveTarget,
 )
 from heaptop.injector.agent import bootstrap
-from heaptop.injector.entry import admission, hijack, seccomp, stub
+from heaptop.injector.entry import allowed_calls, hijack, seccomp, stub
 from heaptop.injector.entry.hijack import HijackedThread, RemoteMappings
 from heaptop.injector.entry.plan import BEGIN, AttachPlan, HelperReport
 from heaptop.injector.entry.ptrace import (
@@ -356,7 +356,7 @@ class PtraceAttempt(Attempt):
                 if filters and filters not in self._judged:
                     thread.release()  # running them may take a second
                     self._judged.add(filters)
-                    admission.judge(filters)
+                    allowed_calls.judge(filters)
                     time.sleep(FILTER_PAUSE)  # so that it blocks again, and is chosen again
                     continue
                 inside = HijackedThread(thread, self.memory_view, self.plan, filters)
@@ -501,7 +501,7 @@ class PtraceAttempt(Attempt):
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
         if deadly := seccomp.deadly(filters, seccomp.AGENT_CALLS):
             raise self._filtered(deadly, "Start the program with a filter that allows them")
-        if admission.would_forget_clone3(filters):
+        if allowed_calls.would_forget_clone3(filters):
             raise self._filtered(["clone"], "Start the program with a filter that allows it")
         if choice.trigger == "pending" and (deadly := seccomp.deadly(filters, seccomp.START_CALLS)):
             raise StartForbidden(self._filtered(deadly, "Retry while one of its threads is waiting"))

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.acting import acting_as
+from heaptop.credentials import acting_as
 from heaptop.errors import InjectionDenied, InjectionFailed, SeccompTarget, TransportFailed
-from heaptop.injector.entry import admission, sigframe, stub
-from heaptop.injector.entry.admission import (
+from heaptop.injector.entry import allowed_calls, sigframe, stub
+from heaptop.injector.entry.allowed_calls import (
     CLOSE,
     MMAP,
     MPROTECT,
@@ -118,7 +118,7 @@ class HijackedThread:
 
     def syscall(self, number: int, *arguments: int) -> int:
         try:
-            gate = admission.gate_of_one(self.filters, number, arguments)
+            gate = allowed_calls.gate_of_one(self.filters, number, arguments)
         except ValueError as error:
             raise SeccompTarget(
                 f"The seccomp filter of process {self.plan.pid} kills it for a call of the attach: {error}."
@@ -202,7 +202,7 @@ def open_channel(inside: HijackedThread, pages: RemoteMappings) -> Channel:
     The end that stays has a number from 60 up if there is room: a program may count on getting the lowest free one
     (``close(0)``, then ``open``), and what it writes to a closed 1 or 2 must not come to us.
     """
-    code = inside.call(pages.routine("open_pair"), pages.journal, routine=admission.OPEN_PAIR)
+    code = inside.call(pages.routine("open_pair"), pages.journal, routine=allowed_calls.OPEN_PAIR)
     if code:
         raise InjectionDenied(f"The target's kernel refused socketpair: {os.strerror(-ctypes.c_int32(code).value)}.")
     journal = read_journal(inside, pages)
@@ -495,8 +495,8 @@ def trigger(inside: HijackedThread, pages: RemoteMappings, how: str) -> None:
     pending = inside.plan.add_pending_call, pages.routine("start_pending"), pages.params
     try:
         if how == "thread":
-            inside.call(pages.routine("start"), pages.params, routine=admission.START)
-        elif inside.call(*pending, routine=admission.ADD_PENDING) == 0:
+            inside.call(pages.routine("start"), pages.params, routine=allowed_calls.START)
+        elif inside.call(*pending, routine=allowed_calls.ADD_PENDING) == 0:
             pages.write_field(inside.memory, "queued", pages.read_params(inside.memory).queued + 1)
     except CallStillRunning:
         return
@@ -533,4 +533,4 @@ def withdraw_request(inside: HijackedThread, pages: RemoteMappings, inode: int) 
         pages.write_field(inside.memory, "fd", NO_DESCRIPTOR)
     elif params.state == stub.FINISHED:  # the bootstrap could not even begin, for want of memory
         inside.syscall(CLOSE, params.fd)
-    inside.call(pages.routine("cancel"), pages.params, routine=admission.CANCEL)
+    inside.call(pages.routine("cancel"), pages.params, routine=allowed_calls.CANCEL)

@@ -22,7 +22,7 @@ import time
 from typing import ClassVar, Final
 
 from heaptop.injector.entry import seccomp, sigframe
-from heaptop.injector.entry.admission import AllowedCalls
+from heaptop.injector.entry.allowed_calls import AllowedCalls
 from heaptop.injector.entry.sigframe import signed
 from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.memory import RemoteMemory

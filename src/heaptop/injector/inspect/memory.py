@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final
 
-from heaptop.acting import acting_as
+from heaptop.credentials import acting_as
 from heaptop.injector.inspect import proc
 
 LARGEST_READ: Final = 1 << 26

@@ -13,7 +13,7 @@ import os
 import stat
 from typing import BinaryIO, Final
 
-from heaptop.acting import acting_as
+from heaptop.credentials import acting_as
 from heaptop.errors import HeaptopError
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.process import read_facts

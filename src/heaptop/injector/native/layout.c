@@ -140,10 +140,12 @@ const char *layout_open(uint32_t version) {
 
 /* -- what the interpreter publishes ------------------------------------------------------------------------- */
 
+enum { PUBLISHED_VERSION = 1, PUBLISHED_MINOR = 13, PUBLISHED = 3 };
+_Static_assert(PUBLISHED_MINOR + PUBLISHED == LAYOUT_FIRST_MINOR + LAYOUT_MINORS, "a column for each version from 3.13 on");
 /* pycore_debug_offsets.h (3.13: pycore_runtime.h): places in _Py_DebugOffsets, in words; 0: not published. */
 static const struct {
     const char *fact;
-    uint8_t word[3]; /* 3.13, 3.14, 3.15 */
+    uint8_t word[PUBLISHED]; /* 3.13, 3.14, 3.15 */
 } published[] = {
     {"code_filename", {35, 40, 48}},     {"code_name", {36, 41, 49}},         {"code_qualname", {37, 42, 50}},
     {"code_lines", {38, 43, 51}},        {"code_locals_names", {41, 46, 54}}, {"code_locals_kinds", {42, 47, 55}},
@@ -155,8 +157,7 @@ static const struct {
     {"thread_frame", {23, 26, 26}},      {"frame_back", {29, 32, 40}},        {"frame_code", {30, 33, 41}},
     {"frame_instruction", {31, 34, 42}}, {"frame_owner", {33, 36, 44}},       {"interpreter_threads", {9, 9, 9}},
 };
-enum { PUBLISHED_VERSION = 1, PUBLISHED_MINOR = 13 };
-static const uint8_t published_gc[3] = {10, 11, 11}, published_collecting[3] = {72, 82, 95};
+static const uint8_t published_gc[PUBLISHED] = {10, 11, 11}, published_collecting[PUBLISHED] = {72, 82, 95};
 
 static int32_t fact_named(const char *name) {
     int i = 0;

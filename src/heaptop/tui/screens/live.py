@@ -21,7 +21,7 @@ from heaptop.tui.screens.acting import ActingScreen
 from heaptop.tui.screens.live_commands import commands_of
 from heaptop.tui.screens.live_keys import footer_keys, help_page, keys_now
 from heaptop.tui.screens.question import QuestionScreen
-from heaptop.tui.screens.saving import SavingControl
+from heaptop.tui.screens.saving_control import SavingControl
 from heaptop.tui.screens.table_screen import PaletteCommand
 from heaptop.tui.screens.view_switch import ViewSwitch
 from heaptop.tui.state.control.hunt import HuntControl

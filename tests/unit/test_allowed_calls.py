@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.injector.entry import admission, seccomp
-from heaptop.injector.entry.admission import (
+from heaptop.injector.entry import allowed_calls, seccomp
+from heaptop.injector.entry.allowed_calls import (
     ADD_PENDING,
     CANCEL,
     OPEN_PAIR,
@@ -155,6 +155,6 @@ def test_a_filter_that_says_enosys_to_clone3_lets_glibc_take_clone() -> None:
 
 
 def test_a_target_that_would_die_of_clone_is_not_taught_to_use_it() -> None:
-    assert admission.would_forget_clone3(filters((9, EPERM), (56, KILL_PROCESS)))
-    assert not admission.would_forget_clone3(filters((9, EPERM), (56, EPERM)))
-    assert not admission.would_forget_clone3(filters((56, KILL_PROCESS)))
+    assert allowed_calls.would_forget_clone3(filters((9, EPERM), (56, KILL_PROCESS)))
+    assert not allowed_calls.would_forget_clone3(filters((9, EPERM), (56, EPERM)))
+    assert not allowed_calls.would_forget_clone3(filters((56, KILL_PROCESS)))

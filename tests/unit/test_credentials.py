@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.acting import acting_as
+from heaptop.credentials import acting_as
 from heaptop.injector.inspect.memory import RemoteMemory
 from tests.support.outside import NOBODY, become_nobody, in_child, keep_capabilities
 from tests.support.processes import eventually, starting

@@ -44,7 +44,7 @@ from tests.fakes.shop import (
     growing_shop,
 )
 from tests.fakes.source import SECOND, STACKS, START_NS, TOKEN, FakeAgent, FakeSource
-from tests.unit.test_protocol_testing import serving
+from tests.unit.test_fake_agent import serving
 
 EVERYTHING = Question(
     images.RETAINERS,

@@ -24,7 +24,7 @@ from heaptop.analysis.samples.sizes import bin_of
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC, Sampler
 from tests.unit.sample_cases import Program
-from tests.unit.test_census_sampling import CACHE, CREATE, Watched
+from tests.unit.test_analysis_sampling import CACHE, CREATE, Watched
 
 TICKS = 30
 TERMS = {
@@ -47,7 +47,7 @@ APART = {
 }
 """Bands and attributes that no figures know both of."""
 FROZEN = {"retainer": "retainer:cache", "kind": "kind:module"}
-"""What only frozen objects know. Bands of those: test_census_graph_history."""
+"""What only frozen objects know. Bands of those: test_analysis_graph_history."""
 
 
 @pytest.fixture(scope="module")

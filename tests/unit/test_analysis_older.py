@@ -14,7 +14,7 @@ from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.protocol.messages import BIRTH, DEATH, Sampler, Samples
-from tests.unit.test_census_sampling_status import MB, Session
+from tests.unit.test_analysis_sampling_status import MB, Session
 
 INTERVAL = 65_536
 BLOCK = 500

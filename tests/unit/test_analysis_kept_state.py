@@ -15,7 +15,7 @@ from heaptop.protocol.messages import Codes, Message, Sampler, StackNode, Stacks
 from heaptop.protocol.recorded import INT, LONG, TALLY, KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 from heaptop.protocol.registry import RECORDED
 from tests.unit.sample_cases import Program, sampler
-from tests.unit.test_census_any_session import sessions
+from tests.unit.test_analysis_any_session import sessions
 
 
 def sums(tally: Tally) -> tuple[object, ...]:
