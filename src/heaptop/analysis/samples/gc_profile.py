@@ -170,26 +170,33 @@ class GcProfile:
 
     def feed(self, message: Message) -> None:
         """Take one message."""
-        if isinstance(message, GcEvents):
-            for event in message.events:
-                self._collection(event)
-            if message.dropped:  # they came when the agent's list was full, so after these
-                self._before = None
-                self._lost += message.dropped
-            thin(self._rows, self._row_limit)
-        elif isinstance(message, Tick):
-            self._ticked(message)
-        elif isinstance(message, Sampler):
-            if self._sampler not in (None, (message.on, message.epoch)):
-                self._switched_ns.append(message.time_ns)
-            self._sampler = message.on, message.epoch
-        elif isinstance(message, Phases):
-            self.phases_lost += message.dropped
-            # An honest agent sends 1,024 at most, and some of them end phases that are known.
-            beyond = max(len(message.phases) - 2 * self._phase_limit, 0)
-            self.phases_lost += beyond
-            for phase in message.phases[beyond:]:
-                self._phase(phase)
+        match message:
+            case GcEvents():
+                self._feed_collections(message)
+            case Tick():
+                self._ticked(message)
+            case Sampler():
+                if self._sampler not in (None, (message.on, message.epoch)):
+                    self._switched_ns.append(message.time_ns)
+                self._sampler = message.on, message.epoch
+            case Phases():
+                self._feed_phases(message)
+
+    def _feed_collections(self, message: GcEvents) -> None:
+        for event in message.events:
+            self._collection(event)
+        if message.dropped:  # they came when the agent's list was full, so after these
+            self._before = None
+            self._lost += message.dropped
+        thin(self._rows, self._row_limit)
+
+    def _feed_phases(self, message: Phases) -> None:
+        self.phases_lost += message.dropped
+        # An honest agent sends 1,024 at most, and some of them end phases that are known.
+        beyond = max(len(message.phases) - 2 * self._phase_limit, 0)
+        self.phases_lost += beyond
+        for phase in message.phases[beyond:]:
+            self._phase(phase)
 
     @property
     def rows(self) -> Sequence[Collection]:

@@ -314,28 +314,29 @@ class SampledBlocks:
         """
         if isinstance(message, _NOT_BEFORE):
             self.work_in()
-        if isinstance(message, Samples):
-            self._feed_samples(message)
-        elif isinstance(message, Types):
-            self._feed_types(message)
-        elif isinstance(message, Codes):
-            self._said.feed_codes(message)
-        elif isinstance(message, Stacks):
-            self._said.feed_stacks(message)
-        elif isinstance(message, Sampler):
-            self._feed_sampler(message)
-        elif isinstance(message, Traced) and self.is_traced:
-            self._feed_traced(message)
-        elif isinstance(message, KeptStacks):
-            self._said.feed_kept_stacks(message)
-        elif isinstance(message, KeptNumbers):
-            self._said.feed_numbers(message)
-        elif isinstance(message, Tallied):
-            self._feed_tallied(message)
-        elif isinstance(message, Likenesses):
-            self._feed_likenesses(message)
-        elif isinstance(message, LiveBlocks):
-            self._feed_live_blocks(message)
+        match message:
+            case Samples():
+                self._feed_samples(message)
+            case Types():
+                self._feed_types(message)
+            case Codes():
+                self._said.feed_codes(message)
+            case Stacks():
+                self._said.feed_stacks(message)
+            case Sampler():
+                self._feed_sampler(message)
+            case Traced() if self.is_traced:
+                self._feed_traced(message)
+            case KeptStacks():
+                self._said.feed_kept_stacks(message)
+            case KeptNumbers():
+                self._said.feed_numbers(message)
+            case Tallied():
+                self._feed_tallied(message)
+            case Likenesses():
+                self._feed_likenesses(message)
+            case LiveBlocks():
+                self._feed_live_blocks(message)
 
     def work_in(self) -> None:
         """A tick tells hundreds of births and deaths at a time, and a census as many types: they are kept, and worked

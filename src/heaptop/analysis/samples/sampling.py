@@ -155,15 +155,16 @@ class Sampling:
             return
         self.samples.feed(message)
         self.gc.feed(message)
-        if isinstance(message, (Samples, LiveBlocks)):
-            self.timeline.add(message.clock, message.time_ns)
-            self._pending.append(self._add_all)
-        if isinstance(message, LiveBlocks):
-            self.told_from = self.timeline.clock(message.clock)
-        elif isinstance(message, Tick):
-            self._tick(message)
-        elif isinstance(message, Census) and self.on:
-            self._pending.append(partial(self._count_older, message.rows, message.time_ns))
+        match message:
+            case Samples():
+                self._lives_told(message)
+            case LiveBlocks():
+                self._lives_told(message)
+                self.told_from = self.timeline.clock(message.clock)
+            case Tick():
+                self._tick(message)
+            case Census() if self.on:
+                self._pending.append(partial(self._count_older, message.rows, message.time_ns))
 
     def work_in(self) -> None:
         """Births, deaths, types and moments that were said are kept, and worked in before anybody reads what they
@@ -173,6 +174,10 @@ class Sampling:
         for work in pending:
             work()
         self._add_all()
+
+    def _lives_told(self, message: Samples | LiveBlocks) -> None:
+        self.timeline.add(message.clock, message.time_ns)
+        self._pending.append(self._add_all)
 
     def _tick(self, message: Tick) -> None:
         self._ticks += 1
