@@ -166,17 +166,18 @@ class History:
             ProtocolError: types leave a gap, or a row points at a type that was never named, or doubles
                 another, or the census adds up to more than 64 bits. Nothing was taken.
         """
-        if isinstance(message, Types):
-            self._feed_types(message)
-        elif isinstance(message, Census):
-            self._feed_census(message)
-        elif isinstance(message, Tick):
-            self._ticks.append(message)
-            thin(self._ticks, self._limit)
-        elif isinstance(message, GcEvents):
-            self._gc_events += message.events
-            self._gc_dropped += message.dropped
-            thin(self._gc_events, self._limit)
+        match message:
+            case Types():
+                self._feed_types(message)
+            case Census():
+                self._feed_census(message)
+            case Tick():
+                self._ticks.append(message)
+                thin(self._ticks, self._limit)
+            case GcEvents():
+                self._gc_events += message.events
+                self._gc_dropped += message.dropped
+                thin(self._gc_events, self._limit)
 
     def _feed_types(self, message: Types) -> None:
         if message.first != len(self._types):

@@ -42,12 +42,13 @@ class Recorded:
         Raises:
             ProtocolError: it does not fit what was said before.
         """
-        if isinstance(event, Attached):
-            self.target, self.hello = event.target, event.hello
-        elif isinstance(event, Seek):
-            self.shown = event
-        elif isinstance(event, Received):
-            self.take(event.message)
+        match event:
+            case Attached():
+                self.target, self.hello = event.target, event.hello
+            case Seek():
+                self.shown = event
+            case Received(message):
+                self.take(message)
 
     def take(self, message: Message) -> None:
         """Take one message, as :meth:`feed` does."""
