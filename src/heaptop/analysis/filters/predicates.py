@@ -253,37 +253,40 @@ def any_of(nodes: Iterable[Node]) -> Node | None:
 
 def conjuncts(node: Node) -> Iterator[Node]:
     """The parts that must all hold, with what is negated as a whole taken apart (De Morgan)."""
-    if isinstance(node, And):
-        for part in node.parts:
-            yield from conjuncts(part)
-    elif isinstance(node, Not) and isinstance(node.part, Or):
-        for part in node.part.parts:
-            yield from conjuncts(negated(part))
-    else:
-        yield node
+    match node:
+        case And(parts):
+            for part in parts:
+                yield from conjuncts(part)
+        case Not(Or(parts)):
+            for part in parts:
+                yield from conjuncts(negated(part))
+        case _:
+            yield node
 
 
 def disjuncts(node: Node) -> Iterator[Node]:
     """The parts one of which must hold, likewise."""
-    if isinstance(node, Or):
-        for part in node.parts:
-            yield from disjuncts(part)
-    elif isinstance(node, Not) and isinstance(node.part, And):
-        for part in node.part.parts:
-            yield from disjuncts(negated(part))
-    else:
-        yield node
+    match node:
+        case Or(parts):
+            for part in parts:
+                yield from disjuncts(part)
+        case Not(And(parts)):
+            for part in parts:
+                yield from disjuncts(negated(part))
+        case _:
+            yield node
 
 
 def terms(node: Node) -> Iterator[Term]:
     """Its leaves, from the left."""
-    if isinstance(node, Not):
-        yield from terms(node.part)
-    elif isinstance(node, And | Or):
-        for part in node.parts:
+    match node:
+        case Not(part):
             yield from terms(part)
-    else:
-        yield node
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from terms(part)
+        case _:
+            yield node
 
 
 def asked(node: Node) -> frozenset[str]:
