@@ -77,14 +77,15 @@ class MessageBounds:
 
     def take(self, message: Message) -> Message | None:
         """What continues of it; None for nothing. Raises ProtocolError where it is beyond what can be merged."""
-        if isinstance(message, Types):
-            return self._name(message)
-        if isinstance(message, ImageTypes):
-            self._name_in_image(message)
-        elif isinstance(message, Memory) and len(message.own_pages) > OWN_PAGES:
-            raise ProtocolError(f"The agent reports {len(message.own_pages)} page ranges of heaptop.")
-        elif self._other is not None:
-            return self._merged(message, self._other)
+        match message:
+            case Types():
+                return self._name(message)
+            case ImageTypes():
+                self._name_in_image(message)
+            case Memory() if len(message.own_pages) > OWN_PAGES:
+                raise ProtocolError(f"The agent reports {len(message.own_pages)} page ranges of heaptop.")
+            case _ if self._other is not None:
+                return self._merged(message, self._other)
         return message
 
     def _name(self, message: Types) -> Types | None:
@@ -109,17 +110,18 @@ class MessageBounds:
 
     def _merged(self, message: Message, other: int) -> Message:
         """The same, with all types from ``other`` on as one."""
-        if isinstance(message, Census):
-            return self._merged_census(message, other)
-        if isinstance(message, Samples):
-            return replace(
-                message,
-                births=_clamped(BIRTH, message.births, 4, other + 1),
-                deaths=_clamped(DEATH, message.deaths, 1, other + 1),
-                typed=_clamped(TYPED, message.typed, 1, other),
-            )
-        if isinstance(message, Traced):
-            return replace(message, rows=_clamped(TRACED, message.rows, 1, other))
+        match message:
+            case Census():
+                return self._merged_census(message, other)
+            case Samples():
+                return replace(
+                    message,
+                    births=_clamped(BIRTH, message.births, 4, other + 1),
+                    deaths=_clamped(DEATH, message.deaths, 1, other + 1),
+                    typed=_clamped(TYPED, message.typed, 1, other),
+                )
+            case Traced():
+                return replace(message, rows=_clamped(TRACED, message.rows, 1, other))
         return message
 
     def _merged_census(self, message: Census, other: int) -> Census:
