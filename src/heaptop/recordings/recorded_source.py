@@ -108,23 +108,27 @@ class RecordedSource(SourceWrapper):
 
     def _event(self, event: Event) -> None:
         self._thread = threading.current_thread()
-        if isinstance(event, Attached):
-            self._attached = event
-        elif isinstance(event, Received):
-            self._received(event.message)
-        elif isinstance(event, Ended):
-            self._do_wanted()
-            self._end()
-            self._report_ended(PATIENCE)
-            self._give_up_next()
-            self._attached = None
-            self._runs = False
+        match event:
+            case Attached():
+                self._attached = event
+            case Received(message):
+                self._received(message)
+            case Ended():
+                self._source_ended()
         self._deliver(event)
         if self._runs:
             self._report_ended()
             self._do_wanted()
         else:
             self._all_delivered.set()
+
+    def _source_ended(self) -> None:
+        self._do_wanted()
+        self._end()
+        self._report_ended(PATIENCE)
+        self._give_up_next()
+        self._attached = None
+        self._runs = False
 
     def _received(self, message: Message) -> None:
         if self._recording_state is None or not is_recorded(message):

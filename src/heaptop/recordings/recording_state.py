@@ -79,16 +79,17 @@ class RecordingState:
         """Raises ProtocolError where it does not fit what was said before."""
         self._samples.feed(message)
         self._samples.forget_changes()
-        if isinstance(message, Types):
-            self._types += message.names
-        elif isinstance(message, (Census, Tick, Memory, Traced)):
-            self._latest[type(message)] = message
-            self.time_ns = max(self.time_ns, message.time_ns)
-            self.counted = self.counted or isinstance(message, Census)
-        elif isinstance(message, Sampler):
-            self._feed_sampler(message)
-        elif isinstance(message, Phases):
-            self._feed_phases(message)
+        match message:
+            case Types():
+                self._types += message.names
+            case Census() | Tick() | Memory() | Traced():
+                self._latest[type(message)] = message
+                self.time_ns = max(self.time_ns, message.time_ns)
+                self.counted = self.counted or isinstance(message, Census)
+            case Sampler():
+                self._feed_sampler(message)
+            case Phases():
+                self._feed_phases(message)
 
     def state(self) -> Iterator[Message]:
         """All that a reader has to be told: what changes least from here on in front, as later blocks lean on it."""
