@@ -309,17 +309,21 @@ class Conversation:
     def _post(self, request: Message) -> None:
         """Send a request. A snapshot and a collection are asked for only where they do no harm, and a collection only
         where the agent can."""
-        if isinstance(request, CollectRequest) and (why := self._no_collection()):
-            self._take(Failure(request.id, why))
-            return
-        if isinstance(request, ImageRequest):
-            made = self._policy.image(request, self._rss, self._room())
-            if isinstance(made, Failure):
-                self._take(made)
-                return
+        match request:
+            case CollectRequest() if why := self._no_collection():
+                self._take(Failure(request.id, why))
+            case ImageRequest():
+                self._post_snapshot(request)
+            case _:
+                self._send(request)
+
+    def _post_snapshot(self, request: ImageRequest) -> None:
+        made = self._policy.image(request, self._rss, self._room())
+        if isinstance(made, Failure):
+            self._take(made)
+        else:
             self._image.on_request(made)
-            request = made
-        self._send(request)
+            self._send(made)
 
     def _no_collection(self) -> str:
         if not self._collects:
@@ -368,32 +372,33 @@ class Conversation:
 
     def _take(self, message: Message) -> None:
         self._image.take(message)
-        if isinstance(message, Census):
-            self._counted(message)
-        elif isinstance(message, Tick):
-            self._pace.tick_out = False
-            if message.rss is None:
-                message = replace(message, rss=self._outside_rss())
-            self._rss = message.rss
-        elif isinstance(message, Image):
-            self._policy.frozen(message, self._rss)
-        elif isinstance(message, Memory):
-            message = replace(message, outside=self._outside_memory(message.own_pages), own_pages=())
-        elif isinstance(message, Core):
-            self._core_told = True
-            self._policy.core(message)
-        elif isinstance(message, Sampler):
-            self._sampler_told = True
-        elif isinstance(message, Decision):
-            self._policy.pending = message
-            self._pace.held, self._pace.census_out = True, False
-        elif isinstance(message, Failure):
-            if message.request < FIRST_ID:
-                self._pace.failed(time.monotonic())
-            message = replace(message, text=named_places(message.text))
-        elif isinstance(message, Bye):
-            self.left = message.left
-            raise AgentLost(f"The agent detached: {named_places(message.reason)}.")
+        match message:
+            case Census():
+                self._counted(message)
+            case Tick():
+                self._pace.tick_out = False
+                if message.rss is None:
+                    message = replace(message, rss=self._outside_rss())
+                self._rss = message.rss
+            case Image():
+                self._policy.frozen(message, self._rss)
+            case Memory():
+                message = replace(message, outside=self._outside_memory(message.own_pages), own_pages=())
+            case Core():
+                self._core_told = True
+                self._policy.core(message)
+            case Sampler():
+                self._sampler_told = True
+            case Decision():
+                self._policy.pending = message
+                self._pace.held, self._pace.census_out = True, False
+            case Failure():
+                if message.request < FIRST_ID:
+                    self._pace.failed(time.monotonic())
+                message = replace(message, text=named_places(message.text))
+            case Bye():
+                self.left = message.left
+                raise AgentLost(f"The agent detached: {named_places(message.reason)}.")
         self._deliver(Received(message))
         if isinstance(message, Tick):
             self._watch_image()

@@ -47,19 +47,23 @@ class SnapshotCost:
 
     def take(self, message: Message) -> None:
         """Learn of the image what the agent says."""
-        if isinstance(message, Progress) and message.id == self._building:
-            self._own = message.memory
-        elif isinstance(message, Image):
-            self._building, self._image = 0, message
-            self._until, self._next_check = self._clock() + message.keep_ns / 1e9, 0.0
-            self._own, self._held = message.memory, None
-            self._look()
-        elif isinstance(message, ImageMemory):
-            self._learn(message.holding)
-        elif isinstance(message, ImageGone):
-            self._image = None
-        elif isinstance(message, Failure) and message.request == self._building:
-            self._building = 0
+        match message:
+            case Progress() if message.id == self._building:
+                self._own = message.memory
+            case Image():
+                self._built(message)
+            case ImageMemory():
+                self._learn(message.holding)
+            case ImageGone():
+                self._image = None
+            case Failure() if message.request == self._building:
+                self._building = 0
+
+    def _built(self, image: Image) -> None:
+        self._building, self._image = 0, image
+        self._until, self._next_check = self._clock() + image.keep_ns / 1e9, 0.0
+        self._own, self._held = image.memory, None
+        self._look()
 
     @property
     def is_there(self) -> bool:
