@@ -125,10 +125,11 @@ class HuntWatch(SnapshotWatch):
         return super()._next()
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, Collected):
-            self._collected = message
-        elif isinstance(message, Memory):
-            self._memory = message
+        match message:
+            case Collected():
+                self._collected = message
+            case Memory():
+                self._memory = message
         super()._take(message)
 
     def _sampler_is_off(self, state: Sampler) -> None:

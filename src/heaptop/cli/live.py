@@ -55,12 +55,13 @@ class WatchedSource(SourceWrapper):
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         def watch(event: Event) -> None:
-            if isinstance(event, Received) and isinstance(event.message, Census):
-                self.counted = True
-            elif isinstance(event, Attached):
-                self._attached, self._since = event, monotonic()
-            elif isinstance(event, Ended):
-                self.ended, self._until = event, monotonic()
+            match event:
+                case Received(Census()):
+                    self.counted = True
+                case Attached():
+                    self._attached, self._since = event, monotonic()
+                case Ended():
+                    self.ended, self._until = event, monotonic()
             deliver(event)
 
         self._source.open(watch, behind)

@@ -93,17 +93,18 @@ class RecordWatch(HuntWatch):
             self.recording_status = event
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, Core) and not message.loaded:
-            self.no_checks = message.text
-        elif isinstance(message, Decision) and self._seen is not None:
-            # The heap has grown, and nobody is here to ask. From now on it is counted in slices.
-            self._source.decide(False)
-            self.no_checks = f"a snapshot would pause it for {format_duration_ns(message.pause_ns)}"
-            notice(f"{self.no_checks}, which is above the budget: from now on censuses run in slices")
-        elif isinstance(message, Failure) and self._seen is not None and message.request != self._id:
-            return  # a later census or tick: the next one may be better
-        else:
-            super()._take(message)
+        match message:
+            case Core() if not message.loaded:
+                self.no_checks = message.text
+            case Decision() if self._seen is not None:
+                # The heap has grown, and nobody is here to ask. From now on it is counted in slices.
+                self._source.decide(False)
+                self.no_checks = f"a snapshot would pause it for {format_duration_ns(message.pause_ns)}"
+                notice(f"{self.no_checks}, which is above the budget: from now on censuses run in slices")
+            case Failure() if self._seen is not None and message.request != self._id:
+                pass  # a later census or tick: the next one may be better
+            case _:
+                super()._take(message)
 
     def _undecided(self, decision: Decision) -> HeaptopError:
         fix = (

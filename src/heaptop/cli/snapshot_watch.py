@@ -111,18 +111,20 @@ class SnapshotWatch(SourceWatch):
             self._progress.show(f"{self._doing} {time.monotonic() - self._since:.1f} s")
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, Core) and not message.loaded:
-            raise self._refused(message.text)
-        if isinstance(message, Failure) and message.request != self._id and self._seen is not None:
-            return  # a later census or tick
-        if isinstance(message, Failure) and self._image is not None and self._talks:
-            raise NotAnswered(message.text)
-        if isinstance(message, ImageTypes) and message.id == self._id:
-            self.types[message.first :] = message.names
-        elif isinstance(message, images.Progress) and message.id == self._id:
-            self._doing = _step(message)
-        elif isinstance(message, ImageGone) and self._image is not None and message.image == self._image.image:
-            raise ImageLost(f"The open snapshot of process {self._pid} was lost: {message.reason}.").about(self._pid)
+        match message:
+            case Core() if not message.loaded:
+                raise self._refused(message.text)
+            case Failure() if message.request != self._id and self._seen is not None:
+                return  # a later census or tick
+            case Failure() if self._image is not None and self._talks:
+                raise NotAnswered(message.text)
+            case ImageTypes() if message.id == self._id:
+                self.types[message.first :] = message.names
+            case images.Progress() if message.id == self._id:
+                self._doing = _step(message)
+            case ImageGone() if self._image is not None and message.image == self._image.image:
+                lost = ImageLost(f"The open snapshot of process {self._pid} was lost: {message.reason}.")
+                raise lost.about(self._pid)
         super()._take(message)
 
     def _failed(self, failure: Failure) -> HeaptopError:

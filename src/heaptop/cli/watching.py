@@ -178,20 +178,21 @@ class SourceWatch:
         except queue.Empty:
             return None
         self._taken_ticks += is_tick(event)
-        if isinstance(event, Waiting):
-            self.renew()  # how long an attach may take is decided where it is made
-            self._progress.show(f"{event.phase} {event.seconds:.1f} s")
-        elif isinstance(event, Attached):
-            self._attached = event
-        elif isinstance(event, Forecast):
-            self._foreseen = f" ({forecast_words(event)})"
-        elif isinstance(event, Ended):
-            raise event.error or AgentLost(f"The agent in process {self._pid} exited before the census was done.")
-        elif isinstance(event, Received):
-            self._take(event.message)
-            return event.message
-        else:
-            self._receive(event)
+        match event:
+            case Waiting():
+                self.renew()  # how long an attach may take is decided where it is made
+                self._progress.show(f"{event.phase} {event.seconds:.1f} s")
+            case Attached():
+                self._attached = event
+            case Forecast():
+                self._foreseen = f" ({forecast_words(event)})"
+            case Ended():
+                raise event.error or AgentLost(f"The agent in process {self._pid} exited before the census was done.")
+            case Received(message):
+                self._take(message)
+                return message
+            case _:
+                self._receive(event)
         return None
 
     def _overdue(self) -> HeaptopError:
@@ -210,13 +211,14 @@ class SourceWatch:
         """Take an event that came while the source was closed."""
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, Failure):
-            raise self._failed(message)
-        if isinstance(message, Decision):
-            raise self._undecided(message)
-        if self._sampling is not None:
-            if isinstance(message, Sampler) and not message.on:
+        match message:
+            case Failure():
+                raise self._failed(message)
+            case Decision():
+                raise self._undecided(message)
+            case Sampler() if self._sampling is not None and not message.on:
                 self._sampler_is_off(message)
+        if self._sampling is not None:
             self._sampling.feed(message)
         self._history.feed(message)
 
