@@ -256,19 +256,20 @@ class MapAnswers:
             return
         self._waiting.pop(asked, None)
         self.changes += 1
-        if isinstance(answer, Failure):
-            self._refused.add(asked)
-            self.failure = answer.text
-        elif isinstance(answer, Cells):
-            self._take_cells(asked, answer)
-        elif isinstance(answer, Groups) and isinstance(asked, GroupsAsked):
-            self.groups = asked, answer
-        elif isinstance(answer, Retainers):
-            self.retainers = answer
-        elif isinstance(answer, Objects) and asked == self.wanted:
-            self.largest = answer
-        elif isinstance(answer, Object) and isinstance(asked, ObjectAsked):
-            self.object = asked, answer
+        match answer:
+            case Failure():
+                self._refused.add(asked)
+                self.failure = answer.text
+            case Cells():
+                self._take_cells(asked, answer)
+            case Groups() if isinstance(asked, GroupsAsked):
+                self.groups = asked, answer
+            case Retainers():
+                self.retainers = answer
+            case Objects() if asked == self.wanted:
+                self.largest = answer
+            case Object() if isinstance(asked, ObjectAsked):
+                self.object = asked, answer
 
     def _take_cells(self, asked: Asked, answer: Cells) -> None:
         if not isinstance(asked, CellsAsked):
