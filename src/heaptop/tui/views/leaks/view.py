@@ -513,23 +513,27 @@ class LeaksView(LevelView[LeaksLevel]):
 
     def action_drill(self) -> bool:
         row, hunting, self._notice = self._row, self._hunting, ""
-        if isinstance(row, tuple):
-            self._levels[-1] = replace(self._level, cursor=self.list.cursor)
-            self._enter(LeaksLevel(SUSPECT, suspect=row[1], found=self.now.found))
-            ways = (place for place, line in enumerate(self._rows) if line.goes)
-            self.list.move_to(next(ways, 0))
-            self.call_after_refresh(self._show_top)
-            return True
-        if isinstance(row, MarkFacts) and hunting is not None:
-            hunting.compare(self._marks.index(row))
-            self._again()
-            return True
-        if isinstance(row, SuspectLine):
-            return self._go(row.goes)
+        match row:
+            case tuple():
+                self._into_suspect(row[1])
+                return True
+            case MarkFacts() if hunting is not None:
+                hunting.compare(self._marks.index(row))
+                self._again()
+                return True
+            case SuspectLine():
+                return self._go(row.goes)
         subject = self.subject
         if subject is not None:
             self.post_message(SubjectChosen(subject))
         return subject is not None
+
+    def _into_suspect(self, suspect: Suspect) -> None:
+        self._levels[-1] = replace(self._level, cursor=self.list.cursor)
+        self._enter(LeaksLevel(SUSPECT, suspect=suspect, found=self.now.found))
+        ways = (place for place, line in enumerate(self._rows) if line.goes)
+        self.list.move_to(next(ways, 0))
+        self.call_after_refresh(self._show_top)
 
     def _show_top(self) -> None:
         """The table has more room now than when it scrolled to the cursor."""

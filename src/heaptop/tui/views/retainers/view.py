@@ -416,13 +416,16 @@ class RetainersView(ExploringView[RetainersLevel]):
         """The name and the address of the one object that a row represents; 0 where there is none."""
         if isinstance(row, RetainerRow):
             row = row.units[0] if len(row.units) == 1 else None
-        if isinstance(row, Unit):
-            return row.label, 0 if row.several else row.address
-        if isinstance(row, TreeRow):
-            return row.node.text, row.node.address
-        if isinstance(row, ObjectLine):
-            return row.name or row.text.strip(), row.address
-        return ("", row.address) if isinstance(row, ObjectRow) else ("", 0)
+        match row:
+            case Unit():
+                return row.label, 0 if row.several else row.address
+            case TreeRow():
+                return row.node.text, row.node.address
+            case ObjectLine():
+                return row.name or row.text.strip(), row.address
+            case ObjectRow():
+                return "", row.address
+        return "", 0
 
     @property
     def unavailable(self) -> str:
@@ -598,13 +601,14 @@ class RetainersView(ExploringView[RetainersLevel]):
     @property
     def subject(self) -> QuerySubject | None:
         row, level, client = self._row, self._level, self.now.client
-        if isinstance(row, RetainerRow) and level.what == "rows" and level.key in ("type", "new"):
-            return replace(level.subject, title=row.name, types=(row.name,))
-        if isinstance(row, RetainerRow) and level.key == "site":
-            return self._site_subject(row)
-        if isinstance(row, ObjectRow | ObjectLine) and row.type != NO_TYPE and client is not None:
-            name = type_name(client.types, row.type)
-            return QuerySubject(name, types=(name,))
+        match row:
+            case RetainerRow() if level.what == "rows" and level.key in ("type", "new"):
+                return replace(level.subject, title=row.name, types=(row.name,))
+            case RetainerRow() if level.key == "site":
+                return self._site_subject(row)
+            case ObjectRow() | ObjectLine() if row.type != NO_TYPE and client is not None:
+                name = type_name(client.types, row.type)
+                return QuerySubject(name, types=(name,))
         name, address = self._named(row)
         return QuerySubject(name, address=address) if address else None
 
@@ -616,18 +620,18 @@ class RetainersView(ExploringView[RetainersLevel]):
         return replace(self._level.subject, title=row.name, stacks=row.stacks[:MOST_ASKED])
 
     def action_drill(self) -> bool:
-        row = self._row
-        if isinstance(row, RetainerRow):
-            return self._into_row(row)
-        if isinstance(row, Unit):
-            return self._into_units((row,))
-        if isinstance(row, TreeRow):
-            return self._into_tree(row)
-        if isinstance(row, ObjectLine):
-            return self._into_line(row)
-        if isinstance(row, ObjectRow):
-            self._look_at(row.address)
-            return True
+        match self._row:
+            case RetainerRow() as row:
+                return self._into_row(row)
+            case Unit() as unit:
+                return self._into_units((unit,))
+            case TreeRow() as row:
+                return self._into_tree(row)
+            case ObjectLine() as row:
+                return self._into_line(row)
+            case ObjectRow(address):
+                self._look_at(address)
+                return True
         return False
 
     def _into_row(self, row: RetainerRow) -> bool:
