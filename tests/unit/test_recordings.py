@@ -23,7 +23,7 @@ from heaptop.errors import NotARecording, ProtocolError, RecordingExists, Record
 from heaptop.protocol.codec import encode
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.recorded import RecordingInfo
-from heaptop.protocol.source import Attached, Ended, Event, Received, RecordingStatus, Seek, SeekDone
+from heaptop.protocol.source import Attached, Ended, Event, Received, RecordingStatus, Seek, SeekDone, WholeCourse
 from heaptop.recordings import blocks, format, reader, recorded_source, writer
 from heaptop.recordings.format import SegmentCodec, frames, pack_alone, pack_header
 from heaptop.recordings.reader import Recording
@@ -569,6 +569,9 @@ def test_a_recording_is_a_source(path: Path) -> None:
     source.open(events.put)
     shown = take(events, recording.last_ns)
     assert figures(shown) == figures(made.watched)
+    course = events.get(timeout=10)
+    assert isinstance(course, WholeCourse), "once, how all of it went"
+    assert (course.times_ns[-1], course.bytes[-1]) == (shown.history.latest.time_ns, shown.history.latest.total.bytes)  # type: ignore[union-attr]
     moment = recording.moments[9]
     source.seek(moment)
     shown = take(events, moment)

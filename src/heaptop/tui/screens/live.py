@@ -290,6 +290,7 @@ class LiveScreen(ActingScreen):
             self.state.status.forget_outcome()
             self._question = QuestionScreen(asked[0], self, self.switch)
             self.app.push_screen(self._question)
+            self._draw_words()
 
     def close_question(self) -> None:
         self._question = None
