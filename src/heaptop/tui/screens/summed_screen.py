@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from textual.binding import BindingType
+
 from heaptop.analysis.bands.summed import ProcessSum, change_text, sum_text
 from heaptop.protocol.images import Question
 from heaptop.protocol.messages import PROTOCOL_VERSION, Hello, Message
@@ -22,12 +24,13 @@ from heaptop.protocol.source import (
     TargetInfo,
     never_behind,
 )
-from heaptop.tui.keys.bindings import SEVERAL, Key
+from heaptop.tui.keys.bindings import SEVERAL, Key, bindings, view_key
 from heaptop.tui.screens.tab_screen import TabScreen
 from heaptop.tui.state.session import ProcessCounts
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.bands.summed_bands import SummedBandsView
 from heaptop.tui.views.base import View
+from heaptop.tui.views.processes.view import ProcessesView
 from heaptop.tui.widgets.help_screen import HelpPage
 
 if TYPE_CHECKING:
@@ -49,8 +52,14 @@ OF_ONE: Final = {
     "zoom": "the heap map shows one process: press Tab",
 }
 """Actions that the sum does not have, and why."""
-SUMMED: Final = tuple(
-    key for key in LIVE if key.name not in OF_ONE and (key.group != "Views" or key.action == "view('bands')")
+PROCESSES: Final = view_key(
+    ProcessesView.NUMBER, ProcessesView.NAME, ProcessesView.TITLE, ProcessesView.ABOUT
+)  # fmt: skip
+_BANDS: Final = f"view({SummedBandsView.NAME!r})"
+SUMMED: Final = (
+    *(key for key in LIVE if key.action == _BANDS),
+    PROCESSES,
+    *(key for key in LIVE if key.name not in OF_ONE and key.group != "Views"),
 )
 """Keys of the live screen that the sum has too."""
 TO_ONE: Final = "press Tab"
@@ -115,11 +124,15 @@ class SummedSource:
 
 
 class SummedScreen(TabScreen):
-    """Bands of the sum."""
+    """Bands of the sum, and a table of the processes."""
 
     KEYS: ClassVar[Sequence[Key]] = (*SEVERAL, *SUMMED)
     LACKS: ClassVar[Mapping[str, str]] = {name: f"{why}: {TO_ONE}" for name, why in OF_ONE.items()}
-    SHOWN: ClassVar[Mapping[str, type[View]]] = {SummedBandsView.NAME: SummedBandsView}
+    SHOWN: ClassVar[Mapping[str, type[View]]] = {
+        SummedBandsView.NAME: SummedBandsView,
+        ProcessesView.NAME: ProcessesView,
+    }
+    BINDINGS: ClassVar[list[BindingType]] = bindings([PROCESSES])
 
     def __init__(self, tabs: Tabs, source: SummedSource, wake: Callable[[], object]) -> None:
         super().__init__(tabs, source, wake)
@@ -132,6 +145,8 @@ class SummedScreen(TabScreen):
         self.session.company = ProcessCounts(self.tabs.live, self.tabs.known)
         if self.is_shown:
             self.query_one(SummedBandsView).parts = self._sum.parts
+            if self.state.held is None:
+                self.query_one(ProcessesView).processes = self.tabs.rows
         super()._draw()
 
     def _draw_panel(self) -> None:
@@ -150,14 +165,14 @@ class SummedScreen(TabScreen):
 
     @property
     def _footer_keys(self) -> Sequence[Key]:
-        return [key for key in super()._footer_keys if key in self.KEYS]
+        views = [key for key in SUMMED if key.group == "Views"]
+        return [*views, *(key for key in super()._footer_keys if key in self.KEYS and key not in views)]
 
     def _lacks(self, why: str) -> None:
         self.outcome(f"{why}: {TO_ONE}")
 
     def action_view(self, name: str) -> None:
-        if name not in self.SHOWN:
+        if name in self.SHOWN:
+            self.act("view", name)
+        else:
             self._lacks(f"view {VIEWS[name].NUMBER} shows one process")
-
-    def action_next_view(self, step: int) -> None:
-        self._lacks("the other views show one process")

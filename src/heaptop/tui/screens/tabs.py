@@ -22,6 +22,7 @@ from heaptop.tui.screens.several import FamilyChanges, MemberProcess, Several
 from heaptop.tui.screens.summed_screen import SummedScreen, SummedSource
 from heaptop.tui.screens.tab_screen import TabScreen
 from heaptop.tui.state.messages import TabArrived
+from heaptop.tui.state.process_figures import ProcessFigures
 from heaptop.tui.state.session import OVER, AttachPhase, AttachSession
 from heaptop.tui.widgets.tabs_line import Tab
 
@@ -226,6 +227,12 @@ class Tabs:
             Tab(str(place.pid), place.member.name if differ else "", place.size, mark(place)) for place in self._places
         ]
         return [Tab(f"all {len(tabs)}", "", "", ""), *tabs]
+
+    @property
+    def rows(self) -> list[ProcessFigures]:
+        """The processes, for a table."""
+        places = enumerate(self._places, 1)
+        return [ProcessFigures.of(number, place.member.name, place.screen.session) for number, place in places]
 
     @property
     def notices(self) -> str:
