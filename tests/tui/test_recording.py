@@ -153,21 +153,21 @@ async def test_n_goes_from_jump_to_jump(jumping: Path) -> None:
         await stage.until(lambda: stage.screen.state.jumps, "jumps are known")
         await stage.press("N")
         await stage.at(30)  # the first minute that shows it
-        assert "jump 2 of 2: +54.3 MiB within 1m 00s" in stage.text
+        assert "jump 2 of 2: live heap +54.3 MiB within 1m" in stage.text
         await stage.press("N")
         await stage.at(10)
         await stage.press("N")
-        assert "no jump of the heap before this moment" in stage.text
+        assert "no jump before this moment" in stage.text
         await stage.press("n")
         await stage.at(30)
         await stage.press("n")
-        assert "no jump of the heap after this moment" in stage.text
+        assert "no jump after this moment" in stage.text
 
 
 async def test_a_click_or_a_drag_on_the_line_goes_there(path: Path) -> None:
     async with opened(path, at=0) as stage:
         await stage.at(0)
-        await stage.until(lambda: stage.screen.state.course, "the line is there")
+        await stage.until(lambda: stage.screen.state.heap, "the line is there")
         await stage.pilot.pause()
         line = stage.screen.query_one(RecordingLine)
         await stage.pilot.click(line, offset=(LEFT + line._width // 2, 0))
@@ -184,9 +184,9 @@ async def test_a_click_or_a_drag_on_the_line_goes_there(path: Path) -> None:
 async def test_a_recording_without_jumps_says_so(path: Path) -> None:
     async with opened(path) as stage:
         await stage.at(LAST)
-        await stage.until(lambda: stage.screen.state.course, "all of it is known")
+        await stage.until(lambda: stage.screen.state.heap, "all of it is known")
         await stage.press("n")
-        assert "the heap never jumps" in stage.text
+        assert "nothing in this recording jumps" in stage.text
 
 
 @pytest.mark.parametrize("minute", [0, 1, 14, 20, 33])

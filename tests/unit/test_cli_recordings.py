@@ -61,7 +61,7 @@ def test_report_says_when_the_heap_jumped_and_of_what(tmp_path: Path, capsys: py
     path = written(tmp_path / "a", 60, jumps={20: 30 * MIB, 40: 90 * MIB})
     assert main(["report", str(path)]) == 0
     said = capsys.readouterr().out
-    lines = said[said.index("Largest jumps of the live heap:") :].splitlines()
+    lines = said[said.index("Largest jumps (live heap, RSS):") :].splitlines()
     assert [line.split("  ")[0] for line in (lines[1], lines[3])] == ["15:46:40", "15:26:40"], "the largest first"
     assert "within 1m 00s" in lines[1]
     assert "+89.9 MiB dict" in lines[2]

@@ -571,7 +571,10 @@ def test_a_recording_is_a_source(path: Path) -> None:
     assert figures(shown) == figures(made.watched)
     course = events.get(timeout=10)
     assert isinstance(course, WholeCourse), "once, how all of it went"
-    assert (course.times_ns[-1], course.bytes[-1]) == (shown.history.latest.time_ns, shown.history.latest.total.bytes)  # type: ignore[union-attr]
+    latest = shown.history.latest
+    assert latest is not None
+    assert course.heap[-1] == (latest.time_ns, latest.total.bytes)
+    assert course.rss[-1][1] == shown.rss
     moment = recording.moments[9]
     source.seek(moment)
     shown = take(events, moment)

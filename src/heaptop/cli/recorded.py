@@ -68,10 +68,12 @@ def course_of(
 
 
 def jumps_of(
-    recording: Recording, course: CensusTimeline, user_code: Sequence[str], progress: ProgressLine
+    recording: Recording, recorded: Recorded, course: CensusTimeline, user_code: Sequence[str], progress: ProgressLine
 ) -> list[RecordedJump]:
-    """The largest jumps of its course, each as closely as the recording knows it."""
-    found = largest(jumps(course.points), JUMPS)
+    """The largest jumps up to the moment it was played to, each as closely as the recording knows it."""
+    ticked = [(tick.time_ns, tick.rss) for tick in recorded.history.ticks if tick.rss is not None]
+    heap = [(point.time_ns, point.total.bytes) for point in course.points]
+    found = largest(jumps(heap, ticked), JUMPS)
     told = []
     for done, jump in enumerate(found, 1):
         progress.show(f"reading the recording: jump {done} of {len(found)}")
@@ -86,6 +88,8 @@ def _closer(recording: Recording, jump: Jump, user_code: Sequence[str]) -> Recor
     first = max(bisect_right(moments, jump.begin_ns) - 1, 0)
     last = min(bisect_left(moments, jump.end_ns), len(moments) - 1)
     closest = RecordedJump(play(recording, moments[first], user_code), play(recording, moments[last], user_code))
+    if jump.is_rss:
+        return closest
     while last + 1 < len(moments) and closest.end_ns < jump.end_ns:  # a census is told with the next tick
         last += 1
         closest = RecordedJump(closest.before, play(recording, moments[last], user_code))

@@ -167,13 +167,13 @@ class SeekDone(Event):
 
 @dataclass(frozen=True, slots=True)
 class WholeCourse(Event):
-    """How a whole recording went, at some of its moments in their order: told once, after the first SeekDone."""
+    """How a whole recording went: (time in nanoseconds, bytes) at some of its moments. Told once, after the first
+    SeekDone."""
 
-    times_ns: tuple[int, ...]
-    """Of censuses."""
-    bytes: tuple[int, ...]
-    objects: tuple[int, ...]
-    """Live then."""
+    heap: tuple[tuple[int, int], ...]
+    """All live objects, at censuses."""
+    rss: tuple[tuple[int, int], ...]
+    """At ticks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.images import FIRST_ID, Question
-from heaptop.protocol.messages import Census, Failure, Message
+from heaptop.protocol.messages import Census, Failure, Message, Tick
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, WholeCourse, never_behind
 from heaptop.recordings.reader import Recording, naming_file, target_of
 
@@ -129,21 +129,22 @@ class ReplaySource:
             return wanted
 
     def _tell_course(self) -> None:
-        """Once: how all of it went. Only the sizes of its censuses are looked at."""
+        """Once: how all of it went. Of its censuses only the sizes are looked at."""
         if self._course_told:
             return
         self._course_told = True
-        points: list[tuple[int, int, int]] = []
+        heap: list[tuple[int, int]] = []
+        rss: list[tuple[int, int]] = []
         with naming_file(self.recording.path):
             for event in self.recording.events():
+                match event:
+                    case Received(Census() as census):
+                        heap.append((census.time_ns, sum([row.bytes for row in census.rows])))
+                    case Received(Tick() as tick) if tick.rss is not None:
+                        rss.append((tick.time_ns, tick.rss))
                 if self._closing:
                     return
-                if isinstance(event, Received) and isinstance(event.message, Census):
-                    rows = event.message.rows
-                    size, count = sum([row.bytes for row in rows]), sum([row.count for row in rows])
-                    points.append((event.message.time_ns, size, count))
-        times, sizes, counts = zip(*points, strict=True) if points else ((), (), ())
-        self._deliver(WholeCourse(times, sizes, counts))
+        self._deliver(WholeCourse(tuple(heap), tuple(rss)))
 
     def _show(self, time_ns: int) -> None:
         with naming_file(self.recording.path):

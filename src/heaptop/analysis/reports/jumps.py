@@ -1,4 +1,4 @@
-"""Where the heap of a recording jumped: censuses between which it grew by more than it usually grows in that time."""
+"""Where a recorded process jumped: moments between which it grew by more than it usually grows in that time."""
 
 from __future__ import annotations
 
@@ -8,25 +8,35 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from heaptop.analysis.reports.census_timeline import CensusMoment
 from heaptop.analysis.reports.moments_diff import Changed, grown
 from heaptop.analysis.reports.recorded import Recorded
 
 LEAST_BYTES: Final = 64 << 10
 LEAST_SHARE: Final = 0.02
-"""Of the largest heap: less is no jump, nor is less than :data:`LEAST_BYTES`."""
+"""Of the largest size: less is no jump, nor is less than :data:`LEAST_BYTES`."""
 NOISE: Final = 6.0
 """Times the median distance from the usual growth that is no noise any more."""
+FEW: Final = 8
+"""Steps of which the median may itself be a jump: the least growth is the usual one then …"""
+FEW_SHARE: Final = 0.1
+"""… and so much of the largest size a jump."""
+HALF: Final = 0.5
+"""Of a jump of the heap: a step of resident memory that is so large says when it was."""
+
+Sizes = Sequence[tuple[int, int]]
+"""(time in nanoseconds, bytes), ascending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """From one census to a later one."""
+    """From one moment to a later one."""
 
     begin_ns: int
     end_ns: int
     bytes: int
-    """That the live heap is larger."""
+    """That it is larger."""
+    is_rss: bool = False
+    """Of resident memory alone; else of the live heap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,16 @@ class RecordedJump:
         return _counted_ns(self.after)
 
     @property
+    def at_ns(self) -> int:
+        """When it was, as closely as the ticks between the two tell by resident memory."""
+        ticks = [tick for tick in self.after.history.ticks if self.begin_ns <= tick.time_ns <= self.end_ns]
+        steps = [
+            (after.rss - before.rss, after.time_ns) for before, after in pairwise(ticks) if before.rss and after.rss
+        ]
+        size, when = max(steps, default=(0, 0))
+        return when if size >= HALF * self.bytes > 0 else self.end_ns
+
+    @property
     def rss(self) -> int | None:
         """That resident memory is larger; None where that is not known."""
         old, new = self.before.rss, self.after.rss
@@ -63,26 +83,13 @@ class RecordedJump:
         return grown(self.before, self.after, by, top)
 
 
-def jumps(points: Sequence[CensusMoment]) -> list[Jump]:
-    """The jumps between these moments, oldest first. Neighbouring ones are one."""
-    steps = [(before, after) for before, after in pairwise(points) if after.time_ns > before.time_ns]
-    if not steps:
-        return []
-    usual = median([_grown(*step) / _passed(*step) for step in steps])
-    beyond = [_grown(*step) - usual * _passed(*step) for step in steps]
-    noise = median([abs(one) for one in beyond])
-    largest = max(point.total.bytes for point in points)
-    least = max(LEAST_BYTES, LEAST_SHARE * largest, NOISE * noise)
-    found: list[Jump] = []
-    for (before, after), more in zip(steps, beyond, strict=True):
-        if more < least:
-            continue
-        if found and found[-1].end_ns == before.time_ns:
-            last = found.pop()
-            found.append(Jump(last.begin_ns, after.time_ns, last.bytes + _grown(before, after)))
-        else:
-            found.append(Jump(before.time_ns, after.time_ns, _grown(before, after)))
-    return found
+def jumps(heap: Sizes, rss: Sizes = ()) -> list[Jump]:
+    """The jumps of the live heap at censuses, and those of resident memory at ticks that no jump of the heap explains;
+    oldest first."""
+    found = [Jump(begin, end, more) for begin, end, more in _rises(heap)]
+    others = [Jump(begin, end, more, is_rss=True) for begin, end, more in _rises(rss)]
+    others = [one for one in others if not any(_meet(one, jump) for jump in found)]
+    return sorted([*found, *others], key=lambda jump: jump.end_ns)
 
 
 def largest(found: Sequence[Jump], number: int) -> list[Jump]:
@@ -90,14 +97,34 @@ def largest(found: Sequence[Jump], number: int) -> list[Jump]:
     return sorted(found, key=lambda jump: (-jump.bytes, jump.begin_ns))[:number]
 
 
+def _rises(sizes: Sizes) -> list[tuple[int, int, int]]:
+    """From when to when it grew far beyond the usual, and by how much. Neighbouring rises are one."""
+    steps = [(begin, end, after - before) for (begin, before), (end, after) in pairwise(sizes) if end > begin]
+    if not steps:
+        return []
+    few = len(steps) < FEW
+    rates = [more / (end - begin) for begin, end, more in steps]
+    usual = min(rates) if few else median(rates)
+    beyond = [more - usual * (end - begin) for begin, end, more in steps]
+    noise = 0.0 if few else median([abs(one) for one in beyond])
+    share = FEW_SHARE if few else LEAST_SHARE
+    least = max(LEAST_BYTES, share * max(size for _, size in sizes), NOISE * noise)
+    found: list[tuple[int, int, int]] = []
+    for (begin, end, more), extra in zip(steps, beyond, strict=True):
+        if extra < least or more <= 0:
+            continue
+        if found and found[-1][1] == begin:
+            first, _, before = found.pop()
+            found.append((first, end, before + more))
+        else:
+            found.append((begin, end, more))
+    return found
+
+
+def _meet(one: Jump, other: Jump) -> bool:
+    return one.begin_ns < other.end_ns and other.begin_ns < one.end_ns
+
+
 def _counted_ns(recorded: Recorded) -> int:
     latest = recorded.history.latest
     return latest.time_ns if latest is not None else recorded.time_ns
-
-
-def _grown(before: CensusMoment, after: CensusMoment) -> int:
-    return after.total.bytes - before.total.bytes
-
-
-def _passed(before: CensusMoment, after: CensusMoment) -> int:
-    return after.time_ns - before.time_ns

@@ -61,6 +61,7 @@ def jump_json(jump: RecordedJump, span: RecordedSpan) -> dict[str, Any]:
     return {
         "from_seconds": (jump.begin_ns - span.first_ns) / 1e9,
         "seconds": (jump.end_ns - span.first_ns) / 1e9,
+        "at_seconds": (jump.at_ns - span.first_ns) / 1e9,
         "bytes": jump.bytes,
         "rss": jump.rss,
         "types": [changed_json(row) for row in jump.grown("type", PARTS)],

@@ -43,7 +43,7 @@ class Report:
             first = play(recording, recording.first_ns, args.user_code)
             last = play(recording, None, args.user_code)
             course = CensusTimeline.of(last)
-            found = jumps_of(recording, course, args.user_code, progress)
+            found = jumps_of(recording, last, course, args.user_code, progress)
         if args.json:
             print(json.dumps(report_json(first, last, course, args.top or None, found), indent=2))
         else:

@@ -34,7 +34,7 @@ def report_lines(
     """What happened in a recording."""
     lines = [*_whose(after), "", *_course(course), ""]
     if jumps:
-        lines += ["Largest jumps of the live heap:", *(line for jump in jumps for line in _jump(jump)), ""]
+        lines += ["Largest jumps (live heap, RSS):", *(line for jump in jumps for line in _jump(jump)), ""]
     for by, title in (("type", "What grew most, by type"), ("producer", "By allocation site (estimates)")):
         rows = grown(before, after, by, top)
         if rows:
@@ -89,7 +89,7 @@ def _jump(jump: RecordedJump) -> list[str]:
     span = RecordedSpan.of(jump.after.shown)
     lasted = format_duration_ns(jump.end_ns - jump.begin_ns)
     rss = f", RSS {format_change(jump.rss)}" if jump.rss is not None else ""
-    lines = [f"{span.clock(jump.end_ns)}  {format_change(jump.bytes)} within {lasted}{rss}"]
+    lines = [f"{span.clock(jump.at_ns)}  {format_change(jump.bytes)} within {lasted}{rss}"]
     types = [f"{format_change(row.bytes)} {row.name}" for row in jump.grown("type", PARTS)]
     lived = jump.grown("producer", PARTS)
     sites = [f"{format_change(row.bytes)} ±{format_bytes(row.error)} {row.name}" for row in lived]

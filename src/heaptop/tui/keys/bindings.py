@@ -143,8 +143,8 @@ RECORDING: Final = (
     Key("full_stop", ".", "step(1)", "one step forward", "Recording", "step", "step(1)"),
     Key("left_parenthesis", "(", "tenths(-1)", "a tenth back", "Recording", "tenth", "tenths(1)"),
     Key("right_parenthesis", ")", "tenths(1)", "a tenth forward", "Recording", "tenth", "tenths(1)"),
-    Key("n", "n", "jump(1)", "to the next jump of the heap", "Recording", "jump", "jump(1)"),
-    Key("N", "N", "jump(-1)", "to the jump before", "Recording", "jump", "jump(1)"),
+    Key("n", "n", "jump(1)", "next jump of heap or RSS", "Recording", "jump", "jump(1)"),
+    Key("N", "N", "jump(-1)", "previous jump", "Recording", "jump", "jump(1)"),
     Key("T", "T", "moment", "go to a time: +90m, -1h, 02:13", "Recording", "time"),
 )
 """Keys of the live screen that only a recording has."""

@@ -79,7 +79,7 @@ class ReplayScreen(LiveScreen):
     def _draw_course(self) -> None:
         state, shown = self.state, self.session.shown
         if shown is not None:
-            course = Course(state.course, state.jumps, RecordedSpan.of(shown), shown.time_ns)
+            course = Course(state.heap, state.jumps, RecordedSpan.of(shown), shown.time_ns)
             self.query_one(RecordingLine).show(course, self.look)
 
     def _draw_words(self) -> None:
@@ -146,12 +146,14 @@ class ReplayScreen(LiveScreen):
         place = bisect_right(ends, now) if step > 0 else bisect_left(ends, now) - 1
         if not 0 <= place < len(ends):
             where = "after" if step > 0 else "before"
-            self.outcome(f"no jump of the heap {where} this moment" if ends else "the heap never jumps")
+            self.outcome(f"no jump {where} this moment" if ends else "nothing in this recording jumps")
             return
         jump = self.state.jumps[place]
         self.seek(ends[place])
-        lasted = format_duration_ns(jump.end_ns - jump.begin_ns)
-        self.show_notice(f"jump {place + 1} of {len(ends)}: {format_change(jump.bytes)} within {lasted}")
+        lasted, change = format_duration_ns(jump.end_ns - jump.begin_ns), format_change(jump.bytes)
+        self.show_notice(
+            f"jump {place + 1} of {len(ends)}: {'RSS' if jump.is_rss else 'live heap'} {change} within {lasted}"
+        )
 
     def _moment_of(self, jump: Jump) -> int:
         """The first moment that shows the heap behind it: a census is told with the tick that follows."""

@@ -12,7 +12,6 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
-from heaptop.analysis.reports.census_timeline import CensusMoment
 from heaptop.analysis.reports.jumps import Jump
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes
@@ -30,7 +29,8 @@ RIGHT: Final = 10
 class Course:
     """How a recording went, and which moment of it is shown."""
 
-    points: Sequence[CensusMoment]
+    heap: Sequence[tuple[int, int]]
+    """(time, bytes) of the live heap."""
     jumps: Sequence[Jump]
     span: RecordedSpan
     now_ns: int
@@ -68,10 +68,11 @@ class RecordingLine(Widget):
         return Strip(segments).apply_style(base).adjust_cell_length(width, base)
 
     def _heap(self, course: Course, look: ChartStyle) -> list[Segment]:
-        sizes = [(point.time_ns, point.total.bytes) for point in course.points]
-        line = sparkline(self._heights(sizes, course.span), self._width, ascii_only=look.ascii_only)
-        at = self._column(course.now_ns, course.span)
-        peak = format_bytes(max((size for _, size in sizes), default=0))
+        span = course.span
+        sizes = heights(course.heap, span.first_ns, span.last_ns, self._width)
+        line = sparkline(sizes, self._width, ascii_only=look.ascii_only)
+        at = self._column(course.now_ns, span)
+        peak = format_bytes(max((size for _, size in course.heap), default=0))
         return [
             Segment(f"{' heap':{LEFT}}"),
             Segment(line[:at]),
@@ -88,9 +89,6 @@ class RecordingLine(Widget):
         begin, end = (span.clock(time, seconds=span.seconds < 600) for time in (span.first_ns, span.last_ns))
         dim = Style(dim=True)
         return [Segment(f"{f' {begin}':{LEFT}}", dim), Segment("".join(marks)), Segment(f"{end:>{RIGHT - 1}}", dim)]
-
-    def _heights(self, sizes: Sequence[tuple[int, int]], span: RecordedSpan) -> list[int]:
-        return heights(sizes, span.first_ns, span.last_ns, self._width)
 
     def _column(self, time_ns: int, span: RecordedSpan) -> int:
         return column_of(time_ns, span.first_ns, span.last_ns, self._width)

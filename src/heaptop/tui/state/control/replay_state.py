@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heaptop.analysis.heap.history import Amount
-from heaptop.analysis.reports.census_timeline import CensusMoment
 from heaptop.analysis.reports.jumps import Jump, jumps
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.source import Event, Player, Seek, SeekDone, WholeCourse
@@ -20,8 +18,8 @@ class ReplayState(LiveState):
     source: Player
     told = False
     """All of the moment was told."""
-    course: Sequence[CensusMoment] = ()
-    """How all of it went."""
+    heap: Sequence[tuple[int, int]] = ()
+    """The live heap over all of it: (time, bytes)."""
     jumps: Sequence[Jump] = ()
     tells = False
     """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
@@ -34,9 +32,7 @@ class ReplayState(LiveState):
             case SeekDone():
                 self.told = True
             case WholeCourse():
-                columns = zip(event.times_ns, event.bytes, event.objects, strict=True)
-                self.course = [CensusMoment(time, None, Amount(count, size)) for time, size, count in columns]
-                self.jumps = jumps(self.course)
+                self.heap, self.jumps = event.heap, jumps(event.heap, event.rss)
         super().feed(event)
 
     def _rewind(self) -> None:
