@@ -82,6 +82,16 @@ def test_of_a_long_recording_a_jump_is_found_as_closely_as_it_was_counted(
     assert (jump["from_seconds"], jump["seconds"]) == (331, 332), "the first moment is that of the second census"
 
 
+def test_jumps_that_follow_each_other_in_few_censuses_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "a", 8, sampled=False, jumps={3: 40 * MIB, 4: 50 * MIB})
+    assert main(["report", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["jumps"]
+    assert [(jump["from_seconds"], jump["seconds"]) for jump in found] == [(120, 180), (60, 120)]
+    assert [jump["bytes"] // (10 * MIB) for jump in found] == [5, 4]
+
+
 def test_a_heap_that_grows_evenly_has_no_jump(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(night)]) == 0
     assert "jumps" not in capsys.readouterr().out

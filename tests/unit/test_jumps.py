@@ -41,8 +41,8 @@ def test_noise_and_what_is_freed_again_is_no_jump() -> None:
 
 
 def test_of_few_censuses_the_least_growth_is_the_usual_one() -> None:
-    (jump,) = jumps(course(MIB // 4, 37 * MIB, 40 * MIB, size=2 * MIB))
-    assert jump.bytes == 77 * MIB
+    found = jumps(course(MIB // 4, 37 * MIB, 40 * MIB, size=2 * MIB))
+    assert [jump.bytes // MIB for jump in found] == [37, 40]
     assert jumps(course(3 * MIB, -3 * MIB, 3 * MIB)) == []
     assert jumps(course(20 * MIB, 20 * MIB, 21 * MIB)) == []
     assert jumps(course(20 * MIB)) == [], "nothing is known of what is usual"

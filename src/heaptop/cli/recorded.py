@@ -93,6 +93,9 @@ def _closer(recording: Recording, jump: Jump, user_code: Sequence[str]) -> Recor
     while last + 1 < len(moments) and closest.end_ns < jump.end_ns:  # a census is told with the next tick
         last += 1
         closest = RecordedJump(closest.before, play(recording, moments[last], user_code))
+    while first + 1 < last and closest.begin_ns < jump.begin_ns:
+        first += 1
+        closest = RecordedJump(play(recording, moments[first], user_code), closest.after)
     while last - first > 1:
         middle = (first + last) // 2
         between = play(recording, moments[middle], user_code)

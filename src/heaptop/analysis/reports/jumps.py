@@ -66,10 +66,8 @@ class RecordedJump:
     def at_ns(self) -> int:
         """When it was, as closely as the ticks between the two tell by resident memory."""
         ticks = [tick for tick in self.after.history.ticks if self.begin_ns <= tick.time_ns <= self.end_ns]
-        steps = [
-            (after.rss - before.rss, after.time_ns) for before, after in pairwise(ticks) if before.rss and after.rss
-        ]
-        size, when = max(steps, default=(0, 0))
+        sizes = [(tick.time_ns, tick.rss) for tick in ticks if tick.rss is not None]
+        size, when = max([(after - before, end) for (_, before), (end, after) in pairwise(sizes)], default=(0, 0))
         return when if size >= HALF * self.bytes > 0 else self.end_ns
 
     @property
@@ -98,7 +96,8 @@ def largest(found: Sequence[Jump], number: int) -> list[Jump]:
 
 
 def _rises(sizes: Sizes) -> list[tuple[int, int, int]]:
-    """From when to when it grew far beyond the usual, and by how much. Neighbouring rises are one."""
+    """From when to when it grew far beyond the usual, and by how much. Neighbouring rises are one, where sizes are
+    many."""
     steps = [(begin, end, after - before) for (begin, before), (end, after) in pairwise(sizes) if end > begin]
     if not steps:
         return []
@@ -113,7 +112,7 @@ def _rises(sizes: Sizes) -> list[tuple[int, int, int]]:
     for (begin, end, more), extra in zip(steps, beyond, strict=True):
         if extra < least or more <= 0:
             continue
-        if found and found[-1][1] == begin:
+        if found and found[-1][1] == begin and not few:
             first, _, before = found.pop()
             found.append((first, end, before + more))
         else:

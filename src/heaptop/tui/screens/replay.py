@@ -151,9 +151,8 @@ class ReplayScreen(LiveScreen):
         jump = self.state.jumps[place]
         self.seek(ends[place])
         lasted, change = format_duration_ns(jump.end_ns - jump.begin_ns), format_change(jump.bytes)
-        self.show_notice(
-            f"jump {place + 1} of {len(ends)}: {'RSS' if jump.is_rss else 'live heap'} {change} within {lasted}"
-        )
+        what = "RSS" if jump.is_rss else "live heap"
+        self.show_notice(f"jump {place + 1} of {len(ends)}: {what} {change} within {lasted}")
 
     def _moment_of(self, jump: Jump) -> int:
         """The first moment that shows the heap behind it: a census is told with the tick that follows."""
