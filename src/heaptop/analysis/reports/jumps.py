@@ -72,9 +72,10 @@ class RecordedJump:
 
     @property
     def rss(self) -> int | None:
-        """That resident memory is larger; None where that is not known."""
+        """That resident memory is larger; None where that is not known: the last tick may be from before the jump."""
         old, new = self.before.rss, self.after.rss
-        return None if old is None or new is None else new - old
+        more = None if old is None or new is None else new - old
+        return more if more is not None and more >= HALF * self.bytes else None
 
     def grown(self, by: str, top: int) -> list[Changed]:
         """What it was of, the most first; by producer only what grew by more than it may be wrong."""
