@@ -119,6 +119,49 @@ def test_resident_memory_that_live_objects_explain_is_no_lint() -> None:
     )
 
 
+def growing(rate: int, seconds: int = 40, *, noise: int = 0, steps: Mapping[int, int] | None = None) -> LintContext:
+    """RSS by the second: at this rate, with a wave of this height, and steps of so many bytes at some seconds."""
+    steps = steps or {}
+    course = [
+        (
+            second * 10**9,
+            50 * MIB + rate * second + (second % 2) * noise + sum(size for at, size in steps.items() if at <= second),
+        )
+        for second in range(seconds)
+    ]
+    found = seen(MarkContext(rss=course[-1][1]), MarkContext(rss=course[0][1]))
+    return replace(found, course=course)
+
+
+@pytest.mark.parametrize("noise", [0, 200 << 10])
+def test_a_small_native_leak_is_said_with_its_rate(noise: int) -> None:
+    lint = only(growing(160_000, noise=noise))
+    assert lint is not None
+    assert "(steadily, 156 KiB/s with heaptop's own), and live objects by 0 B" in lint.sentence
+    assert lint.now - lint.before >= lint.threshold
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(growing(0, steps={5: 6 * MIB}), id="one large request"),
+        pytest.param(growing(0, steps={2: 2 * MIB, 20: 3 * MIB}), id="two"),
+        pytest.param(growing(160_000, seconds=10), id="too short a time"),
+        pytest.param(growing(20_000), id="no more than heaptop itself leaves"),
+        pytest.param(growing(80_000, noise=8 * MIB), id="less than the noise"),
+        pytest.param(growing(0, noise=2 * MIB), id="noise alone"),
+        pytest.param(growing(-160_000), id="shrinking"),
+    ],
+)
+def test_what_does_not_grow_all_the_time_is_no_native_leak(found: LintContext) -> None:
+    assert only(found) is None
+
+
+def test_growth_that_live_objects_explain_is_none_however_steady() -> None:
+    found = growing(160_000)
+    assert only(replace(found, image=replace(EMPTY, bytes=6 * MIB))) is None
+
+
 def memory(in_use: int, free: int) -> Memory:
     """What malloc has given out, and what it keeps."""
     outside = Outside((Region("heap", "", in_use + free, in_use + free),), 0, 0, 0, None, 0, ())

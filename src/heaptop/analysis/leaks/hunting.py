@@ -591,7 +591,9 @@ class _Hunt:
     def _seen(self, suspects: Sequence[Suspect]) -> LintContext:
         at = self._at
         then = at.marks[0]
-        return LintContext(at.image, at.around, self._totals, then.around, then.types, then.facts, suspects)
+        ticks = [tick for tick in at.history.ticks if tick.time_ns >= then.around.time_ns]
+        course = [(tick.time_ns, tick.rss) for tick in ticks if tick.rss is not None]
+        return LintContext(at.image, at.around, self._totals, then.around, then.types, then.facts, suspects, course)
 
 
 def _is_alike(one: int, other: int) -> bool:

@@ -9,17 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from statistics import median
 from typing import Final, NamedTuple
 
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.leaks.marks import MarkContext
 from heaptop.analysis.rss.memory import explain
-from heaptop.analysis.text.units import format_bytes, format_change, format_count
+from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_rate
 from heaptop.protocol.findings import LEAK, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image
 from heaptop.protocol.messages import Memory, TypeName
 
 _GARBAGE: Final = KINDS.index("none")
+_STEADY_TICKS: Final = 16
+"""Fewer ticks do not tell a step from growth."""
+_STEADY_LEAST: Final = 2 << 20
+"""Bytes: an attach and the first snapshots leave about as much in a target."""
+_FAIR: Final = 0.4
+_NOISE: Final = 4.0
+"""Times the median distance from steady growth."""
 _FLAT: Final = 0.2
 """The live heap is flat where it explains no more than this part of RSS's growth."""
 
@@ -35,6 +44,8 @@ class LintContext:
     then_totals: Mapping[TypeName, Amount]
     mark: MarkFacts
     suspects: Sequence[Suspect] = ()
+    course: Sequence[tuple[int, int]] = ()
+    """(time in nanoseconds, RSS) of the ticks since the mark."""
 
     def count(self, *names: str) -> tuple[int, int]:
         """How many objects of types of these full names there were at the mark, and are now."""
@@ -119,18 +130,47 @@ def _caches(seen: LintContext, threshold: int) -> Lint | None:
 
 
 def _resident(seen: LintContext, threshold: int) -> Lint | None:
-    """RSS grows, and live objects do not: what does, as far as the allocators tell."""
+    """RSS grows, and live objects do not: what does, as far as the allocators tell. Much at once is said, and less
+    where it grows all the time."""
     before, now = seen.then.rss, seen.now.rss
-    if before is None or now is None or now - before < threshold:
+    if before is None or now is None:
         return None
+    rate = steady_rate(seen.course)
+    least = min(threshold, _STEADY_LEAST) if rate else threshold
     live = seen.image.bytes - seen.mark.bytes
-    if live > _FLAT * (now - before):
+    if now - before - _own_growth(seen) < least or live > _FLAT * (now - before):
         return None
+    steadily = f" (steadily, {format_rate(rate, bytes_=True)} with heaptop's own)" if rate else ""
     text = (
-        f"resident memory grew by {format_bytes(now - before)}, and live objects by {format_bytes(live)}: "
+        f"resident memory grew by {format_bytes(now - before)}{steadily}, and live objects by {format_bytes(live)}: "
         f"{_where_memory_went(seen)}"
     )
-    return Lint("rss", text, before, now, threshold)
+    return Lint("rss", text, before, now, least)
+
+
+def steady_rate(course: Sequence[tuple[int, int]]) -> float | None:
+    """Bytes a second by which RSS grows all the time; None where it does not, or too little is known.
+
+    The time is cut into quarters: each must be above the one before by a fair part of the average, and all of it above
+    the noise within the quarters. So a single step, such as an attach or a large request, is none."""
+    if len(course) < _STEADY_TICKS:
+        return None
+    size = len(course) / 4
+    quarters = [course[round(size * part) : round(size * (part + 1))] for part in range(4)]
+    times, levels = ([median([point[side] for point in quarter]) for quarter in quarters] for side in (0, 1))
+    grown, passed = levels[-1] - levels[0], times[-1] - times[0]
+    steps = [after - before for before, after in pairwise(levels)]
+    if passed <= 0 or min(steps) < _FAIR * grown / len(steps):
+        return None
+    rate = grown / passed
+    noise = median(
+        [
+            abs(rss - level - rate * (time - middle))
+            for quarter, middle, level in zip(quarters, times, levels, strict=True)
+            for time, rss in quarter
+        ]
+    )
+    return rate * 1e9 if grown > max(_STEADY_LEAST / 2, _NOISE * noise) else None
 
 
 _NATIVE: Final = frozenset({"other", "rest", "stacks", "files", "shared"})
@@ -145,10 +185,18 @@ def _where_memory_went(seen: LintContext) -> str:
         return "a native leak or fragmentation (allocators were not queried)"
     native, free = (sum(now.get(key, 0) - then.get(key, 0) for key in keys) for keys in (_NATIVE, _FREE))
     if native > 2 * max(free, 0):
-        return f"a native leak: {format_bytes(native)} more are in use outside Python objects"
+        seconds = (seen.now.time_ns - seen.then.time_ns) / 1e9
+        rate = f", {format_rate(native / seconds, bytes_=True)}," if seconds > 0 else ""
+        return f"a native leak: {format_bytes(native)} more{rate} are in use outside Python objects"
     if free > 2 * max(native, 0):
         return f"fragmentation: allocators keep {format_bytes(free)} more free memory"
     return f"{format_change(native)} in use outside Python objects, and {format_change(free)} free in allocators"
+
+
+def _own_growth(seen: LintContext) -> int:
+    """What heaptop itself takes more of, as far as that is known."""
+    then, now = (_rows(each.memory, 0).get("own", 0) for each in (seen.then, seen.now))
+    return max(now - then, 0) if then else 0
 
 
 def _rows(memory: Memory | None, live: int) -> dict[str, int]:
