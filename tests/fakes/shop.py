@@ -119,6 +119,7 @@ class _Planter:
         return type, names
 
 
+@lru_cache(maxsize=8)
 def shop(image: int = 1) -> PlantedHeap:
     """What the shop has in memory at the ``image``-th image, from 1."""
     return _Shop(SESSIONS + LEAKED * (image - 1)).planted()

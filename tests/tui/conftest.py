@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heaptop.tui.screens import table_screen, tabs
+from heaptop.tui.screens import live, table_screen, tabs
 from heaptop.tui.state import background
 from heaptop.tui.state.control import status_line
 from tests.tui.idle import idle
@@ -31,6 +31,12 @@ def pilot_waits_no_longer_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 def figures_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are for a person's sake. On a loaded machine less is done in each, and there are more of them."""
     monkeypatch.setattr(background, "SLICE_SECONDS", 60.0)
+
+
+@pytest.fixture(autouse=True)
+def all_is_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes while a person has had no time to read is not put off: tests wait for it again and again."""
+    monkeypatch.setattr(live, "DRAW_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True)

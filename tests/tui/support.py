@@ -33,8 +33,13 @@ def screen_text(app: HeaptopApp) -> str:
 
 
 def check_golden(name: str, app: HeaptopApp) -> None:
-    """Compare the screen with ``goldens/name.txt``; a failure shows what differs."""
-    path, now = GOLDENS / f"{name}.txt", screen_text(app)
+    """Compare the screen with ``goldens/name.txt``, ``{size}`` in it being that of the screen.
+
+    A failure shows what differs. Goldens are for whole screens that people know heaptop by; other tests look at the
+    lines that their names speak of.
+    """
+    width, height = app.size
+    path, now = GOLDENS / f"{name.format(size=f'{width}x{height}')}.txt", screen_text(app)
     if os.environ.get("HEAPTOP_UPDATE_GOLDENS"):
         path.write_text(now, encoding="utf-8")
         return
@@ -66,6 +71,16 @@ class Stage:
     @property
     def text(self) -> str:
         return screen_text(self.app)
+
+    def lines(self, first: int, end: int | None = None) -> list[str]:
+        """The lines of the screen from ``first`` on and before ``end``; negative numbers count from its end."""
+        return self.text.splitlines()[first:end]
+
+    def line(self, words: str) -> str:
+        """The first line of the screen with these words."""
+        found = next((line for line in self.text.splitlines() if words in line), None)
+        assert found is not None, f"no {words!r} in:\n{self.text}"
+        return found
 
     async def until(self, holds: Callable[[], object], what: str) -> None:
         """Wait until something holds that depends on a timer; fails with the screen if it never does."""

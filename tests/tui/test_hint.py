@@ -16,7 +16,7 @@ from heaptop.tui.keys.hint import hint_words
 from heaptop.tui.views import LIVE
 from tests.fakes.source import FakeSource
 from tests.support.recorded import written
-from tests.tui.support import SIZES, SMALL, Stage, check_golden, on_stage
+from tests.tui.support import SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
@@ -24,21 +24,20 @@ HINT = "? explains this · 1-"
 
 
 @asynccontextmanager
-async def first_time(size: tuple[int, int] = SMALL) -> AsyncIterator[tuple[Stage, list[str]]]:
+async def first_time() -> AsyncIterator[tuple[Stage, list[str]]]:
     """A stage before its first census, and what was remembered."""
     seen: list[str] = []
     source = FakeSource()
     app = make_app(source, theme="dark", hinted=lambda: seen.append("hint"))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SMALL) as pilot:
         stage = Stage(app, source, pilot)
         await pilot.pause()
         stage.live.session.clock = lambda: stage.live.session.heard_at or 0.0
         yield stage, seen
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_it_comes_with_the_first_figures_and_is_remembered_then(size: tuple[int, int]) -> None:
-    async with first_time(size) as (stage, seen):
+async def test_it_comes_with_the_first_figures_and_is_remembered_then() -> None:
+    async with first_time() as (stage, seen):
         stage.source.attach()
         await stage.pilot.pause()
         assert HINT not in stage.text
@@ -47,7 +46,7 @@ async def test_it_comes_with_the_first_figures_and_is_remembered_then(size: tupl
         await stage.until(lambda: seen, "it is remembered")
         line = next(line for line in stage.text.splitlines() if HINT in line)
         assert line.endswith("q detaches and quits"), "all of it is seen"
-        check_golden(f"hint-{size[0]}x{size[1]}", stage.app)
+        check_golden("hint-80x24", stage.app)
         await stage.ticks(2)
         assert seen == ["hint"]
 

@@ -100,10 +100,6 @@ async def on_memory_stage(
         yield stage
 
 
-def name(state: str, size: tuple[int, int]) -> str:
-    return f"memory-{state}-{size[0]}x{size[1]}"
-
-
 async def to_row(stage: Stage, key: str) -> None:
     table = stage.live.view.table
     await stage.press("g", "g")
@@ -117,32 +113,35 @@ async def to_row(stage: Stage, key: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_uses_owners_and_inside(size: tuple[int, int]) -> None:
     async with on_memory_stage(size) as stage:
-        check_golden(name("use", size), stage.app)
+        check_golden("memory-use-{size}", stage.app)
         await stage.press("b")
-        check_golden(name("owner", size), stage.app)
+        assert "Memory by owner" in stage.lines(2)[0]
+        assert column(stage, "name")[:3] == ["Python's arenas", "malloc", "mapped files"]
         await stage.press("b")
         await to_row(stage, "pools")
         await stage.press("enter")
-        check_golden(name("pools", size), stage.app)
+        assert "Memory by use  ›  free in pools" in stage.lines(2)[0]
+        assert "Free blocks in partly used pools: Python reuses them only for objects of the" in stage.lines(4)[0]
+        assert column(stage, "name")[1:3] == ["blocks in use", "free blocks in partly used pools"]
+        assert column(stage, "full")[0] == "97.2 %", "what of the arenas is resident"
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_heaptops_own(size: tuple[int, int]) -> None:
     async with on_memory_stage(size, source=Attended()) as stage:
         await to_row(stage, "own")
-        check_golden(name("own", size), stage.app)
+        assert "heaptop" in column(stage, "name")
         assert "native core, sampler, agent; RSS was 63.0 MiB before the attach" in stage.text
         await stage.press("enter")
-        check_golden(name("own-inside", size), stage.app)
+        assert column(stage, "name")[0] == "agent's thread: malloc's arena"
         assert " RSS has changed by +3.88 MiB since the attach." in " ".join(stage.text.split())
         await stage.press("escape", "b")
         assert "heaptop" in column(stage, "name")
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_ascii(size: tuple[int, int]) -> None:
-    async with on_memory_stage(size, ascii=True) as stage:
-        check_golden(name("ascii", size), stage.app)
+async def test_ascii() -> None:
+    async with on_memory_stage(ascii=True) as stage:
+        assert stage.text.isascii()
         await stage.press("enter")
         assert stage.text.isascii()
 
@@ -150,7 +149,9 @@ async def test_ascii(size: tuple[int, int]) -> None:
 async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_memory_stage() as stage:
-        check_golden(name("no_color", SMALL), stage.app)
+        chart = "".join(stage.lines(8, 14))
+        assert set("█▓▒░") <= set(chart), "bands that touch differ by their shade"
+        assert set("ABH~") <= set(chart)
 
 
 async def test_the_first_line_says_where_the_rest_is() -> None:
@@ -194,22 +195,21 @@ async def test_mappings_by_name() -> None:
         assert stage.app.is_running
 
 
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        ("live", "live objects, within all of these"),
-        ("free_pools", "all arenas (35 of 1.00 MiB)"),
-        ("malloc_free", "malloc: free in its heaps"),
-        ("stacks", "thread 4243 worker"),
-        ("shared", "/dev/shm/board"),
-        ("rest", "[vdso]"),
-    ],
-)
-async def test_what_each_use_is_made_of(key: str, said: str) -> None:
+async def test_what_each_use_is_made_of() -> None:
     async with on_memory_stage() as stage:
-        await to_row(stage, key)
-        await stage.press("enter")
-        assert said in stage.text
+        for key, said in (
+            ("live", "live objects, within all of these"),
+            ("free_pools", "all arenas (35 of 1.00 MiB)"),
+            ("malloc_free", "malloc: free in its heaps"),
+            ("stacks", "thread 4243 worker"),
+            ("shared", "/dev/shm/board"),
+            ("rest", "[vdso]"),
+        ):
+            await to_row(stage, key)
+            await stage.press("enter")
+            assert said in stage.text
+            await stage.press("escape")
+            assert said not in stage.text
 
 
 def read(**changes: object) -> MemoryFacts:
@@ -310,7 +310,7 @@ async def test_it_is_asked_while_the_view_is_shown_and_no_more_than_once_before_
         await stage.press("space")
         live._second()
         assert source.memory_requests == 3, "paused"
-        await stage.press("space", "1")
+        await stage.press("1", "space")  # the screen's own clock may strike between the two
         live._second()
         assert source.memory_requests == 3, "not shown"
         await stage.press("c")
@@ -336,7 +336,9 @@ async def test_where_the_kernel_does_not_say_it() -> None:
         (said,) = stage.source.agent.answer(MemoryRequest(1))
         stage.source.say(said)
         await stage.until(lambda: DENIED in stage.text, "it says why")
-        check_golden(name("denied", LARGE), stage.app)
+        assert "No figures yet." in stage.text
+        assert stage.live.view.table.row_count == 0
+        assert stage.lines(2)[0] == " 9 Memory by use  ~: not measured", "RSS alone is drawn"
 
 
 async def test_where_malloc_is_not_asked() -> None:

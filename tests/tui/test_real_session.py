@@ -1,4 +1,4 @@
-"""Every view of a real session, in both sizes, with and without colours, and in ASCII: texts, and pictures of some.
+"""Every view of a real session, in both sizes, with and without colours, and in ASCII; texts and pictures of some.
 
 The session is played from ``real_session.heard``. It, goldens and pictures are made anew by
 ``python -m tests.support.real_session``; goldens and pictures alone with HEAPTOP_UPDATE_GOLDENS=1.
@@ -17,14 +17,18 @@ import pytest
 
 from heaptop.protocol.images import GROUPS, Question
 from heaptop.protocol.messages import CollectRequest
+from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.tui.app import make_app
 from heaptop.tui.charts.palette import PALETTES
 from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.screens.replay import ReplayScreen
 from heaptop.tui.state.background import Throttled
 from heaptop.tui.views import VIEWS
+from heaptop.tui.widgets.virtual_table import VirtualTable
 from tests.support.real_session import HEARD, MAKE_VARIABLE, check_neutral, heard_live
 from tests.support.transcript import NotHeard, Transcript, TranscriptSource
 from tests.tui.support import LARGE, SMALL, Stage, check_golden
+from tests.tui.test_recording import opened
 
 pytestmark = pytest.mark.usefixtures("plain_environment", "utc", "nothing_rests")
 
@@ -107,60 +111,122 @@ class Watched(Stage):
         await self.calm()
 
 
+GOLDENS = {
+    ("leaks", LARGE, "unicode"): "real-leaks-200x50-unicode",
+    ("suspect", SMALL, "unicode"): "real-suspect-80x24-unicode",
+    ("why", SMALL, "ascii"): "real-why-80x24-ascii",
+    ("memory", LARGE, "no_color"): "real-memory-200x50-no_color",
+}
+"""Of what state, and how drawn; of others there are pictures."""
+
+
 @asynccontextmanager
-async def on_session(source: TranscriptSource, size: tuple[int, int], way: Way) -> AsyncIterator[Watched]:
-    """After three marks."""
+async def on_session(told: TranscriptSource, way: Way = WAYS[0], record: Path | None = None) -> AsyncIterator[Watched]:
+    """After three marks; or recorded, after two."""
+    source = RecordedSource(told, wall=lambda: 1_750_000_000.0)
     app = make_app(source, ascii=way.ascii, theme="dark")
-    async with app.run_test(size=size) as pilot:
-        stage = Watched(app, source, pilot)  # type: ignore[arg-type]  # which is no fake to be driven
+    async with app.run_test(size=SMALL) as pilot:
+        stage = Watched(app, told, pilot)  # type: ignore[arg-type]  # which is no fake to be driven
         await stage.until(lambda: any(isinstance(s, LiveScreen) for s in app.screen_stack), "the screen is there")
         session = stage.live.session
         session.clock = lambda: session.heard_at or 0.0
         stage.live.client._clock = stage.live.state.memory._clock = lambda: 0.0  # nothing is asked again by and by
-        for number, censuses in enumerate(CENSUSES):
+        if record:
+            source.begin_recording(str(record))
+        for number, censuses in enumerate(CENSUSES[: 2 if record else 3]):
             await stage.step(censuses)
             await stage.keys(*("4" if number == 0 else ""), "m")
         yield stage
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
-@pytest.mark.parametrize("size", [pytest.param(SMALL, id="80x24"), pytest.param(LARGE, id="200x50")])
-async def test_every_view(sources: Sources, size: tuple[int, int], way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    if way.colourless:
-        monkeypatch.setenv("NO_COLOR", "1")
+STATES: dict[str, tuple[str, ...]] = {name: (str(view.NUMBER % 10),) for name, view in VIEWS.items()}
+STATES |= {"suspect": ("4", "enter"), "why": ("escape", "1", "w")}
+"""Keys that lead to each from the one before it."""
+
+
+async def test_every_view_in_each_size_and_way(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables say the same with colours and without them, and in ASCII nothing else is on the screen."""
     differences: list[str] = []
-    async with on_session(sources(), size, way) as stage:
-
-        def check(state: str) -> None:
-            with collected(differences):
-                check_golden(f"real-{state}-{size[0]}x{size[1]}-{way.name}", stage.app)
-            assert not way.ascii or stage.text.isascii()
-
-        for name, view in VIEWS.items():
-            await stage.keys(str(view.NUMBER % 10))
-            check(name)
-            if size == SMALL and way.name == "unicode" and name in DRAWN:
-                check_picture(f"{name}-dark", stage, differences)
-        await stage.keys("4", "enter")
-        check("suspect")
-        await stage.keys("1", "w")
-        check("why")
-        await stage.keys("1")
-        if size == SMALL and way.name == "unicode":
-            for theme in THEMES:
-                stage.app.use_palette(PALETTES[theme])
-                await stage.calm()
-                check_picture(f"bands-{theme}", stage, differences)
-        if size == SMALL and way.colourless:
-            check_picture("bands-mono", stage, differences)
+    tables: dict[str, list[list[str]]] = {}
+    for way in WAYS:
+        if way.colourless:
+            monkeypatch.setenv("NO_COLOR", "1")  # for the rest: it is the last way
+        tables[way.name] = []
+        async with on_session(sources(), way) as stage:
+            for size in (SMALL, LARGE):
+                await stage.pilot.resize_terminal(*size)
+                for state, keys in STATES.items():
+                    await stage.keys(*keys)
+                    tables[way.name].append(table_of(stage))
+                    assert stage.text.isascii() is way.ascii, state
+                    with collected(differences):
+                        if golden := GOLDENS.get((state, size, way.name)):
+                            check_golden(golden, stage.app)
+                    if size == SMALL and way.name == "unicode" and state in DRAWN:
+                        check_picture(f"{state}-dark", stage, differences)
+                await stage.keys("escape", "1")
+                await check_themes(stage, size, way, differences)
     assert not differences, "\n\n".join(differences)
+    assert tables["unicode"] == tables["no_color"]
+    assert sum(map(len, tables["unicode"])) > 200
+
+
+async def check_themes(stage: Watched, size: tuple[int, int], way: Way, differences: list[str]) -> None:
+    """The pictures of the first view, which all themes have."""
+    if size == LARGE or way.ascii:
+        return
+    if way.colourless:
+        check_picture("bands-mono", stage, differences)
+        return
+    for theme in (*THEMES, "dark"):
+        stage.app.use_palette(PALETTES[theme])
+        await stage.calm()
+        check_picture(f"bands-{theme}", stage, differences)
+
+
+def table_of(stage: Stage) -> list[str]:
+    """What the first rows of the tables of the view say, but for bars and letters."""
+    sheets = [table.sheet for table in stage.live.view.query(VirtualTable) if table.display]
+    rows = [(sheet, row) for sheet in sheets if sheet is not None for row in sheet.rows[:40]]
+    return [
+        "  ".join(cell.text for column, cell in zip(sheet.columns, sheet.draw(row), strict=True) if column.title)
+        for sheet, row in rows
+    ]
 
 
 async def test_the_session_comes_to_the_leak_that_the_shop_has(sources: Sources) -> None:
-    async with on_session(sources(), LARGE, WAYS[0]) as stage:
+    async with on_session(sources()) as stage:
         assert "! LEAK" in stage.text
         assert "shop.models.Session" in stage.text
         assert "module shop.sessions → .ACTIVE (dict)" in stage.text
+
+
+async def test_a_recording_tells_what_was_found_as_the_session_did(sources: Sources, tmp_path: Path) -> None:
+    """But for what only the keys of a process can do."""
+    path = tmp_path / "shop.heaptop"
+    async with on_session(sources(), record=path) as stage:
+        live = [await found_lines(stage, size) for size in (SMALL, LARGE)]
+        await stage.step(CENSUSES[-1])
+    async with opened(path) as again:
+        await again.until(lambda: again.live.state.display.snapshots, "a moment is shown")
+        recorded = [await found_lines(again, size) for size in (SMALL, LARGE)]
+    for of_live, of_recording in zip(live, recorded, strict=True):
+        assert [line for line in of_recording if line not in of_live] == ["  a recording has no single objects"]
+        missing = [line for line in of_live if line not in of_recording]
+        assert all(line.startswith((" m marks and checks", "▸ ")) for line in missing), missing
+
+
+async def found_lines(stage: Stage, size: tuple[int, int]) -> list[str]:
+    """The suspects, and all of the first."""
+    await stage.pilot.resize_terminal(size[0], LARGE[1])
+    found = []
+    for key in ("4", "enter"):
+        await stage.press(key)
+        await stage.settled()
+        end = -3 if isinstance(stage.live, ReplayScreen) else -1  # below it are the lines of the whole recording
+        found += [line.partition("; w: ")[0] for line in stage.lines(3, end) if line]
+    await stage.press("escape")
+    return found
 
 
 def test_what_was_not_asked_in_the_session_is_not_made_up() -> None:

@@ -27,7 +27,6 @@ from heaptop.protocol.images import (
 )
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
-from heaptop.tui.screens import live
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotStage
 from heaptop.tui.views.retainers.retainer_sheets import RetainerFacts, unit_sheet
@@ -37,13 +36,7 @@ from tests.fakes.source import FakeSource
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
-pytestmark = pytest.mark.usefixtures("plain_environment", "drawn_at_once")
-
-
-@pytest.fixture
-def drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every answer is drawn when it comes: each test waits for many."""
-    monkeypatch.setattr(live, "DRAW_SECONDS", 0.0)
+pytestmark = pytest.mark.usefixtures("plain_environment")
 
 
 @asynccontextmanager
@@ -75,10 +68,6 @@ async def press(stage: Stage, *keys: str) -> None:
     for key in keys:
         await stage.press(key)
         await quiet(stage)
-
-
-def check(state: str, size: tuple[int, int], stage: Stage) -> None:
-    check_golden(f"retainers-{state}-{size[0]}x{size[1]}", stage.app)
 
 
 async def look_for(stage: Stage, where: str) -> None:
@@ -127,11 +116,17 @@ SESSIONS = ("j", "j", "enter")
 # -- what the levels look like -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_by_type_path_retainer_set_and_kind(size: tuple[int, int]) -> None:
-    async with on_retainers(size) as stage:
-        for state in ("type", "path", "sets", "kind"):
-            check(state, size, stage)
+async def test_by_type_path_retainer_set_and_kind() -> None:
+    async with on_retainers() as stage:
+        for by, heading, first in (
+            ("type", "Type Kind Objects Own bytes Share Retained▼", "dict  "),
+            ("tree", "What keeps it Objects Own bytes Share Frees", "▸ module shop.cache  "),
+            ("sets of at most 3 retainers", "Retainers Objects Own bytes Share", "frame worker() local stream  "),
+            ("kind", "Kind of root Objects Own bytes Share", "from modules: by names of modules, builtins and sys  "),
+        ):
+            assert title(stage) == f"Retainers by {by}"
+            assert stage.lines(4)[0].split() == heading.split()
+            assert stage.lines(5)[0].startswith(first)
             await press(stage, "b")
         assert title(stage) == "Retainers by ≈ sampled site"
         assert "Allocations are not sampled: press r." in stage.text
@@ -142,17 +137,22 @@ async def test_by_type_path_retainer_set_and_kind(size: tuple[int, int]) -> None
 @pytest.mark.parametrize("size", SIZES)
 async def test_from_a_type_down_to_an_object(size: tuple[int, int]) -> None:
     async with on_retainers(size, *SESSIONS, sampled=True) as stage:
-        check("tree", size, stage)
+        check_golden("retainers-tree-{size}", stage.app)
         await press(stage, "j", "j", "enter")
-        check("objects", size, stage)
+        assert "along module shop.cache ._sessions [*]" in stage.lines(2)[0]
+        assert column(stage, "name")[0] == "shop.models.Session 0x7f3a1c807530"
+        assert column(stage, "retained")[0] == "970 B"
         await press(stage, "enter")
-        check("object", size, stage)
+        if size == SMALL:
+            check_golden("retainers-object-80x24", stage.app)
+        assert "Path from the root, 3 steps" in stage.text
 
 
 async def test_ascii() -> None:
     async with on_retainers(SMALL, "j", "j", "b", "enter", "t", ascii=True) as stage:
         assert stage.text.isascii()
-        check("ascii", SMALL, stage)
+        assert stage.lines(5)[0].startswith("- * module shop.cache "), "an open row that is tagged"
+        assert stage.lines(7)[0].startswith("  + ._sessions  dict "), "a closed one"
 
 
 async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,6 @@ async def test_a_sum_that_may_count_twice_says_so() -> None:
 
 async def test_v_shows_paths_as_a_list() -> None:
     async with on_retainers(SMALL, "enter", "v") as stage:
-        check("list", SMALL, stage)
         names = column(stage, "name")
         assert names[0] == "module shop.cache .__dict__  dict"
         await press(stage, "enter")
@@ -273,7 +272,6 @@ async def test_many_cannot_be_looked_into() -> None:
 
 async def test_a_set_shows_what_dropping_each_member_frees() -> None:
     async with on_retainers(SMALL, "b", "b", "j", "j", "j", "enter") as stage:
-        check("units", SMALL, stage)
         assert column(stage, "frees") == ["24.2 KiB", "2.22 KiB"]
         await press(stage, "enter")
         assert "what module shop.cache ._entries keeps" in title(stage)
@@ -322,10 +320,9 @@ async def test_a_step_of_the_tree_can_be_left_out() -> None:
 # -- tags ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_what_two_caches_share(size: tuple[int, int]) -> None:
-    async with on_retainers(size, "b", "b", "j", "j", "j", "enter", "t", "j", "t") as stage:
-        check("tagged", size, stage)
+async def test_what_two_caches_share() -> None:
+    async with on_retainers(SMALL, "b", "b", "j", "j", "j", "enter", "t", "j", "t") as stage:
+        assert column(stage, "name") == ["● module shop.cache ._entries", "● module shop.views .rendered"]
         assert "2 tagged: dropping both frees 44.5 KiB, 107 objects; 18.1 KiB of it shared" in stage.text
         await press(stage, "escape")
         assert "2 tagged" in stage.text, "on every level"
@@ -739,12 +736,13 @@ async def test_garbage_says_how_many_cycles() -> None:
 BY_SITE = ("b", "b", "b", "b")
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_by_site(size: tuple[int, int]) -> None:
-    async with on_retainers(size, *BY_SITE, sampled=True) as stage:
+async def test_by_site() -> None:
+    async with on_retainers(SMALL, *BY_SITE, sampled=True) as stage:
         assert len(asked(stage, STACKS)) == 1, "one question"
         assert asked(stage, STACKS)[0].selection == Selection()
-        check("site", size, stage)
+        assert stage.lines(4)[0].split() == ["Allocated", "by", "Sampled", "≈", "bytes▼", "Share"]
+        assert column(stage, "name")[0] == "shop/views.py:88 create_session"
+        assert column(stage, "count") == ["100", "42", "1"]
 
 
 @pytest.mark.parametrize("key", ["enter", "w"])
@@ -794,9 +792,8 @@ async def test_a_snapshot_from_before_the_sampling_knows_no_sites() -> None:
 # -- the mark ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_what_is_new_since_the_mark(size: tuple[int, int]) -> None:
-    async with on_retainers(size, "m", "b", "b", "b", "b", "b") as stage:
+async def test_what_is_new_since_the_mark() -> None:
+    async with on_retainers(SMALL, "m", "b", "b", "b", "b", "b") as stage:
         assert "This snapshot is the mark itself. Press o to take a later one." in stage.text
         await stage.ticks(2)
         await press(stage, "o")
@@ -804,7 +801,6 @@ async def test_what_is_new_since_the_mark(size: tuple[int, int]) -> None:
         await quiet(stage)
         stage.live.state.status.until = 0.0
         await press(stage, "home")
-        check("new", size, stage)
         assert "at least" in title(stage)
         assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "12"
         await press(stage, "enter")

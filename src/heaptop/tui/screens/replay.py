@@ -142,6 +142,9 @@ class ReplayScreen(LiveScreen):
         now = self._now
         if now is None:
             return
+        if not self.state.heap:
+            self.outcome("the recording is still being read")
+            return
         ends = [self._moment_of(jump) for jump in self.state.jumps]
         place = bisect_right(ends, now) if step > 0 else bisect_left(ends, now) - 1
         if not 0 <= place < len(ends):

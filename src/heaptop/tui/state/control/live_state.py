@@ -125,8 +125,9 @@ class LiveState:
 
     @property
     def _is_seen(self) -> bool:
-        """Whether figures of a process that lives are on the screen."""
-        return self.session.phase is AttachPhase.LIVE and not self.paneled
+        """Whether figures of a process that lives are on the screen, and no question is over them: it may be about a
+        pause."""
+        return self.session.phase is AttachPhase.LIVE and not (self.paneled or self.questions)
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
