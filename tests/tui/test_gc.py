@@ -39,10 +39,18 @@ async def test_v_shows_another_chart() -> None:
         assert stage.text == before
 
 
+async def test_a_letter_means_the_same_in_the_legend_and_at_a_collection() -> None:
+    async with on_sampled_stage(SMALL, "8", phases=True) as stage:
+        await stage.press("v")
+        at = next(line for line in stage.text.splitlines() if line.startswith(" at "))
+        assert " A  RSS " in at
+        assert at.count("RSS") == 1
+
+
 async def test_without_the_sampler_allocation_is_not_known() -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("8", "v", "v")
-        assert "not sampled (key r)" in stage.text
+        assert "(not sampled; key r)" in stage.text
         assert set(column(stage, "allocated")) == {"-"}
 
 

@@ -23,13 +23,13 @@ LANES: Final = 4
 """Lines of phases above the chart, at most."""
 HEAP, LIVE, ALLOCATED = range(3)
 """The slots of the curves."""
+DRAWN: Final = {"blocks": [HEAP, LIVE], "bytes": [HEAP], "allocated": [ALLOCATED]}
+"""Those of each chart. What is allocated has its letter beside others too, where there is room."""
 
 
 def curves_text(profile: Profile, variant: str, *, wide: bool) -> list[StyleRun]:
     """The curves by their letters, with the last value of each."""
-    wanted = {"blocks": [HEAP, LIVE], "bytes": [HEAP], "allocated": [ALLOCATED]}[variant]
-    if wide:
-        wanted = [*wanted, ALLOCATED]
+    wanted = [*DRAWN[variant], ALLOCATED] if wide else DRAWN[variant]
     line: list[StyleRun] = []
     for slot in wanted:
         line += [
@@ -43,7 +43,7 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
     if slot == ALLOCATED:
         values = profile.of("allocated", "bytes").values
         if not values:
-            why = "no collection since" if profile.sampled else "not sampled (key r)"
+            why = "no collection since" if profile.sampled else "not sampled; key r"
             return f"allocated between collections ({why})"
         return f"allocated before the last collection ≈{format_bytes(values[-1])}"
     if slot == LIVE:
@@ -55,18 +55,20 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
     return f"heap {format_count(values[-1])} blocks" if values else "heap (no tick yet)"
 
 
-def collection_text(row: Collection, spans: Sequence[PhaseSpan], at: Moment) -> list[StyleRun]:
-    """The curves at one collection, by their letters, and the phases that it fell into."""
+def collection_text(row: Collection, spans: Sequence[PhaseSpan], at: Moment, variant: str) -> list[StyleRun]:
+    """The figures at one collection, those of a curve by its letter, and the phases that it fell into."""
+    of_bytes = variant == "bytes"
+    heap = row.rss if of_bytes else row.heap_blocks
     known = (
-        (HEAP, format_count(row.heap_blocks) if row.heap_blocks is not None else ""),
-        (LIVE, format_count(row.live_blocks) if row.live_blocks is not None else ""),
+        (HEAP, "" if heap is None else f"RSS {format_bytes(heap)}" if of_bytes else format_count(heap)),
+        (LIVE, format_count(row.live_blocks) if row.live_blocks is not None and not of_bytes else ""),
         (ALLOCATED, f"≈{format_bytes(row.allocated)}" if row.allocated is not None else ""),
     )
     line = [StyleRun(f" at {at(row.time_ns)}  ", EMPTY, EMPTY)]
     for slot, figure in known:
         if figure:
             line += [StyleRun(f" {letter_of(slot)} ", INK, slot), StyleRun(f" {figure}  ", EMPTY, EMPTY)]
-    rss = f"RSS {format_bytes(row.rss)}  " if row.rss is not None else ""
+    rss = f"RSS {format_bytes(row.rss)}  " if row.rss is not None and not of_bytes else ""
     inside = [span.name for span in spans if span.begin_ns <= row.time_ns and (span.open or row.time_ns <= span.end_ns)]
     return [*line, StyleRun(rss + (f"in {', '.join(inside)}" if inside else ""), EMPTY, EMPTY)]
 

@@ -158,7 +158,7 @@ class GcView(SortedView):
         lines = [curves_text(profile, variant, wide=wide), [StyleRun(totals_text(profile), AXIS, EMPTY)]]
         row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
         if isinstance(row, Collection):
-            lines.insert(1, collection_text(row, profile.spans, at))
+            lines.insert(1, collection_text(row, profile.spans, at, variant))
         said = self.query_one("#said", Picture)
         said.styles.height = len(lines)
         said.show(lambda width, height: [fit(line, width, look) for line in lines], look)
