@@ -5,7 +5,7 @@ Events come from a Source's thread, and are drawn at most ten times a second, ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -20,7 +20,7 @@ from heaptop.tui.keys.hint import Hint, hint_words
 from heaptop.tui.screens.acting import ActingScreen
 from heaptop.tui.screens.live_commands import commands_of
 from heaptop.tui.screens.live_keys import footer_keys, help_page, keys_now
-from heaptop.tui.screens.question import QuestionScreen
+from heaptop.tui.screens.question import QuestionControl
 from heaptop.tui.screens.saving_control import SavingControl
 from heaptop.tui.screens.table_screen import PaletteCommand
 from heaptop.tui.screens.view_switch import ViewSwitch
@@ -93,8 +93,7 @@ class LiveScreen(ActingScreen):
         self._drawn_at = float("-inf")
         self._draw_due = False
         self._hint = Hint()
-        self._question: QuestionScreen | None = None
-        """The question that is over this screen."""
+        self.questions = QuestionControl(self)
 
     @property
     def session(self) -> AttachSession:
@@ -176,7 +175,7 @@ class LiveScreen(ActingScreen):
         if not self.state.paneled:
             self.view.show(self.state.display, self.look)
         self._draw_words()
-        self.show_question()
+        self.questions.show()
 
     def _draw_panel(self) -> None:
         state = self.state
@@ -222,19 +221,23 @@ class LiveScreen(ActingScreen):
         """What must be known of all that the view shows."""
         return self.view.note
 
+    def redraw(self) -> None:
+        """Something changed that no event told."""
+        self._draw()
+
     def restyle(self) -> None:
         self.view.restyle()
         self._draw()
 
     def moved(self) -> None:
         self.view.moved()
-        self._redraw_words()
+        self._draw_words()
 
     @on(ViewChanged)
     @on(HeadingClicked)
     @on(FilterEdited)
     @on(FilterAccepted)
-    def _redraw_words(self) -> None:
+    def redraw_words(self) -> None:
         self._draw_words()
 
     # -- help and keys ---------------------------------------------------------------------------------------
@@ -276,40 +279,6 @@ class LiveScreen(ActingScreen):
         if event.then is not None:
             event.then()
             self._draw()
-
-    # -- questions -------------------------------------------------------------------------------------------
-
-    def show_question(self) -> None:
-        """Put what is asked over this screen, and take away what is asked no longer. While a text is typed, or another
-        page is open, it waits: none of their keys may answer it."""
-        asked, shown = self.state.questions, self._question
-        if shown is not None and shown.question not in asked:
-            if self.app.screen is shown:
-                self.close_question()
-        elif shown is None and asked and self.app.screen is self and self.state.prompts.open is None:
-            self.state.status.forget_outcome()
-            self._question = QuestionScreen(asked[0], self, self.switch)
-            self.app.push_screen(self._question)
-            self._draw_words()
-
-    def close_question(self) -> None:
-        self._question = None
-        self.app.pop_screen()
-
-    def answer(self, accept: bool | None) -> None:
-        """As what is asked on the screen was answered; None is Esc."""
-        assert self._question is not None
-        question = self._question.question
-        self.close_question()
-        came_to = self.state.answer(question, accept)
-        if came_to is not None:
-            self.state.status.outcome(came_to)
-        self._draw()
-
-    @property
-    def switch(self) -> Callable[[int], None] | None:
-        """Goes so many processes on, where there are several."""
-        return None
 
     def on_screen_resume(self) -> None:
         self._draw()

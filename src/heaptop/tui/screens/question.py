@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -17,21 +17,11 @@ from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
 from heaptop.tui.widgets.panel import Panel
 
+if TYPE_CHECKING:
+    from heaptop.tui.screens.live import LiveScreen
+
 ALLOWED: Final = ("back", "help", "leave", "suspend", "redraw")
 """Actions that keys have beside the answers."""
-
-
-class Asking(Protocol):
-    """The screen that asks."""
-
-    @property
-    def help_page(self) -> HelpPage: ...
-
-    def show_question(self) -> None:
-        """Close it where it is asked no longer."""
-
-    def answer(self, accept: bool | None) -> None:
-        """Close it and do what the answer means; None is Esc."""
 
 
 class QuestionScreen(ModalScreen[None]):
@@ -47,11 +37,10 @@ class QuestionScreen(ModalScreen[None]):
     QuestionScreen Panel VerticalScroll { background: $surface; }
     """
 
-    def __init__(self, question: Confirmation, asking: Asking, switch: Callable[[int], object] | None = None) -> None:
-        """``switch`` goes so many processes on, where there are several; what is asked waits until one is back."""
+    def __init__(self, question: Confirmation, control: QuestionControl) -> None:
         super().__init__()
         self.question = question
-        self._asking, self._switch = asking, switch
+        self._control = control
 
     @property
     def _host(self) -> Host:
@@ -66,27 +55,28 @@ class QuestionScreen(ModalScreen[None]):
         self._show_keys()
 
     def _show_keys(self, said: str = "") -> None:
-        keys = (*self.KEYS[:2], *(SEVERAL if self._switch else ()), *self.KEYS[2:])
+        keys = (*self.KEYS[:2], *(SEVERAL if self._control.switch else ()), *self.KEYS[2:])
         self.query_one(Footer).show(keys, self._host.look, said)
 
     def on_screen_resume(self) -> None:
-        self._asking.show_question()
+        self._control.show()
 
     def action_answer(self, accept: bool) -> None:
-        self._asking.answer(accept)
+        self._control.answer(accept)
 
     def action_back(self) -> None:
         if self.question.drop is None:
             self._show_keys("answer with y or n")
         else:
-            self._asking.answer(None)
+            self._control.answer(None)
 
     def action_tab(self, step: int) -> None:
-        if self._switch is not None:
-            self._switch(step)
+        if self._control.switch is not None:
+            self._control.close()
+            self._control.switch(step)
 
     def action_help(self) -> None:
-        self.app.push_screen(HelpScreen(self._asking.help_page, self._host.look))
+        self.app.push_screen(HelpScreen(self._control.help_page, self._host.look))
 
     def action_leave(self) -> None:
         self._host.action_leave()
@@ -96,3 +86,43 @@ class QuestionScreen(ModalScreen[None]):
 
     def action_redraw(self) -> None:
         self._host.action_redraw()
+
+
+class QuestionControl:
+    """Puts what is asked over one live screen, and takes away what is asked no longer."""
+
+    def __init__(self, screen: LiveScreen, switch: Callable[[int], object] | None = None) -> None:
+        """``switch`` goes so many processes on, where there are several: what is asked waits until one is back."""
+        self._screen, self.switch = screen, switch
+        self._shown: QuestionScreen | None = None
+
+    @property
+    def help_page(self) -> HelpPage:
+        return self._screen.help_page
+
+    def show(self) -> None:
+        """While a text is typed, or another page is open, it waits: none of their keys may answer it."""
+        screen, shown = self._screen, self._shown
+        asked = screen.state.questions
+        if shown is not None and shown.question not in asked:
+            if screen.app.screen is shown:
+                self.close()
+        elif shown is None and asked and screen.app.screen is screen and screen.state.prompts.open is None:
+            screen.state.status.forget_outcome()
+            self._shown = QuestionScreen(asked[0], self)
+            screen.app.push_screen(self._shown)
+            screen.redraw_words()
+
+    def close(self) -> None:
+        self._shown = None
+        self._screen.app.pop_screen()
+
+    def answer(self, accept: bool | None) -> None:
+        """Close it and do what the answer means; None is Esc."""
+        assert self._shown is not None
+        question = self._shown.question
+        self.close()
+        came_to = self._screen.state.answer(question, accept)
+        if came_to is not None:
+            self._screen.state.status.outcome(came_to)
+        self._screen.redraw()

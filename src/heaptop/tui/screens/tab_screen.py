@@ -15,6 +15,7 @@ from textual.binding import BindingType
 from heaptop.protocol.source import Source
 from heaptop.tui.keys.bindings import SEVERAL, Key, bindings
 from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.screens.question import QuestionControl
 from heaptop.tui.state.messages import TabChosen
 from heaptop.tui.state.session import AttachPhase
 from heaptop.tui.views import LIVE
@@ -47,6 +48,7 @@ class TabScreen(LiveScreen):
         super().__init__(source, way_back=False, user_code=user_code)
         self.tabs = tabs
         self.state.wake = wake
+        self.questions = QuestionControl(self, tabs.step)
 
     def compose(self) -> ComposeResult:
         yield TabsLine()
@@ -80,10 +82,6 @@ class TabScreen(LiveScreen):
         if self.is_shown:
             super()._draw_words()
             self._draw_tabs()
-
-    def redraw(self) -> None:
-        """Something changed that is not this process's own."""
-        self._draw()
 
     def show_news(self, text: str) -> None:
         """Say it for some seconds."""
@@ -131,15 +129,6 @@ class TabScreen(LiveScreen):
         return replace(page, first=_paragraphs(page.first, self.tabs.notices), words=_paragraphs(page.words, MARKS))
 
     # -- keys ------------------------------------------------------------------------------------------------
-
-    @property
-    def switch(self) -> Callable[[int], None] | None:
-        return self._switch
-
-    def _switch(self, step: int) -> None:
-        """Away from a question, which is asked again when this tab is shown."""
-        self.close_question()
-        self.tabs.step(step)
 
     def action_tab(self, step: int) -> None:
         if not self.query_one(FilterBar).editing:
