@@ -1,4 +1,4 @@
 """Pure functions from figures to rows of coloured text.
 
-Imports no other room of tui.
+Of tui it imports text alone.
 """
