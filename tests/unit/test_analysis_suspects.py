@@ -478,6 +478,18 @@ def test_one_that_was_not_among_the_largest_grew_at_least_by_what_it_is_larger()
     assert judge(found.course((10.0,) * 2)).verdict == UNCLEAR
 
 
+HARDLY = {
+    "a resize": (Holder("list", 1_000_000, 8 << 20, 8 << 20), Holder("list", 1_000_000, 9 << 20, 9 << 20)),
+    "0.3 % longer": (Holder("dict", 9_970_000, 300 << 20, 0), Holder("dict", 10_000_000, 310 << 20, 0)),
+    "0.1 % larger": (Holder("_io.BytesIO", -1, 90 << 20, 0), Holder("_io.BytesIO", -1, (90 << 20) + (96 << 10), 0)),
+}
+
+
+@pytest.mark.parametrize(("before", "now"), HARDLY.values(), ids=HARDLY)
+def test_what_hardly_grew_for_its_size_is_none(before: Holder, now: Holder) -> None:
+    assert grown_containers([mark(0, (7, before)), mark(1, (7, before))], Trends({7: now}), explained=()) == []
+
+
 def test_another_object_at_its_address_is_not_it() -> None:
     marks = [mark(0, (7, Holder("list", 3, 80, 80)))]
     assert grown_containers(marks, Trends(dict([buffer(300_000)])), explained=()) == []

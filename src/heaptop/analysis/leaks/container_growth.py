@@ -18,6 +18,8 @@ from heaptop.protocol.findings import LEAK
 
 LEAST_GROWTH: Final = 64 << 10
 """Bytes: containers that grew by less are not looked at."""
+LEAST_SHARE: Final = 0.01
+"""Of what it is now: a container that grew by less is as good as steady."""
 MOST: Final = 3
 
 
@@ -33,6 +35,13 @@ class ContainerGrowth:
     """How long it was at each mark and at last, or how many bytes it took where no length is known; -1: not known."""
     in_bytes: bool = False
     """What ``sizes`` are: of array.array, collections.deque, io.BytesIO and their like a snapshot tells no length."""
+
+    @property
+    def share(self) -> float:
+        """What it grew by, as a part of what it is now; 1 where it is not known how large it was. By length where there
+        is one: a resize is a jump in bytes, and no growth."""
+        first, last = self.sizes[0], self.sizes[-1]
+        return (last - first) / last if first >= 0 and last > 0 else 1.0
 
     @property
     def words(self) -> str:
@@ -66,7 +75,7 @@ def grown_containers(marks: Sequence[Mark], now: Trends, explained: Collection[i
         for address, holder in now.holders.items()
         if address not in explained
         for each in _grown(address, holder, marks)
-        if each.grown >= LEAST_GROWTH
+        if each.grown >= LEAST_GROWTH and each.share >= LEAST_SHARE
     ]
     return sorted(found, key=lambda each: -each.grown)[:MOST]
 
