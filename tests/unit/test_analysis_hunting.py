@@ -172,7 +172,7 @@ def filling_shop(image: int, holder: TypeName, between: TypeName | None) -> Plan
             UNCLEAR,
             "an lru_cache with a maxsize holds them: it may not be full yet",
         ),
-        ("queue.Queue", None, UNCLEAR, "a queue.Queue holds them: they may be waiting for their turn"),
+        ("queue.Queue", None, UNCLEAR, "backlog: a queue.Queue grows by 3.0/s"),
         ("shop.views.Queue", None, LEAK, "it grew in every interval"),
     ],
 )

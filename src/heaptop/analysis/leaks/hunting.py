@@ -402,7 +402,7 @@ class _Hunt:
             judged = self._of_garbage(judged)
         rate = _rate(course)
         path, along = max(paths, key=lambda group: group.count, default=None), None
-        why = filling_words(candidate.steps, at.types, named, sums) if judged.verdict == LEAK else ""
+        why = filling_words(candidate.steps, at.types, named, sums, course) if judged.verdict == LEAK else ""
         judged = Judgement(UNCLEAR, (why, *judged.evidence[1:])) if why else judged
         if candidate.is_of_names and path is not None:  # one of these names holds them, or most of them
             candidate = replace(candidate, steps=tuple(retainer_steps(path.steps)))
