@@ -50,7 +50,7 @@ units: $(DEV)
 	$(BIN)/python -m pytest tests/unit --ignore=tests/unit/native $(PYTEST_ARGS)
 
 screen: $(DEV)
-	$(BIN)/python -m pytest tests/tui $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 tests/tui $(PYTEST_ARGS)
 
 waiting: $(DEV)
 	$(BIN)/python -m pytest $(WAITING) $(PYTEST_ARGS)
