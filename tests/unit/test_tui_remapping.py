@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from heaptop.tui.keys.bindings import QUESTION, Key
@@ -118,6 +118,7 @@ WANTED = st.dictionaries(
 
 
 @given(WANTED)
+@example({"d": ["q"], "q": ["d"]})
 def test_what_is_let_pass_leaves_every_key_one_meaning(wanted: dict[str, list[str]]) -> None:
     try:
         check(wanted, SCREENS)

@@ -96,15 +96,24 @@ def _check_clashes(wanted: Wanted, tables: Tables) -> None:
             asker = askers.setdefault(textual_name(key) or "", shown)
             if asker != shown:
                 raise WrongKey(shown, f"`{key}` is given to `{asker}` too", "A key can have one action only.")
+    mapped = _mapped(wanted, tables)
+    for row in (row for table in tables for row in table if not mapped[row.id]):
+        taker = next(askers[each] for each in row.keys.split(",") if each in askers)
+        key = next(key for key in wanted[taker] if textual_name(key) in row.keys.split(","))
+        said = f"`{key}` is given to `{taker}`, but it is the key for: {row.description}"
+        raise WrongKey(taker, said, f"Choose another key, or give `{row.shown}` another one too.")
+
+
+def _mapped(wanted: Wanted, tables: Tables) -> dict[str, tuple[str, ...]]:
+    """The keys of each row by its id. A row of several tables has those that are its own in all of them, as Textual
+    knows it by its id alone."""
+    found: dict[str, tuple[str, ...]] = {}
     for table in tables:
         here = {row.shown for row in table}
-        mapped = dict(zip((row for row in table), (_keys_of(row, wanted, here) for row in table), strict=True))
-        for row, names in mapped.items():
-            if not names:
-                taker = next(askers[each] for each in row.keys.split(",") if askers.get(each) in here)
-                key = next(key for key in wanted[taker] if textual_name(key) in row.keys.split(","))
-                said = f"`{key}` is given to `{taker}`, but it is the key for: {row.description}"
-                raise WrongKey(taker, said, f"Choose another key, or give `{row.shown}` another one too.")
+        for row in table:
+            names = _keys_of(row, wanted, here)
+            found[row.id] = tuple(name for name in found.get(row.id, names) if name in names)
+    return found
 
 
 def _keys_of(row: Key, wanted: Wanted, here: Iterable[str]) -> tuple[str, ...]:
@@ -118,14 +127,9 @@ def _keys_of(row: Key, wanted: Wanted, here: Iterable[str]) -> tuple[str, ...]:
 
 def keymap(wanted: Wanted, tables: Tables) -> dict[str, str]:
     """For Textual: the keys of each row that is not as the table has it, by the row's id."""
-    found = {}
-    for table in tables:
-        here = {row.shown for row in table}
-        for row in table:
-            names = ",".join(_keys_of(row, wanted, here))
-            if names != row.keys:
-                found[row.id] = names
-    return found
+    keys = {row.id: row.keys for table in tables for row in table}
+    mapped = {id: ",".join(names) for id, names in _mapped(wanted, tables).items()}
+    return {id: names for id, names in mapped.items() if names != keys[id]}
 
 
 def shown_as(wanted: Wanted) -> dict[str, str]:
