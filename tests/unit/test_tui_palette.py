@@ -10,7 +10,9 @@ from itertools import combinations
 
 import pytest
 
+from heaptop.analysis.rss.memory import NAMES as NAMES_OF_USES
 from heaptop.tui.charts.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, REST_SLOT, Palette
+from heaptop.tui.views.memory.memory_tables import slots
 
 RGB = tuple[float, float, float]
 EXACT = pytest.mark.parametrize("palette", [DARK, LIGHT, COLOUR_BLIND], ids=lambda palette: palette.name)
@@ -92,6 +94,11 @@ def test_bands_stand_out_and_so_do_the_letters_in_them(palette: Palette) -> None
     for band in (*palette.bands, palette.rest):
         assert contrast(band, palette.theme.background) >= SHAPE, band
         assert contrast(palette.ink, band) >= TEXT, band
+
+
+@pytest.mark.parametrize("palette", [DARK, LIGHT, COLOUR_BLIND, ANSI], ids=lambda palette: palette.name)
+def test_no_two_uses_of_resident_memory_share_a_colour(palette: Palette) -> None:
+    assert len({palette.band(slot) for slot in slots("use").values()}) == len(NAMES_OF_USES)
 
 
 @EXACT

@@ -24,7 +24,7 @@ class Palette:
     description: str
     theme: Theme
     bands: tuple[str, ...]
-    """A colour a slot, as Rich names them; neighbours differ in hue and in lightness."""
+    """A colour a slot, as Rich names them; neighbours differ in hue and in lightness. As many as view 9 has rows."""
     rest: str
     ink: str
     """Colour of a letter drawn into a band."""
@@ -59,7 +59,7 @@ DARK: Final = Palette(
     ),
     bands=(
         "#4f97d7", "#eda65a", "#53b08c", "#d76a74", "#9f86d6",
-        "#d6c255", "#58bccb", "#d988bd", "#94b35a", "#b58a68",
+        "#d6c255", "#58bccb", "#d988bd", "#94b35a", "#b58a68", "#d63ccd",
     ),
     rest="#758092",
     ink="#10141a",
@@ -87,7 +87,7 @@ LIGHT: Final = Palette(
     ),
     bands=(
         "#3a78b8", "#af6112", "#2f8461", "#c44e59", "#7f62b8",
-        "#8e730b", "#22818d", "#b85093", "#637e29", "#8f6a4c",
+        "#8e730b", "#22818d", "#b85093", "#637e29", "#8f6a4c", "#2e27c9",
     ),
     rest="#6d7480",
     ink="#ffffff",
@@ -113,12 +113,15 @@ COLOUR_BLIND: Final = Palette(
         dark=True,
         variables={"footer-key-foreground": "#e69f00", "footer-background": "#181c22"},
     ),
-    bands=("#007bc0", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"),
+    bands=(
+        "#007bc0", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
+        "#f0e442", "#a4e490", "#75b44f", "#bf5a56", "#cce3bd",
+    ),
     rest="#b2b2b2",
     ink="#000000",
     grown="#e69f00",
     shrunk="#56b4e9",
-)
+)  # fmt: skip
 
 _ANSI_VARIABLES: Final = {
     "ansi-background": "ansi_black",
@@ -164,7 +167,7 @@ ANSI: Final = Palette(
     theme=_ansi_theme("heaptop-ansi"),
     bands=(
         "bright_blue", "yellow", "green", "red", "magenta",
-        "cyan", "bright_yellow", "bright_magenta", "bright_green", "bright_red",
+        "cyan", "bright_yellow", "bright_magenta", "bright_green", "bright_red", "bright_cyan",
     ),
     rest="bright_black",
     ink="black",
