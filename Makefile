@@ -16,8 +16,9 @@ BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps
 # What is done to a target, and that it goes on: each attaches to targets of its own.
 HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm hostile_agents hostile_images \
     hostile_transport kill9 killed_helper privileges residue seccomp seccomp_filters stacks suspension ways_out)
-# Mostly wait: while programs leak, or are sampled.
-WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
+# Mostly wait: while programs leak, or are sampled, or heaptop is traced.
+WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why \
+    hostile_names touched_files)
 
 .PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo art docs man clean
 
@@ -25,7 +26,7 @@ demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=4 live harm screen waiting alone units
+	$(MAKE) --no-print-directory --keep-going --jobs=5 screen live harm waiting alone units
 
 quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that start nothing
 	$(BIN)/ruff check -q .
