@@ -22,7 +22,9 @@ from heaptop.protocol.text import printable
 from heaptop.recordings.reader import Recording, naming_file
 
 JUMPS: Final = 3
-"""Of the largest it is told what they were of: each is some seeks."""
+"""How many are reported, the largest: each takes some seeks."""
+LATE: Final = 3
+"""Moments at most by which one may have to look further: a census is recorded with the tick that follows it."""
 NEARLY: Final = 0.8
 """Of a jump: it is in one half of its time where that has so much of it."""
 SITES: Final = 30
@@ -90,12 +92,13 @@ def _closer(recording: Recording, jump: Jump, user_code: Sequence[str]) -> Recor
     closest = RecordedJump(play(recording, moments[first], user_code), play(recording, moments[last], user_code))
     if jump.is_rss:
         return closest
-    while last + 1 < len(moments) and closest.end_ns < jump.end_ns:  # a census is told with the next tick
-        last += 1
-        closest = RecordedJump(closest.before, play(recording, moments[last], user_code))
-    while first + 1 < last and closest.begin_ns < jump.begin_ns:
-        first += 1
-        closest = RecordedJump(play(recording, moments[first], user_code), closest.after)
+    for _ in range(LATE):
+        if last + 1 < len(moments) and closest.end_ns < jump.end_ns:
+            last += 1
+            closest = RecordedJump(closest.before, play(recording, moments[last], user_code))
+        if first + 1 < last and closest.begin_ns < jump.begin_ns:
+            first += 1
+            closest = RecordedJump(play(recording, moments[first], user_code), closest.after)
     while last - first > 1:
         middle = (first + last) // 2
         between = play(recording, moments[middle], user_code)

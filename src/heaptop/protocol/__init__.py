@@ -1,4 +1,4 @@
-"""What is said between heaptop and its agent: messages, codec, framing, sources.
+"""The protocol between heaptop and its agent: messages, codec, framing, sources.
 
 This package opens no socket of its own and knows nothing of Python's internals. It imports only the standard
 library, msgpack and :mod:`heaptop.errors`.

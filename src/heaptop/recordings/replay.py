@@ -9,9 +9,10 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 
+from heaptop.analysis.heap.history import History
 from heaptop.errors import HeaptopError
 from heaptop.protocol.images import FIRST_ID, Question
-from heaptop.protocol.messages import Census, Failure, Message, Tick
+from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, WholeCourse, never_behind
 from heaptop.recordings.reader import Recording, naming_file, target_of
 
@@ -129,21 +130,19 @@ class ReplaySource:
             return wanted
 
     def _tell_course(self) -> None:
-        """Once: how all of it went. Of its censuses only the sizes are looked at."""
+        """Once: how all of it went."""
         if self._course_told:
             return
         self._course_told = True
-        heap: list[tuple[int, int]] = []
-        rss: list[tuple[int, int]] = []
+        history = History()
         with naming_file(self.recording.path):
             for event in self.recording.events():
-                match event:
-                    case Received(Census() as census):
-                        heap.append((census.time_ns, sum([row.bytes for row in census.rows])))
-                    case Received(Tick() as tick) if tick.rss is not None:
-                        rss.append((tick.time_ns, tick.rss))
                 if self._closing:
                     return
+                if isinstance(event, Received):
+                    history.feed(event.message)
+        heap = [(snapshot.time_ns, snapshot.total.bytes) for snapshot in history.snapshots]
+        rss = [(tick.time_ns, tick.rss) for tick in history.ticks if tick.rss is not None]
         self._deliver(WholeCourse(tuple(heap), tuple(rss)))
 
     def _show(self, time_ns: int) -> None:

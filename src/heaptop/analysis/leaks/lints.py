@@ -27,6 +27,7 @@ _STEADY_TICKS: Final = 16
 _STEADY_LEAST: Final = 2 << 20
 """Bytes: an attach and the first snapshots leave about as much in a target."""
 _FAIR: Final = 0.4
+"""Of the average growth from one quarter of the time to the next: each has so much of it where growth is steady."""
 _NOISE: Final = 4.0
 """Times the median distance from steady growth."""
 _FLAT: Final = 0.2
@@ -130,8 +131,8 @@ def _caches(seen: LintContext, threshold: int) -> Lint | None:
 
 
 def _resident(seen: LintContext, threshold: int) -> Lint | None:
-    """RSS grows, and live objects do not: what does, as far as the allocators tell. Much at once is said, and less
-    where it grows all the time."""
+    """RSS grows, and live objects do not: what does, as far as the allocators tell. A single rise is reported from the
+    threshold on, steady growth from :data:`_STEADY_LEAST` on."""
     before, now = seen.then.rss, seen.now.rss
     if before is None or now is None:
         return None

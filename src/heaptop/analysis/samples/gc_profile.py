@@ -158,7 +158,7 @@ class GcProfile:
         """Phases that the agent lost, or that were forgotten here."""
 
     def freeze(self) -> GcProfile:
-        """What is known now, whatever is told later. It takes no messages itself."""
+        """A copy that later messages do not change. It takes none itself."""
         frozen = GcProfile(self._row_limit, self._phase_limit)
         frozen._rows, frozen._ticks, frozen._phases = self._rows.copy(), self._ticks.copy(), self._phases.copy()
         frozen._by_generation = self._by_generation.copy()

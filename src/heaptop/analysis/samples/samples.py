@@ -199,14 +199,13 @@ class SampledBlocks:
         self._live_bytes = 0  # of all tallies together, in their unit
 
     def share_names(self, samples: SampledBlocks) -> None:
-        """Take the names that others were told, to which only more are added, and how the sampler stands now. Figures
-        are this one's own."""
+        """Use the names of another one, which only grow, and its state of the sampler. Figures are not shared."""
         self.types, self.codes, self.stacks, self._said = samples.types, samples.codes, samples.stacks, samples._said
         self.state, self.dropped = samples.state, samples.dropped
         self.time_ns, self.clock, self.origin = samples.time_ns, samples.clock, samples.origin
 
     def freeze(self) -> SampledBlocks:
-        """What is known now, whatever is told later; costs a step for each tally. It takes no messages itself."""
+        """A copy that later messages do not change, at the cost of a step for each tally. It takes none itself."""
         self.work_in()
         frozen = SampledBlocks(self._tally_limit)
         frozen.share_names(self)

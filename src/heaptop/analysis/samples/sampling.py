@@ -84,7 +84,7 @@ class Sampling:
         self.samples.observe(self)
 
     def freeze(self) -> Sampling:
-        """What is known now, for a display that is held while more is told. It takes no messages itself.
+        """A copy that later messages do not change, for a display that is held. It takes none itself.
 
         What only grows (names of types, code, stacks and sites) is shared; sums are copied, a step for each."""
         frozen = Sampling(self._user_paths)

@@ -158,7 +158,7 @@ class ReplayScreen(LiveScreen):
         self.show_notice(f"jump {place + 1} of {len(ends)}: {what} {change} within {lasted}")
 
     def _moment_of(self, jump: Jump) -> int:
-        """The first moment that shows the heap behind it: a census is told with the tick that follows."""
+        """The first moment that shows the heap after it: a census is recorded with the tick that follows."""
         times = self._player.moments
         return times[min(bisect_right(times, jump.end_ns), len(times) - 1)]
 
