@@ -94,6 +94,6 @@ def test_a_killed_heaptop_harms_no_target(interpreter: Interpreter, name: str, r
             # The native thread may have been started by the helper's last act, and not have its name yet.
             assert eventually(lambda: difference(before, resting(target.pid)) == []), (number, Facts.of(target.pid))
             attach_once(target.pid)
-        assert target.terminate() == EXIT_CODE
+        assert target.terminate() == EXIT_CODE, target.stderr()
         assert target.said() == []
         assert target.stderr() == ""

@@ -51,7 +51,6 @@ MODULES: Final = (
     "base",
     "clock",
     "loader",
-    "pauses",
     "values",
     "wire",
     "fork_warning",

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from heaptop.injector.agent.base import posix
-from heaptop.injector.agent.clock import clock, cpu_clock, rest, rest_if_due
+from heaptop.injector.agent.clock import clock, cpu_clock, exclude_call, pauses, rest, rest_if_due
 from heaptop.injector.agent.core import core_failure, send_core
 from heaptop.injector.agent.outbox import send_reliably
 from heaptop.injector.agent.own import core_options
-from heaptop.injector.agent.pauses import exclude_call, pauses
 from heaptop.injector.agent.sampler import send_samples, watch_tracing
 from heaptop.injector.agent.slices import census_in_slices
 from heaptop.injector.agent.tick import memory_blocks

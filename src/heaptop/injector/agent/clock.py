@@ -1,4 +1,4 @@
-"""Clocks that nobody has replaced, and for how long the program waits for us.
+"""Clocks that nobody has replaced, and for how long the program waits for us: the pauses that Census reports.
 
 Between two rests the GIL may be ours all the time, and no Python code of the program's runs. That is measured by our
 own CPU time: by the wall clock it would have in it how long we have waited ourselves, for the GIL or a processor.
@@ -58,6 +58,28 @@ def end_hold(s: Any) -> None:
     s.gil = max(s.gil, held)
     s.longest = max(s.longest, held + s.stopped)
     s.stopped = 0
+
+
+def exclude_call(s: Any, cpu: int, stopped: int) -> None:
+    """The call that began at ``cpu`` of our CPU time is no work of ours: it has stopped the program for ``stopped``."""
+    s.hold_cpu += cpu_clock() - cpu
+    s.stopped += stopped
+
+
+def longest_hold(s: Any) -> tuple[int, int]:
+    """For how long the program has waited for us at a time, since this was asked last: without a clone or a stop, and
+    in all."""
+    end_hold(s)
+    found = (s.gil, s.longest)
+    s.gil = s.longest = 0
+    s.hold_cpu = cpu_clock()
+    return found
+
+
+def pauses(s: Any, stopped: tuple[int, int]) -> dict[str, Any]:
+    """The fields of Census that say what the program has felt since the last one."""
+    gil, longest = longest_hold(s)
+    return {"pause_ns": longest, "pauses": (s.start_ns, s.compile_ns, s.core_ns, gil, *stopped)}
 
 
 BEGUN = cpu_clock()

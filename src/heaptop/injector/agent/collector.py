@@ -9,9 +9,8 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix, signals
-from heaptop.injector.agent.clock import clock, cpu_clock
+from heaptop.injector.agent.clock import clock, cpu_clock, exclude_call
 from heaptop.injector.agent.fork_warning import remove_identical
-from heaptop.injector.agent.pauses import exclude_call
 from heaptop.injector.agent.values import take_all
 from heaptop.injector.agent.wire import WORK, send
 

@@ -16,9 +16,8 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.base import Namespace, gc, importing, posix
-from heaptop.injector.agent.clock import REST_BUDGET, clock, rest, rest_if_due
+from heaptop.injector.agent.clock import REST_BUDGET, clock, longest_hold, rest, rest_if_due
 from heaptop.injector.agent.collector import watch_collections
-from heaptop.injector.agent.pauses import longest_hold
 from heaptop.injector.agent.values import MAX_NAME
 from heaptop.injector.agent.wire import WORK, send
 

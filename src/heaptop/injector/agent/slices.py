@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.base import gc
-from heaptop.injector.agent.clock import clock, cpu_clock
+from heaptop.injector.agent.clock import clock, cpu_clock, pauses
 from heaptop.injector.agent.collector import begun_collections
 from heaptop.injector.agent.counting import PIECE, census_bytes, drop_lists, end_slice, new_census
 from heaptop.injector.agent.own import (
@@ -17,7 +17,6 @@ from heaptop.injector.agent.own import (
     own_reach,
     own_spaces,
 )
-from heaptop.injector.agent.pauses import pauses
 from heaptop.injector.agent.traced import send_traced
 from heaptop.injector.agent.type_table import INLINE_VALUES, MAX_TYPES
 from heaptop.injector.agent.values import NAMES_PER_MESSAGE, take_batch

@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from heaptop.injector.agent.base import gc, posix
-from heaptop.injector.agent.clock import clock, cpu_clock, rest
+from heaptop.injector.agent.clock import clock, cpu_clock, exclude_call, rest
 from heaptop.injector.agent.core import core_failure
 from heaptop.injector.agent.own import core_options
-from heaptop.injector.agent.pauses import exclude_call
 from heaptop.injector.agent.values import MAX_NAME, MAX_WAITING, bounded
 from heaptop.injector.agent.wire import WORK, send, write
 

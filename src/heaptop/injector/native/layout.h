@@ -15,6 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Never Py_RETURN_NONE and its like: headers of 3.12 and later leave the reference out, as None, True and False are
+   immortal there, and the core runs on 3.8 to 3.11 too, wherever it was built. */
+static inline PyObject *new_reference(PyObject *o) {
+    Py_IncRef(o);
+    return o;
+}
+
 #define LAYOUT_FIRST_MINOR 8
 #define LAYOUT_MINORS 8 /* 3.8 … 3.15 */
 

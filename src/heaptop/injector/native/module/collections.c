@@ -1,5 +1,6 @@
 /* collections: see collections.h. */
 #include "module/collections.h"
+#include "layout.h"
 
 #include "sampler/sample.h"
 
@@ -84,21 +85,21 @@ PyObject *collections_note(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *phase, *info;
     if (watch.rows == NULL)
-        Py_RETURN_NONE;
+        return new_reference(Py_None);
     if (getpid() != watch.owner) {
         leave();
-        Py_RETURN_NONE;
+        return new_reference(Py_None);
     }
     if (!PyArg_ParseTuple(args, "UO!:heaptop_gc", &phase, &PyDict_Type, &info)) {
         PyErr_Clear(); /* somebody else called it */
-        Py_RETURN_NONE;
+        return new_reference(Py_None);
     }
     if (PyUnicode_CompareWithASCIIString(phase, "start") == 0) {
         watch.begun++;
         watch.begin = now();
     } else
         end_of(info);
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 PyObject *collections_watch(PyObject *module, PyObject *args) {
@@ -118,7 +119,7 @@ PyObject *collections_watch(PyObject *module, PyObject *args) {
     watch.count = 0;
     watch.begun = watch.dropped = 0;
     watch.rows = rows;
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 PyObject *collections_unwatch(PyObject *module, PyObject *args) {
@@ -129,7 +130,7 @@ PyObject *collections_unwatch(PyObject *module, PyObject *args) {
     watch.leave = watch.blocks = NULL;
     Py_XDECREF(leave); /* last: it may be the end of somebody */
     Py_XDECREF(blocks);
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 static PyObject *row_tuple(const struct row *row) {

@@ -81,7 +81,7 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
     if (refusal != NULL)
         return refuse(refusal);
     core.is_open = true;
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 /* A function of the module that needs an open core. */
@@ -95,7 +95,7 @@ WHEN_OPEN(core_check, check_run)
 /* The agent puts a function of its own here, which gives the GIL back when it is time. */
 static PyObject *core_give_way(PyObject *module, PyObject *args) {
     (void)module, (void)args;
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 static PyObject *core_layout(PyObject *module, PyObject *args) {
@@ -124,7 +124,7 @@ static PyObject *core_set_layout(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_KeyError, name);
         return NULL;
     }
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 /* -- the census --------------------------------------------------------------------------------------------- */
@@ -355,7 +355,7 @@ static PyObject *core_abort(PyObject *module, PyObject *args) {
         Py_END_ALLOW_THREADS
         release();
     }
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 static PyObject *core_close(PyObject *module, PyObject *args) {

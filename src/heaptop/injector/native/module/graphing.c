@@ -106,7 +106,7 @@ PyObject *graphing_build(PyObject *module, PyObject *args) {
 PyObject *graphing_close(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     close_all();
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 PyObject *graphing_info(PyObject *module, PyObject *args) {
@@ -116,7 +116,7 @@ PyObject *graphing_info(PyObject *module, PyObject *args) {
         return NULL;
     uint32_t number = face.is_built ? graph_number(&face.graph, o) : CSR_NONE;
     if (number == CSR_NONE)
-        Py_RETURN_NONE;
+        return new_reference(Py_None);
     const struct csr *rows = &face.graph.rows;
     PyObject *edges = PyList_New(0);
     for (uint32_t e = rows->first[number]; edges != NULL && e < rows->first[number + 1]; e++) {

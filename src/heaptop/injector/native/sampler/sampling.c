@@ -62,7 +62,7 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
     reported.note = "";
     reported.full = reported.overrun = false;
     reported.dropped = 0;
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 PyObject *sampling_set(PyObject *module, PyObject *args) {
@@ -74,7 +74,7 @@ PyObject *sampling_set(PyObject *module, PyObject *args) {
     const char *refusal = sample_set(interval, depth);
     if (refusal != NULL)
         return refuse(refusal);
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 PyObject *sampling_stop(PyObject *module, PyObject *args) {
@@ -94,7 +94,7 @@ PyObject *sampling_leave(PyObject *module, PyObject *args) {
     reborn_remove();
     hook_remove();
     sample_leave();
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------ */

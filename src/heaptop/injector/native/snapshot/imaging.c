@@ -112,7 +112,7 @@ PyObject *imaging_look(PyObject *module, PyObject *args) {
 PyObject *imaging_take(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     if (!lives() || state() != IMAGE_ANSWERED)
-        Py_RETURN_NONE;
+        return new_reference(Py_None);
     struct image_box *box = image_box(&open.snapshot);
     PyObject *bytes = PyBytes_FromStringAndSize((const char *)image_answer(box), (Py_ssize_t)box->answer_size);
     if (bytes != NULL)
@@ -127,21 +127,21 @@ PyObject *imaging_ask(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "y#:image_ask", &question, &size))
         return NULL;
     if (!lives() || state() != IMAGE_READY || size > QUESTION_BYTES)
-        Py_RETURN_FALSE;
+        return new_reference(Py_False);
     struct image_box *box = image_box(&open.snapshot);
     memcpy(image_question(box), question, (size_t)size);
     box->question_size = (uint64_t)size;
     box->cancel = 0;
     __atomic_store_n(&box->state, IMAGE_ASKED, __ATOMIC_RELEASE);
     image_wake(box);
-    Py_RETURN_TRUE;
+    return new_reference(Py_True);
 }
 
 PyObject *imaging_cancel(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     if (lives())
         __atomic_store_n(&image_box(&open.snapshot)->cancel, 1, __ATOMIC_RELEASE);
-    Py_RETURN_NONE;
+    return new_reference(Py_None);
 }
 
 static const char *reason(char *text, size_t room, bool *expected) {
