@@ -1,4 +1,4 @@
-"""References to None, which interpreters up to 3.11 count: one that lets go of too many kills the program at its end."""
+"""References to None, which interpreters up to 3.11 count: who lets go of too many kills the program at its end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.support.processes import Target, eventually, running
 
 NATIVE: Final = Path(__file__).resolve().parents[2] / "src/heaptop/injector/native"
 ATTACHES: Final = 6
-FEW: Final = 12
-"""References that come and go with caches of the interpreter. The defect let go of 20 in each attach."""
+FEW: Final = 3
+"""References that come and go with the interpreter's own work. The defect let go of seven in each attach."""
 
 
 def references(target: Target) -> int:
