@@ -72,6 +72,8 @@ class PlantedHeap:
     objects: tuple[Planted, ...]
     roots: tuple[Root, ...]
     frames: tuple[Frame, ...] = ()
+    unreached: tuple[tuple[int, int, int], ...] = ()
+    """(stack, blocks, bytes) of sampled blocks that no object has."""
 
 
 # -- what keeps what ----------------------------------------------------------------------------------------

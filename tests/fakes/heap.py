@@ -76,6 +76,7 @@ class PlantedImage:
         self.graph: Final = Graph(heap)
         self.types: Final = list(dict.fromkeys(each.type for each in heap.objects))
         """By id."""
+        self._blocks_of_none: Final = heap.unreached
         self._ids: Final = {type: id for id, type in enumerate(self.types)}
         self._block: Final = self._blocks()
         self._marks: list[set[tuple[int, int]]] = []
@@ -95,6 +96,7 @@ class PlantedImage:
             images.AGES: self._ages,
             images.POINTS: self._points,
             images.WASTE: self._waste,
+            images.UNREACHED: self._unreached,
         }
 
     def answer(self, id: int, question: Question) -> Message:
@@ -151,6 +153,10 @@ class PlantedImage:
         groups = _grouped(self.selected(question), lambda each: self.graph.objects[each].stack)
         rows = [StackBlocks(stack, len(them), self._bytes(them)) for stack, them in groups.items() if stack]
         rows.sort(key=lambda row: (-row.bytes, row.stack))
+        return Blocks(id, tuple(rows[: question.limit]), complete=len(rows) <= question.limit)
+
+    def _unreached(self, id: int, question: Question) -> Blocks:
+        rows = sorted((StackBlocks(*each) for each in self._blocks_of_none), key=lambda row: (-row.bytes, row.stack))
         return Blocks(id, tuple(rows[: question.limit]), complete=len(rows) <= question.limit)
 
     def _paths(self, id: int, question: Question) -> Paths:

@@ -42,8 +42,11 @@ class Planted:
     """A pattern for words of the retainer or its path."""
     package: str = ""
     """Of ``.ci/target-packages``."""
+    since: tuple[int, int] = (3, 8)
+    """The first Python on which it leaks."""
 
 
+_LOST: Final = "no live object"
 LEAKS: Final[Mapping[str, Planted]] = {
     "sessions_dict": Planted("__main__.Session", "create_session", r"\._sessions"),
     "audit_list": Planted("dict", "record", "ENTRIES"),
@@ -68,6 +71,10 @@ LEAKS: Final[Mapping[str, Planted]] = {
     "rules_reload": Planted("module|rules_.*", "load_rules", r"module rules_|module sys"),
     "revisions_chain": Planted("__main__.Revision", "edit", r"\.document"),
     "rooms_nested": Planted("__main__.Message", "post", r"\.rooms"),
+    "rates_lost_reference": Planted("memory block", "convert", _LOST),
+    "labels_interned": Planted("memory block", "label", _LOST, since=(3, 12)),
+    "scans_c_buffers": Planted("memory block", "scan", _LOST),
+    "prices_churned": Planted("tuple", "quote", "PRICES"),
     "seen_default_argument": Planted("__main__.Visit", "remember", "default argument seen of __main__.remember"),
 }
 
@@ -167,7 +174,11 @@ def _explained(suspect: Mapping[str, Any]) -> str:
 
 def programs_for(interpreter: Interpreter) -> list[str]:
     """All of which the packages are here, those with packages first: their heaps take longest."""
-    leaks = [name for name, planted in LEAKS.items() if not planted.package or interpreter.has(planted.package)]
+    leaks = [
+        name
+        for name, planted in LEAKS.items()
+        if interpreter.version >= planted.since and (not planted.package or interpreter.has(planted.package))
+    ]
     return [*sorted(leaks, key=lambda name: not LEAKS[name].package), *HARMLESS]
 
 

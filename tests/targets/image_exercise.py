@@ -4,7 +4,9 @@ Argument: the core's library. Answers each line with one of ASCII Python. The co
 own, as an agent makes them. Ends when stdin does.
 """
 
+import array
 import collections
+import ctypes
 import json
 import os
 import signal
@@ -86,6 +88,8 @@ SHOWN = {
     "instance": SESSIONS[7],
 }
 KEPT = []
+HELD = []
+Characters = ctypes.c_char * 3000
 
 
 def make_small(count):
@@ -99,6 +103,29 @@ def make_large(count):
 def make_buffers(count):
     for _ in range(count):
         KEPT.append((bytearray(5000), [None] * 700, dict.fromkeys(range(100)), set(range(100))))
+
+
+def lose_references(count):
+    """As C does that takes a reference to a text and never gives it back."""
+    take = ctypes.pythonapi.Py_IncRef
+    take.argtypes = [ctypes.py_object]
+    for number in range(count):
+        take(f"a text {number:0900}")
+
+
+def lose_blocks(count):
+    """As C does that takes memory from Python's allocator and never gives it back."""
+    take = ctypes.pythonapi.PyMem_Malloc
+    take.argtypes = [ctypes.c_size_t]
+    take.restype = ctypes.c_void_p
+    for _ in range(count):
+        take(700)
+
+
+def hold_in_c_types(count):
+    """Memory of its own that an object of C leads to."""
+    for _ in range(count):
+        HELD.append((array.array("d", bytes(4000)), collections.deque([None]), Characters()))
 
 
 class Entry:
@@ -212,6 +239,9 @@ class Exercise:
         make_small(500)
         make_large(70)
         make_buffers(40)
+        lose_references(50)
+        lose_blocks(60)
+        hold_in_c_types(40)
         self.agent(book.read)
         sites = {}
         for node in range(1, len(book.nodes)):

@@ -11,7 +11,7 @@ import pytest
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.leaks.lints import LINTS, LintContext, lints_of
 from heaptop.analysis.leaks.marks import MarkContext
-from heaptop.protocol.findings import UNCLEAR, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import UNCLEAR, UNREACHED, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image, KindTotal
 from heaptop.protocol.messages import Malloc, Memory, Outside, Region, TypeName
 from tests.fakes.heap import PlantedImage
@@ -111,6 +111,13 @@ def test_what_is_not_known_is_not_said() -> None:
 def test_a_cache_that_may_be_at_its_bound_is_not_said_to_grow() -> None:
     assert only(seen(suspects=(replace(CACHED, verdict=UNCLEAR),))) is None
     assert only(seen(suspects=(replace(CACHED, path=("module app", ".total", "app.Report")),))) is None
+
+
+def test_resident_memory_names_the_sites_of_blocks_that_no_object_has() -> None:
+    lost = replace(SUSPECT, type=UNREACHED, site="app/rates.py:13 convert")
+    found = only(seen(MarkContext(rss=90 * MIB), MarkContext(rss=50 * MIB), suspects=(SUSPECT, lost)))
+    assert found is not None
+    assert found.sentence.endswith("; memory blocks that no live object has come from app/rates.py:13 convert")
 
 
 def test_resident_memory_that_live_objects_explain_is_no_lint() -> None:

@@ -27,7 +27,7 @@ def ages(planted: PlantedImage) -> Ages:
 
 def test_what_a_mark_keeps() -> None:
     planted = PlantedImage(growing_shop(1))
-    trends = put(trends_of(planted.types), planted)
+    trends = put(trends_of(planted.types, Sampling()), planted)
     around = MarkContext(rss=5_000_000, collections=3)
     taken = take_mark(image_of(planted, 1), planted.types, "before", around, ages(planted), trends, collected=True)
     mark = put(taken, planted)

@@ -17,6 +17,9 @@ UNCLEAR: Final = "unclear"
 VERDICTS: Final = (LEAK, UNCLEAR, NO_LEAK)
 """The gravest first."""
 
+UNREACHED: Final = "memory block"
+"""The type of a suspect that is no object: blocks of memory that no live object has."""
+
 GROWTH_KEYS: Final = ("type", "module", "site", "retainer")
 
 
@@ -76,7 +79,7 @@ class Suspect:
     verdict: str
     """One of :data:`VERDICTS`."""
     type: str
-    """Full name."""
+    """Full name, or :data:`UNREACHED`, of which all figures are estimates."""
     count: int
     """Of this type: new since the first mark, there now, wherever, at least. 1 where a container has grown in place."""
     bytes: int

@@ -80,7 +80,7 @@ class CloseRequest(Message):
 
 # -- what is asked ------------------------------------------------------------------------------------------
 
-GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS, WASTE = range(1, 14)
+GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS, WASTE, UNREACHED = range(1, 15)
 
 MOST_MARKS: Final = 200
 """Marks that an image can be told."""
@@ -138,6 +138,8 @@ class Question:
     POINTS    where it accumulates: the ``limit`` largest points           Points
     WASTE     what its objects could do without, the ``limit`` largest     Waste
               rows
+    UNREACHED the sampled blocks that no object has, by stack; the         Blocks
+              selection does not count
     ========= ============================================================ ==============
     """
 

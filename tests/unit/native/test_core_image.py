@@ -34,6 +34,7 @@ from heaptop.protocol.images import (
     POINTS,
     RETAINERS,
     STACKS,
+    UNREACHED,
     WASTE,
     Ages,
     Blocks,
@@ -562,6 +563,26 @@ def test_sampled_tables_and_buffers(exercise: Exercise, name: str, size: int) ->
     exercise("unsample")
     assert counts[1] - counts[0] == 40 + (name == "list"), "what it kept them in has grown"
     assert 40 * size <= sums[1] - sums[0] < 80 * size
+
+
+def test_blocks_that_no_object_has_are_found_by_the_stack_that_allocated_them(exercise: Exercise) -> None:
+    sites = exercise("sample")
+    exercise.open()
+    blocks = exercise.ask(Blocks, Question(UNREACHED, limit=ALL))
+    found = {
+        name: (sum(row.count for row in rows), sum(row.bytes for row in rows))
+        for name, nodes in sites.items()
+        if (rows := [row for row in blocks.rows if row.stack in nodes])
+    }
+    exercise.close()
+    exercise("unsample")
+    assert blocks.complete
+    assert found["lose_references"][0] == 50
+    assert 50 * 900 <= found["lose_references"][1] < 50 * 1100
+    assert found["lose_blocks"] == (60, 60 * 700)
+    holding = ("make_small", "make_large", "make_buffers", "hold_in_c_types")
+    held = sum(found[name][0] for name in holding if name in found)
+    assert held < 5, f"objects have them, but for a few that lie in free lists: {found}"
 
 
 # -- what must not be told ----------------------------------------------------------------------------------

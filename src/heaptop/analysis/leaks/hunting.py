@@ -10,7 +10,7 @@ This module never talks to an agent: :meth:`LeakHunt.check` yields questions and
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -65,15 +65,28 @@ from heaptop.analysis.leaks.suspects import (
     type_sums,
     type_to_name,
 )
+from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_suspects
 from heaptop.analysis.leaks.verdicts import ENDED, STEADY_GROWTH, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.analysis.snapshot.why import path_json
 from heaptop.analysis.text.units import format_bytes
 from heaptop.protocol import images
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, VERDICTS, Findings, Growth, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import (
+    LEAK,
+    NO_LEAK,
+    UNCLEAR,
+    UNREACHED,
+    VERDICTS,
+    Findings,
+    Growth,
+    Lint,
+    MarkFacts,
+    Suspect,
+)
 from heaptop.protocol.images import (
     KINDS,
+    AccumulationPoint,
     Ages,
     Blocks,
     Groups,
@@ -177,7 +190,7 @@ class LeakHunt:
         yield from send_marks(marks)
         ages = yield Question(images.AGES, limit=_MOST_AGES)
         assert isinstance(ages, Ages)
-        trends = yield from trends_of(types)
+        trends = yield from trends_of(types, sampling)
         findings = None
         if marks:
             last = facts(image, mark or NOW, around, collected)
@@ -258,6 +271,7 @@ class _Hunt:
             if suspect is not None:
                 suspects.append(suspect)
         yield from self._apart(suspects)
+        suspects += self._unreached({each.site for each in suspects if each.verdict == LEAK})
         suspects, refuted = self._proofs.kept(suspects, self._check, at.seconds, self._of_all)
         self._notes += refuted
         suspects = near_sites(_ranked(suspects))
@@ -319,8 +333,22 @@ class _Hunt:
             except NotAnswered as error:
                 self._notes.append(f"what holds {type.full} was not checked: {error}")
 
+    def _unreached(self, leaking: Set[str]) -> list[Suspect]:
+        """Sites of blocks that no object has; none where that is not known of each mark."""
+        at = self._at
+        moments = [(mark.trends, mark.around) for mark in at.marks] + [(at.trends, at.around)]
+        courses = [trends.unreached for trends, around in moments if around.voids == at.around.voids >= 0]
+        known = [each for each in courses if each is not None]
+        if len(known) < len(moments):
+            return []
+        none = SiteBlocks()
+        by_site = {site: [each.get(site, none) for each in known] for site in known[-1]}
+        return unreached_suspects(by_site, at.seconds, at.sampling, leaking)
+
     def _of_all(self, name: str) -> tuple[Judgement, int]:
-        """What all objects of a type, by its full name, are judged to be, and how many there are."""
+        """What all objects of a type, by its full name, are judged to be, and how many there are; -1: nobody knows."""
+        if name == UNREACHED:
+            return Judgement(UNCLEAR, ("which blocks no object has is not known now",)), -1
         type = self._by_name.get(name)
         if type is None:
             return Judgement(NO_LEAK, ("none of them is left",)), 0
@@ -352,8 +380,9 @@ class _Hunt:
         return self._explained(candidate, named, sums, aged, site, paths.groups)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
-        """Of the named objects themselves, or else of what is new with them. Types that free lists hand on come last:
-        their blocks have the site of the first that they were allocated for, but for the tables that they have."""
+        """Of the named objects themselves, or else of the table of what holds them, or of what is new with them. Types
+        that free lists hand on come last: their blocks have the site of the first that they were allocated for, but for
+        the tables that they have."""
         state = self._at.sampling.state
         if state is None or not state.on:
             return None
@@ -362,6 +391,9 @@ class _Hunt:
             site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling)
             if site is not None:
                 return site
+        site = yield from self._table_site(candidate)
+        if site is not None:
+            return site
         beside = yield from self._blocks(candidate, [each for each in others if each not in recycled])
         lists = [each for each in recycled if each.type.full == "list"]
         with_tables = yield from self._blocks(candidate, lists)
@@ -370,6 +402,19 @@ class _Hunt:
         if site is None and named in recycled:
             site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling)
         return site
+
+    def _table_site(self, candidate: Candidate) -> Asking[Site | None]:
+        """Where the container that holds them was last enlarged: who does that puts something into it."""
+        holder = candidate.holder
+        if holder is None or candidate.is_of_names:
+            return None
+        answers = []
+        for buffers in (True, False):
+            selection = Selection(addresses=(holder.address,))
+            answer = yield Question(images.STACKS, selection, limit=_MOST_TYPES, buffers=buffers)
+            assert isinstance(answer, Blocks)
+            answers.append(answer.rows)
+        return main_site(less(*answers), self._at.sampling, is_own=False)
 
     def _blocks(
         self, candidate: Candidate, of: Sequence[TypeSum], *, buffers: bool = True
@@ -474,11 +519,27 @@ class _Hunt:
     # -- how it went
 
     def _course(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> Turnover:
-        """Of all objects of the type, where most of the new ones are here; else by what was seen here at the marks."""
+        """By the length of the container, where that is how many there are; of all objects of the type, where most of
+        the new ones are here; else by what was seen here at the marks."""
+        lengths, everywhere = self._lengths(candidate, aged), self._everywhere(named.type)
+        here = Turnover(self._at.seconds, tuple(aged.born), aged.old, lengths)
+        if lengths and here.is_exact:
+            return replace(here, between=everywhere.between) if _differ_evenly(everywhere.totals, lengths) else here
         if self._is_most(named):
-            return self._everywhere(named.type)
-        totals = self._lengths(candidate, aged) or self._kept(candidate, named, aged)
-        return Turnover(self._at.seconds, tuple(aged.born), aged.old, totals)
+            return everywhere
+        here = replace(here, totals=lengths or self._kept(candidate, named, aged))
+        return here if here.is_exact else self._by_length(candidate) or here
+
+    def _by_length(self, candidate: Candidate) -> Turnover | None:
+        """Of a container, as if each item more were an object born then; None where it did not grow in each interval,
+        or that is not known."""
+        holder = candidate.holder
+        lengths = self._lengths_of(holder) if holder is not None else ()
+        born = tuple(after - before for before, after in pairwise(lengths))
+        if holder is None or not born or min(lengths) < 0 or min(born) <= 0:
+            return None
+        counted = f"items of the {type_name(self._at.types, holder.type)}"
+        return Turnover(self._at.seconds, born, lengths[0], lengths, counted=counted)
 
     def _everywhere(self, type: TypeName) -> Turnover:
         at, aged = self._at, self._aged.get(type, BirthCounts([0] * self._at.epochs.birth_intervals))
@@ -543,9 +604,12 @@ class _Hunt:
 
     def _lengths(self, candidate: Candidate, aged: BirthCounts) -> tuple[int, ...]:
         """How long the container was at each mark; empty where that does not say how many objects there were."""
-        at, holder = self._at, candidate.holder
-        if holder is None or not _is_alike(holder.length, aged.count):
-            return ()
+        holder = candidate.holder
+        return self._lengths_of(holder) if holder is not None and _is_alike(holder.length, aged.count) else ()
+
+    def _lengths_of(self, holder: AccumulationPoint) -> tuple[int, ...]:
+        """How long a container was at each mark and is now, -1 where that is not known; empty where it never is."""
+        at = self._at
         lengths = []
         for place, mark in enumerate(at.marks):
             known = mark.trends.holders.get(holder.address)
@@ -596,6 +660,12 @@ class _Hunt:
         return LintContext(at.image, at.around, self._totals, then.around, then.types, then.facts, suspects, course)
 
 
+def _differ_evenly(totals: Sequence[int], lengths: Sequence[int]) -> bool:
+    """Whether all objects of a type came and went as those of one container: there are as many others at each mark."""
+    others = [total - length for total, length in zip(totals, lengths, strict=True)]
+    return max(others) - min(others) <= _ALIKE * (max(lengths) - min(lengths))
+
+
 def _is_alike(one: int, other: int) -> bool:
     return one >= 0 and abs(one - other) <= _ALIKE * max(one, other)
 
@@ -612,8 +682,18 @@ def _rate(course: Turnover) -> float:
 
 
 def _ranked(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """The gravest first, then the largest; not those whose objects others before them have, for the most part."""
-    ranked = sorted(suspects, key=lambda each: (VERDICTS.index(each.verdict), -each.bytes, not each.point, -each.held))
+    """The gravest first, those that are objects, then the largest; not those whose objects others before them have, for
+    the most part."""
+    ranked = sorted(
+        suspects,
+        key=lambda each: (
+            VERDICTS.index(each.verdict),
+            each.type == UNREACHED,
+            -each.bytes,
+            not each.point,
+            -each.held,
+        ),
+    )
     left: dict[str, int] = {}
     kept = []
     for each in ranked:

@@ -17,7 +17,7 @@ from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.leaks.marks import MarkContext
 from heaptop.analysis.rss.memory import explain
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_rate
-from heaptop.protocol.findings import LEAK, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import LEAK, UNREACHED, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image
 from heaptop.protocol.messages import Memory, TypeName
 
@@ -144,9 +144,15 @@ def _resident(seen: LintContext, threshold: int) -> Lint | None:
     steadily = f" (steadily, {format_rate(rate, bytes_=True)} with heaptop's own)" if rate else ""
     text = (
         f"resident memory grew by {format_bytes(now - before)}{steadily}, and live objects by {format_bytes(live)}: "
-        f"{_where_memory_went(seen)}"
+        f"{_where_memory_went(seen)}{_sites_of_unreached(seen)}"
     )
     return Lint("rss", text, before, now, least)
+
+
+def _sites_of_unreached(seen: LintContext) -> str:
+    """Where Python's allocators are asked for what no object has."""
+    sites = [each.site for each in seen.suspects if each.type == UNREACHED]
+    return f"; memory blocks that no live object has come from {', '.join(sites)}" if sites else ""
 
 
 def steady_rate(course: Sequence[tuple[int, int]]) -> float | None:

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 
 from heaptop.analysis.heap.history import Amount, History
 from heaptop.analysis.heap.path_words import path_words, type_of
+from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_of
 from heaptop.analysis.samples.producers import Flow
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking
@@ -116,6 +117,8 @@ class Trends:
     """By retainer (:func:`retainer_words`) and full name of a type: its objects that were kept so, of the largest."""
     all_kept: bool = True
     """No other objects are kept in any other way."""
+    unreached: Mapping[str, SiteBlocks] | None = None
+    """By site, the sampled blocks that no object has; None where that is not known."""
 
     def amount(self, retainer: str, type: str) -> Amount | None:
         """How much of the type was kept by this retainer, or along a path that goes on from it; None: nobody knows."""
@@ -230,8 +233,8 @@ def _live() -> Asking[list[bytes]]:
             return pieces
 
 
-def trends_of(types: Sequence[TypeName]) -> Asking[Trends]:
-    """How large the containers of this image are, and what is kept along which paths."""
+def trends_of(types: Sequence[TypeName], sampling: Sampling) -> Asking[Trends]:
+    """How large the containers of this image are, what is kept along which paths, and which blocks no object has."""
     ids = tuple(id for id, name in enumerate(types) if name.full in CONTAINERS)
     holders, least = {}, 0
     if ids:
@@ -244,7 +247,8 @@ def trends_of(types: Sequence[TypeName]) -> Asking[Trends]:
         least = answer.rows[-1].retained if answer.total > len(answer.rows) and answer.rows else 0
     paths = yield Question(images.PATHS, limit=_MOST_PATHS)
     assert isinstance(paths, Paths)
-    return Trends(holders, least, sums_by(kept_rows(paths, types)), not paths.other_groups and paths.complete)
+    kept, all_kept = sums_by(kept_rows(paths, types)), not paths.other_groups and paths.complete
+    return Trends(holders, least, kept, all_kept, (yield from unreached_of(sampling)))
 
 
 def kept_rows(paths: Paths, types: Sequence[TypeName]) -> Iterator[tuple[tuple[str, str], int, int]]:

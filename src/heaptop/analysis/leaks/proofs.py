@@ -15,14 +15,14 @@ from typing import Final
 from heaptop.analysis.leaks.suspects import numberless
 from heaptop.analysis.leaks.verdicts import ENDED, Judgement
 from heaptop.analysis.text.units import format_count
-from heaptop.protocol.findings import LEAK, NO_LEAK, Suspect
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNREACHED, Suspect
 
 FLAT: Final = 2
 """Checks without growth that refute what was proven."""
 
 STILL: Final = "not refuted since"
 
-Key = tuple[str, str]
+Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,8 @@ class Proofs:
 
 def key_of(suspect: Suspect) -> Key:
     """What makes it the same one at another check. Names that differ by a number are alike."""
+    if suspect.type == UNREACHED:
+        return suspect.type, suspect.site
     return suspect.type, numberless(suspect.retainer)
 
 

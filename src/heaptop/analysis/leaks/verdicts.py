@@ -65,10 +65,23 @@ class Turnover:
     between: tuple[tuple[float, int], ...] = ()
     """How many there were at moments from the first mark to the last one: the seconds of each since the first mark, and
     the number. It may be of none."""
+    counted: str = "objects"
+    """What ``totals`` are numbers of."""
 
     @property
     def new(self) -> int:
         return sum(self.born)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the number is known of each mark. It decides then: births by address miss what came to an address
+        that was used before."""
+        return min(self.totals) >= 0
+
+    @property
+    def grown(self) -> int:
+        """By how many there are more than at the first mark, or born since and there, as far as that is known."""
+        return max(self.new, self.totals[-1] - self.totals[0] if self.is_exact else 0)
 
     @property
     def gone(self) -> int | None:
@@ -142,8 +155,8 @@ def _fallen(course: Turnover) -> Judgement | None:
 
 
 def _too_little(course: Turnover) -> Judgement | None:
-    if course.new < FEW:
-        return Judgement(UNCLEAR, (f"too few new objects ({_number(course.new)})",))
+    if course.grown < FEW:
+        return Judgement(UNCLEAR, (f"too few new {course.counted} ({_number(course.grown)})",))
     if len(course.born) < 2:
         return Judgement(UNCLEAR, ("growth between two marks may be a warm-up: set a third mark",))
     return None
@@ -165,9 +178,9 @@ def _is_short_lived(course: Turnover) -> bool:
 
 
 def _gaps(course: Turnover) -> Judgement | None:
-    """A interval of which none live, or in which there were no more at the end than at the beginning."""
+    """An interval of which none live, or in which there were no more at the end than at the beginning."""
     *earlier, last = course.rates
-    if last and not all(earlier):
+    if last and not all(earlier) and not course.is_exact:
         return Judgement(UNCLEAR, ("none of one interval survive",))
     if any(after <= before for before, after in pairwise(total for total in course.totals if total >= 0)):
         return Judgement(UNCLEAR, ("it did not grow in every interval",))
@@ -175,11 +188,11 @@ def _gaps(course: Turnover) -> Judgement | None:
 
 
 def _ended(course: Turnover) -> Judgement | None:
-    """It grew, and has stopped, or grows more slowly."""
-    slow = min(_slowing(course.rates), _slowing([rate for rate in course.net_rates if rate is not None]), _tail(course))
+    """It grew, and has stopped, or grows more slowly. Births by address never say that it has stopped."""
+    slow = min(_slowing([rate for rate in course.net_rates if rate is not None]), _tail(course))
     if slow < STOPPED:
         return _no(ENDED)
-    if slow < STEADY:
+    if slow < STEADY or (not course.is_exact and _slowing(course.rates) < STEADY):
         return Judgement(UNCLEAR, ("it grows more slowly than before",))
     return None
 
@@ -223,7 +236,7 @@ def _facts(course: Turnover) -> Iterator[str]:
     if len(course.born) > 1:
         yield f"survivors per interval ({ADDRESSES}): {_list(course.born, 'at least ')}"
     if sum(total >= 0 for total in course.totals) > 1:
-        yield f"objects at each mark: {_list(course.totals)}"
+        yield f"{course.counted} at each mark: {_list(course.totals)}"
     first, gone = course.totals[0], course.gone
     if gone is not None and first:
         went = f"at least {_number(gone)} went" if gone else f"all stay ({ADDRESSES})"

@@ -21,6 +21,7 @@ enum query_what {
     QUERY_AGES,
     QUERY_POINTS,
     QUERY_WASTE,
+    QUERY_UNREACHED,
 };
 
 struct numbers { /* of the question itself, not aligned */

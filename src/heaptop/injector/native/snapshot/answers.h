@@ -21,6 +21,7 @@ const char *answers_known(struct answering *a);
 const char *answers_ages(struct answering *a);
 const char *answers_points(struct answering *a);
 const char *answers_waste(struct answering *a);
+const char *answers_unreached(struct answering *a);
 
 /* Deselect what has none of the units asked for among its retainers. NULL, or a sentence. */
 const char *answers_keep_retained(struct answering *a);

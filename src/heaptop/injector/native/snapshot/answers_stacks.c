@@ -1,4 +1,5 @@
-/* answers to STACKS: the sampled blocks of the selection, by the stack that asked for them. */
+/* answers to STACKS: the sampled blocks of the selection, by the stack that asked for them; and to UNREACHED: those that no
+   object has. */
 #include "snapshot/answers.h"
 
 #include "heap/edges.h"
@@ -33,14 +34,26 @@ static bool add_objects(struct answering *a, struct grouping *g) {
     return true;
 }
 
-static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t number, const struct kind *kind) {
+/* Blocks of its own that an object has elsewhere; how many. */
+static uint32_t buffers_of(struct answering *a, uint32_t number, const void *buffers[SIZE_BLOCKS]) {
+    const struct kind *kind = graph_kind(&a->heap->graph, number);
     struct size_block blocks[SIZE_BLOCKS];
+    uint32_t count = 0;
     if (kind->edges == EDGES_ARRAY) {
         const struct numpy_array *array = (struct numpy_array *)graph_object(&a->heap->graph, number);
-        return !(array->flags & ARRAY_OWNS_DATA) || add_if_sampled(g, number, array->data);
+        if (array->flags & ARRAY_OWNS_DATA)
+            buffers[count++] = array->data;
+        return count;
     }
     for (uint32_t i = size_has_more(kind) ? query_blocks(a->heap, number, blocks) : 1; i-- > 1;)
-        if (!add_if_sampled(g, number, (const void *)blocks[i].at))
+        buffers[count++] = (const void *)blocks[i].at;
+    return count;
+}
+
+static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t number) {
+    const void *buffers[SIZE_BLOCKS];
+    for (uint32_t i = buffers_of(a, number, buffers); i-- > 0;)
+        if (!add_if_sampled(g, number, buffers[i]))
             return false;
     return true;
 }
@@ -48,7 +61,7 @@ static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t num
 static bool add_buffers(struct answering *a, struct grouping *g) {
     progress_begin(a->progress, a->selection.objects);
     for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
-        if (is_selected(&a->selection, number) && !add_buffers_of(a, g, number, graph_kind(&a->heap->graph, number)))
+        if (is_selected(&a->selection, number) && !add_buffers_of(a, g, number))
             return false;
     return true;
 }
@@ -66,16 +79,83 @@ static void pack_rows(struct answering *a, const struct grouping *g) {
     answering_field_complete(a, g->largest.count == g->groups.count);
 }
 
-const char *answers_stacks(struct answering *a) {
+/* One question's answer: ``add`` finds the blocks. */
+static const char *answer_blocks(struct answering *a, bool (*add)(struct answering *a, struct grouping *g)) {
     struct grouping g;
     if (!sample_freeze(true))
         return query_not_sampled;
     uint32_t limit = a->query->limit < MOST_ROWS ? a->query->limit : MOST_ROWS;
-    bool done = grouping_begin(&g, GROUPING_BY_BYTES) && add_objects(a, &g) && (!a->query->buffers || add_buffers(a, &g)) &&
-                grouping_sort(&g, limit, a->progress);
+    bool done = grouping_begin(&g, GROUPING_BY_BYTES) && add(a, &g) && grouping_sort(&g, limit, a->progress);
     sample_thaw(true);
     if (done)
         pack_rows(a, &g);
     grouping_close(&g);
     return done ? NULL : answering_refusal(a);
 }
+
+static bool add_selected(struct answering *a, struct grouping *g) {
+    return add_objects(a, g) && (!a->query->buffers || add_buffers(a, g));
+}
+
+const char *answers_stacks(struct answering *a) { return answer_blocks(a, add_selected); }
+
+/* -- what no object has ------------------------------------------------------------------------------------- */
+
+struct reached {
+    uint64_t *bits; /* by id of a sampled block */
+    uint32_t ids;
+};
+
+static bool reached_open(struct reached *r) {
+    struct sample_found found;
+    r->ids = 0;
+    for (uint32_t position = 0; sample_next(&position, &found);)
+        r->ids = found.id >= r->ids ? found.id + 1 : r->ids;
+    r->bits = pages_map(query_bits_bytes(r->ids));
+    return r->bits != NULL;
+}
+
+static void reached_close(struct reached *r) { pages_unmap(r->bits, query_bits_bytes(r->ids)); }
+
+static void reach(struct reached *r, const void *block) {
+    struct sample_found found;
+    if (sample_may_be(block) && sample_find(block, &found) && found.id < r->ids)
+        r->bits[found.id / 64] |= 1ull << (found.id % 64);
+}
+
+/* Whatever C types keep in blocks of their own, a word of the fixed part of the object leads there. That word may be a number
+   by chance: then a block passes for reached. */
+static void reach_by_words(struct answering *a, struct reached *r, uint32_t number) {
+    const struct kind *kind = graph_kind(&a->heap->graph, number);
+    struct size_block blocks[SIZE_BLOCKS];
+    query_blocks(a->heap, number, blocks);
+    const char *o = (const char *)graph_object(&a->heap->graph, number);
+    uint64_t room = blocks[0].at + blocks[0].size - (uint64_t)o, fixed = kind->basic < room ? kind->basic : room;
+    for (uint64_t offset = sizeof(PyObject); offset + 8 <= fixed; offset += 8)
+        reach(r, pointer_at(o, (int32_t)offset));
+}
+
+static void reach_from(struct answering *a, struct reached *r, uint32_t number) {
+    const void *buffers[SIZE_BLOCKS];
+    for (uint32_t i = buffers_of(a, number, buffers); i-- > 0;)
+        reach(r, buffers[i]);
+    reach_by_words(a, r, number);
+}
+
+static bool add_unreached(struct answering *a, struct grouping *g) {
+    struct reached r;
+    struct sample_found found;
+    if (!reached_open(&r))
+        return false;
+    progress_begin(a->progress, a->selection.objects);
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
+        reach_from(a, &r, number);
+    bool done = !a->progress->stopped; /* half of it would be wrong */
+    for (uint32_t position = 0; done && sample_next(&position, &found);)
+        if (!(r.bits[found.id / 64] >> (found.id % 64) & 1) && query_object_of_block(&a->heap->graph, &found) == CSR_NONE)
+            done = add_block(g, 0, &found);
+    reached_close(&r);
+    return done;
+}
+
+const char *answers_unreached(struct answering *a) { return answer_blocks(a, add_unreached); }

@@ -203,6 +203,7 @@ static const char *answer_to(struct answering *a) {
         [QUERY_RETAINERS] = answers_retainers, [QUERY_STACKS] = answers_stacks, [QUERY_LIVE] = answers_live,
         [QUERY_KNOWN] = answers_known,         [QUERY_AGES] = answers_ages,     [QUERY_POINTS] = answers_points,
         [QUERY_WASTE] = answers_waste,
+        [QUERY_UNREACHED] = answers_unreached,
     };
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)

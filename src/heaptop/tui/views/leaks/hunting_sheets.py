@@ -18,7 +18,7 @@ from heaptop.analysis.leaks.verdicts import ADDRESSES
 from heaptop.analysis.samples.producers import Frame
 from heaptop.analysis.snapshot.retaining import short_name
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
-from heaptop.protocol.findings import LEAK, UNCLEAR, Findings, GrownRow, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import LEAK, UNCLEAR, UNREACHED, Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.charts.sparkline import sparkline
@@ -186,6 +186,8 @@ def _card(suspect: Suspect, width: int, *, least: bool) -> list[SuspectLine]:
 def _new(suspect: Suspect, bound: str) -> str:
     if not suspect.generations and not suspect.stack and suspect.count == 1:  # a container that grew in place
         return suspect.sentence
+    if suspect.type == UNREACHED:
+        return f"≈{format_count(suspect.held)} blocks, ≈{format_bytes(suspect.bytes)}"
     objects = f"{bound}{format_count(suspect.held)}"
     if suspect.held < suspect.count:
         objects += f" of ≥{format_count(suspect.count)}"
@@ -283,7 +285,7 @@ def _ways(suspect: Suspect, why_not: str, is_recorded: bool) -> list[SuspectLine
         )
     if suspect.example and not why_not:
         lines.append(SuspectLine("example", f"▸ one of them: {name} at {suspect.example:#x}", goes="example"))
-    if not is_recorded:
+    if not is_recorded and suspect.type != UNREACHED:
         lines.append(SuspectLine("all", f"▸ every path that keeps a new {name} alive", goes="all"))
     if why_not:
         lines.append(SuspectLine("why_not", f"  {why_not}", "quiet"))

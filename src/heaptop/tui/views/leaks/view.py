@@ -21,7 +21,7 @@ from heaptop.analysis.leaks.hunting import NOW
 from heaptop.analysis.samples.producers import Frame, stacks_at
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
-from heaptop.protocol.findings import GROWTH_KEYS, Findings, GrownRow, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import GROWTH_KEYS, UNREACHED, Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.explaining import BEE, NHC, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
@@ -137,6 +137,11 @@ class LeaksView(LevelView[LeaksLevel]):
             "place, of any type (not their retained size: see w). Both are lower bounds, because addresses are "
             "reused; between two marks they are estimates.",
             BEE.at("§4.2"),
+        ),
+        FigureHelp(
+            (UNREACHED,),
+            "A suspect that is no object: memory that Python's allocators gave at this site and that no live object "
+            "has. C code lost a reference to it, or an extension holds it. Estimates from samples.",
         ),
         FigureHelp(
             ("≥Born", "≥Died"),
@@ -580,6 +585,8 @@ class LeaksView(LevelView[LeaksLevel]):
         row, suspect = self._row, self._level.suspect
         if isinstance(row, tuple):
             suspect = row[1]
+        if suspect is not None and suspect.type == UNREACHED:
+            return None  # they are no objects
         if suspect is not None:
             return QuerySubject(suspect.type, types=(suspect.type,), new=bool(self._marks))
         if isinstance(row, CountedGrowth):

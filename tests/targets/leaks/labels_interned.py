@@ -1,0 +1,14 @@
+"""Texts that are interned, each another one: from Python 3.12 on such texts stay until the end."""
+
+import sys
+
+from backdrop import requests, serve
+
+
+def label(number):
+    return sys.intern(f"label of request {number}, " + "which is long " * 40)  # the leak
+
+
+for number in requests(200):
+    label(number)
+    serve(number)
