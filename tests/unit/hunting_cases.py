@@ -10,7 +10,7 @@ from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered, T, drive
 from heaptop.protocol.findings import Findings, Suspect
-from heaptop.protocol.images import Image, Question
+from heaptop.protocol.images import KINDS, Image, KindTotal, Question
 from heaptop.protocol.messages import Message
 from tests.fakes.graph import PlantedHeap
 from tests.fakes.heap import PlantedImage, Refused
@@ -60,7 +60,11 @@ def image_of(planted: PlantedImage, number: int, *, gc_enabled: bool = True) -> 
         objects=len(graph.objects),
         edges=0,
         bytes=size,
-        kinds=(),
+        kinds=tuple(
+            KindTotal(kind, len(of_kind), sum(map(graph.size, of_kind)))
+            for kind in range(len(KINDS))
+            if (of_kind := [each for each in graph.objects if graph.kind[each] == kind])
+        ),
         cycles=0,
         gc_enabled=gc_enabled,
     )

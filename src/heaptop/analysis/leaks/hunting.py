@@ -70,7 +70,7 @@ from heaptop.analysis.leaks.verdicts import ENDED, STEADY_GROWTH, Judgement, Tur
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.analysis.snapshot.why import path_json
-from heaptop.analysis.text.units import format_bytes
+from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol import images
 from heaptop.protocol.findings import (
     LEAK,
@@ -121,6 +121,10 @@ _BETWEEN: Final = 24
 """Moments between the marks at which a type's total is examined."""
 _MOST_APART: Final = 4
 """Types that are examined by themselves, beside those that earlier checks have proven to leak."""
+_WAITING: Final = 0.3
+"""Of all objects: CPython collects in full when new ones that got old are a quarter of the others (Modules/gcmodule.c,
+long_lived_pending), so garbage of no more than this waits for its collection."""
+_WEAK: Final = frozenset({"weakref", "weakref.ReferenceType", "weakref.KeyedRef", "weakref.WeakMethod"})
 _NOISE: Final = 0.02
 """Of the heap: growth in the last interval that needs no explanation."""
 
@@ -243,6 +247,8 @@ class _Hunt:
         self._totals = totals_by_type(moment.ages, moment.types)
         self._ranks = TypeRanks(moment.sampling)
         self._notes: list[str] = []
+        self._new_garbage = 0
+        """Objects that are new and that nothing holds, as far as paths tell."""
         self._new_bytes = sum(aged.born_bytes for aged in self._aged.values())
 
     def findings(self, allowed: Sequence[str]) -> Asking[Findings]:
@@ -251,6 +257,7 @@ class _Hunt:
         points = yield from self._points(selection)
         paths = yield Question(images.PATHS, selection, limit=_MOST_PATHS)
         assert isinstance(paths, Paths)
+        self._new_garbage = sum(group.count for group in paths.groups if KINDS[group.kind] == "none")
         suspects, missed = [], []
         found = candidates(points, paths, at.types)
         for candidate in found:
@@ -443,8 +450,9 @@ class _Hunt:
             return None
         course = self._course(candidate, named, aged)
         judged = self._as_all_do(self._by_bytes(judge(course), named, candidate), course, named.type, candidate.kind)
-        if KINDS[candidate.kind] == "none" and judged.verdict == LEAK:
-            judged = self._of_garbage(judged)
+        if judged.verdict == LEAK:
+            is_garbage = KINDS[candidate.kind] == "none"
+            judged = self._of_garbage(judged) if is_garbage else self._of_weak_references(judged, named)
         rate = _rate(course)
         path, along = max(paths, key=lambda group: group.count, default=None), None
         why = filling_words(candidate.steps, at.types, named, sums, course) if judged.verdict == LEAK else ""
@@ -560,12 +568,23 @@ class _Hunt:
         return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
 
     def _of_garbage(self, judged: Judgement) -> Judgement:
-        """What nothing holds is no leak where it will be collected."""
-        if not self._at.image.gc_enabled:
+        """What nothing holds is no leak where it will be collected: with gc on, as long as garbage is no larger a part
+        of the heap than what a full collection waits for."""
+        image = self._at.image
+        if not image.gc_enabled:
             return judged
         before, now = self._at.marks[0].around.collections, self._at.around.collections
         seen = "" if before is None or now is None else f"; there were {now - before} since the first mark"
         why = f"nothing holds them: gc is on, so a full collection will free them{seen}"
+        garbage = sum(kind.objects for kind in image.kinds if KINDS[kind.kind] == "none")
+        verdict = NO_LEAK if garbage <= _WAITING * image.objects else UNCLEAR
+        return Judgement(verdict, (why, *judged.evidence[1:]))
+
+    def _of_weak_references(self, judged: Judgement, named: TypeSum) -> Judgement:
+        """Weak references go with what they refer to, which may be garbage that nothing has collected yet."""
+        if named.type.full not in _WEAK or not self._at.image.gc_enabled or self._new_garbage < named.count:
+            return judged
+        why = f"they may refer to garbage: {format_count(self._new_garbage)} new objects wait for a full collection"
         return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
 
     def _is_most(self, named: TypeSum) -> bool:

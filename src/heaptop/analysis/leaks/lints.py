@@ -24,8 +24,8 @@ from heaptop.protocol.messages import Memory, TypeName
 _GARBAGE: Final = KINDS.index("none")
 _STEADY_TICKS: Final = 16
 """Fewer ticks do not tell a step from growth."""
-_STEADY_LEAST: Final = 2 << 20
-"""Bytes: an attach and the first snapshots leave about as much in a target."""
+_STEADY_LEAST: Final = 4 << 20
+"""Bytes: an attach, the first snapshots and a program that warms up leave half as much in a target."""
 _FAIR: Final = 0.4
 """Of the average growth from one quarter of the time to the next: each has so much of it where growth is steady."""
 _NOISE: Final = 4.0
