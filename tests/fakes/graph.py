@@ -48,6 +48,8 @@ class Planted:
     surplus: int = 0
     wastes: tuple[tuple[str, int, int], ...] = ()
     """What it could do without: sort, bytes, detail."""
+    bound: int = -1
+    changes: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,8 @@ class PlantedImage:
             kind=self.graph.kind[address],
             length=one.length,
             stack=one.stack,
+            bound=one.bound,
+            changes=one.changes,
         )
 
     def _objects(self, id: int, question: Question) -> Objects:

@@ -77,6 +77,8 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("GcEvent", "clock"): (0, MAX_CLOCK),
     ("ObjectRow", "generation"): (UNTRACKED, PERMANENT),
     ("ObjectRow", "length"): (-1, MAX_INT),
+    ("ObjectRow", "bound"): (-1, MAX_INT),
+    ("ObjectRow", "changes"): (-1, MAX_INT),
     **{(name, field): (-MAX_INT, MAX_INT) for name in ("GrownRow", "Findings") for field in ("count", "bytes")},
     ("Suspect", "series"): (-1, MAX_INT),
     ("AccumulationPoint", "length"): (-1, MAX_INT),

@@ -363,9 +363,15 @@ class ObjectRow:
     generation: int
     kind: int
     length: int
-    """Items of a container, characters of a text; -1 where there are none."""
+    """Items of a container, characters of a text; of an instance that counts by itself how full it is (``currsize``)
+    that number; -1 where there are none."""
     stack: int
     """Node of :class:`~heaptop.protocol.messages.Stacks` that allocated it; 0 where it was not sampled."""
+    bound: int = -1
+    """The most items that it takes, of a deque, an lru_cache, or an instance with an attribute ``maxsize``,
+    ``_maxsize``, ``capacity`` or the like that is an int; 0: any number, as it says itself; -1: not known."""
+    changes: int = -1
+    """How often items were added to a deque or taken from it since it was made; -1 of others."""
 
 
 @dataclass(frozen=True, slots=True)

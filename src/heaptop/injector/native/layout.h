@@ -204,6 +204,12 @@ X(task_coroutine,         112,  152,  160,  136,  136,  120,  128,  128)        
 X(task_name,              120,  160,  168,  144,  144,  128,  136,  136)                                   \
 X(task_context,           128,  168,  176,  152,  152,  136,  144,  144)                                   \
 X(step_task,               16,   16,   16,   16,   16,   16,   16,   16)                                   \
+/*  _collectionsmodule.c: how often items were added or taken, and the most items, -1 where there is no limit \
+    _functoolsmodule.c: the dict of an lru_cache, and the limit likewise                                 */ \
+X(deque_state,             56,   56,   56,   56,   56,   56,   56,   56)                                   \
+X(deque_maxlen,            64,   64,   64,   64,   64,   64,   64,   64)                                   \
+X(cache_table,             72,   72,   72,   72,   72,   72,   72,   72)                                   \
+X(cache_maxsize,           96,   96,   96,   96,   96,   96,   96,   96)                                   \
 /*  cpython/pystate.h, pycore_interp.h (from 3.14 on pycore_interp_structs.h). thread_raised: three words   \
     up to 3.11, then one; thread_handled: three up to 3.10, then one                                     */ \
 X(thread_next,              8,    8,    8,    8,    8,    8,    8,    8)                                   \
@@ -296,6 +302,24 @@ static inline uint32_t uint32_at(const void *base, int32_t offset) { return *(ui
 static inline uint8_t uint8_at(const void *base, int32_t offset) { return *(uint8_t *)at(base, offset); }
 static inline int64_t size_field(const void *o) { return int64_at(o, 16); } /* ob_size */
 
+/* The value of an int of exactly that type, of up to 60 bits; false where it is longer. longintrepr.h: from 3.12 on the two
+   lowest bits are 0 for what is positive, 1 for zero, 2 for what is negative. */
+static inline bool int_value(const void *o, int64_t *value) {
+    enum { DIGIT_BITS = 30, MOST_DIGITS = 2 };
+    int64_t size = size_field(o), sign = size < 0 ? -1 : 1;
+    if (layout.int_shift != 0) {
+        sign = (size & 3) == 2 ? -1 : 1;
+        size = size >> layout.int_shift;
+    }
+    uint64_t digits = (uint64_t)(size < 0 ? -size : size), found = 0;
+    if (digits > MOST_DIGITS)
+        return false;
+    while (digits-- > 0)
+        found = found << DIGIT_BITS | uint32_at(o, layout.int_digits + 4 * (int32_t)digits);
+    *value = sign * (int64_t)found;
+    return true;
+}
+
 /* References that are counted; INT64_MAX of what is immortal. */
 static inline int64_t reference_count(const PyObject *o) {
     if (layout.refcount_bits == 64)
@@ -310,6 +334,7 @@ static inline PyTypeObject *type_base(PyTypeObject *type) { return pointer_at(ty
 
 enum {
     FLAG_MANAGED_DICT = 1 << 4, /* where there is an object_dict */
+    FLAG_IMMUTABLE_TYPE = 1 << 8, /* from 3.10 on: a heap type that C code has made */
     FLAG_HEAP_TYPE = 1 << 9,
     FLAG_HAVE_GC = 1 << 14,
     FLAG_EXCEPTION = 1 << 30,

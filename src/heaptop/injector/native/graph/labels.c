@@ -177,23 +177,43 @@ PyObject *labels_dict_of(PyObject *o, const struct kind *kind) {
     return offset <= 0 ? NULL : *(PyObject **)((char *)o + offset);
 }
 
-/* The name of an attribute whose value is outside a dict, or NULL. */
-static PyObject *name_of_value(PyObject *o, const struct kind *kind, PyObject *referent) {
+/* Values that are outside a dict, by the names that the class keeps. */
+static bool open_values(PyObject *o, const struct kind *kind, struct attribute_table *found) {
     const void *shared = kind->values == VALUES_NONE ? NULL : pointer_at(kind->type, layout.heap_cached_keys);
     if (shared == NULL)
-        return NULL;
+        return false;
     PyObject **values = at(o, (int32_t)kind->basic + layout.values_items);
     int64_t room = kind->values == VALUES_INLINE ? uint8_at(o, (int32_t)kind->basic) : INT64_MAX;
     if (kind->values == VALUES_POINTER) {
         uintptr_t word = (uintptr_t)pointer_at(o, layout.object_values);
         if (word == 0 || (layout.values_tag && !(word & 1)))
-            return NULL;
+            return false;
         values = (PyObject **)(word + (uintptr_t)layout.values_tag);
     }
     struct keys_view keys = keys_open(shared);
-    for (int64_t i = 0; i < keys.count && i < room; i++)
-        if (values[i] == referent)
-            return keys_entry(&keys, i)[0];
+    *found = (struct attribute_table){NULL, keys, values, keys.count < room ? keys.count : room};
+    return true;
+}
+
+bool labels_attributes_of(PyObject *o, const struct kind *kind, struct attribute_table *found) {
+    PyObject *dict = labels_dict_of(o, kind);
+    if (dict == NULL)
+        return open_values(o, kind, found);
+    if (Py_TYPE(dict) != &PyDict_Type)
+        return false;
+    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
+    *found = (struct attribute_table){dict, keys, dict_values(dict), keys.count};
+    return true;
+}
+
+/* The name of an attribute whose value is outside a dict, or NULL. */
+static PyObject *name_of_value(PyObject *o, const struct kind *kind, PyObject *referent) {
+    struct attribute_table table;
+    if (!open_values(o, kind, &table))
+        return NULL;
+    for (int64_t i = 0; i < table.count; i++)
+        if (table.values[i] == referent)
+            return keys_entry(&table.keys, i)[0];
     return NULL;
 }
 
@@ -205,17 +225,31 @@ struct member { /* structmember.h, PyMemberDef */
     const char *doc;
 };
 
+PyObject *labels_next_slot(PyObject *o, const struct kind *kind, struct labels_slot *slot) {
+    enum { OBJECT = 6, OBJECT_OR_ERROR = 16, RELATIVE = 8 };
+    for (; slot->type != NULL; slot->type = type_base(slot->type), slot->next = NULL) {
+        const struct member *m = slot->next != NULL ? slot->next : pointer_at(slot->type, layout.type_members);
+        for (; m != NULL && m->name != NULL; m++) {
+            if ((m->type != OBJECT && m->type != OBJECT_OR_ERROR) || m->flags & RELATIVE || m->offset % 8 != 0 ||
+                m->offset < (Py_ssize_t)sizeof(PyObject) || (uint64_t)m->offset + 8 > kind->basic)
+                continue;
+            PyObject *value = object_at(o, (int32_t)m->offset);
+            if (value == NULL)
+                continue;
+            slot->name = m->name;
+            slot->next = m + 1;
+            return value;
+        }
+    }
+    return NULL;
+}
+
 /* The name of a slot, or of a member that a type of C has published, or NULL. */
 static const char *name_of_member(PyObject *o, const struct kind *kind, PyObject *referent) {
-    enum { OBJECT = 6, OBJECT_OR_ERROR = 16, RELATIVE = 8 };
-    for (PyTypeObject *type = kind->type; type != NULL; type = type_base(type)) {
-        const struct member *m = pointer_at(type, layout.type_members);
-        for (; m != NULL && m->name != NULL; m++)
-            if ((m->type == OBJECT || m->type == OBJECT_OR_ERROR) && !(m->flags & RELATIVE) && m->offset % 8 == 0 &&
-                m->offset >= (Py_ssize_t)sizeof(PyObject) && (uint64_t)m->offset + 8 <= kind->basic &&
-                object_at(o, (int32_t)m->offset) == referent)
-                return m->name;
-    }
+    struct labels_slot slot = {.type = kind->type};
+    for (PyObject *value; (value = labels_next_slot(o, kind, &slot)) != NULL;)
+        if (value == referent)
+            return slot.name;
     return NULL;
 }
 

@@ -17,6 +17,7 @@
 #ifndef HEAPTOP_LABELS_H
 #define HEAPTOP_LABELS_H
 
+#include "heap/dict.h"
 #include "heap/kinds.h"
 #include "graph/roots.h"
 
@@ -77,6 +78,24 @@ struct label labels_find(const struct label *before, PyObject *o, const struct k
 
 /* The dict of an instance, or NULL. */
 PyObject *labels_dict_of(PyObject *o, const struct kind *kind);
+
+/* The attributes of an instance whose names and values are in a dict of its own, or in an array by the names that its
+   class keeps: entries up to ``count``, of which some have no key or no value. False where there are none. */
+struct attribute_table {
+    PyObject *dict; /* NULL: they are in an array */
+    struct keys_view keys;
+    PyObject **values; /* as keys_value takes them */
+    int64_t count;
+};
+bool labels_attributes_of(PyObject *o, const struct kind *kind, struct attribute_table *found);
+
+/* Slots, and members that types of C have published, one after the other: those that have a value. NULL behind the last. */
+struct labels_slot {
+    PyTypeObject *type; /* where to begin */
+    const void *next;
+    const char *name; /* of the one that was found */
+};
+PyObject *labels_next_slot(PyObject *o, const struct kind *kind, struct labels_slot *slot);
 
 /* The label of a root. */
 struct label labels_root(enum root_class class, const struct root *root);

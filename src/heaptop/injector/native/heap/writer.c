@@ -52,22 +52,6 @@ static bool write_str(struct writer *w, PyObject *o) {
     return true;
 }
 
-static bool write_int(struct writer *w, PyObject *o) {
-    enum { DIGIT_BITS = 30, MOST_DIGITS = 2 };
-    int64_t size = size_field(o), sign = size < 0 ? -1 : 1;
-    if (layout.int_shift != 0) { /* longintrepr.h: the two lowest bits: 0 positive, 1 zero, 2 negative */
-        sign = (size & 3) == 2 ? -1 : 1;
-        size = size >> layout.int_shift;
-    }
-    uint64_t digits = (uint64_t)(size < 0 ? -size : size), value = 0;
-    if (digits > MOST_DIGITS)
-        return false;
-    while (digits-- > 0)
-        value = value << DIGIT_BITS | uint32_at(o, 24 + 4 * (int32_t)digits);
-    writer_int(w, sign * (int64_t)value);
-    return true;
-}
-
 bool writer_value(struct writer *w, PyObject *o) {
     if (o == Py_None || o == Py_True || o == Py_False) {
         writer_text(w, o == Py_None ? "None" : o == Py_True ? "True" : "False");
@@ -75,5 +59,9 @@ bool writer_value(struct writer *w, PyObject *o) {
     }
     if (Py_TYPE(o) == &PyUnicode_Type)
         return write_str(w, o);
-    return Py_TYPE(o) == &PyLong_Type && write_int(w, o);
+    int64_t number;
+    if (Py_TYPE(o) != &PyLong_Type || !int_value(o, &number))
+        return false;
+    writer_int(w, number);
+    return true;
 }

@@ -188,7 +188,7 @@ static PyObject *run_source(PyObject *space) {
     return PyObject_CallObject(PyDict_GetItemString(space, "check"), NULL);
 }
 
-/* What the roots do without from now on. */
+/* What the core does without from now on. */
 static void forget_missing(PyObject *space) {
     PyObject *names = PyDict_GetItemString(space, "missing");
     for (Py_ssize_t i = 0; names != NULL && i < PyList_Size(names); i++) {

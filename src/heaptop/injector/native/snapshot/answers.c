@@ -5,6 +5,7 @@
 #include "query/grouping.h"
 #include "query/largest.h"
 #include "sampler/sample.h"
+#include "snapshot/fill.h"
 
 #include <string.h>
 
@@ -50,21 +51,7 @@ static bool retains_more(const void *context, uint32_t one, uint32_t other) {
 }
 
 int64_t answers_length_of(struct answering *a, uint32_t number) {
-    PyObject *o = graph_object(&a->heap->graph, number);
-    const struct kind *kind = graph_kind(&a->heap->graph, number);
-    switch (kind->size) {
-    case SIZE_STR:
-        return int64_at(o, layout.str_length);
-    case SIZE_LIST:
-        return size_field(o);
-    case SIZE_DICT:
-        return int64_at(o, layout.dict_used);
-    case SIZE_SET:
-        return int64_at(o, layout.set_used);
-    default:
-        return Py_TYPE(o) == &PyTuple_Type || Py_TYPE(o) == &PyBytes_Type || Py_TYPE(o) == &PyByteArray_Type ? size_field(o)
-                                                                                                             : -1;
-    }
+    return fill_length(graph_object(&a->heap->graph, number), graph_kind(&a->heap->graph, number));
 }
 
 /* The node of the stack that allocated an object; 0 where it was not sampled. */
@@ -79,15 +66,19 @@ static uint32_t stack_of(struct answering *a, uint32_t number) {
 }
 
 void answers_pack_row(struct answering *a, uint32_t number) {
-    pack_array(a->out, 8);
-    pack_uint(a->out, (uint64_t)graph_object(&a->heap->graph, number));
+    PyObject *o = graph_object(&a->heap->graph, number);
+    const struct kind *kind = graph_kind(&a->heap->graph, number);
+    pack_array(a->out, 10);
+    pack_uint(a->out, (uint64_t)o);
     pack_uint(a->out, types_of(a->types, a->heap, number));
     pack_uint(a->out, answering_bytes_of(a, number));
     pack_uint(a->out, a->heap->retain.retained[number]);
     pack_int(a->out, heap_generation(a->heap, number));
     pack_uint(a->out, answering_kind_of(a, number));
-    pack_int(a->out, answers_length_of(a, number));
+    pack_int(a->out, fill_length(o, kind));
     pack_uint(a->out, stack_of(a, number));
+    pack_int(a->out, fill_bound(o, kind));
+    pack_int(a->out, fill_changes(o, kind));
 }
 
 static void pack_objects(struct answering *a, const struct largest *l) {

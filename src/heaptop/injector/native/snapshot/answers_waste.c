@@ -415,30 +415,17 @@ static bool add_name(struct wasting *w, struct attributes *found, PyObject *name
 
 /* The names of an instance's attributes. False where they are too many, are no str, or it has none. */
 static bool read_attributes(struct wasting *w, PyObject *o, const struct kind *kind, struct attributes *found) {
-    PyObject *dict = labels_dict_of(o, kind), **values = NULL;
-    const void *keys = pointer_at(kind->type, layout.heap_cached_keys);
-    int64_t room = INT64_MAX;
-    *found = (struct attributes){.dict = dict == NULL ? CSR_NONE : graph_number(&w->a->heap->graph, dict)};
-    if (dict != NULL) {
-        if (found->dict == CSR_NONE || Py_TYPE(dict) != &PyDict_Type)
-            return false;
-        keys = pointer_at(dict, layout.dict_keys);
-        values = dict_values(dict);
-    } else if (kind->values == VALUES_INLINE) {
-        values = at(o, (int32_t)kind->basic + layout.values_items);
-        room = uint8_at(o, (int32_t)kind->basic);
-    } else if (kind->values == VALUES_POINTER) {
-        uintptr_t word = (uintptr_t)pointer_at(o, layout.object_values);
-        if (word == 0 || (layout.values_tag && !(word & 1)))
-            return false;
-        values = (PyObject **)(word + (uintptr_t)layout.values_tag);
-    } else
+    struct attribute_table table;
+    *found = (struct attributes){.dict = CSR_NONE};
+    if (!labels_attributes_of(o, kind, &table))
         return false;
-    if (keys == NULL)
-        return false;
-    struct keys_view view = keys_open(keys);
-    for (int64_t i = 0; i < view.count && i < room; i++) {
-        PyObject **entry = keys_entry(&view, i), *value = keys_value(&view, values, i);
+    if (table.dict != NULL) {
+        found->dict = graph_number(&w->a->heap->graph, table.dict);
+        if (found->dict == CSR_NONE)
+            return false;
+    }
+    for (int64_t i = 0; i < table.count; i++) {
+        PyObject **entry = keys_entry(&table.keys, i), *value = keys_value(&table.keys, table.values, i);
         if (entry[0] != NULL && value != NULL && !add_name(w, found, entry[0]))
             return false;
     }
