@@ -10,7 +10,7 @@ import pytest
 from tests.interpreters import Interpreter
 from tests.support import zoo
 from tests.support.processes import need_package
-from tests.support.zoo import HARMLESS, LEAKS, Outcome, rank, shortcomings
+from tests.support.zoo import BACKLOGS, HARMLESS, LEAKS, Outcome, rank, shortcomings
 
 SESSIONS: dict[str, Any] = {
     "type": "__main__.Session",
@@ -28,7 +28,7 @@ def test_the_zoo(interpreter: Interpreter, is_whole: bool) -> None:
         if planted.package:
             need_package(interpreter, planted.package)
     programs = zoo.programs_for(interpreter)
-    assert len(programs) == len(LEAKS) + len(HARMLESS)
+    assert len(programs) == len(LEAKS) + len(BACKLOGS) + len(HARMLESS)
     programs = programs if is_whole else programs[::2]
     outcomes = zoo.judge_all(interpreter, programs)
     assert [outcome.program for outcome in outcomes] == programs
@@ -38,11 +38,14 @@ def test_the_zoo(interpreter: Interpreter, is_whole: bool) -> None:
 
 def test_each_program_has_its_answer() -> None:
     programs = {file.stem: file.read_text() for file in zoo.FOLDER.glob("*.py") if file.stem != "backdrop"}
-    assert programs.keys() == {*LEAKS, *HARMLESS}
+    assert programs.keys() == {*LEAKS, *BACKLOGS, *HARMLESS}
     for name, source in programs.items():
         planted = LEAKS.get(name)
         assert source.count("the leak") == (planted is not None), name
-        assert (ast.get_docstring(ast.parse(source)) or "").startswith("Harmless: ") == (planted is None), name
+        kind = "Harmless: " if name in HARMLESS else "A backlog: " if name in BACKLOGS else ""
+        about = ast.get_docstring(ast.parse(source)) or ""
+        assert about.startswith(kind), name
+        assert about.startswith(("Harmless: ", "A backlog: ")) == (planted is None), name
         assert planted is None or f"def {planted.site}(" in source, name
 
 
@@ -61,6 +64,7 @@ def test_an_answer_is_right_in_type_site_and_holder() -> None:
 
 def test_the_promise_is_nine_in_ten_first_all_in_three_and_nothing_harmless_called_a_leak() -> None:
     good = [Outcome(name, "leak", 1, "") for name in LEAKS] + [Outcome(name, "unclear", 0, "") for name in HARMLESS]
+    good += [Outcome(name, "backlog", 0, "") for name in BACKLOGS]
     assert shortcomings(good) == []
     tenth = len(LEAKS) // 10
     second = [Outcome(each.program, "leak", 2, "") for each in good]
@@ -71,4 +75,6 @@ def test_the_promise_is_nine_in_ten_first_all_in_three_and_nothing_harmless_call
     fourth = Outcome("audit_list", "leak", 4, "rows")
     assert shortcomings([*good[1:], fourth]) == ["audit_list: not in the first three: rows"]
     assert shortcomings([*good[:-1], Outcome("heavy_churn", "leak", 0, "rows")]) == ["heavy_churn: leak: rows"]
+    assert shortcomings([*good[:-1], Outcome("heavy_churn", "backlog", 0, "rows")]) == ["heavy_churn: backlog: rows"]
+    assert shortcomings([*good[:-1], Outcome("mails_behind", "unclear", 0, "rows")]) == ["mails_behind: unclear: rows"]
     assert shortcomings([*good[:-1], Outcome("heavy_churn", "", 0, "refused")]) == ["heavy_churn: failed: refused"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.leaks.gate import LeakGate, matches, read_patterns
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts, Suspect
+from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts, Suspect
 from tests.unit.hunting_cases import SUSPECT
 
 SESSION = replace(SUSPECT, count=100, bytes=200_000, rate=5.0)
@@ -26,6 +26,15 @@ def test_only_leaks_fail_and_small_ones_do_not() -> None:
     assert LeakGate().failing(findings(*harmless, SMALL, SESSION)) == [SESSION]
     assert LeakGate().line(findings(*harmless)) == "passes"
     assert LeakGate().document(findings(*harmless, SMALL, SESSION))["failing"] == [4]
+
+
+def test_a_backlog_fails_as_a_leak_does() -> None:
+    backlog = replace(SESSION, verdict=BACKLOG)
+    assert LeakGate().failing(findings(backlog)) == [backlog]
+    assert LeakGate().line(findings(backlog, SMALL)) == (
+        "fails: 1 of 2 leaks and backlogs; not counted: 1 below --min-growth 64.0 KiB"
+    )
+    assert LeakGate(ignored=("*.Session",)).failing(findings(backlog)) == []
 
 
 def test_each_leak_that_is_left_out_is_counted_with_its_reason() -> None:

@@ -12,12 +12,13 @@ from heaptop.analysis.leaks.marks import Trends
 from heaptop.analysis.leaks.proofs import Proofs
 from heaptop.analysis.leaks.verdicts import Judgement
 from heaptop.protocol import images
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Suspect
+from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Suspect
 from heaptop.protocol.messages import Tick, TypeName, Types
 from tests.fakes.graph import Frame, Planted, PlantedHeap, Reference, Root
+from tests.fakes.heap import PlantedImage
 from tests.fakes.shop import growing_shop, shop
 from tests.unit.census_cases import census
-from tests.unit.hunting_cases import SUSPECT, Hunting
+from tests.unit.hunting_cases import SUSPECT, Hunting, image_of, put
 
 
 def growth(found: Findings, key: str) -> Growth:
@@ -200,11 +201,13 @@ def filling_shop(image: int, holder: TypeName, between: TypeName | None) -> Plan
             UNCLEAR,
             "an lru_cache with a maxsize holds them: it may not be full yet",
         ),
-        ("queue.Queue", None, UNCLEAR, "backlog: a queue.Queue grows by 3.0/s"),
+        ("queue.Queue", None, UNCLEAR, "a queue.Queue holds them: they may be waiting for their turn"),
         ("shop.views.Queue", None, LEAK, "it grew in every interval"),
     ],
 )
-def test_what_may_be_filling_up_is_unclear(holder: str, between: str | None, verdict: str, why: str) -> None:
+def test_what_may_be_filling_up_is_unclear_without_a_known_bound(
+    holder: str, between: str | None, verdict: str, why: str
+) -> None:
     def type_of(name: str) -> TypeName:
         module, _, last = name.rpartition(".")
         return TypeName(module, last)
@@ -215,6 +218,76 @@ def test_what_may_be_filling_up_is_unclear(holder: str, between: str | None, ver
     assert pages is not None
     assert (pages.verdict, pages.held) == (verdict, 90)
     assert pages.evidence[0].startswith(why)
+
+
+def bounded_shop(image: int, holder: TypeName, inside: TypeName, bound: int, passing: int = 0) -> PlantedHeap:
+    """Pages wait in a container of an object that has the bound; many more go through it, which leave their places."""
+    count = 30 * image
+    place = 0x7000_0000 + image * passing * 0x100
+    pages = [Planted(place + each * 0x100, TypeName("shop.views", "Page"), 48) for each in range(count)]
+    kept = tuple(Reference("[*]", each.address) for each in pages)
+    changes = image * (30 + 2 * passing)
+    within = Planted(0x6000_0100, inside, 216, kept, length=count, changes=changes)
+    itself = Planted(0x6000_0000, holder, 48, (Reference(".queue", within.address),), bound=bound)
+    return PlantedHeap((itself, within, *pages), (Root("module", "module shop.views", itself.address),))
+
+
+@pytest.mark.parametrize(
+    ("holder", "inside", "bound", "passing", "verdict", "why"),
+    [
+        (
+            TypeName("queue", "Queue"),
+            TypeName("collections", "deque"),
+            0,
+            0,
+            BACKLOG,
+            "a queue.Queue grows by 3.0/s, and nothing is taken out",
+        ),
+        (
+            TypeName("queue", "Queue"),
+            TypeName("collections", "deque"),
+            0,
+            1_000,
+            BACKLOG,
+            "a queue.Queue grows by 3.0/s, its consumer takes 100/s",
+        ),
+        (
+            TypeName("shop.cache", "Pages"),
+            TypeName("", "dict"),
+            1_000,
+            0,
+            UNCLEAR,
+            "fills until 1,000, in ≈ 5 min at this rate, with ≈ 48.6 KiB then: a shop.cache.Pages, now 120",
+        ),
+        (TypeName("shop.cache", "Pages"), TypeName("", "dict"), 0, 0, LEAK, "it grew in every interval"),
+        (TypeName("shop.cache", "Pages"), TypeName("", "dict"), 20, 0, LEAK, "it grew in every interval"),
+    ],
+)
+def test_what_a_container_with_a_known_bound_holds(
+    holder: TypeName, inside: TypeName, bound: int, passing: int, verdict: str, why: str
+) -> None:
+    found = Hunting(lambda image: bounded_shop(image, holder, inside, bound, passing)).checks(4)
+    pages = named(found, "shop.views.Page")
+    assert pages is not None
+    assert (pages.verdict, found.verdict) == (verdict, verdict)
+    assert pages.evidence[0].startswith(why)
+    assert ("still growing" in pages.sentence) == (verdict != UNCLEAR)
+
+
+def test_without_an_answer_about_a_container_its_bound_is_not_known() -> None:
+    queue, deque = TypeName("queue", "Queue"), TypeName("collections", "deque")
+    hunting = Hunting(lambda image: bounded_shop(image, queue, deque, 0))
+    hunting.checks(3)
+    planted = PlantedImage(hunting.plant(4))
+    asking = hunting.hunt.check(image_of(planted, 4), planted.types, hunting.history, hunting.sampling, mark="mark")
+    found = put(asking, planted, lambda each: each.what == images.OBJECTS and bool(each.selection.addresses))
+    assert found is not None
+    pages = named(found, "shop.views.Page")
+    assert pages is not None
+    assert (pages.verdict, pages.evidence[0]) == (
+        UNCLEAR,
+        "a queue.Queue holds them: they may be waiting for their turn",
+    )
 
 
 def exporting_shop(image: int) -> PlantedHeap:

@@ -12,10 +12,13 @@ from typing import ClassVar, Final
 from heaptop.protocol.messages import Message
 
 LEAK: Final = "leak"
+BACKLOG: Final = "backlog"
 NO_LEAK: Final = "no leak"
 UNCLEAR: Final = "unclear"
-VERDICTS: Final = (LEAK, UNCLEAR, NO_LEAK)
-"""The gravest first."""
+VERDICTS: Final = (LEAK, BACKLOG, UNCLEAR, NO_LEAK)
+"""The gravest first. A backlog is a queue that grows, as more is put into it than is taken out."""
+GROWING: Final = frozenset((LEAK, BACKLOG))
+"""What takes more memory as long as the program goes on like that."""
 
 UNREACHED: Final = "memory block"
 """The type of a suspect that is no object: blocks of memory that no live object has."""

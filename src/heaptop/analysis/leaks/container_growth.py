@@ -14,7 +14,7 @@ from typing import Final
 from heaptop.analysis.leaks.marks import Holder, Mark, Trends
 from heaptop.analysis.leaks.verdicts import Turnover
 from heaptop.analysis.text.units import format_bytes, format_count, format_rate
-from heaptop.protocol.findings import LEAK
+from heaptop.protocol.findings import GROWING
 
 LEAST_GROWTH: Final = 64 << 10
 """Bytes: containers that grew by less are not looked at."""
@@ -34,7 +34,7 @@ class ContainerGrowth:
     sizes: tuple[int, ...]
     """How long it was at each mark and at last, or how many bytes it took where no length is known; -1: not known."""
     in_bytes: bool = False
-    """What ``sizes`` are: of array.array, collections.deque, io.BytesIO and their like a snapshot tells no length."""
+    """What ``sizes`` are: of array.array, io.BytesIO and their like a snapshot tells no length."""
 
     @property
     def share(self) -> float:
@@ -94,6 +94,6 @@ def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> Iterator[Cont
 def container_growth_sentence(found: ContainerGrowth, verdict: str, where: str, rate: float) -> str:
     """``1 bytearray grew in place (+2.90 MiB, now 3,040,000 long, still growing 20,000/s): module app → .LOG``"""
     more = [f"+{format_bytes(found.grown)}", f"now {found.now}"]
-    if verdict == LEAK and rate > 0:
+    if verdict in GROWING and rate > 0:
         more.append(f"still growing {format_rate(rate, bytes_=found.in_bytes)}")
     return f"1 {found.type} grew in place ({', '.join(more)}): {where}"

@@ -1,4 +1,4 @@
-"""Which leaks of a hunt fail a build: large enough, fast enough, and not ignored."""
+"""Which leaks and backlogs of a hunt fail a build: large enough, fast enough, and not ignored."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from heaptop.analysis.text.units import format_bytes
 from heaptop.choices import MIN_GROWTH
-from heaptop.protocol.findings import LEAK, Findings, Suspect
+from heaptop.protocol.findings import BACKLOG, GROWING, Findings, Suspect
 
 
 @dataclass(frozen=True, slots=True)
 class LeakGate:
-    """What a leak has to be for a build to fail."""
+    """What a leak has to be for a build to fail. A backlog counts as one: it takes all memory as surely."""
 
     min_growth: int = MIN_GROWTH
     """Bytes that are new and held, over the hunt."""
@@ -25,7 +25,7 @@ class LeakGate:
 
     def failing(self, findings: Findings) -> list[Suspect]:
         """The leaks that fail it, the most severe first."""
-        return [each for each in findings.suspects if each.verdict == LEAK and not self._why_not(each)]
+        return [each for each in findings.suspects if each.verdict in GROWING and not self._why_not(each)]
 
     def _why_not(self, leak: Suspect) -> str:
         """Why it is not counted; empty where it is."""
@@ -37,10 +37,12 @@ class LeakGate:
 
     def line(self, findings: Findings) -> str:
         """``fails: 1 of 3 leaks; not counted: 1 ignored, 1 below --min-growth 64.0 KiB``"""
-        why_not = Counter(self._why_not(each) for each in findings.suspects if each.verdict == LEAK)
+        growing = [each for each in findings.suspects if each.verdict in GROWING]
+        why_not = Counter(self._why_not(each) for each in growing)
+        what = "leaks and backlogs" if any(each.verdict == BACKLOG for each in growing) else "leaks"
         failing, leaks = why_not.pop("", 0), why_not.total()
         words = ", ".join(f"{number} {why}" for why, number in why_not.items())
-        verdict = f"fails: {failing} of {leaks + failing} leaks" if failing else "passes"
+        verdict = f"fails: {failing} of {leaks + failing} {what}" if failing else "passes"
         return f"{verdict}; not counted: {words}" if words else verdict
 
     def document(self, findings: Findings) -> dict[str, Any]:

@@ -10,20 +10,20 @@ This module never talks to an agent: :meth:`LeakHunt.check` yields questions and
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 from heaptop.analysis.heap.history import Amount, History
 from heaptop.analysis.heap.path_words import path_words, type_name, type_of
+from heaptop.analysis.leaks.bounds import CACHE, Fill, by_fill, fill_of, fill_question, is_of_items, unknown_bound_words
 from heaptop.analysis.leaks.container_growth import (
     LEAST_GROWTH,
     ContainerGrowth,
     container_growth_sentence,
     grown_containers,
 )
-from heaptop.analysis.leaks.fillings import filling_words
 from heaptop.analysis.leaks.growth import (
     BirthCounts,
     BirthIntervals,
@@ -36,6 +36,7 @@ from heaptop.analysis.leaks.growth import (
 )
 from heaptop.analysis.leaks.lints import LintContext, lints_of
 from heaptop.analysis.leaks.marks import (
+    Holder,
     Mark,
     MarkContext,
     Trends,
@@ -73,6 +74,8 @@ from heaptop.analysis.snapshot.why import path_json
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol import images
 from heaptop.protocol.findings import (
+    BACKLOG,
+    GROWING,
     LEAK,
     NO_LEAK,
     UNCLEAR,
@@ -91,12 +94,15 @@ from heaptop.protocol.images import (
     Blocks,
     Groups,
     Image,
+    ObjectRow,
+    Objects,
     PathGroup,
     Paths,
     Points,
     Question,
     Selection,
     StackBlocks,
+    Step,
 )
 from heaptop.protocol.messages import Memory, TypeName
 
@@ -274,7 +280,7 @@ class _Hunt:
             self._notes.append(f"{places} where new objects collect {were} not checked: {missed[0]}")
         explained = {step.address for each in found for step in each.steps}
         for each in grown_containers(at.marks, at.trends, explained | {point.address for point in points.points}):
-            suspect = yield from self._grown_container(each)
+            suspect = yield from self._grown_container(each, explained)
             if suspect is not None:
                 suspects.append(suspect)
         yield from self._apart(suspects)
@@ -384,7 +390,9 @@ class _Hunt:
         aged = aged_by_type(ages, at.types, at.epochs).get(named.type, BirthCounts([0] * at.epochs.birth_intervals))
         paths = yield Question(images.PATHS, candidate.selection(named.ids, at.epochs.new), limit=8)
         assert isinstance(paths, Paths)
-        return self._explained(candidate, named, sums, aged, site, paths.groups)
+        is_one = candidate.places == 1 and not candidate.is_of_names
+        fill = (yield from self._fill(candidate.steps)) if is_one else None
+        return self._explained(candidate, named, sums, aged, site, paths.groups, fill)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
         """Of the named objects themselves, or else of the table of what holds them, or of what is new with them. Types
@@ -443,20 +451,26 @@ class _Hunt:
         aged: BirthCounts,
         site: Site | None,
         paths: Sequence[PathGroup],
+        fill: Fill | None,
     ) -> Suspect | None:
         at = self._at
         everywhere = self._aged[named.type].new if named.type in self._aged else named.count
         if not is_large_enough(named.count, candidate.bytes, self._new_bytes):
             return None
         course = self._course(candidate, named, aged)
-        judged = self._as_all_do(self._by_bytes(judge(course), named, candidate), course, named.type, candidate.kind)
+        judged = judge(course)
+        if fill is not None:
+            head = type_of(at.types, candidate.head_type)
+            judged = by_fill(judged, fill, course, are_items=is_of_items(named, sums, head, candidate.heads))
+        judged = self._as_all_do(self._by_bytes(judged, named, candidate), course, named.type, candidate.kind)
         if judged.verdict == LEAK:
             is_garbage = KINDS[candidate.kind] == "none"
             judged = self._of_garbage(judged) if is_garbage else self._of_weak_references(judged, named)
         rate = _rate(course)
         path, along = max(paths, key=lambda group: group.count, default=None), None
-        why = filling_words(candidate.steps, at.types, named, sums, course) if judged.verdict == LEAK else ""
-        judged = Judgement(UNCLEAR, (why, *judged.evidence[1:])) if why else judged
+        if judged.verdict == LEAK and (fill is None or fill.bound < 0):
+            why = unknown_bound_words(candidate.steps, at.types, named, sums)
+            judged = Judgement(UNCLEAR, (why, *judged.evidence[1:])) if why else judged
         if candidate.is_of_names and path is not None:  # one of these names holds them, or most of them
             candidate = replace(candidate, steps=tuple(retainer_steps(path.steps)))
             words = retainer_words(path.steps)
@@ -489,8 +503,9 @@ class _Hunt:
         said = sentence(suspect, holding, site, named.bytes, least=at.epochs.until is None)
         return replace(suspect, sentence=said, holding=holding)
 
-    def _grown_container(self, each: ContainerGrowth) -> Asking[Suspect | None]:
-        """A container that has grown in place; None where it is younger than it seemed."""
+    def _grown_container(self, each: ContainerGrowth, explained: Collection[int]) -> Asking[Suspect | None]:
+        """A container that has grown in place; None where it is younger than it seemed, or the table of an lru_cache
+        that was ``explained``: what is new collects there."""
         at, itself = self._at, Selection(addresses=(each.address,))
         ages = yield Question(images.AGES, itself, limit=_MOST_AGES)
         assert isinstance(ages, Ages)
@@ -500,6 +515,10 @@ class _Hunt:
             return None
         path, course = paths.groups[0], each.course(at.seconds)
         judged, rate = judge(course), _rate(course)
+        fill = yield from self._fill(path.steps)
+        if fill is not None and fill.holder == CACHE and any(step.address in explained for step in path.steps[-2:-1]):
+            return None
+        judged = by_fill(judged, fill, course) if fill is not None else judged
         return Suspect(
             verdict=judged.verdict,
             type=each.type,
@@ -628,17 +647,30 @@ class _Hunt:
 
     def _lengths_of(self, holder: AccumulationPoint) -> tuple[int, ...]:
         """How long a container was at each mark and is now, -1 where that is not known; empty where it never is."""
-        at = self._at
-        lengths = []
-        for place, mark in enumerate(at.marks):
-            known = mark.trends.holders.get(holder.address)
-            if holder.seen < at.epochs.birth_intervals - place:
-                lengths.append(0)  # it is younger
-            elif known is not None and known.type == type_name(at.types, holder.type):
-                lengths.append(known.length)
-            else:
-                lengths.append(-1)
+        intervals = self._at.epochs.birth_intervals
+        lengths = [
+            0 if holder.seen < intervals - place else -1 if each is None else each.length  # 0: it is younger
+            for place, each in enumerate(self._at_marks(holder))
+        ]
         return (*lengths, holder.length) if any(length >= 0 for length in lengths) else ()
+
+    def _at_marks(self, holder: AccumulationPoint | ObjectRow) -> list[Holder | None]:
+        """This container at each mark; None where it is not known how it was."""
+        name = type_name(self._at.types, holder.type)
+        known = (mark.trends.holders.get(holder.address) for mark in self._at.marks)
+        return [each if each is not None and each.type == name else None for each in known]
+
+    def _fill(self, steps: Sequence[Step]) -> Asking[Fill | None]:
+        """How full the container is to which these lead; None where it is not known which one that is."""
+        question = fill_question(steps)
+        if question is None:
+            return None
+        try:
+            answer = yield question
+        except NotAnswered:
+            return None
+        assert isinstance(answer, Objects)
+        return fill_of(steps, answer, self._at.types, self._at_marks, self._at.seconds)
 
     def _kept(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> tuple[int, ...]:
         """How many of the type were kept along such paths at each mark."""
@@ -665,8 +697,8 @@ class _Hunt:
     def _overall(self, suspects: Sequence[Suspect], said: Sequence[Lint]) -> str:
         """No leak only where nothing speaks for one: what a lint says may be one that no object shows."""
         verdicts = {suspect.verdict for suspect in suspects}
-        if LEAK in verdicts:
-            return LEAK
+        if verdicts & GROWING:
+            return LEAK if LEAK in verdicts else BACKLOG
         before = self._at.marks[-1].facts.bytes
         grown = self._at.image.bytes - before
         return UNCLEAR if said or UNCLEAR in verdicts or grown > _NOISE * before else NO_LEAK

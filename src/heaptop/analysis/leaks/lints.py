@@ -120,11 +120,11 @@ def _exits(seen: LintContext, threshold: int) -> Lint | None:
 
 
 def _caches(seen: LintContext, threshold: int) -> Lint | None:
-    """A cache of functools that continues growing. Whether it has a bound is not seen from outside."""
+    """A cache of functools that continues growing."""
     for each in seen.suspects:
         step = next((step for step in each.path if step.startswith("lru_cache of ")), None)
         if step is not None and each.verdict == LEAK and each.held >= threshold:
-            text = f"the {step} grows by {format_count(each.held)} {each.type}: it has no bound, or has not reached it"
+            text = f"the {step} grows by {format_count(each.held)} {each.type}: it has no bound, or what it keeps grows"
             old = max(each.series[-1], each.held) - each.held
             return Lint("lru-cache", text, old, old + each.held, threshold)
     return None

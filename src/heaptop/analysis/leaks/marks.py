@@ -30,6 +30,7 @@ CONTAINERS: Final = frozenset(
     (
         *("dict", "list", "set", "bytearray", "array.array", "collections.deque", "collections.OrderedDict"),
         *("collections.defaultdict", "collections.Counter", "_io.BytesIO", "_io.StringIO"),
+        "functools._lru_cache_wrapper",
     )
 )
 """Types of what things collect in: how long the largest of them are is kept with each mark."""
@@ -103,6 +104,8 @@ class Holder:
     """As :attr:`~heaptop.protocol.images.ObjectRow.length`."""
     size: int
     retained: int
+    changes: int = -1
+    """Likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +244,7 @@ def trends_of(types: Sequence[TypeName], sampling: Sampling) -> Asking[Trends]:
         answer = yield Question(images.OBJECTS, Selection(types=ids), limit=_MOST_HOLDERS)
         assert isinstance(answer, Objects)
         holders = {
-            row.address: Holder(type_of(types, row.type).full, row.length, row.size, row.retained)
+            row.address: Holder(type_of(types, row.type).full, row.length, row.size, row.retained, row.changes)
             for row in answer.rows
         }
         least = answer.rows[-1].retained if answer.total > len(answer.rows) and answer.rows else 0

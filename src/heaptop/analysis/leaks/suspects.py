@@ -26,7 +26,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.snapshot.kept_sites import SamplingIntervals
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
-from heaptop.protocol.findings import LEAK, Suspect
+from heaptop.protocol.findings import GROWING, Suspect
 from heaptop.protocol.images import (
     KINDS,
     AccumulationPoint,
@@ -447,7 +447,7 @@ def sentence(suspect: Suspect, holding: str, site: Site | None, own: int = 0, *,
     if suspect.held < suspect.count:
         what = f"{bound}{format_count(suspect.held)} of ≥{format_count(suspect.count)} new {name}"
     size = f"{bound}{format_bytes(suspect.bytes)}{' including everything new there' if suspect.bytes > own else ''}"
-    if suspect.verdict == LEAK and suspect.rate > 0:
+    if suspect.verdict in GROWING and suspect.rate > 0:
         size += f", still growing {format_rate(suspect.rate)}"
         size += f", ≈{format_rate(suspect.byte_rate, bytes_=True)}"
     return f"{what} ({size}) {_where(site)}, {holding}"

@@ -79,7 +79,7 @@ class Leaks:
         parser.add_argument(
             "--fail-on-leak",
             action="store_true",
-            help=f"exit with code {LEAK_FOUND} if a leak is found that the next four options do not ignore",
+            help=f"exit with code {LEAK_FOUND} if a leak or backlog is found that the next four options do not ignore",
         )
         parser.add_argument(
             "--min-growth",

@@ -18,7 +18,7 @@ from heaptop.analysis.reports.moments_diff import Changed, changed_rows
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
-from heaptop.protocol.findings import Findings
+from heaptop.protocol.findings import GROWING, Findings
 from heaptop.recordings.exports.band_picture import COLOURS, band_picture
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.exports.stack_names import one_line
@@ -122,7 +122,7 @@ def _findings(findings: Sequence[Findings], recorded: Recorded) -> Iterable[str]
         when = f" at {RecordedSpan.of(recorded.shown).clock(one.time_ns)}" if recorded.shown is not None else ""
         lasted = format_duration_ns(one.time_ns - one.marks[0].time_ns)
         grown = f"{format_change(one.count, bytes_=False)} objects, {format_change(one.bytes)}"
-        yield f'<p><span class="{"leak" if one.verdict == "leak" else "quiet"}">{_text(one.verdict)}</span>{when}, '
+        yield f'<p><span class="{"leak" if one.verdict in GROWING else "quiet"}">{_text(one.verdict)}</span>{when}, '
         yield f"since mark {_text(mark)} {lasted} before: {grown}</p><ul>"
         yield from (f"<li>{_text(suspect.sentence)} ({_text(suspect.verdict)})</li>" for suspect in one.suspects)
         yield from (f"<li>{_text(lint.sentence)}</li>" for lint in one.lints)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts
+from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts
 from heaptop.tui.state.snapshot_status import seconds
 
-SIGNS: Final = {LEAK: "!", UNCLEAR: "?", NO_LEAK: "-"}
+SIGNS: Final = {LEAK: "!", BACKLOG: "+", UNCLEAR: "?", NO_LEAK: "-"}
 """Of verdicts, beside their words."""
-SLOTS: Final = {LEAK: 3, UNCLEAR: 1, NO_LEAK: 2}
+SLOTS: Final = {LEAK: 3, BACKLOG: 3, UNCLEAR: 1, NO_LEAK: 2}
 """Of the palette: red, orange, green."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _NONE: Final = "·"

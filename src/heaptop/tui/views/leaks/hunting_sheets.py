@@ -18,7 +18,7 @@ from heaptop.analysis.leaks.verdicts import ADDRESSES
 from heaptop.analysis.samples.producers import Frame
 from heaptop.analysis.snapshot.retaining import short_name
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
-from heaptop.protocol.findings import LEAK, UNCLEAR, UNREACHED, Findings, GrownRow, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import BACKLOG, LEAK, UNCLEAR, UNREACHED, Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.charts.sparkline import sparkline
@@ -218,6 +218,8 @@ def _next(suspect: Suspect) -> str:
     """What to do about it."""
     if suspect.verdict == LEAK:
         return _FIXES.get(suspect.kind, "find the code that should remove them from there")
+    if suspect.verdict == BACKLOG:
+        return "make the consumer faster, or give the queue a maxsize, so that who puts into it waits"
     if suspect.verdict == UNCLEAR:
         return "run more of your workload, then press m: another interval tells"
     return "nothing"

@@ -113,9 +113,9 @@ class LeaksView(LevelView[LeaksLevel]):
     )
     EXPLAINS = (
         FigureHelp(
-            ("! L", "? U", "- N", "!", "?", "-"),
-            "L leak, U unclear, N no leak, judged by the survivors of each interval between two marks. With only "
-            "one interval nothing is called a leak.",
+            ("! L", "+ B", "? U", "- N", "!", "+", "?", "-"),
+            "L leak, B backlog (a queue that outruns its consumer), U unclear, N no leak, judged by the survivors of "
+            "each interval between two marks, and by bounds. With only one interval nothing is called a leak.",
             BEE.at("§4.2, fig. 7"),
         ),
         FigureHelp(
