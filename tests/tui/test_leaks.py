@@ -12,7 +12,7 @@ import pytest
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.leaks import hunting
 from heaptop.errors import UsageError
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Lint, MarkFacts
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Findings, Growth, Lint, MarkFacts
 from heaptop.protocol.images import KNOWN, MAP, MOST_MARKS, OBJECT, Question
 from heaptop.protocol.messages import Collected, Failure
 from heaptop.protocol.source import Event
@@ -29,6 +29,7 @@ from tests.fakes.source import FakeSource
 from tests.support.recorded import findings
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
+from tests.unit.hunting_cases import SUSPECT
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
@@ -688,3 +689,13 @@ def test_a_site_that_is_known_of_what_is_beside_them_alone_says_so(own: bool, ma
     assert [line.text for line in page if line.key == "stack"] == [
         f"Allocated {at}: 100% of what was sampled of {'them' if own else 'what is new with them'}, 40 samples"
     ]
+
+
+def test_blocks_that_no_object_has_are_estimates_without_a_path() -> None:
+    suspect = replace(SUSPECT, type=UNREACHED, path=(), point=0, retainer="no live object", holding="")
+    brief = [line.text for line in hunting_sheets.brief_lines(suspect, 200, least=True, is_recorded=False)]
+    assert "  New            ≈1,240 blocks, ≈3.10 MiB" in brief
+    assert not any("every path" in line for line in brief)
+    facts = hunting_sheets.SuspectFacts(LARGE[0], ChartStyle.of(DARK, ascii_only=False), "bytes")
+    sheet = hunting_sheets.suspect_sheet([(1, suspect)], facts)
+    assert {"≈1,240", "≈3.10 MiB"} <= {cell.text for cell in sheet.draw((1, suspect))}

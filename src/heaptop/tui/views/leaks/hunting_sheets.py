@@ -126,13 +126,14 @@ def suspect_sheet(
         rank, suspect = row
         verdict = suspect.verdict
         words = f" {SIGNS[verdict]} {verdict}".ljust(11) if wide else f"{SIGNS[verdict]} {verdict[0].upper()}"
+        about = "≈" if suspect.type == UNREACHED else ""
         holder = f" {short_name(suspect.holder)}" if suspect.holder and wide else ""
         pieces = {
             "rank": CellText(str(rank)),
             "verdict": CellText(words, facts.look.swatch(SLOTS[verdict])),
             "name": CellText(suspect.type if wide else short_name(suspect.type)),
-            "count": CellText(format_count(suspect.held)),
-            "bytes": CellText(format_bytes(suspect.bytes)),
+            "count": CellText(f"{about}{format_count(suspect.held)}"),
+            "bytes": CellText(f"{about}{format_bytes(suspect.bytes)}"),
             "rate": CellText(rate_words(suspect.rate)),
             "born": facts.born(suspect.generations),
             "holder": CellText(f"{suspect.retainer or 'several'}{holder}"),
@@ -159,7 +160,8 @@ class SuspectLine:
 
 def brief_lines(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> list[SuspectLine]:
     """The suspect under the cursor: its card, and the evidence below it."""
-    keys = f"Enter: stack, path and evidence{'' if is_recorded else '; w: every path that keeps them'}"
+    has_paths = not is_recorded and suspect.type != UNREACHED
+    keys = f"Enter: stack, path and evidence{'; w: every path that keeps them' if has_paths else ''}"
     return [
         *_card(suspect, width, least=least),
         SuspectLine("keys", f"  {'':{_LABEL}}{keys}", "quiet"),
@@ -251,7 +253,7 @@ def page_lines(
     lines.append(SuspectLine("path", "A path from the root to one of them", "heading"))
     lines += [SuspectLine(f"path/{n}", f"  {'  ' * min(n, 8)}{step}") for n, step in enumerate(suspect.path)]
     if not suspect.path:
-        lines.append(SuspectLine("path/none", "  unknown", "quiet"))
+        lines.append(SuspectLine("path/none", "  none" if suspect.type == UNREACHED else "  unknown", "quiet"))
     lines.append(SuspectLine("why", f"Why {suspect.verdict}", "heading"))
     lines += _evidence(suspect, width)
     if suspect.generations:
