@@ -125,7 +125,7 @@ def lose_blocks(count):
 def hold_in_c_types(count):
     """Memory of its own that an object of C leads to."""
     for _ in range(count):
-        HELD.append((array.array("d", bytes(4000)), collections.deque([None]), Characters()))
+        HELD.append((array.array("d", bytes(4000)), collections.deque(range(500)), Characters()))
 
 
 class Entry:

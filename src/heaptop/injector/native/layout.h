@@ -204,8 +204,11 @@ X(task_coroutine,         112,  152,  160,  136,  136,  120,  128,  128)        
 X(task_name,              120,  160,  168,  144,  144,  128,  136,  136)                                   \
 X(task_context,           128,  168,  176,  152,  152,  136,  144,  144)                                   \
 X(step_task,               16,   16,   16,   16,   16,   16,   16,   16)                                   \
-/*  _collectionsmodule.c: how often items were added or taken, and the most items, -1 where there is no limit \
+/*  _collectionsmodule.c: the first block, how often items were added or taken, and the most items, -1 where there is no \
+    limit; of a block, the next one                                                                         \
     _functoolsmodule.c: the dict of an lru_cache, and the limit likewise                                 */ \
+X(deque_block,             24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(deque_block_next,       520,  520,  520,  520,  520,  520,  520,  520)                                   \
 X(deque_state,             56,   56,   56,   56,   56,   56,   56,   56)                                   \
 X(deque_maxlen,            64,   64,   64,   64,   64,   64,   64,   64)                                   \
 X(cache_table,             72,   72,   72,   72,   72,   72,   72,   72)                                   \

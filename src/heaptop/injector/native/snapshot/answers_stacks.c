@@ -5,6 +5,7 @@
 #include "heap/edges.h"
 #include "query/grouping.h"
 #include "sampler/sample.h"
+#include "snapshot/fill.h"
 
 enum { MOST_ROWS = 10000 };
 
@@ -139,6 +140,10 @@ static void reach_from(struct answering *a, struct reached *r, uint32_t number) 
     const void *buffers[SIZE_BLOCKS];
     for (uint32_t i = buffers_of(a, number, buffers); i-- > 0;)
         reach(r, buffers[i]);
+    PyObject *o = graph_object(&a->heap->graph, number);
+    const void *block = NULL;
+    while ((block = fill_next_block(o, graph_kind(&a->heap->graph, number), block)) != NULL)
+        reach(r, block);
     reach_by_words(a, r, number);
 }
 

@@ -159,3 +159,10 @@ int64_t fill_changes(PyObject *o, const struct kind *kind) {
     int64_t changes = is_deque(kind) ? int64_at(o, layout.deque_state) : FILL_UNKNOWN;
     return changes < 0 ? FILL_UNKNOWN : changes;
 }
+
+const void *fill_next_block(PyObject *o, const struct kind *kind, const void *block) {
+    if (!is_deque(kind) || layout.deque_block <= 0 || layout.deque_block_next <= 0)
+        return NULL;
+    const void *first = pointer_at(o, layout.deque_block), *last = pointer_at(o, layout.deque_block + 8);
+    return block == NULL ? first : block != last ? pointer_at(block, layout.deque_block_next) : NULL;
+}

@@ -198,10 +198,18 @@ static void pack_failure(struct child *c, uint64_t id, const char *text) {
 
 static const char *answer_to(struct answering *a) {
     static const char *(*const answers[])(struct answering *) = {
-        [QUERY_GROUPS] = answers_groups,       [QUERY_PATHS] = answers_paths,   [QUERY_OBJECTS] = answers_objects,
-        [QUERY_OBJECT] = answers_object,       [QUERY_MAP] = answers_map,       [QUERY_LOSE] = answers_lose,
-        [QUERY_RETAINERS] = answers_retainers, [QUERY_STACKS] = answers_stacks, [QUERY_LIVE] = answers_live,
-        [QUERY_KNOWN] = answers_known,         [QUERY_AGES] = answers_ages,     [QUERY_POINTS] = answers_points,
+        [QUERY_GROUPS] = answers_groups,
+        [QUERY_PATHS] = answers_paths,
+        [QUERY_OBJECTS] = answers_objects,
+        [QUERY_OBJECT] = answers_object,
+        [QUERY_MAP] = answers_map,
+        [QUERY_LOSE] = answers_lose,
+        [QUERY_RETAINERS] = answers_retainers,
+        [QUERY_STACKS] = answers_stacks,
+        [QUERY_LIVE] = answers_live,
+        [QUERY_KNOWN] = answers_known,
+        [QUERY_AGES] = answers_ages,
+        [QUERY_POINTS] = answers_points,
         [QUERY_WASTE] = answers_waste,
         [QUERY_UNREACHED] = answers_unreached,
     };
