@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,21 @@ def test_as_root_the_filter_is_suspended_and_then_on_again(interpreter: Interpre
         attach_once(target.pid, census=True)
         assert difference(before, resting(target.pid)) == []
         assert filter_of(target) == "2"
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+@pytest.mark.parametrize("call", ["readlink", "getdents64"])
+def test_a_collection_and_a_fork_make_no_call_that_a_filter_was_not_asked_about(
+    interpreter: Interpreter, call: str
+) -> None:
+    """Either would end a program whose filter kills for it: nothing looks for the threads of the process in /proc."""
+    with running(interpreter, "seccomp", "kill", call, "0", "fork") as target:
+        command = [sys.executable, "-m", "heaptop", "leaks", str(target.pid), "--for", "3", "--marks", "2", "--collect"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
+        assert target.alive
+        assert done.returncode == 0, done.stderr
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 

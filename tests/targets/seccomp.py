@@ -1,5 +1,5 @@
 """Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; the call it is for; and for how many seconds to
-compute at first (0 where it is left out).
+compute at first (0 where it is left out). With ``fork`` as the fourth it forks all the time.
 
 ``mmap`` and ``mprotect`` are filtered where they ask for executable memory, the others always.
 
@@ -7,6 +7,7 @@ The filter is a classic BPF program over ``struct seccomp_data`` (linux/seccomp.
 """
 
 import ctypes
+import os
 import struct
 import sys
 import time
@@ -23,7 +24,9 @@ CALLS = {
     "socket": 41,
     "socketpair": 53,
     "clone": 56,
+    "readlink": 89,
     "rt_sigtimedwait": 128,
+    "getdents64": 217,
     "memfd_create": 319,
     "clone3": 435,
     "close_range": 436,
@@ -66,4 +69,9 @@ ready()
 while time.monotonic() < computing_until:
     pass
 while True:
+    if sys.argv[4:] == ["fork"]:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
     time.sleep(0.2)

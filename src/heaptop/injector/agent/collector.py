@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix, signals
+from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix, read_proc, signals
 from heaptop.injector.agent.clock import clock, cpu_clock, exclude_call
 from heaptop.injector.agent.fork_warning import remove_identical
 from heaptop.injector.agent.values import take_all
@@ -129,24 +129,14 @@ def collected(run: Any) -> dict[str, int]:
     return reply
 
 
-def thread_name(file: str) -> bytes:
-    """What stands in a thread's ``comm``; empty where it cannot be read, or the thread is gone."""
-    try:
-        fd = posix.open(file, posix.O_RDONLY | posix.O_CLOEXEC)
-        try:
-            return posix.read(fd, 64)[:-1]  # type: ignore[no-any-return]
-        finally:
-            posix.close(fd)
-    except OSError:
-        return b""
-
-
 def rename_new_threads() -> None:
     """Give threads that finalizers have started here the main thread's name. They have ours, by which heaptop would
     take them for an agent; one that has it still may start another, so it is looked until none is found."""
-    own, usual = thread_name("/proc/thread-self/comm"), thread_name("/proc/self/comm")
+    own, usual = read_proc("/proc/thread-self/comm")[:-1], read_proc("/proc/self/comm")[:-1]
     if not own or not usual or own == usual:
         return
+    if b"\nSeccomp:\t0\n" not in read_proc("/proc/thread-self/status"):
+        return  # a filter may kill for what follows: then they keep our name
     for _ in range(MAX_RENAMING):
         try:
             ours = posix.readlink("/proc/thread-self").rpartition("/")[2]
@@ -154,7 +144,7 @@ def rename_new_threads() -> None:
         except OSError:
             return
         files = ["/proc/self/task/" + tid + "/comm" for tid in tids if tid != ours]
-        named = [file for file in files if thread_name(file) == own]
+        named = [file for file in files if read_proc(file)[:-1] == own]
         for file in named:
             rename(file, usual)
         if not named:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import Namespace, builtin_module, posix
+from heaptop.injector.agent.base import Namespace, builtin_module, posix, read_proc
 
 
 def make_matcher(s: Any) -> Any:
@@ -22,7 +22,7 @@ def make_matcher(s: Any) -> Any:
                 s.attached
                 and message.startswith(text)
                 and posix.getpid() == s.pid
-                and len(posix.listdir("/proc/self/task")) == 2
+                and b"\nThreads:\t2\n" in read_proc("/proc/self/status")
             )
         except BaseException:
             return False

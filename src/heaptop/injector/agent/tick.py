@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix
+from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix, read_proc
 from heaptop.injector.agent.clock import clock, cpu_clock
 from heaptop.injector.agent.collector import ended_collections
 from heaptop.injector.agent.fork_warning import keep_filter_first
@@ -51,12 +51,8 @@ def tick(s: Any, number: int) -> None:
 def resident() -> int | None:
     """Resident bytes by /proc/self/statm, or None."""
     try:
-        fd = posix.open("/proc/self/statm", posix.O_RDONLY | posix.O_CLOEXEC)
-        try:
-            return int(posix.read(fd, 256).split()[1]) * int(posix.sysconf("SC_PAGE_SIZE"))
-        finally:
-            posix.close(fd)
-    except (OSError, ValueError, IndexError):
+        return int(read_proc("/proc/self/statm").split()[1]) * int(posix.sysconf("SC_PAGE_SIZE"))
+    except (ValueError, IndexError):
         return None
 
 
