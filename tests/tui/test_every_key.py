@@ -129,6 +129,7 @@ ON_LIVE: dict[str, Check] = {
     "look": Check(lambda stage: stage.live.hunting.found is not None, True, ("m",), marked),
     "mark_named": Check(lambda stage: "mark name" in stage.text, True),
     "exclude": Check(lambda stage: len(retainers(stage)._finder.excluded), 1, ("3", "b", "b"), at_rest),
+    "unfold": Check(lambda stage: "› main" in stage.text, False, ("2", "b", "j", "j", "enter", "j")),
     "tag": Check(lambda stage: len(retainers(stage)._tagged), 1, ("3", "b", "j"), at_rest),
     "zoom(1)": Check(
         lambda stage: stage.live.view.crumbs, ("zoomed in",), ("5",), lambda stage: table(stage).window is not None

@@ -11,14 +11,20 @@ from pathlib import Path
 import pytest
 
 from heaptop.analysis.callers.call_paths import Amounts, CallPaths
+from heaptop.analysis.callers.producer_table import ProducerTables
 from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.samples.producers import Sites
+from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.analysis.text.units import parse_size
 from heaptop.injector.inspect import target_files
+from heaptop.tui.charts.chart_style import ChartStyle
+from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state.sampling_words import WITHOUT_C
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.producers import view as producers
-from heaptop.tui.views.producers.call_rows import PAGE, ExpandedCalls, Kind, call_rows
-from heaptop.tui.views.producers.producer_sheets import WIDE, by_size, change_of, columns_of, spread
+from heaptop.tui.views.producers.call_rows import PAGE, CallTree, ExpandedCalls, Kind
+from heaptop.tui.views.producers.producer_sheets import WIDE, by_size, change_of, columns_of, spread, tree_sheet
 from heaptop.tui.views.producers.view import ProducersView
 from heaptop.tui.widgets.icicle_chart import IcicleChart
 from tests.fakes.source import FakeSource
@@ -546,20 +552,96 @@ def test_a_page_of_children_at_a_time() -> None:
     for number in range(2 * PAGE + 50):
         program.allocate(("main", f"f{number}"), 10 + number)
     samples = program.run()
-    amounts = (Amounts(CallPaths.of(samples.stacks), list(samples.tallies()), samples.stacks),)
-    unfolded = ExpandedCalls()
-    (main,) = call_rows(amounts, unfolded, "live", [True])
+    tree, expanded = all_calls(samples), ExpandedCalls()
+    (main,) = tree.rows(expanded)
     assert main.kind is Kind.CLOSED
     for shown, left in ((PAGE, PAGE + 50), (2 * PAGE, 50), (2 * PAGE + 50, 0)):
-        assert unfolded.toggle(
-            call_rows(amounts, unfolded, "live", [True])[0 if shown == PAGE else -1], amounts, "live"
-        )
-        lines = call_rows(amounts, unfolded, "live", [True])
+        assert tree.toggle(tree.rows(expanded)[0 if shown == PAGE else -1], expanded)
+        lines = tree.rows(expanded)
         assert len(lines) == 1 + shown + (left > 0)
         assert lines[-1].more == left
-    names = [amounts[0].total(line.node, "live") for line in lines[1:]]
+    names = [tree.sections[0].total(line.nodes[0], "live") for line in lines[1:]]
     assert names == sorted(names, reverse=True)
-    assert not unfolded.toggle(lines[-1], amounts, "live"), "a leaf has nothing below it"
+    assert not tree.toggle(lines[-1], expanded), "a leaf has nothing below it"
+
+
+LIBRARY = "/usr/lib/python3.11/json/decoder.py"
+
+
+def all_calls(samples: SampledBlocks) -> CallTree:
+    """All calls of a program, of which those of one file are a library's."""
+    amounts = Amounts(CallPaths.of(samples.stacks), list(samples.tallies()), samples.stacks)
+    return CallTree((amounts,), "live", lambda function: samples.codes[function].file == LIBRARY)
+
+
+def texts(tree: CallTree, samples: SampledBlocks, expanded: ExpandedCalls, room: int = 99) -> list[str]:
+    """The names of its lines, in so many columns."""
+    tables = ProducerTables(samples, Sites(samples, CodePlaces(["/srv"], ["/usr"])))
+    sheet = tree_sheet(tree.rows(expanded), tree, tables, 80, ChartStyle.of(DARK, ascii_only=False), "")
+    return [sheet.draw(row)[0].fit(room, keep_tail=False) for row in sheet.rows]
+
+
+def test_calls_with_the_same_figures_are_one_line_that_can_be_unfolded() -> None:
+    program = Program()
+    program.allocate(("main", "run", "serve", "a"), 10)
+    program.allocate(("main", "run", "serve", "b", "c"), 5)
+    samples = program.run()
+    tree, expanded = all_calls(samples), ExpandedCalls()
+    tree.expand(0, "0", 0, -1, expanded)
+    folded = ["▾ main › run › serve (app.py)", "    a (app.py)", "    b › c (app.py)"]
+    assert texts(tree, samples, expanded) == folded
+    assert texts(tree, samples, expanded, 28)[0] == "▾ main › … › serve (app.py)"
+    assert texts(tree, samples, expanded, 20)[0] == "▾ … serve (app.py)"
+    assert tree.unfold(tree.rows(expanded)[0], expanded)
+    unfolded = ["▾ main (app.py)", "  ▾ run (app.py)", "    ▾ serve (app.py)"]
+    assert texts(tree, samples, expanded) == [*unfolded, "        a (app.py)", "        b › c (app.py)"]
+    assert tree.unfold(tree.rows(expanded)[1], expanded), "on any of them"
+    assert texts(tree, samples, expanded) == folded
+    assert not tree.unfold(tree.rows(expanded)[1], expanded), "one call is not folded"
+    assert tree.toggle(tree.rows(expanded)[0], expanded)
+    assert texts(tree, samples, expanded) == ["▸ main › run › serve (app.py)"]
+
+
+def test_a_call_that_allocates_itself_is_not_folded_with_its_callee() -> None:
+    program = Program()
+    program.allocate(("main",), 10)
+    program.allocate(("main", "run"), 5)
+    samples = program.run()
+    tree, expanded = all_calls(samples), ExpandedCalls()
+    tree.expand(0, "0", 0, -1, expanded)
+    assert texts(tree, samples, expanded) == ["▾ main (app.py)", "    (self)", "    run (app.py)"]
+
+
+def test_frames_of_libraries_that_call_one_another_are_one_line_with_what_they_allocate() -> None:
+    program = Program()
+    inside = f"{LIBRARY} loads", f"{LIBRARY} decode", f"{LIBRARY} scan"
+    program.allocate(("main", *inside[:2]), 10)
+    program.allocate(("main", *inside), 5)
+    program.allocate(("main", *inside, "hook"), 20)
+    samples = program.run()
+    tree, expanded = all_calls(samples), ExpandedCalls()
+    tree.expand(0, "0", 0, -1, expanded)
+    first, own, hook = tree.rows(expanded)
+    assert texts(tree, samples, expanded) == [
+        "▾ main › … 3 library frames (json/decoder.py)",
+        "    (self)",
+        "    hook (app.py)",
+    ]
+    assert texts(tree, samples, expanded, 30)[0] == "▾ main › … 3 library frames"
+    amounts = tree.sections[0]
+    assert tree.own(own) >> 16 == 15, "of all that are folded"
+    assert tree.own(own) + amounts.total(hook.nodes[0], "live") == amounts.total(first.nodes[0], "live")
+    assert amounts.own_live(own.nodes).bytes == tree.own(own)
+    tree.unfold(first, expanded)
+    assert [text.strip("▾ ") for text in texts(tree, samples, expanded)] == [
+        "main (app.py)",
+        "loads (json/decoder.py)",
+        "decode (json/decoder.py)",
+        "(self)",
+        "scan (json/decoder.py)",
+        "(self)",
+        "hook (app.py)",
+    ]
 
 
 def test_source_is_read_from_regular_files_only(tmp_path: Path) -> None:

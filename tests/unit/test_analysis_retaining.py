@@ -435,6 +435,29 @@ def test_lines_of_the_tree() -> None:
     assert [row.node.label for row in upwards if row.depth == 1] == [".one", ".cache", ".cache"]
 
 
+def test_steps_of_several_objects_with_the_same_figures_are_one_line_until_unfolded() -> None:
+    tree = PathTree(paths(path("app .all [*] .log [*] .a"), path("app .all [*] .log [*] .b"), path("app .none")), TYPES)
+    (app,) = tree.top.below.values()
+    opened, step = set[str](), app
+    while step.below:
+        opened.add(step.key)
+        step = next(iter(step.below.values()))
+    for label in (".all", "[*]", ".log", "[*]"):
+        step = child(step if label != ".all" else app, label)
+        step.address = 1 if label == ".all" else 0
+
+    def lines(*unfolded: str) -> list[tuple[int, str]]:
+        rows = tree_rows(tree, opened, "bytes", unfolded=unfolded)
+        assert len({row.key for row in rows}) == len(rows)
+        return [(row.depth, " ".join(each.label for each in (*row.folded, row.node))) for row in rows]
+
+    assert lines() == [(0, "app"), (1, ".all"), (2, "[*] .log [*]"), (3, ".a"), (3, ".b"), (1, ".none")]
+    (head,) = {row.head for row in tree_rows(tree, opened, "bytes") if row.folded}
+    unfolded = [(2, "[*]"), (3, ".log"), (4, "[*]"), (5, ".a"), (5, ".b")]
+    assert lines(head) == [(0, "app"), (1, ".all"), *unfolded, (1, ".none")]
+    assert {row.head for row in tree_rows(tree, opened, "bytes", unfolded=[head]) if 2 <= row.depth <= 4} == {head}
+
+
 def test_objects_along_a_step_that_leads_on() -> None:
     groups = path("app .head", count=1, size=5, retained=60), path("app .head .next", types=[DICT, SESSION])
     tree = PathTree(paths(*groups), TYPES)

@@ -277,10 +277,11 @@ class Amounts:
         """What lives of such nodes, with all that its interval is made from."""
         return Sums.made_of([self.total_of(nodes, f"live.{part}") for part in _PARTS])
 
-    def own_live(self, node: int) -> Sums:
-        """What lives of what a node has itself, likewise."""
+    def own_live(self, nodes: Sequence[int]) -> Sums:
+        """What lives of what nodes have themselves, likewise."""
         columns = [self._column(f"live.{part}") for part in _PARTS]
-        return Sums.made_of([column[self._first[node + 1]] - column[self._first[node]] for column in columns])
+        ends = [(self._first[node], self._first[node + 1]) for node in nodes]
+        return Sums.made_of([sum([column[end] - column[first] for first, end in ends]) for column in columns])
 
     def classes(self, nodes: Sequence[int]) -> tuple[float, ...]:
         """Of the allocated bytes of such nodes, the part of each size class."""

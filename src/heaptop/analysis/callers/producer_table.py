@@ -310,14 +310,16 @@ class ProducerTables:
         named = " ‹ ".join(self._called(code) for code in codes) + more
         return "\n".join(f"{code.file} {code.line} {code.function}" for code in codes), named
 
-    def function(self, function: int, members: Sequence[int] = ()) -> str:
+    def function(self, function: int, members: Sequence[int] = (), *, with_file: bool = True) -> str:
         """``create_session (shop/views.py)``; of a cycle, with how many others."""
         if function < 0:
             return NO_FRAME_NAME if function == NO_FRAME_FUNCTION else FORGOTTEN_NAME
         code = self._samples.codes[function]
         name = code.function
-        if code.file:
-            name = f"{name} ({self.sites.places.short(code.file)})" if name else self._called(code)
+        if not name:
+            name = self._called(code)
+        elif code.file and with_file:
+            name = f"{name} ({self.sites.places.short(code.file)})"
         others = len(members) - 1
         return f"{name} + {others} in a cycle with it" if others > 0 else name
 
@@ -339,6 +341,15 @@ class ProducerTables:
     def is_user(self, function: int) -> bool:
         """Whether it is the user's own code."""
         return function >= 0 and self.sites.places.is_user(self._samples.codes[function].file)
+
+    def is_library(self, function: int) -> bool:
+        """Whether it is the standard library's or a package's."""
+        return function >= 0 and not self.is_user(function)
+
+    def file(self, function: int) -> str:
+        """The file of a function, for the screen; empty where there is none, or :meth:`function` is called by it."""
+        code = self._samples.codes[function] if function >= 0 else None
+        return self.sites.places.short(code.file) if code is not None and code.file and code.function else ""
 
     def module(self, function: int) -> str:
         """The module of a function; empty where there is none."""

@@ -4,7 +4,7 @@ would go with what is chosen. Pure: this module never asks a snapshot, and never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Final, Literal, TypeVar
@@ -423,28 +423,60 @@ class TreeRow:
     what: Literal["open", "closed", "leaf", "own", "rest"]
     depth: int
     node: Node
+    """The last of its steps."""
+    folded: tuple[Node, ...] = ()
+    """The steps before that one, which are one line with it."""
+    head: str = ""
+    """The key of the first step of those that are one line, also where each has a line of its own."""
 
 
-def tree_rows(tree: PathTree, opened: set[str], measure: Measure, *, descending: bool = True) -> list[TreeRow]:
-    """The lines that are to be seen, from the top; what was not told stands last."""
+def tree_rows(
+    tree: PathTree, opened: set[str], measure: Measure, *, descending: bool = True, unfolded: Collection[str] = ()
+) -> list[TreeRow]:
+    """The lines that are to be seen, from the top; what was not told stands last.
+
+    Args:
+        unfolded: the first steps of what would be one line, of which each has its own.
+    """
     order = partial(Node.children, measure=measure, descending=descending)
-    rows = [row for node in order(tree.top) for row in _lines(node, 0, opened, order)]
+    rows = [row for node in order(tree.top) for row in _lines(node, 0, opened, order, unfolded)]
     if tree.answer.other_groups:
         rows.append(TreeRow("rest", "rest", 0, tree.top))
     return rows
 
 
-def _lines(node: Node, depth: int, opened: set[str], order: Callable[[Node], list[Node]]) -> Iterator[TreeRow]:
-    if not node.below:
-        yield TreeRow(node.key, "leaf", depth, node)
-        return
-    is_open = node.key in opened
-    yield TreeRow(node.key, "open" if is_open else "closed", depth, node)
-    if is_open:
+def _lines(
+    node: Node,
+    depth: int,
+    opened: set[str],
+    order: Callable[[Node], list[Node]],
+    unfolded: Collection[str],
+    head: str = "",
+) -> Iterator[TreeRow]:
+    """The line of a step, and those below it.
+
+    Args:
+        head: the first step of what would be one line with it, where each has its own; empty where none has.
+    """
+    folded: list[Node] = []
+    if not head and node.key in unfolded:
+        head = node.key
+    first = head or node.key
+    while not head and is_passed(node):
+        folded.append(node)
+        node = next(iter(node.below.values()))
+    what: Literal["open", "closed", "leaf"] = "leaf" if not node.below else "open" if node.key in opened else "closed"
+    yield TreeRow(node.key, what, depth, node, tuple(folded), first)
+    if what == "open":
         if node.ends:
             yield TreeRow(f"{node.key}\nown", "own", depth + 1, own_part(node))
         for each in order(node):
-            yield from _lines(each, depth + 1, opened, order)
+            yield from _lines(each, depth + 1, opened, order, unfolded, head if is_passed(node) else "")
+
+
+def is_passed(node: Node) -> bool:
+    """Whether a step of several objects is but on the way to one other step: their figures are the same."""
+    return len(node.below) == 1 and not node.ends and not node.address
 
 
 def own_part(node: Node) -> Node:

@@ -5,10 +5,11 @@ This module never sums and keeps nothing: from rows it makes sheets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
@@ -33,7 +34,7 @@ from heaptop.tui.charts.icicle_table import IcicleColumns
 from heaptop.tui.charts.marks import NONE, estimate_text
 from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
-from heaptop.tui.views.producers.call_rows import PAGE, CallRow, Kind
+from heaptop.tui.views.producers.call_rows import PAGE, CallRow, CallTree, Kind
 
 _TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call stack, innermost first"}
 
@@ -201,7 +202,7 @@ def box_figures(
     def of(node: int) -> tuple[str, ...]:
         mine, own = amounts.total(node, measure), amounts.own(node, measure)
         above = amounts.total(amounts.paths.parents[node], measure) or 1
-        mark = handed_on(amounts.total, node, approximate) if is_live else ""
+        mark = handed_on(partial(amounts.total, node), approximate) if is_live else ""
         cells = [mark + _seen(mine), _seen(own) if own else "", f"{mine / above:.1%}", f"{mine / whole_of_it:.1%}"]
         if "error" in shown:
             cells.insert(1, spread(amounts.live([node]).estimate()))
@@ -442,14 +443,12 @@ def tree_columns(width: int, known: KnownBlocks = KnownBlocks.ALL) -> tuple[str,
 
 def tree_sheet(
     rows: Sequence[CallRow],
-    sections: Sequence[Amounts],
+    tree: CallTree,
     tables: ProducerTables,
-    measure: Measure,
     width: int,
     look: ChartStyle,
     nothing: str,
     *,
-    around: bool,
     parts: Sequence[FunctionPart] = (),
     known: KnownBlocks = KnownBlocks.ALL,
     approximate: frozenset[int] = frozenset(),
@@ -470,9 +469,10 @@ def tree_sheet(
         "share": ("≈Share", 7),
     }
     names = tree_columns(width, known)
+    sections, measure = tree.sections, tree.measure
 
     def draw_part(row: CallRow) -> list[CellText]:
-        part, whole_of_it = parts[row.node], sections[-1].total(0, measure) or 1
+        part, whole_of_it = parts[row.nodes[0]], sections[-1].total(0, measure) or 1
         if row.kind is Kind.TITLE:
             return [CellText(f"  {_PARTS_TITLES[part.by]}"), *[CellText("")] * (len(names) - 1)]
         share = f"{part.amount(measure) / whole_of_it:.1%}" if part.amount(measure) else ""
@@ -498,22 +498,26 @@ def tree_sheet(
             return [CellText(f"{indent}  … {row.more:,} more: Enter shows them"), *[CellText("")] * (len(names) - 1)]
         paths = amounts.paths
         is_own = row.kind is Kind.OWN
-        figure = amounts.own if is_own else amounts.total
-        above = row.node if is_own else paths.parents[row.node]
+        first = row.nodes[0]
+        above = first if is_own else paths.parents[first]
+
+        def figure(what: Measure | frozenset[int]) -> int:
+            return sum(amounts.own(node, what) for node in row.nodes) if is_own else amounts.total(first, what)
+
         figures = {
-            "part": f"{figure(row.node, measure) / (amounts.total(above, measure) or 1):.1%}",
-            "live": handed_on(figure, row.node, approximate) + _seen(figure(row.node, "live")),
-            "allocated": _seen(figure(row.node, "allocated")),
-            "share": f"{figure(row.node, measure) / (sections[-1].total(0, measure) or 1):.1%}",
+            "part": f"{figure(measure) / (amounts.total(above, measure) or 1):.1%}",
+            "live": handed_on(figure, approximate) + _seen(figure("live")),
+            "allocated": _seen(figure("allocated")),
+            "share": f"{figure(measure) / (sections[-1].total(0, measure) or 1):.1%}",
         }
         if width >= WIDE:
-            live = (amounts.own_live(row.node) if is_own else amounts.live([row.node])).estimate()
+            live = (amounts.own_live(row.nodes) if is_own else amounts.live([first])).estimate()
             figures |= {
                 "error": spread(live),
                 "range": "" if live.exact else span(live),
                 "count": format_count(live.count) if live.count else "",
             }
-        pieces = [CellText(_tree_name(row, amounts, tables, look, around=around), _tree_style(row, amounts, tables))]
+        pieces = [_tree_name(row, tree, tables, look)]
         return [*pieces, *(CellText(figures[name]) for name in names[1:])]
 
     return Sheet(
@@ -536,30 +540,47 @@ def tree_sheet(
     )
 
 
-def handed_on(figure: Callable[[int, Measure | frozenset[int]], int], node: int, types: frozenset[int]) -> str:
+def handed_on(figure: Callable[[Measure | frozenset[int]], int], types: frozenset[int]) -> str:
     """``?`` where so much of what lives is of these types that its place is approximate.
 
     Args:
-        figure: what is asked for it, ``Amounts.total`` or ``Amounts.own``.
+        figure: what is asked for it, as ``Amounts.total`` of a node.
     """
-    live = figure(node, "live") if types else 0
-    return "?" if live and figure(node, types) >= APPROXIMATE * live else ""
+    live = figure("live") if types else 0
+    return "?" if live and figure(types) >= APPROXIMATE * live else ""
 
 
-def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: ChartStyle, *, around: bool) -> str:
+def _tree_name(row: CallRow, tree: CallTree, tables: ProducerTables, look: ChartStyle) -> CellText:
     indent = "  " * row.depth
     if row.kind is Kind.OWN:
-        return f"{indent}  (self)"
+        return CellText(f"{indent}  (self)")
+    paths = tree.sections[row.section].paths
+    functions = [paths.functions[node] for node in row.nodes]
     closed, opened = ("+ ", "- ") if look.ascii_only else ("▸ ", "▾ ")
-    mark = {Kind.OPEN: opened, Kind.CLOSED: closed}.get(row.kind, "  ")
-    function = amounts.paths.functions[row.node]
-    name = tables.function(function, amounts.paths.members.get(function, ()))
-    if around and row.depth == 0:
-        name = f"{('Callers', 'Callees')[row.section]} of {name}" + (": none" if row.kind is Kind.LEAF else "")
-    return f"{indent}{mark}{name}"
+    first = indent + {Kind.OPEN: opened, Kind.CLOSED: closed}.get(row.kind, "  ")
+    style = Style(dim=not any(map(tables.is_user, functions)))
+    calls, file = [*_calls(functions, paths.members, tables)], tables.file(functions[-1])
+    file = f" ({file})" if file else ""
+    if tree.is_around and row.depth == 0:
+        which, none = ("Callers", "Callees")[row.section], ": none" if row.kind is Kind.LEAF else ""
+        return CellText(f"{first}{which} of {calls[0]}{file}{none}", style)
+    least = 2 if calls[-1].startswith(FOLDED) else 1  # with the user's own function before it
+    texts = [calls, *([calls[0], "…", *calls[place:]] for place in range(2, len(calls) - least + 1))]
+    if len(calls) > least:
+        texts.append([f"… {calls[-least]}", *calls[-least:][1:]])
+    names = [first + " › ".join(text) for text in texts]
+    return CellText(names[0] + file, style, (*(f"{name}{file}" for name in names[1:]), names[-1]), indent=len(first))
 
 
-def _tree_style(row: CallRow, amounts: Amounts, tables: ProducerTables) -> Style:
-    if row.kind is Kind.OWN:
-        return Style()
-    return Style(dim=not tables.is_user(amounts.paths.functions[row.node]))
+FOLDED: Final = "… "
+"""What several frames of libraries begin with."""
+
+
+def _calls(functions: Sequence[int], members: Mapping[int, Sequence[int]], tables: ProducerTables) -> Iterator[str]:
+    """What functions that are one line are called: several of libraries together."""
+    for is_library, group in groupby(functions, tables.is_library):
+        found = [*group]
+        if is_library and len(found) > 1:
+            yield f"{FOLDED}{len(found)} library frames"
+        else:
+            yield from (tables.function(each, members.get(each, ()), with_file=False) for each in found)

@@ -39,6 +39,7 @@ from heaptop.protocol.text import printable
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle import BoxStyle
 from heaptop.tui.charts.palette import REST_SLOT
+from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import Background, Throttled
@@ -48,7 +49,7 @@ from heaptop.tui.state.sampling_words import WITHOUT_C, by_words, not_sampled, n
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.state.source_lines import SourceLines
-from heaptop.tui.views.producers.call_rows import CallRow, ExpandedCalls, call_rows, part_rows
+from heaptop.tui.views.producers.call_rows import CallRow, CallTree, ExpandedCalls, part_rows
 from heaptop.tui.views.producers.producer_sheets import (
     KnownBlocks,
     ProducerFacts,
@@ -108,7 +109,7 @@ class ProducersLevel(drill.Level):
     function: int | None = None
     """Whose callers and callees a tree shows; None for all paths from the outermost function."""
     measure: Measure = "live"
-    unfolded: ExpandedCalls = field(default_factory=ExpandedCalls)
+    expanded: ExpandedCalls = field(default_factory=ExpandedCalls)
     cursor: int = 0
     """Where the cursor stood when the next level was opened."""
 
@@ -191,6 +192,11 @@ class ProducersView(LevelView[ProducersLevel]):
             BEE.at("fig. 4"),
         ),
         FigureHelp(
+            ("a › b", "… 7 library frames"),
+            "Calls below one another are one row where their figures are the same, and where all are frames of the "
+            "standard library or of packages. Key u shows each on a row of its own, or folds them again.",
+        ),
+        FigureHelp(
             ("the icicle",),
             "A box is as wide as its share of the total; below it are its callees. Colours are your modules; "
             "libraries share one. The table beside it lists the boxes in the same order; › is the selected one in "
@@ -213,6 +219,13 @@ class ProducersView(LevelView[ProducersLevel]):
         "that are older than 10 MB of allocation; lifetime>10s: than that time)  retainer:cache (what it keeps, "
         "alone or not, estimated per stack from a snapshot of the object graph)"
     )
+    KEYS = (
+        Key(
+            *("u", "u", "unfold", "tree: show each of a row, or fold", "View"),
+            word="unfold",
+            otherwise="this row is not folded",
+        ),
+    )
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "site, function, module, call stack; tree, icicle: live or allocated",
         "variant": "table, tree of calls, icicle",
@@ -227,6 +240,7 @@ class ProducersView(LevelView[ProducersLevel]):
         "sort_column(-1)",
         "sort_column(1)",
         "rate",
+        "unfold",
         "pause",
         "depth=depth",
         "invert",
@@ -256,7 +270,7 @@ class ProducersView(LevelView[ProducersLevel]):
         """As what the table that is being made will be remembered."""
         self._rows: Sequence[ProducerRow] = ()
         self._calls: Sequence[CallRow] = ()
-        self._sections: tuple[Amounts, ...] = ()
+        self._tree = CallTree((), "live")
         self._slots: dict[str, int] = {}
         self._faces: dict[int, BoxStyle] = {}
         self._source: tuple[int, SourceLines] | None = None
@@ -491,34 +505,34 @@ class ProducersView(LevelView[ProducersLevel]):
                 return (tables.amounts(tables.paths(merged=True), tallies),)
             return tuple(tables.amounts(tables.around(level.function, above=above), tallies) for above in (True, False))
 
-        self._sections = self._once(("sections", level.function, level.where.text), sections)
-        self._unfold_first()
-        own = [level.function is None or section == 1 for section in range(len(self._sections))]
+        self._tree = CallTree(
+            self._once(("sections", level.function, level.where.text), sections), measure, tables.is_library
+        )
+        self._expand_first()
         parts: Sequence[FunctionPart] = ()
         if level.function is not None:
             parts = self._once(
                 ("parts", level.function, level.where.text, measure),
-                lambda: parts_of(self._sections[-1].tallies(), samples, measure),
+                lambda: parts_of(self._tree.sections[-1].tallies(), samples, measure),
             )
-        self._calls = [*call_rows(self._sections, level.unfolded, measure, own), *part_rows(parts)]
+        self._calls = [*self._tree.rows(level.expanded), *part_rows(parts)]
         self._count = len(self._calls)
         self._columns = tree_columns(self.size.width, KnownBlocks.of(samples))
         self.list.show(
             tree_sheet(
-                self._calls, self._sections, tables, measure, self.size.width, look, self._nothing,
-                around=level.function is not None, parts=parts, known=KnownBlocks.of(samples),
-                approximate=self._approximate,
+                self._calls, self._tree, tables, self.size.width, look, self._nothing,
+                parts=parts, known=KnownBlocks.of(samples), approximate=self._approximate,
             )
         )  # fmt: skip
 
-    def _unfold_first(self) -> None:
+    def _expand_first(self) -> None:
         """A tree that is new is open as far as there is only one way to go."""
-        level = self._level
-        if level.unfolded.open or level.unfolded.limits:
+        expanded = self._level.expanded
+        if expanded.open or expanded.limits:
             return
-        for section, amounts in enumerate(self._sections):
+        for section, amounts in enumerate(self._tree.sections):
             if amounts.total(0, self._measure):
-                level.unfolded.unfold(str(section), 0, amounts, self._measure)
+                self._tree.expand(section, str(section), 0, -1, expanded)
 
     def _show_icicle(self, samples: SampledBlocks, look: ChartStyle) -> None:
         level, tables = self._level, self._made_by
@@ -533,7 +547,7 @@ class ProducersView(LevelView[ProducersLevel]):
             own = amounts.own(node, measure)
             itself = f" ({format_bytes(whole(own))} itself)" if own else ""
             parts = f", {mine / above:.1%} of its caller's, {mine / all_of_it:.1%} of all" if node else ""
-            mark = handed_on(amounts.total, node, self._approximate) if measure == "live" else ""
+            mark = handed_on(partial(amounts.total, node), self._approximate) if measure == "live" else ""
             return f"{measure} {mark or about}{format_bytes(whole(mine))}{unsure}{itself}{parts}"
 
         self._count = len(amounts.paths.parents)
@@ -795,7 +809,7 @@ class ProducersView(LevelView[ProducersLevel]):
             return False
         if isinstance(row, Callee):
             inner = replace(
-                level, shape=FigureShape.TREE, function=row.function, title=row.name, unfolded=ExpandedCalls()
+                level, shape=FigureShape.TREE, function=row.function, title=row.name, expanded=ExpandedCalls()
             )
         elif level.key == "module":
             where = level.where & parse_filter(exact_term("producer-module", row.name))
@@ -807,8 +821,16 @@ class ProducersView(LevelView[ProducersLevel]):
         return True
 
     def _toggle(self) -> bool:
-        level = self._level
-        if not level.unfolded.toggle(self._calls[self.list.cursor], self._sections, self._measure):
+        if not self._tree.toggle(self._calls[self.list.cursor], self._level.expanded):
+            return False
+        self._again()
+        return True
+
+    def action_unfold(self) -> bool:
+        """Give each call of a line of the tree its own, or fold them again."""
+        if self._level.shape is not FigureShape.TREE or not self._count:
+            return False
+        if not self._tree.unfold(self._calls[self.list.cursor], self._level.expanded):
             return False
         self._again()
         return True

@@ -42,6 +42,8 @@ class ExpandedNodes:
     """What of a tree the reader has expanded."""
 
     open: set[str] = field(default_factory=set)
+    unfolded: set[str] = field(default_factory=set)
+    """First steps of what would be one line, of which each has its own."""
     begun: bool = False
 
 
@@ -69,7 +71,7 @@ class RetainersLevel(drill.Level):
     as_list: bool = False
     paths: int = FIRST_PATHS
     links: int = FIRST_LINKS
-    unfolded: ExpandedNodes = field(default_factory=ExpandedNodes)
+    expanded: ExpandedNodes = field(default_factory=ExpandedNodes)
     cursor: int = 0
     apart: bool = False
     """It was asked from another view: it lies in nothing that was looked into here before."""

@@ -272,7 +272,8 @@ def _tree_name(row: TreeRow, facts: RetainerFacts) -> CellText:
     first = indent + {"open": "▾ ", "closed": "▸ "}.get(row.what, "  ")
     mark, times = facts.mark(node.address), " ×n" if node.repeated else ""
     kind = f"  {short_name(node.type)}" if node.type != "module" else ""
-    full, label = (f"{first}{mark}{text}{times}" for text in (placed(node.label, node.place), node.label))
+    passed = "".join(f"{step.label} " for step in row.folded)
+    full, label = (f"{first}{mark}{passed}{text}{times}" for text in (placed(node.label, node.place), node.label))
     return CellText(f"{full}{kind}".rstrip(), shorter=(f"{label}{kind}".rstrip(), label), indent=len(first))
 
 

@@ -114,7 +114,8 @@ class RetainersView(ExploringView[RetainersLevel]):
         FigureHelp(
             ("What keeps it", "Path", "▸", "▾"),
             "Each object has one path, a shortest one from the first kind of root that reaches it; there may be "
-            "others. ▸ opens with Enter, ▾ is open, v shows a list.",
+            "others. ▸ opens with Enter, ▾ is open, v shows a list. Steps below one another are one row where each is "
+            "several objects and their figures are the same; key u shows each on a row of its own.",
             BEE.at("§4.1"),
         ),
         FigureHelp(
@@ -191,6 +192,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         "tag",
         "snapshot",
         "exclude",
+        "unfold",
         "depth=N",
         "values",
         "shut",
@@ -318,15 +320,15 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     def _tree_sheet(self, look: ChartStyle) -> Sheet[TreeRow]:
         level, tree = self._level, self._finder.tree(self._level)
-        measure, descending, unfolded = cast("Measure", self._sort), self._descending, level.unfolded
+        measure, descending, expanded = cast("Measure", self._sort), self._descending, level.expanded
         rows: list[TreeRow] = []
         if tree is not None:
-            if not unfolded.begun:
-                unfolded.open, unfolded.begun = first_opened(tree, measure), True
+            if not expanded.begun:
+                expanded.open, expanded.begun = first_opened(tree, measure), True
             if level.as_list:
                 rows = list_rows(tree, measure, descending=descending)
             else:
-                rows = tree_rows(tree, unfolded.open, measure, descending=descending)
+                rows = tree_rows(tree, expanded.open, measure, descending=descending, unfolded=expanded.unfolded)
         self._rows = rows
         steps = self._finder.find_steps([row.node.address for row in rows])
         return tree_sheet(
@@ -637,7 +639,7 @@ class RetainersView(ExploringView[RetainersLevel]):
     def _into_row(self, row: RetainerRow) -> bool:
         level = self._level
         inner = replace(
-            level, key="path", where=names_only(level.where), title=row.name, unfolded=ExpandedNodes(), as_list=False
+            level, key="path", where=names_only(level.where), title=row.name, expanded=ExpandedNodes(), as_list=False
         )
         if row.left_out or row.rest:
             return False
@@ -679,14 +681,14 @@ class RetainersView(ExploringView[RetainersLevel]):
                 modules=self._finder.modules,
                 excluded=self._finder.left_out,
                 image=self._finder.image,
-                unfolded=ExpandedNodes(),
+                expanded=ExpandedNodes(),
                 as_list=False,
             )
         )
         return True
 
     def _into_tree(self, row: TreeRow) -> bool:
-        level, opened = self._level, self._level.unfolded.open
+        level, opened = self._level, self._level.expanded.open
         if row.what == "rest":
             if level.paths >= MOST_PATHS:
                 self._notice = f"the {MOST_PATHS:,} largest paths are shown; filter for others"
@@ -720,6 +722,16 @@ class RetainersView(ExploringView[RetainersLevel]):
         if not line.address or line.address == level.address:
             return False
         self._look_at(line.address)
+        return True
+
+    def action_unfold(self) -> bool:
+        """Give each step of a line of the tree its own, or fold them again."""
+        row, expanded = self._row, self._level.expanded
+        if not isinstance(row, TreeRow) or not (row.folded or row.head in expanded.unfolded):
+            return False
+        expanded.unfolded ^= {row.head}
+        expanded.open.update(step.key for step in row.folded)
+        self._again()
         return True
 
     def action_tag(self) -> bool:
