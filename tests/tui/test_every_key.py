@@ -129,6 +129,9 @@ ON_LIVE: dict[str, Check] = {
     "look": Check(lambda stage: stage.live.hunting.found is not None, True, ("m",), marked),
     "mark_named": Check(lambda stage: "mark name" in stage.text, True),
     "exclude": Check(lambda stage: len(retainers(stage)._finder.excluded), 1, ("3", "b", "b"), at_rest),
+    "pin": Check(lambda stage: (table(stage)._cursor, table(stage).cursor), (0, 2), ("j", "j")),
+    "match(1)": Check(lambda stage: table(stage).cursor, 12, ("slash", *"Basket", "enter", "escape", "g", "g")),
+    "match(-1)": Check(lambda stage: table(stage).cursor, 12, ("slash", *"Basket", "enter", "escape", "g", "g")),
     "unfold": Check(lambda stage: "› main" in stage.text, False, ("2", "b", "j", "j", "enter", "j")),
     "tag": Check(lambda stage: len(retainers(stage)._tagged), 1, ("3", "b", "j"), at_rest),
     "zoom(1)": Check(

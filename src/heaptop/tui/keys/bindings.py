@@ -112,6 +112,9 @@ _TABLE: Final = (
     Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Table", "sort"),
     Key("i", "i", "invert", "reverse the order", "Table", "invert"),
     Key("f", "f", "follow", "follow this row", "Table", "follow"),
+    Key("p", "p", "pin", "pin this row to the top", "Table"),
+    Key("n", "n", "match(1)", "next match of the last filter", "Table"),
+    Key("N", "N", "match(-1)", "previous match", "Table"),
     Key("y", "y", "copy", "copy this row", "Table", "copy"),
     Key("s", "s", "save", "save the table or screen", "Table", "save"),
     Key("y", "y", "answer(True)", "yes", QUESTION, "allow"),
@@ -134,8 +137,10 @@ def view_key(number: int, name: str, title: str, about: str) -> Key:
 
 
 def live_keys(views: Iterable[Key], own: Iterable[Key]) -> tuple[Key, ...]:
-    """Keys of the live screen: those of its views' numbers, and those that only some views have, among the others."""
-    return (*views, *_LOOK, *own, *_TABLE, *_MOVE, *HEAPTOP)
+    """Keys of the live screen: those of its views' numbers, and those that only some views have, among the others of
+    their groups."""
+    groups = grouped((*views, *_LOOK, *own, *_TABLE, *_MOVE, *HEAPTOP))
+    return tuple(key for keys in groups.values() for key in keys)
 
 
 RECORDING: Final = (

@@ -17,7 +17,7 @@ from heaptop.analysis.reports.jumps import Jump
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_change, format_duration_ns
 from heaptop.protocol.source import Player
-from heaptop.tui.keys.bindings import RECORDING, Key, bindings
+from heaptop.tui.keys.bindings import QUESTION, RECORDING, Key, bindings
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.state.control.prompts import Prompt
 from heaptop.tui.state.control.replay_state import ReplayState
@@ -45,8 +45,11 @@ LACKING: Final = {
 """Actions that need a process, and the message that is shown instead."""
 _WRITING: Final = frozenset({"save", "suspend"})
 """What a page that is served to a browser cannot do."""
-PLAYING: Final = tuple(key for key in LIVE if key.name not in LACKING)
-"""Keys of the live screen that a recording has too."""
+_TAKEN: Final = {key.keys for key in RECORDING}
+PLAYING: Final = tuple(
+    key for key in LIVE if key.name not in LACKING and (key.keys not in _TAKEN or key.group == QUESTION)
+)
+"""Keys of the live screen that a recording has too. Where both have a key, it does what the recording has it for."""
 
 
 class ReplayScreen(LiveScreen):

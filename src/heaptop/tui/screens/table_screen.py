@@ -141,10 +141,10 @@ class TableScreen(OnTime, Screen[None]):
         self._move(lambda: self.table.shift(columns), "no more on this side")
 
     def action_top(self) -> None:
-        self._move(lambda: self.table.move_to(0), FIRST)
+        self._move(lambda: self.table.move_to(-1), FIRST)
 
     def action_bottom(self) -> None:
-        self._move(lambda: self.table.move_to(self.table.row_count - 1), LAST)
+        self._move(lambda: self.table.move_to(self.table.row_count), LAST)
 
     def _move(self, move: Callable[[], None], end: str) -> None:
         """``end``: why nothing may have moved, where there is anything to move in."""

@@ -132,7 +132,7 @@ class ViewSwitch:
     def _step_back(self) -> bool:
         """Out of what is looked into; where another view has led there, back to that one. False where nothing is."""
         way_out = self._way_out
-        came_back = self.view.back()
+        came_back = self.view.step_back()
         if way_out is not None and isinstance(self.view, ExploringView) and self.view.depth < way_out.depth:
             self.action_view(way_out.name)
         return came_back

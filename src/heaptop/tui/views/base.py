@@ -69,6 +69,8 @@ class View(OnTime, ToldSize, Vertical):
         """What it was last given to show."""
         self._notice = ""
         """What the last key came to in it: the first of the right words."""
+        self._matches: frozenset[str] = frozenset()
+        """The keys of the rows that the last filter has shown."""
         self._still = False
         """More is being chosen: nothing is drawn for what is passed over."""
 
@@ -224,6 +226,38 @@ class View(OnTime, ToldSize, Vertical):
             return f"{self.picture} has no rows to follow"
         self.table.follow = not self.table.follow
         return ""
+
+    def action_pin(self) -> str:
+        """Have the row under the cursor stay at the top of the table, or no longer."""
+        return "only rows that can be sorted can be pinned"
+
+    @property
+    def depth(self) -> int:
+        """How many levels were looked into."""
+        return 1
+
+    def step_back(self) -> bool:
+        """Esc. The rows that a filter has shown are found again by key n once it is dropped."""
+        table, where, depth = self.table, self.where, self.depth
+        sheet = table.sheet if isinstance(table, VirtualTable) else None
+        row = table.row_key if isinstance(table, VirtualTable) else None
+        shown = frozenset(map(sheet.key, sheet.rows)) if sheet is not None and where else frozenset()
+        came_back = self.back()
+        if isinstance(table, VirtualTable) and shown and self.where != where and self.depth == depth:
+            self._matches = shown
+            table.move_to_key(row)
+        return came_back
+
+    def action_match(self, step: int) -> str:
+        """Go to the next row that the filter shows, or has shown before it was dropped."""
+        table = self.table
+        if not isinstance(table, VirtualTable):
+            return f"{self.picture or 'this view'} has no rows to search"
+        if not self.where and not self._matches:
+            return "nothing was filtered yet: / searches"
+        found = table.move_among(None if self.where else self._matches, step)
+        self.moved()
+        return "" if found else "no row here matches the last filter"
 
     def back(self) -> bool:
         """Take off the last of the crumbs; False where there is none."""

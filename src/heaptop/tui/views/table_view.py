@@ -126,6 +126,18 @@ class SortedView(View):
             self.sort_by(names[(at + step) % len(names)])
         return self.unsortable
 
+    def action_pin(self) -> str:
+        if self.unsortable or self._is_tree:
+            return super().action_pin()
+        self.list.pin()
+        self.moved()
+        return ""
+
+    @property
+    def _is_tree(self) -> bool:
+        """Whether rows are below others."""
+        return False
+
     def action_invert(self) -> str:
         if self._sortable:
             self._sorts[self._sorted_as] = self._sort, not self._descending

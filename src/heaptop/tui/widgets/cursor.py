@@ -23,7 +23,7 @@ class Cursor(Protocol):
         """So many rows down."""
 
     def move_to(self, row: int) -> None:
-        """To a row; beyond the ends it stops at them."""
+        """To a row; beyond the ends it stops at the first and the last line."""
 
     def page(self, pages: int) -> None:
         """So many screens down."""

@@ -5,7 +5,7 @@ This module knows nothing of heaps: rows are opaque, and whoever shows them says
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -24,6 +24,8 @@ from heaptop.tui.text import clip
 
 LEAST_WIDE: Final = 24
 """Columns that names have on a wide screen, also where all of them are short."""
+PINNED: Final = "■ "
+"""In front of the name of a row that stays at the top."""
 
 
 class _Paint(NamedTuple):
@@ -39,7 +41,10 @@ class _Paint(NamedTuple):
 
 
 class VirtualTable(Bare, ScrollView, can_focus=True):
-    """Heading, cursor, sort mark, follow. The owner moves the cursor; the table scrolls after it."""
+    """Heading, cursor, sort mark, follow, pins. The owner moves the cursor; the table scrolls after it.
+
+    A row is known to others by its number in the sheet. Its line is another one where rows are pinned: those are first.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--heading", "table--cursor", "table--nothing"}
     DEFAULT_CSS = """
@@ -69,6 +74,10 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         """Those of rows: most are drawn again as they are."""
         self.follow = False
         """The cursor stays on its row when rows change places; else on its line."""
+        self._pins: dict[str, set[str]] = {}
+        """The keys of pinned rows, by the heading of what they are."""
+        self._order: list[int] = []
+        """The numbers of all rows, in the order of lines; empty where that is the sheet's."""
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
@@ -81,10 +90,11 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         self._sheet = sheet
         self._kept = kept(sheet.columns, self.size.width, sheet.sort)
         rows = sheet.rows
+        self._order = self._pinned_first(sheet)
         if self.follow and self._cursor_key is not None:
             wanted = self._cursor_key
             found = next((i for i, row in enumerate(rows) if sheet.key(row) == wanted), None)
-            self._cursor = self._cursor if found is None else found
+            self._cursor = self._cursor if found is None else self._line_of(found)
         self._cursor = min(max(self._cursor, 0), max(len(rows) - 1, 0))
         if not (self.follow and self._cursor_key is not None):
             self._remember()
@@ -102,12 +112,60 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         """The key of the row under the cursor; None where there are no rows."""
         if self._sheet is None or not self._sheet.rows:
             return None
-        return self._sheet.key(self._sheet.rows[self._cursor])
+        return self._sheet.key(self._sheet.rows[self.cursor])
 
     @property
     def cursor(self) -> int:
-        """The line of the cursor, from 0."""
-        return self._cursor
+        """The number of the row under the cursor, from 0."""
+        return self._number(self._cursor)
+
+    def _number(self, line: int) -> int:
+        """Of the row in this line."""
+        return self._order[line] if line < len(self._order) else line
+
+    def _line_of(self, row: int) -> int:
+        return self._order.index(row) if self._order else row
+
+    @property
+    def _heading_of_names(self) -> str:
+        """Of what rows are: pins are of one sort of them."""
+        return self.columns[_names(self.columns)].title if self.columns else ""
+
+    def _pinned_first(self, sheet: Sheet[Any]) -> list[int]:
+        pins = self._pins.get(self._heading_of_names)
+        if not pins:
+            return []
+        pinned = [place for place, row in enumerate(sheet.rows) if sheet.key(row) in pins]
+        others = set(pinned)
+        return [*pinned, *(place for place in range(len(sheet.rows)) if place not in others)] if pinned else []
+
+    def pin(self) -> None:
+        """Have the row under the cursor stay at the top, or no longer; the cursor stays on it."""
+        key, row = self.row_key, self.cursor
+        if key is None or self._sheet is None:
+            return
+        self._pins.setdefault(self._heading_of_names, set()).symmetric_difference_update({key})
+        self._order = self._pinned_first(self._sheet)
+        self.move_to(row)
+
+    def move_to_key(self, key: str | None) -> None:
+        """Put the cursor on the row with this key, where it is there."""
+        if key is not None:
+            self.move_among({key}, 1)
+
+    def move_among(self, keys: Collection[str] | None, step: int) -> bool:
+        """Go to the next row, or the one before, of those with these keys, or of all; from the end to the beginning.
+        False where there is none."""
+        count = self.row_count
+        for line in ((self._cursor + step * place) % count for place in range(1, count + 1)):
+            if self._sheet is not None and (keys is None or self._sheet.key(self._row_in(line)) in keys):
+                self.move_to(self._number(line))
+                return True
+        return False
+
+    def _row_in(self, line: int) -> Any:
+        assert self._sheet is not None
+        return self._sheet.rows[self._number(line)]
 
     @property
     def row_count(self) -> int:
@@ -125,17 +183,20 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
     # -- moving ----------------------------------------------------------------------------------------------
 
     def move_to(self, row: int) -> None:
-        """Put the cursor on a row; beyond the ends it stops at them."""
-        self._cursor = min(max(row, 0), max(self.row_count - 1, 0))
+        """Put the cursor on a row; beyond the ends it stops at the first and the last line."""
+        self._go(self._line_of(row) if 0 <= row < self.row_count else row)
+
+    def _go(self, line: int) -> None:
+        self._cursor = min(max(line, 0), max(self.row_count - 1, 0))
         self._remember()
         self._scroll_to_cursor()
         self._repaint()
 
     def move(self, rows: int) -> None:
-        self.move_to(self._cursor + rows)
+        self._go(self._cursor + rows)
 
     def page(self, pages: int) -> None:
-        self.move_to(self._cursor + pages * max(1, self.page_rows - 1))
+        self._go(self._cursor + pages * max(1, self.page_rows - 1))
 
     def shift(self, columns: int) -> None:
         """Move the part that is seen of long texts, no further than the longest on the screen allows."""
@@ -145,7 +206,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         if at is None:
             return
         width = self._flexible_width(self.size.width)
-        shown = self._sheet.rows[int(self.scroll_y) :][: self.page_rows]
+        shown = [self._row_in(line) for line in self._shown_lines]
         over = max((len(self._sheet.draw(row)[at].text) - width for row in shown), default=0)
         low, high = (-over, 0) if self._sheet.columns[at].keep_tail else (0, over)
         self._shift = min(max(self._shift + columns, min(low, 0)), max(high, 0))
@@ -222,9 +283,24 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         """Draw the rows on the screen, once for all that needs them: a row of bands takes a third of a millisecond."""
         self._cells.clear()
         if self._sheet is not None:
-            top = int(self.scroll_y)
-            for place, row in enumerate(self._sheet.rows[top : top + self.page_rows], top):
-                self._cells[place] = tuple(self._sheet.draw(row))
+            for line in self._shown_lines:
+                self._cells[line] = self._drawn_row(self._sheet, line)
+
+    def _drawn_row(self, sheet: Sheet[Any], line: int) -> tuple[CellText, ...]:
+        row = self._row_in(line)
+        pieces = tuple(sheet.draw(row))
+        if not self._order or sheet.key(row) not in self._pins[self._heading_of_names]:
+            return pieces
+        at = _names(sheet.columns)
+        name = pieces[at]
+        shorter = tuple(PINNED + text for text in name.shorter)
+        return (*pieces[:at], name._replace(text=PINNED + name.text, shorter=shorter), *pieces[at + 1 :])
+
+    @property
+    def _shown_lines(self) -> range:
+        """The lines of rows that are on the screen."""
+        top = int(self.scroll_y)
+        return range(top, min(top + self.page_rows, self.row_count))
 
     def _measure(self) -> None:
         """Note the longest text on the screen. What was longer before keeps its room, so that nothing moves back."""
@@ -259,10 +335,10 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
             return Strip.blank(width, paint.base)
         if y == 0:
             return _assemble(self._heading(sheet, paint), paint.heading, width)
-        row = y - 1 + int(self.scroll_y)
-        if row < len(sheet.rows):
-            style = paint.cursor if row == self._cursor else paint.base
-            key = self._cells.get(row) or tuple(sheet.draw(sheet.rows[row])), style
+        line = y - 1 + int(self.scroll_y)
+        if line < len(sheet.rows):
+            style = paint.cursor if line == self._cursor else paint.base
+            key = self._cells.get(line) or self._drawn_row(sheet, line), style
             strip = known.get(key)
             if strip is None:
                 strip = self._row(sheet, key[0], paint, style)
@@ -321,12 +397,12 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         if event.y == 0:
             self._click_heading(event.x)
             return
-        row = event.y - 1 + int(self.scroll_y)
-        if self._sheet is None or row >= self.row_count:
+        line = event.y - 1 + int(self.scroll_y)
+        if self._sheet is None or line >= self.row_count:
             return
-        if row == self._cursor and event.chain > 1:
-            self.post_message(RowChosen(self._sheet.key(self._sheet.rows[row])))
-        self.move_to(row)
+        if line == self._cursor and event.chain > 1:
+            self.post_message(RowChosen(self._sheet.key(self._row_in(line))))
+        self._go(line)
 
     def _click_heading(self, x: int) -> None:
         if self._sheet is None:
@@ -346,6 +422,12 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self.move(-3)
+
+
+def _names(columns: Sequence[Column]) -> int:
+    """The column that says what a row is: the one of that name, or else the one without a width of its own."""
+    named = (place for place, column in enumerate(columns) if column.key == "name")
+    return next(named, next((place for place, column in enumerate(columns) if not column.width), 0))
 
 
 def _assemble(segments: list[Segment], style: Style, width: int) -> Strip:

@@ -221,7 +221,7 @@ class ProducersView(LevelView[ProducersLevel]):
     )
     KEYS = (
         Key(
-            *("u", "u", "unfold", "tree: show each of a row, or fold", "View"),
+            *("u", "u", "unfold", "tree: unfold this row, or fold", "View"),
             word="unfold",
             otherwise="this row is not folded",
         ),

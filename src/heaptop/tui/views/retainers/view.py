@@ -799,6 +799,10 @@ class RetainersView(ExploringView[RetainersLevel]):
         return row_columns("type" if level.key == "new" else level.key)
 
     @property
+    def _is_tree(self) -> bool:
+        return self._level.is_tree and not self._level.as_list
+
+    @property
     def _first_sort(self) -> tuple[str, bool]:
         level = self._level
         by_retained = level.key in ("type", "new") or (level.is_tree and level.is_some)
