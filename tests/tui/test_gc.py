@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.tui.sampled import PHASES, column, on_sampled_stage
@@ -26,6 +28,12 @@ async def test_collections_generations_phases(size: tuple[int, int]) -> None:
         assert stage.lines(3, 10) == chart, "it is the same chart of all"
         await stage.press("b")
         assert "GC by collection" in stage.text
+
+
+async def test_the_legend_is_whole_on_a_narrow_screen() -> None:
+    async with on_sampled_stage((60, 20), "8") as stage:
+        line = stage.line(" A  heap")
+        assert re.fullmatch(r" A  heap [\d,]+ blocks   B  live after full GC [\d,]+", line)
 
 
 async def test_v_shows_another_chart() -> None:

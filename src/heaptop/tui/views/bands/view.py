@@ -107,6 +107,8 @@ def change_title(moments: Sequence[Moment]) -> str:
     seconds = (moments[-1].time_ns - moments[-2].time_ns) / 1e9
     if seconds >= 600:
         return f"Change {seconds / 60:.0f}m"
+    if seconds < 0.05:  # a sum is made anew as soon as a process has left it
+        return "Change <0.1s"
     return f"Change {round(seconds, 1 if seconds < 9.95 else None):g}s"
 
 

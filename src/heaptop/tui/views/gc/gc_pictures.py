@@ -16,6 +16,7 @@ from heaptop.tui.charts import curves, lanes
 from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.curves import Curve, Scale
 from heaptop.tui.charts.raster import EMPTY, INK, StyleRun, byte_axis, window_for
+from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.text import clip
 from heaptop.tui.views.gc.gc_tables import Moment, Profile
 
@@ -27,28 +28,31 @@ DRAWN: Final = {"blocks": [HEAP, LIVE], "bytes": [HEAP], "allocated": [ALLOCATED
 """Those of each chart. What is allocated has its letter beside others too, where there is room."""
 
 
-def curves_text(profile: Profile, variant: str, *, wide: bool) -> list[StyleRun]:
-    """The curves by their letters, with the last value of each."""
-    wanted = [*DRAWN[variant], ALLOCATED] if wide else DRAWN[variant]
+def curves_text(profile: Profile, variant: str, width: int) -> list[StyleRun]:
+    """The curves by their letters, with the last value of each; in fewer words where there is no room for all."""
+    wanted = [*DRAWN[variant], ALLOCATED] if width >= WIDE else DRAWN[variant]
+    texts = [_last(profile, slot, variant) for slot in wanted]
+    if sum(len(text) + 6 for text in texts) > width:
+        texts = [_last(profile, slot, variant, short=True) for slot in wanted]
     line: list[StyleRun] = []
-    for slot in wanted:
-        line += [
-            StyleRun(f" {letter_of(slot)} ", INK, slot),
-            StyleRun(f" {_last(profile, slot, variant)}  ", EMPTY, EMPTY),
-        ]
+    for slot, text in zip(wanted, texts, strict=True):
+        line += [StyleRun(f" {letter_of(slot)} ", INK, slot), StyleRun(f" {text}  ", EMPTY, EMPTY)]
     return line
 
 
-def _last(profile: Profile, slot: int, variant: str) -> str:
+def _last(profile: Profile, slot: int, variant: str, *, short: bool = False) -> str:
     if slot == ALLOCATED:
         values = profile.of("allocated", "bytes").values
+        between, before = ("", "") if short else (" between collections", " before the last collection")
         if not values:
             why = "no collection since" if profile.sampled else "not sampled; key r"
-            return f"allocated between collections ({why})"
-        return f"allocated before the last collection ≈{format_bytes(values[-1])}"
+            return f"allocated{between} ({why})"
+        return f"allocated{before} ≈{format_bytes(values[-1])}"
     if slot == LIVE:
         values = profile.of("live", "blocks").values
-        return f"live after a full collection {format_count(values[-1])}" if values else "live (no full collection yet)"
+        if not values:
+            return f"live (no full {'GC' if short else 'collection'} yet)"
+        return f"live after {'full GC' if short else 'a full collection'} {format_count(values[-1])}"
     values = profile.of("heap", variant).values
     if variant == "bytes":
         return f"RSS {format_bytes(values[-1])}" if values else "RSS (unknown)"

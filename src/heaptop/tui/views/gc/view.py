@@ -155,7 +155,7 @@ class GcView(SortedView):
             return times.moment((time_ns - origin) / 1e9)
 
         self._show_table(profile, at, look)
-        lines = [curves_text(profile, variant, wide=wide), [StyleRun(totals_text(profile), AXIS, EMPTY)]]
+        lines = [curves_text(profile, variant, self.size.width), [StyleRun(totals_text(profile), AXIS, EMPTY)]]
         row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
         if isinstance(row, Collection):
             lines.insert(1, collection_text(row, profile.spans, at, variant))
