@@ -8,6 +8,7 @@ import pytest
 
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Legend
+from heaptop.tui.widgets.virtual_table import VirtualTable
 from tests.tui.sampled import column
 from tests.tui.support import SIZES, Stage, on_stage
 
@@ -51,3 +52,18 @@ async def test_a_band_that_is_too_thin_has_no_letter_anywhere() -> None:
         thin = [name for name in named if not letters[name].strip()]
         assert thin
         assert all(chart.bands[named.index(name)].bytes[-1] < 1 << 20 for name in thin)
+
+
+async def test_the_title_has_the_figures_under_the_mouse() -> None:
+    async with on_stage() as stage:
+        chart = stage.bands.query_one(AreaChart)
+        assert "row 1 of" in stage.lines(2)[0]
+        await stage.pilot.hover(AreaChart, offset=(12, chart.size.height - 3))
+        await stage.pilot.pause()
+        found = re.search(r"at (\d+\.\d+) s: ([A-Z~]) [\d.]+ [KM]iB of [\d.]+ MiB$", stage.lines(2)[0])
+        assert found, stage.lines(2)[0]
+        assert 0 < float(found[1]) < 4
+        assert found[2] in drawn(stage)
+        await stage.pilot.hover(VirtualTable, offset=(9, 2))
+        await stage.pilot.pause()
+        assert "row 1 of" in stage.lines(2)[0]

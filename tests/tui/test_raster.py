@@ -20,12 +20,14 @@ from heaptop.tui.charts.raster import (
     INK,
     ChartBands,
     Ink,
+    PointedAt,
     StyleRun,
     area,
     byte_axis,
     columns,
     lettered,
     picture,
+    pointed_at,
     stack,
     window_for,
 )
@@ -213,6 +215,32 @@ def test_while_the_window_holds_the_past_is_not_painted_again(data: ChartBands, 
     before, after = columns(older, window, width), columns(data, window, width)
     at = int((data.times[-2] - window.start) / (window.span / width))
     assert before[:at] == after[:at]
+
+
+def test_pointing_at_a_band() -> None:
+    data = ChartBands([0.0, 10.0, 20.0], [[100.0] * 3, [300.0] * 3], [0, 1], ["A", "B"])
+
+    def at(x: int, y: int) -> PointedAt | None:
+        return pointed_at(data, x, y, origin=0.0, width=60, height=12)
+
+    drawn = picture(data, origin=0.0, width=60, height=12, ink=Ink.ASCII)
+    seen = set()
+    for y, row in enumerate(drawn):
+        cells = "".join(run.text for run in row)
+        for x, glyph in enumerate(cells):
+            found = at(x, y)
+            if glyph in "AB" and found is not None:
+                seen.add((glyph, found.band, found.bytes, found.total))
+    assert seen == {("A", 0, 100, 400), ("B", 1, 300, 400)}
+    found = at(20, 5)
+    assert found is not None
+    assert 5 < found.time < 10
+    over = at(20, 0)
+    assert over is not None
+    assert (over.band, over.bytes) in {(None, 0), (1, 300)}
+    assert at(0, 5) is None, "on the axis"
+    assert at(59, 5) is None, "nothing was counted there yet"
+    assert at(20, 11) is None, "below the axis"
 
 
 # -- axes ----------------------------------------------------------------------------------------------------

@@ -133,9 +133,16 @@ def test_a_band_that_comes_back_has_its_letter_again_unless_others_needed_it() -
 @pytest.mark.parametrize(
     ("seconds", "title"),
     [
-        (0.04, "<0.1s"), (0.05, "0.1s"), (1.0, "1s"),
-        (1.14, "1.1s"), (9.94, "9.9s"), (9.96, "10s"), (119.4, "119s"), (599.0, "599s"), (1190.0, "20m"),
-    ],  # fmt: skip
+        (0.04, "<0.1s"),
+        (0.05, "0.1s"),
+        (1.0, "1s"),
+        (1.14, "1.1s"),
+        (9.94, "9.9s"),
+        (9.96, "10s"),
+        (119.4, "119s"),
+        (599.0, "599s"),
+        (1190.0, "20m"),
+    ],
 )
 def test_a_change_says_since_when(seconds: float, title: str) -> None:
     moments: list[Any] = [SimpleNamespace(time_ns=at) for at in (5, 5 + round(seconds * 1e9))]

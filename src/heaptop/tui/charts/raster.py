@@ -403,6 +403,63 @@ def _time_lines(window: TimeWindow, width: int, ascii_only: bool) -> tuple[str, 
     return "".join(line), "".join(labels)
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What a chart of some size shows: its bands by seconds from the origin, both axes, and where the area is."""
+
+    series: ChartBands
+    window: TimeWindow
+    axis: Axis
+    gutter: int
+    """Columns on the left, with the labels; 0 without axes."""
+    rows: int
+
+    @classmethod
+    def of(
+        cls, series: ChartBands, origin: float, width: int, height: int, times: Times, now: float | None = None
+    ) -> _Layout:
+        moments = [time - origin for time in series.times]
+        moved = ChartBands(moments, series.values, series.slots, series.letters)
+        last = max(moments[-1] if moments else 0.0, (now - origin) if now is not None else 0.0)
+        first = moments[0] if moments else 0.0
+        # An attach takes a moment before the first census: the axis still begins at the attach itself.
+        first = 0.0 if first < 2.0 else first
+        peak = max((sum(sample) for sample in zip(*series.values, strict=True)), default=0.0)
+        rows = max(1, height - 2)
+        axis = byte_axis(peak, rows)
+        gutter = max(len(label) for _, label in axis.ticks) + 2
+        if width - gutter < 12 or height < 4:
+            return cls(moved, window_for(first, last, width, times), byte_axis(peak, height), 0, height)
+        return cls(moved, window_for(first, last, width - gutter, times), axis, gutter, rows)
+
+
+class PointedAt(NamedTuple):
+    """What is drawn in one cell: at which time, in seconds from the origin; of how many bytes; which band, by its
+    place in the series, and how many of them are its own. No band above the stack."""
+
+    time: float
+    total: float
+    band: int | None
+    bytes: float
+
+
+def pointed_at(
+    series: ChartBands, x: int, y: int, *, origin: float, width: int, height: int, times: Times = ELAPSED
+) -> PointedAt | None:
+    """What :func:`picture` has in a cell; None beside the area, and where nothing was counted."""
+    shown = _Layout.of(series, origin, width, height, times)
+    plot, column = width - shown.gutter, x - shown.gutter
+    if not (0 <= column < plot and 0 <= y < shown.rows):
+        return None
+    values = columns(shown.series, shown.window, plot)[column]
+    if values is None:
+        return None
+    height_there = (shown.rows - y - 0.5) / shown.rows * shown.axis.top
+    band = next((place for place, end in enumerate(accumulate(values)) if height_there < end), None)
+    time = shown.window.start + (column + 0.5) / plot * shown.window.span
+    return PointedAt(time, sum(values), band, values[band] if band is not None else 0.0)
+
+
 def picture(
     series: ChartBands,
     *,
@@ -419,22 +476,11 @@ def picture(
     beyond the last value. A screen too small for axes gets the bare area.
     """
     ascii_only = ink is Ink.ASCII
-    moments = [time - origin for time in series.times]
-    moved = ChartBands(moments, series.values, series.slots, series.letters)
-    last = max(moments[-1] if moments else 0.0, (now - origin) if now is not None else 0.0)
-    first = moments[0] if moments else 0.0
-    # An attach takes a moment before the first census: the axis still begins at the attach itself.
-    first = 0.0 if first < 2.0 else first
-    peak = max((sum(sample) for sample in zip(*series.values, strict=True)), default=0.0)
-    rows = max(1, height - 2)
-    axis = byte_axis(peak, rows)
-    gutter = max(len(label) for _, label in axis.ticks) + 2
-    if width - gutter < 12 or height < 4:
-        window = window_for(first, last, width, times)
-        return [runs(line) for line in area(moved, window, byte_axis(peak, height), width, height, ink)]
-    plot = width - gutter
-    window = window_for(first, last, plot, times)
-    lines = area(moved, window, axis, plot, rows, ink)
+    shown = _Layout.of(series, origin, width, height, times, now)
+    window, axis, gutter, rows, plot = shown.window, shown.axis, shown.gutter, shown.rows, width - shown.gutter
+    lines = area(shown.series, window, axis, plot, rows, ink)
+    if not gutter:
+        return [runs(line) for line in lines]
     labels = {round(value / axis.top * rows): label for value, label in axis.ticks}
     grid = _Cell("." if ascii_only else "┈", GRID, EMPTY)
     drawn: list[list[StyleRun]] = []

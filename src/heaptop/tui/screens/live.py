@@ -204,9 +204,10 @@ class LiveScreen(ActingScreen):
 
     @property
     def words(self) -> tuple[str, str]:
-        """What is shown, behind the number of its view and the view that has led there; and how much of it."""
+        """What is shown, behind the number of its view and the view that has led there; and how much of it, or what is
+        under the mouse."""
         left, right = self.view.words
-        return self.views.title + left, right
+        return self.views.title + left, self.view.pointed or right
 
     @property
     def _hint_words(self) -> str:

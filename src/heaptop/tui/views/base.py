@@ -26,6 +26,7 @@ from heaptop.tui.state.session import Display
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.terminal.on_time import OnTime
 from heaptop.tui.terminal.told_size import ToldSize
+from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
@@ -140,6 +141,11 @@ class View(OnTime, ToldSize, Vertical):
     def words(self) -> tuple[str, str]:
         """For the line above it: what is shown, and how much of it."""
         raise NotImplementedError
+
+    @property
+    def pointed(self) -> str:
+        """What is under the mouse in its chart; empty for nothing."""
+        return next((text for chart in self.query(AreaChart) if (text := chart.pointed)), "")
 
     @property
     def notice(self) -> str:
