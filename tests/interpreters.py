@@ -34,7 +34,7 @@ BARE: Final = tuple(f"{major}.{minor}" for major, minor in VERSIONS)
 SUPPORTED: Final = tuple(sorted((*BARE, DISTRIBUTION), key=lambda name: [*map(int, re.findall(r"\d+", name)), name]))
 """And the distribution's own in ``/usr/bin``, a static build."""
 
-SAMPLE: Final = ("3.8", "3.11-debian", "3.13", "3.15")
+SAMPLE: Final = (BARE[0], DISTRIBUTION, "3.13", BARE[-1])
 """The oldest, a static build, the newest that is entered by ptrace, and the newest: for tests that take long on each.
 ``make whole`` runs these tests on all."""
 

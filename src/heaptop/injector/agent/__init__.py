@@ -162,7 +162,7 @@ def greeting(token: str, pid: int) -> bytes:
 
 @cache
 def source() -> str:
-    """The agent, as text for every Python from 3.8 to 3.15."""
+    """The agent, as text for every Python that heaptop attaches to."""
     return "".join(pieces())
 
 

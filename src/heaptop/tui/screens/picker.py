@@ -15,7 +15,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from heaptop.analysis.text.process_list import SORTS, Growths, ListedProcess, arranged
+from heaptop.analysis.text.picker_list import SORTS, Growths, ListedProcess, arranged
 from heaptop.analysis.text.units import fit_command, format_bytes, format_change
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import ProcessRow, Source

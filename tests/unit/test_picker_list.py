@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.text.process_list import SHORTEST, SORTS, WINDOW, Growths, ListedProcess, arranged
+from heaptop.analysis.text.picker_list import SHORTEST, SORTS, WINDOW, Growths, ListedProcess, arranged
 from heaptop.protocol.source import ProcessRow
 
 MIB = 1 << 20
