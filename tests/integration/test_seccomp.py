@@ -13,6 +13,7 @@ import pytest
 
 from heaptop.errors import InjectionDenied, SeccompTarget
 from heaptop.injector.api import diagnose
+from heaptop.injector.entry import seccomp
 from heaptop.injector.inspect import preflight
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, resting
@@ -54,6 +55,25 @@ def test_a_collection_and_a_fork_make_no_call_that_a_filter_was_not_asked_about(
         done = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
         assert target.alive
         assert done.returncode == 0, done.stderr
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_agent_and_core_make_no_call_but_those_that_filters_are_asked_about(interpreter: Interpreter) -> None:
+    """The filter kills for every other one. Censuses, snapshots, samples and collections are made under it."""
+    numbers = {call.number for call in (*seccomp.AGENT_CALLS, *seccomp.CORE_CALLS)}
+    only = "only=" + ",".join(map(str, sorted(numbers)))
+    with running(interpreter, "seccomp", "kill", only, "0", "fork") as target:
+        for arguments in (
+            ["leaks", str(target.pid), "--for", "4", "--marks", "2", "--collect"],
+            ["census", str(target.pid), "--memory"],
+            ["waste", str(target.pid)],
+        ):
+            command = [sys.executable, "-m", "heaptop", *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
+            assert target.alive, arguments
+            assert done.returncode == 0, done.stderr
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 
