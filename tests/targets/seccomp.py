@@ -33,8 +33,8 @@ CALLS = {
     "close_range": 436,
 }
 PROT_EXEC = 4
-OWN = {12, 13, 15, 23, 24, 56, 57, 61, 228, 230, 231, 270, 273, 334, 435}
-"""brk, signals, select, clocks, fork and wait, thread starts, the end."""
+OWN = {12, 13, 15, 23, 24, 56, 57, 61, 131, 228, 230, 231, 270, 273, 334, 435}
+"""brk, signals and their stack, select, clocks, fork and wait, thread starts, the end."""
 
 
 def program(action, call):
