@@ -18,7 +18,6 @@ from heaptop.protocol import images
 from heaptop.protocol.images import (
     CELL,
     INTERNED_FREED,
-    MOST_MARKS,
     NO_TYPE,
     WASTES,
     AccumulationPoint,
@@ -65,8 +64,8 @@ LIVE_ADDRESSES: Final = 400
 GAP: Final = 1 << 20
 """Bytes without an object that divide one extent from the next."""
 _OFFSET: Final = struct.Struct("<Q")
-_LIVE: Final = struct.Struct("<QB")
-"""An address, and a byte that tells its type."""
+_LIVE: Final = struct.Struct("<QBB")
+"""An address, a byte that tells its type, and how many marks it has seen."""
 
 
 class PlantedImage:
@@ -79,8 +78,7 @@ class PlantedImage:
         self._blocks_of_none: Final = heap.unreached
         self._ids: Final = {type: id for id, type in enumerate(self.types)}
         self._block: Final = self._blocks()
-        self._marks: list[set[tuple[int, int]]] = []
-        """What was told, the latest mark first: addresses, and the bytes of their types."""
+        self._has_mark = False
         self._seen = dict.fromkeys(self.graph.objects, 0)
         self._answers: Final[dict[int, Callable[[int, Question], Message]]] = {
             images.GROUPS: self._groups,
@@ -333,34 +331,26 @@ class PlantedImage:
         """At how many marks in a row it was there, from the latest back."""
         return self._seen[address]
 
-    def _record(self, address: int) -> tuple[int, int]:
-        return address, zlib.crc32(self._type(address).full.encode()) & 255
+    def _type_byte(self, address: int) -> int:
+        return zlib.crc32(self._type(address).full.encode()) & 255
 
     def _live(self, id: int, question: Question) -> Live:
-        selected, end = self.selected(question), question.offset + LIVE_ADDRESSES
-        told = (_LIVE.pack(*self._record(each)) for each in selected[question.offset : end])
-        return Live(id, _OFFSET.pack(question.offset) + b"".join(told), end if end < len(selected) else 0)
+        every, end = sorted(self.graph.objects), question.offset + LIVE_ADDRESSES
+        records = (_LIVE.pack(each, self._type_byte(each), self.seen(each)) for each in every[question.offset : end])
+        return Live(id, _OFFSET.pack(question.offset) + b"".join(records), end if end < len(every) else 0)
 
     def _note_known(self, id: int, question: Question) -> Known:
         offset, records = question.known[: _OFFSET.size], question.known[_OFFSET.size :]
         if len(offset) < _OFFSET.size or len(records) % _LIVE.size:
-            raise Refused("what it tells is damaged")
-        if question.number == 1 and offset == _OFFSET.pack(0):
-            self._marks.clear()
-            self._seen = dict.fromkeys(self.graph.objects, 0)
-        if question.number > MOST_MARKS:
-            raise Refused(f"it was told {MOST_MARKS} marks, and there is room for no more")
-        if not 0 < question.number <= len(self._marks) + 1 or question.number < len(self._marks):
-            raise Refused("marks are told one after the other, the latest first")
-        if question.number > len(self._marks):
-            self._marks.append(set())
-        told = set(_LIVE.iter_unpack(records)) - self._marks[-1]
-        self._marks[-1] |= told
-        for address, type in told:
-            is_there = address in self._seen and self._record(address) == (address, type)
-            if is_there and self._seen[address] == question.number - 1:
-                self._seen[address] = question.number
-        return Known(id, sum(seen == len(self._marks) for seen in self._seen.values()))
+            raise Refused("the mark is damaged")
+        if offset == _OFFSET.pack(0):
+            self._has_mark, self._seen = True, dict.fromkeys(self.graph.objects, 0)
+        elif not self._has_mark:
+            raise Refused("the first piece of the mark is missing")
+        for address, type, before in _LIVE.iter_unpack(records):
+            if address in self._seen and self._type_byte(address) == type:
+                self._seen[address] = min(before + 1, 254)
+        return Known(id, sum(seen > 0 for seen in self._seen.values()))
 
     def _ages(self, id: int, question: Question) -> Ages:
         groups = _grouped(self.selected(question), lambda each: (self._ids[self._type(each)], self.seen(each)))

@@ -90,6 +90,7 @@ SHOWN = {
 KEPT = []
 HELD = []
 Characters = ctypes.c_char * 3000
+MANY = []
 
 
 def make_small(count):
@@ -204,6 +205,10 @@ class Exercise:
 
     def add(self, count):
         NEW.extend([Parcel(i) for i in range(count)])
+
+    def many(self, count):
+        """So many more objects than the rest, or fewer again."""
+        MANY[:] = [(each, each) for each in range(count)]
 
     def drop(self, count):
         """Every other one of those added first."""

@@ -322,32 +322,32 @@ def test_who_opens_one_is_told_whether_it_came_to_be(bench: Bench) -> None:
 
 
 def marked(bench: Bench, *names: str) -> Bench:
-    """With marks of two pieces each, a second apart."""
+    """With marks a second apart, the last of which is in two pieces."""
     bench.hunt.marks += [
-        Mark(MarkFacts(name, number, 10, 1000), {}, (f"{name}1".encode(), f"{name}2".encode()), Trends(), MarkContext())
-        for number, name in enumerate(names, 1)
+        Mark(MarkFacts(name, number, 10, 1000), {}, Trends(), MarkContext()) for number, name in enumerate(names, 1)
     ]
+    bench.hunt.pieces = (f"{names[-1]}1".encode(), f"{names[-1]}2".encode())
     return bench
 
 
-def told(bench: Bench) -> list[tuple[int, bytes]]:
-    """Numbers and pieces, as they were told."""
+def told(bench: Bench) -> list[bytes]:
+    """Pieces, as they were sent."""
     questions = [call[2] for call in bench.source.calls if call[0] == "ask"]
-    return [(each.number, each.known) for each in questions if isinstance(each, Question) and each.what == KNOWN]
+    return [each.known for each in questions if isinstance(each, Question) and each.what == KNOWN]
 
 
-def test_marks_are_told_the_latest_first_and_once(bench: Bench) -> None:
+def test_the_latest_mark_is_sent_once_and_has_all(bench: Bench) -> None:
     client, done = marked(bench.opened(), "A", "B").client, list[bool]()
     client.send_mark(lambda: done.append(True))
-    for count in range(4):
+    for count in range(2):
         assert client.seen == ()
         client.send_mark(lambda: done.append(True))
         assert done == []
         bench.say(Known(bench.source.last, count))
-    assert told(bench) == [(1, b"B1"), (1, b"B2"), (2, b"A1"), (2, b"A2")]
-    assert done == [True] * 5
+    assert told(bench) == [b"B1", b"B2"]
+    assert done == [True] * 3
     client.send_mark(lambda: done.append(False))
-    assert (done[-1], len(told(bench))) == (False, 4)
+    assert (done[-1], len(told(bench))) == (False, 2)
     bench.say(ImageGone(1, "its time was over"))
     assert client.seen == (0, 1), "what was asked of it stays on the screen"
     client.open()
@@ -377,7 +377,7 @@ def test_a_hunt_tells_its_image_itself(bench: Bench) -> None:
     bench.say(bench.image())
     client.send_mark(lambda: done.append(True))
     assert (done, told(bench)) == ([], [])
-    client.note_marks_sent([0])
+    client.note_marks_sent(1)
     assert (done, client.seen) == ([True], (0,))
 
 
@@ -388,7 +388,7 @@ def test_what_is_new_in_numbers_of_marks(data: st.DataObject) -> None:
     since = data.draw(st.integers(0, marks - 1))
     until = data.draw(st.none() | st.integers(since + 1, marks)) if since + 1 <= marks else None
     bench = marked(Bench(), *"ABCDEFGHI"[:marks])
-    bench.opened().client.note_marks_sent(range(marks))
+    bench.opened().client.note_marks_sent(marks)
     bench.client.compare(since, until)
     for birth in range(marks + 1):
         is_new = birth > since and (until is None or birth <= until)
@@ -405,74 +405,42 @@ def test_what_the_open_image_is_compared_with(bench: Bench) -> None:
         "B",
         "C",
     )
-    client.note_marks_sent(range(3))
+    client.note_marks_sent(3)
     found = client.selection(QuerySubject("new", new=True))
     assert found is not None
     assert found.seen == (1,)
 
 
-@given(st.data())
-def test_what_is_new_where_not_all_marks_were_told(data: st.DataObject) -> None:
-    """Numbers count only marks that the image was told, from the latest back; of others nothing is claimed."""
-    marks = data.draw(st.integers(1, 9))
-    told = sorted(data.draw(st.sets(st.integers(0, marks - 1))) | {marks - 1})
-    since = data.draw(st.integers(0, marks - 1))
-    until = data.draw(st.none() | st.integers(since + 1, marks))
-    bench = marked(Bench(), *"ABCDEFGHI"[:marks])
-    bench.opened().client.note_marks_sent(told)
-    bench.client.compare(since, until)
-    marks_sent = since in told and until in (None, marks, *told)
-    assert bench.client.marks_sent == marks_sent
-    for birth in range(marks + 1):
-        is_new = birth > since and (until is None or birth <= until)
-        number = sum(position >= birth for position in told)
-        if marks_sent:
-            assert (number in bench.client.seen) == is_new
-    assert marks_sent or bench.client.seen == ()
-
-
-def test_another_comparison_is_told_anew_where_its_mark_was_not(bench: Bench) -> None:
-    client, done = marked(bench.opened(), "A", "B", "C").client, list[bool]()
-    client.note_marks_sent([1, 2])
+def test_an_image_that_does_not_know_a_mark_claims_nothing_of_it(bench: Bench) -> None:
+    client = marked(bench.opened(), "A", "B").client
+    client.note_marks_sent(1)
     client.compare(1)
-    assert client.seen == (0, 1)
-    client.compare(0)
-    assert client.seen == (), "not the whole heap"
+    assert (client.marks_sent, client.seen) == (False, ()), "not the whole heap"
     assert client.selection(QuerySubject("new", new=True)) is None
+    client.compare(0, 1)
+    assert (client.marks_sent, client.seen) == (True, (0,)), "all that is in it was there at the next"
+
+
+def test_another_comparison_needs_no_other_mark(bench: Bench) -> None:
+    client, done = marked(bench.opened(), "A", "B", "C").client, list[bool]()
+    client.compare(1)
     client.send_mark(lambda: done.append(True))
-    for _ in range(6):
+    client.compare(0)
+    for _ in range(2):
         assert (done, client.seen) == ([], ())
         bench.say(Known(bench.source.last, 0))
-    assert (done, client.seen, client.numbering) == ([True], (0, 1, 2), 0)
+    assert (done, client.seen) == ([True], (0, 1, 2))
     client.compare(2)
-    assert client.seen == (0,)
-
-
-def test_who_waits_while_what_is_compared_changes_waits_until_that_is_told(bench: Bench) -> None:
-    client, done = marked(bench.opened(), "A", "B").client, list[bool]()
-    client.compare(1)
     client.send_mark(lambda: done.append(True))
-    client.compare(0)
-    for _ in range(6):  # the pieces of B, then of both
-        assert done == []
-        bench.say(Known(bench.source.last, 0))
-    assert (done, client.seen) == ([True], (0, 1))
-    assert [number for number, _ in told(bench)] == [1, 1, 1, 1, 2, 2]
+    assert (done, client.seen, client.numbering) == ([True, True], (0,), 0)
+    assert told(bench) == [b"C1", b"C2"]
 
 
-def test_of_many_marks_a_dozen_are_told(bench: Bench) -> None:
-    client = marked(bench.opened(), *(f"M{number}" for number in range(100))).client
+def test_where_it_is_sent_a_later_mark_numbers_mean_others(bench: Bench) -> None:
+    client = marked(bench.opened(), "A", "B").client
+    client.note_marks_sent(1)
+    client.compare(1)
     client.send_mark(lambda: None)
-    for _ in range(24):
-        bench.say(Known(bench.source.last, 0))
-    assert not client.is_busy
-    assert (told(bench)[0], told(bench)[-1], client.seen) == ((1, b"M991"), (12, b"M02"), tuple(range(12)))
-    client.compare(50, 60)
-    assert client.seen == ()
-    client.send_mark(lambda: None)
-    assert client.numbering == 0
     while client.is_busy:
         bench.say(Known(bench.source.last, 0))
-    assert client.marks_sent
-    assert (12, b"M602") not in told(bench)
-    assert client.numbering == 1, "numbers mean other marks than before"
+    assert (client.seen, client.numbering) == ((0,), 1)

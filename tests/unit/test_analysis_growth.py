@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from heaptop.analysis.heap.history import Amount, History
 from heaptop.analysis.leaks.growth import BirthIntervals, retainer_growth, site_growth
 from heaptop.analysis.leaks.marks import Mark, MarkContext, Trends
@@ -26,7 +31,7 @@ class Marked:
         return MarkContext.of(History(), self.sampling)
 
     def mark(self) -> None:
-        self.marks.append(Mark(MarkFacts("", 0, 0, 0), {}, (), Trends(), self.around))
+        self.marks.append(Mark(MarkFacts("", 0, 0, 0), {}, Trends(), self.around))
 
     def rows(self) -> dict[str, GrownRow]:
         """By function."""
@@ -100,7 +105,25 @@ def test_what_a_retainer_held_is_not_always_known() -> None:
     assert not growth.complete
 
 
-def test_stretches_and_marks_seen() -> None:
-    assert BirthIntervals(3).new == (0, 1, 2)
-    assert BirthIntervals(3, until=1).new == (2,)
-    assert [BirthIntervals(3).birth_interval(seen) for seen in range(5)] == [2, 1, 0, None, None]
+def test_intervals_and_marks_seen() -> None:
+    three = BirthIntervals(3, (0, 1, 2))
+    assert three.new == (0, 1, 2)
+    assert replace(three, until=1).new == (2,)
+    assert [three.birth_interval(seen) for seen in range(5)] == [2, 1, 0, None, None]
+
+
+@given(st.data())
+def test_an_object_is_new_by_the_first_mark_that_has_seen_it(data: st.DataObject) -> None:
+    """Also where not all marks are compared with."""
+    marks = data.draw(st.integers(1, 9))
+    compared = tuple(sorted(data.draw(st.sets(st.integers(0, marks - 1), min_size=1))))
+    until = data.draw(st.none() | st.sampled_from(compared[1:] or (None,)))
+    intervals = BirthIntervals(marks, compared, until)
+    for first in range(marks + 1):
+        begun = [place for place, mark in enumerate(compared) if mark < first]
+        seen = marks - first
+        assert intervals.birth_interval(seen) == (begun[-1] if begun else None)
+        assert (seen in intervals.new) == (compared[0] < first and (until is None or first <= until))
+        there = [intervals.was_there(seen, place) for place in range(len(compared))]
+        assert there == [first <= mark for mark in compared]
+

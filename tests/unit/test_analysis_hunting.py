@@ -163,8 +163,8 @@ def test_survivors_by_address_alone_are_no_leak_unless_all_of_the_type_grow(is_k
     hunting.checks(3)
     if not is_known:
         marks = [replace(mark, trends=Trends(all_kept=False)) for mark in hunting.hunt.marks]
-        hunting.hunt = LeakHunt()  # one that has proven nothing yet
-        hunting.hunt.marks[:] = marks
+        pieces, hunting.hunt = hunting.hunt.pieces, LeakHunt()  # one that has proven nothing yet
+        hunting.hunt.marks[:], hunting.hunt.pieces = marks, pieces
     found = hunting.check()
     assert found is not None
     held = next(each for each in found.suspects if "._sessions" in each.retainer)
@@ -423,7 +423,7 @@ def test_a_place_that_cannot_be_looked_at_is_noted() -> None:
         (100, 88, None, list(range(88, 100))),
     ],
 )
-def test_many_marks_are_told_evenly(count: int, since: int, until: int | None, chosen: list[int]) -> None:
+def test_of_many_marks_some_are_compared_evenly(count: int, since: int, until: int | None, chosen: list[int]) -> None:
     assert chosen_marks(count, since, until) == chosen
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heaptop.analysis.heap.history import Amount, History
-from heaptop.analysis.leaks.marks import MarkContext, is_item, retainer_words, send_marks, take_mark, trends_of
+from heaptop.analysis.leaks.hunting import LeakHunt
+from heaptop.analysis.leaks.marks import (
+    MarkContext,
+    is_item,
+    retainer_words,
+    send_pieces,
+    take_pieces,
+)
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.snapshot.asking import NotAnswered
+from heaptop.analysis.snapshot.asking import NotAnswered, drive
 from heaptop.protocol import images
-from heaptop.protocol.images import Ages, Question, Step
+from heaptop.protocol.images import Ages, Live, Question, Step
 from heaptop.protocol.messages import GcEvent, GcEvents, Tick, TypeName
 from tests.fakes.heap import PlantedImage
 from tests.fakes.shop import growing_shop
@@ -27,12 +36,13 @@ def ages(planted: PlantedImage) -> Ages:
 
 def test_what_a_mark_keeps() -> None:
     planted = PlantedImage(growing_shop(1))
-    trends = put(trends_of(planted.types, Sampling()), planted)
-    around = MarkContext(rss=5_000_000, collections=3)
-    taken = take_mark(image_of(planted, 1), planted.types, "before", around, ages(planted), trends, collected=True)
-    mark = put(taken, planted)
+    hunt, history = LeakHunt(), History()
+    history.feed(Tick(1, 7, 5_000_000, 9, True, (1, 2, 3), 0, 5, 0))
+    image = image_of(planted, 1)
+    put(hunt.check(image, planted.types, history, Sampling(), mark="before", collected=True), planted)
+    (mark,), trends = hunt.marks, hunt.marks[0].trends
     assert (mark.facts.name, mark.facts.time_ns, mark.facts.collected) == ("before", 10 * 10**9, True)
-    assert (mark.facts.objects, mark.facts.rss, mark.facts.collections) == (len(planted.graph.objects), 5_000_000, 3)
+    assert (mark.facts.objects, mark.facts.rss, mark.facts.collections) == (len(planted.graph.objects), 5_000_000, 0)
     assert sum(amount.count for amount in mark.types.values()) == mark.facts.objects
     assert sum(amount.bytes for amount in mark.types.values()) == mark.facts.bytes
     assert mark.types[SESSION].count == 80
@@ -41,15 +51,15 @@ def test_what_a_mark_keeps() -> None:
     assert trends.amount("module shop.cache ._sess", SESSION.full) == Amount(0, 0)
     lengths = {holder.type: holder.length for holder in trends.holders.values() if holder.length > 60}
     assert lengths["dict"] == 80
-    assert len(mark.pieces) > 1
+    assert len(hunt.pieces) > 1
 
 
 def test_a_later_image_knows_how_many_marks_each_object_has_seen() -> None:
     hunting = Hunting()
     hunting.checks(3)
     planted = PlantedImage(growing_shop(4))
-    told = put(send_marks(hunting.hunt.marks), planted)
-    assert told == sorted(told)
+    known = put(send_pieces(hunting.hunt.pieces), planted)
+    assert known == sum(row.count for row in ages(planted).rows if row.seen)
     seen = {row.seen: row.count for row in ages(planted).rows if planted.types[row.type] == SESSION}
     assert seen == {3: 80, 2: 30, 1: 30, 0: 30}
 
@@ -58,7 +68,48 @@ def test_a_mark_that_cannot_be_taken_is_none() -> None:
     hunting = Hunting()
     with pytest.raises(NotAnswered, match="cancelled"):
         hunting.check(refused=[images.LIVE])
-    assert hunting.hunt.marks == []
+    assert (hunting.hunt.marks, hunting.hunt.pieces) == ([], ())
+
+
+def test_a_mark_that_cannot_be_taken_leaves_the_one_before() -> None:
+    hunting = Hunting()
+    hunting.checks(2)
+    pieces = hunting.hunt.pieces
+    with pytest.raises(NotAnswered):
+        hunting.check(refused=[images.LIVE])
+    assert (len(hunting.hunt.marks), hunting.hunt.pieces) == (2, pieces)
+    hunting.check()
+    assert hunting.hunt.pieces != pieces
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        Live(1, b"", next=1 << 40),
+        Live(1, bytes(400), next=1),
+        Live(1, bytes(images.LONGEST_PIECE + 1), next=0),
+        Live(1, bytes(100), next=0),
+    ],
+    ids=["beyond its objects", "of more bytes than objects have", "longer than a query", "of more than there is"],
+)
+def test_a_hostile_mark_is_refused(lie: Live) -> None:
+    objects = 2 if len(lie.data) == 100 else 1 << 30
+    image = replace(image_of(PlantedImage(growing_shop(1)), 1), objects=objects)
+    with pytest.raises(NotAnswered, match="larger than its objects allow"):
+        drive(take_pieces(image), lambda _: lie)
+
+
+def test_a_mark_that_never_ends_is_refused() -> None:
+    image = replace(image_of(PlantedImage(growing_shop(1)), 1), objects=1 << 30)
+    asked: list[Question] = []
+
+    def ask(question: Question) -> Live:
+        asked.append(question)
+        return Live(1, b"", next=5)
+
+    with pytest.raises(NotAnswered, match="larger than its objects allow"):
+        drive(take_pieces(image), ask)
+    assert [question.offset for question in asked] == [0, 5]
 
 
 @pytest.mark.parametrize(

@@ -432,7 +432,7 @@ def test_the_site_is_that_of_most_bytes_at_the_rates_of_then() -> None:
 
 def mark(number: int, *holders: tuple[int, Holder], least: int = 0) -> Mark:
     facts = MarkFacts("", 10 * number, 0, 0)
-    return Mark(facts, {}, (), Trends(dict(holders), least), MarkContext())
+    return Mark(facts, {}, Trends(dict(holders), least), MarkContext())
 
 
 def buffer(length: int) -> tuple[int, Holder]:

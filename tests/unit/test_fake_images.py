@@ -117,7 +117,7 @@ def test_every_answer_passes_the_codec(listener: Listener) -> None:
     assert isinstance(one, Objects)
     assert isinstance(live, Live)
     answers.append(listener.ask(Question(images.OBJECT, Selection(addresses=(one.rows[0].address,)), values=True)))
-    answers.append(listener.ask(Question(images.KNOWN, number=1, known=live.data)))
+    answers.append(listener.ask(Question(images.KNOWN, known=live.data)))
     assert {type(answer) for answer in answers} == set(ANSWERS)
     assert all(map(is_kept, [image, *answers]))
 
@@ -279,7 +279,7 @@ def test_the_shop_leaks_sessions(listener: Listener) -> None:
     listener.source.image(60.0)
     names = next(each.names for each in listener.said() if isinstance(each, ImageTypes))
     for data in live:
-        listener.ask(Question(images.KNOWN, number=1, known=data), image=2)
+        listener.ask(Question(images.KNOWN, known=data), image=2)
     new = listener.ask(Question(images.GROUPS, Selection(seen=(0,))), image=2)
     assert isinstance(new, Groups)
     assert (names[new.rows[0].type].full, new.rows[0].count) == ("shop.models.Session", 12)
@@ -322,14 +322,13 @@ def test_the_shop_spreads_over_the_address_space(listener: Listener) -> None:
 
 def test_a_growing_shop_has_a_leak_and_what_only_looks_like_one(listener: Listener) -> None:
     listener.images.plant = growing_shop
-    marks: list[list[bytes]] = []
+    mark: list[bytes] = []
     for image in (1, 2, 3):
         listener.source.image(60.0)
         names = next(each.names for each in listener.said() if isinstance(each, ImageTypes))
-        for number, mark in enumerate(reversed(marks), 1):
-            for data in mark:
-                listener.ask(Question(images.KNOWN, number=number, known=data), image)
-        marks.append(marked(listener, image))
+        for data in mark:
+            listener.ask(Question(images.KNOWN, known=data), image)
+        mark = marked(listener, image)
     ages = listener.ask(Question(images.AGES, limit=1_000), 3)
     assert isinstance(ages, Ages)
     seen = Counter({(names[row.type].qualname, row.seen): row.count for row in ages.rows})

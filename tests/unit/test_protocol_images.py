@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.protocol.images import GROUPS, KNOWN, LOSE, PATHS, STACKS, Question, Selection
+from heaptop.protocol.images import GROUPS, KNOWN, LONGEST_PIECE, LOSE, PATHS, STACKS, Question, Selection
 
 numbers = st.lists(st.integers(0, (1 << 64) - 1), max_size=6).map(tuple)
 
@@ -48,8 +48,9 @@ def test_what_is_known_stands_behind_the_lists() -> None:
     assert behind(Question(KNOWN).pack(0)) == ([()] * 9, b"")
 
 
-def test_too_many_addresses_are_refused() -> None:
+def test_what_is_longer_than_the_agent_takes_is_refused() -> None:
     with pytest.raises(ValueError, match="the limit is 50000"):
         Question(LOSE, Selection(addresses=tuple(range(7000)))).pack(1)
-    with pytest.raises(ValueError, match="the limit is 50000"):
-        Question(KNOWN, known=bytes(50_000)).pack(1)
+    assert len(Question(KNOWN, known=bytes(LONGEST_PIECE)).pack(1)) < 1 << 19
+    with pytest.raises(ValueError, match="the limit is 500000"):
+        Question(KNOWN, known=bytes(LONGEST_PIECE + 1)).pack(1)

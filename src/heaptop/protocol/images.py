@@ -83,11 +83,13 @@ class CloseRequest(Message):
 GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS, WASTE, UNREACHED = range(1, 15)
 
 MOST_MARKS: Final = 200
-"""Marks that an image can be told."""
+"""Marks that are told apart: a piece of a mark has a byte for the number of those before it."""
+LONGEST_PIECE: Final = 500_000
+"""Bytes of a piece of a mark: an agent takes no request above 512 KiB, and each is copied with the GIL held."""
 
 _HEAD: Final = struct.Struct("<IIIIIIQQQ")
 _MOST: Final = 50_000
-"""Bytes of a packed question: an agent takes no request above 64 KiB."""
+"""Bytes of a packed question, without a piece of a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +131,11 @@ class Question:
     LOSE      what would go if the objects selected went, and each alone   Losses
     RETAINERS the selection by retainer sets of ``number`` at most         Retainers
     STACKS    its sampled blocks, by the stack that allocated them         Blocks
-    LIVE      which addresses are taken, from ``offset`` on                Live
-    KNOWN     tells a piece of such an answer (``known``) of an image      Known
-              before, a mark, for :attr:`Selection.seen`. Marks are told
-              one after the other, the latest first, whose ``number`` is
-              1; its first piece forgets what was told until then
+    LIVE      a piece of a mark: all objects from ``offset`` on, and how   Live
+              many marks in a row each has seen
+    KNOWN     notes a piece of the latest mark (``known``), for            Known
+              :attr:`Selection.seen`; the first piece forgets what was
+              noted until then
     AGES      the selection by type and number of marks it has seen        Ages
     POINTS    where it accumulates: the ``limit`` largest points           Points
     WASTE     what its objects could do without, the ``limit`` largest     Waste
@@ -172,10 +174,12 @@ class Question:
         head = _HEAD.pack(self.what, flags, self.offset, self.limit, self.number, 0, id, self.low, self.high)
         s = self.selection
         lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded, s.retainers, s.seen)
-        packed = head + b"".join(struct.pack(f"<I{len(each)}Q", len(each), *each) for each in lists) + self.known
+        packed = head + b"".join(struct.pack(f"<I{len(each)}Q", len(each), *each) for each in lists)
         if len(packed) > _MOST:
             raise ValueError(f"a query of {len(packed)} bytes; the limit is {_MOST}")
-        return packed
+        if len(self.known) > LONGEST_PIECE:
+            raise ValueError(f"a piece of {len(self.known)} bytes; the limit is {LONGEST_PIECE}")
+        return packed + self.known
 
 
 # -- agent to heaptop ---------------------------------------------------------------------------------------
@@ -527,12 +531,12 @@ class Blocks(Message):
 
 @dataclass(frozen=True, slots=True)
 class Live(Message):
-    """Answer to LIVE: one piece."""
+    """Answer to LIVE: one piece of a mark."""
 
     KIND: ClassVar[str] = "live"
     id: int
     data: bytes
-    """Only for :attr:`Question.known`, and not longer than one question takes."""
+    """Only for :attr:`Question.known`, and no longer than :data:`LONGEST_PIECE`."""
     next: int
     """Offset of the piece after it; 0: there is none."""
 
@@ -544,7 +548,7 @@ class Known(Message):
     KIND: ClassVar[str] = "known"
     id: int
     objects: int
-    """Of this image, those that have seen this mark and all later ones, as far as it was told."""
+    """Of this image, those that were there at the mark, as far as its pieces have come."""
 
 
 @dataclass(frozen=True, slots=True)

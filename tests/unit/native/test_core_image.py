@@ -10,7 +10,7 @@ import random
 import struct
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import pytest
@@ -25,9 +25,9 @@ from heaptop.protocol.images import (
     GROUPS,
     KNOWN,
     LIVE,
+    LONGEST_PIECE,
     LOSE,
     MAP,
-    MOST_MARKS,
     OBJECT,
     OBJECTS,
     PATHS,
@@ -62,7 +62,6 @@ from tests.support.building import TARGETS
 from tests.support.processes import PATIENCE, end
 
 SECOND_NS: Final = 1_000_000_000
-PIECE_BYTES: Final = 45_000
 CANCELLED: Final = "cancelled"
 TOO_MUCH: Final = "it would take more memory than it may"
 SECRET: Final = "planted secret"
@@ -163,23 +162,24 @@ class Exercise:
         pieces, offset = [], 0
         while True:
             piece = self.ask(Live, Question(LIVE, offset=offset))
-            assert len(piece.data) <= PIECE_BYTES
+            assert len(piece.data) <= LONGEST_PIECE
             assert piece.next == 0 or piece.next > offset
             pieces.append(piece.data)
             offset = piece.next
             if not offset:
                 return pieces
 
-    def mark(self) -> list[bytes]:
-        """Of an image of its own."""
+    def mark(self, before: Sequence[bytes] = ()) -> list[bytes]:
+        """Of an image of its own, which knows the mark before."""
         self.open()
+        self.tell(before)
         pieces = self.live()
         self.close()
         return pieces
 
-    def tell(self, pieces: Sequence[bytes], number: int = 1) -> int:
-        """Objects that have seen this mark, and those told before."""
-        return [self.ask(Known, Question(KNOWN, number=number, known=piece)).objects for piece in pieces][-1]
+    def tell(self, pieces: Sequence[bytes]) -> int:
+        """Objects that were there at this mark."""
+        return [0, *(self.ask(Known, Question(KNOWN, known=piece)).objects for piece in pieces)][-1]
 
     def ages(self, selection: Selection) -> dict[int, int]:
         """Objects by the number of marks that they have seen."""
@@ -393,6 +393,7 @@ def test_answers(opened: Exercise) -> None:
 
 
 def test_what_is_new_since_another_one(exercise: Exercise) -> None:
+    exercise("many", 400_000)
     exercise.open()
     pieces = exercise.live()
     assert len(pieces) > 1
@@ -414,6 +415,7 @@ def test_what_is_new_since_another_one(exercise: Exercise) -> None:
     exercise("add", 5000)
     exercise.open()
     assert before - 500 < exercise.tell(pieces) <= before
+    exercise("many", 0)
     new = Selection(types=exercise.of_type(MAIN + "Parcel"), seen=(0,))
     rows = exercise.ask(Objects, Question(OBJECTS, new, limit=10_000)).rows
     assert 4900 < len(rows) <= 5000  # a place may have been used before
@@ -423,11 +425,12 @@ def test_what_is_new_since_another_one(exercise: Exercise) -> None:
 
 def test_how_many_marks_each_object_has_seen(exercise: Exercise) -> None:
     """As addresses and types say: births, deaths, and others of the type in places of the dead."""
-    marks, there = [], []
+    marks: list[list[bytes]] = [[]]
+    there = []
     for added, dropped in ((3000, 0), (2000, 1000), (1500, 500)):
         exercise("add", added)
         exercise("drop", dropped)
-        marks.append(exercise.mark())
+        marks.append(exercise.mark(marks[-1]))
         there.append(set(exercise("parcels")))
     exercise("add", 1000)
     exercise("drop", 700)
@@ -438,19 +441,17 @@ def test_how_many_marks_each_object_has_seen(exercise: Exercise) -> None:
     exercise.open()
     of_type = Selection(types=exercise.of_type(MAIN + "Parcel"))
     assert exercise.ages(of_type) == {0: len(parcels)}
-    for number in (1, 2, 3):
-        seen = exercise.tell(marks[-number], number)
-        counted = Counter(min(each, number) for each in expected.values())
-        assert exercise.ages(of_type) == dict(counted)
-        assert seen == exercise.count(Selection(seen=(number,)))
+    known = exercise.tell(marks[-1])
+    assert known == exercise.image.objects - exercise.count(Selection(seen=(0,)))
+    assert exercise.ages(of_type) == dict(Counter(expected.values()))
     for number in range(4):
         rows = exercise.ask(Objects, Question(OBJECTS, Selection(of_type.types, seen=(number,)), limit=9000)).rows
         assert {row.address for row in rows} == {address for address, seen in expected.items() if seen == number}
     assert exercise.count(Selection(seen=(0, 3))) == sum(exercise.count(Selection(seen=(each,))) for each in (0, 3))
     assert exercise.count(Selection(seen=(4, 2**40))) == 0
     check_ages(exercise)
-    assert exercise.tell(marks[0]) == exercise.image.objects - exercise.count(Selection(seen=(0,)))
-    assert set(exercise.ages(Selection())) == {0, 1}  # the first piece of number 1 forgets all
+    exercise.tell(marks[1])
+    assert set(exercise.ages(Selection())) == {0, 1}  # the first piece forgets all
     exercise.close()
 
 
@@ -466,35 +467,110 @@ def check_ages(exercise: Exercise) -> None:
 
 
 def test_another_type_in_the_same_place_is_new(exercise: Exercise) -> None:
-    marks = [exercise.mark()]
+    first = exercise.mark()
     same = [exercise("replace", 0), exercise("replace", 1)]
     assert min(same) > 500
-    marks.append(exercise.mark())
+    second = exercise.mark(first)
     exercise("replace", 2)
     exercise.open()
     places = Selection(addresses=tuple(exercise("replaced")))
-    exercise.tell(marks[1])
-    assert exercise.ages(places).get(1, 0) < 50  # of a type each, one in 256 of which hashes like the one before it
-    exercise.tell(marks[0], 2)
-    assert exercise.ages(places).get(2, 0) < 10
+    exercise.tell(second)
+    ages = exercise.ages(places)
+    assert ages.get(1, 0) < 50  # of a type each, one in 256 of which hashes like the one before it
+    assert ages.get(2, 0) < 10
     exercise.close()
 
 
-def test_marks_are_told_one_after_the_other(opened: Exercise) -> None:
-    pieces, order = opened.live(), "marks are told one after the other, the latest first"
-    objects = opened.image.objects
-    for number, piece in ((1, pieces[1]), (2, pieces[0]), (0, pieces[0]), (0, pieces[1]), (3, pieces[1])):
-        assert opened.refusal(Question(KNOWN, number=number, known=piece)) == order
-    assert opened.tell(pieces, 1) == opened.tell(pieces, 2) == objects
-    for number, piece in ((2, pieces[0]), (4, pieces[0]), (3, pieces[1]), (1, pieces[1])):
-        assert opened.refusal(Question(KNOWN, number=number, known=piece)) == order
-    assert opened.ages(Selection()) == {2: objects}
-    for number in range(3, MOST_MARKS + 1):
-        opened.tell(pieces[:1], number)
-    assert opened.ages(Selection()).keys() == {2, MOST_MARKS}
-    for number in (MOST_MARKS + 1, 2**32 - 1):
-        assert opened.refusal(Question(KNOWN, number=number, known=pieces[0])) == "more marks than it can be told"
-    assert opened.tell(pieces) == objects
+def test_a_mark_begins_with_its_first_piece(opened: Exercise) -> None:
+    (piece,), objects = opened.live(), opened.image.objects
+    later = piece[:4] + bytes(4) + piece[8:]
+    assert opened.refusal(Question(KNOWN, known=later)) == "the first piece of the mark is missing"
+    assert opened.ages(Selection()) == {0: objects}
+    assert opened.tell([piece]) == opened.tell([later]) == objects
+
+
+# -- marks as bytes ---------------------------------------------------------------------------------------------
+
+Record = tuple[int, int, int]
+"""An address, the byte of its type, and how many marks it has seen."""
+PLANE: Final = 40
+
+
+def parsed(piece: bytes) -> list[Record]:
+    """What a piece has, by its drawing in the core's answers_live.c."""
+    assert piece[:4] == b"mark"
+    at, place, records = 8, 0, []
+    while at < len(piece):
+        shift = 0
+        while True:
+            byte = piece[at]
+            place, shift, at = place + ((byte & 127) << shift), shift + 7, at + 1
+            if byte < 128:
+                break
+        bits, at = int.from_bytes(piece[at : at + 8], "little"), at + 8
+        base = (place & (1 << PLANE) - 1) << 10 | place >> PLANE << 3
+        addresses = [base + 16 * bit for bit in range(64) if bits >> bit & 1]
+        types, at = piece[at : at + len(addresses)], at + len(addresses)
+        seen, at = bytes([piece[at]]) * len(addresses), at + 1
+        if seen and seen[0] == 255:
+            seen, at = piece[at : at + len(addresses)], at + len(addresses)
+        records += zip(addresses, types, seen, strict=True)
+    return records
+
+
+def written(records: Iterable[Record]) -> bytes:
+    """The first piece, of these."""
+    cells: dict[int, dict[int, tuple[int, int]]] = {}
+    for address, type, seen in records:
+        cells.setdefault((address >> 3 & 1) << PLANE | address >> 10, {})[address >> 4 & 63] = type, seen
+    out, last = bytearray(b"mark\1\0\0\0"), 0
+    for place, cell in sorted(cells.items()):
+        left, last = place - last, place
+        while left >= 128:
+            out.append(left & 127 | 128)
+            left >>= 7
+        out.append(left)
+        out += sum(1 << bit for bit in cell).to_bytes(8, "little")
+        out += bytes(cell[bit][0] for bit in sorted(cell))
+        seen = bytes(cell[bit][1] for bit in sorted(cell))
+        out += seen[:1] if len(set(seen)) == 1 else b"\xff" + seen
+    return bytes(out)
+
+
+def test_a_mark_has_all_objects_and_what_they_have_seen(opened: Exercise) -> None:
+    first = [record for piece in opened.live() for record in parsed(piece)]
+    assert len(first) == len({address for address, _, _ in first}) == opened.image.objects
+    assert {seen for _, _, seen in first} == {0}
+    rows = opened.ask(Objects, Question(OBJECTS, limit=ALL)).rows
+    assert {row.address for row in rows} <= {address for address, _, _ in first}
+    chance = random.Random(7)
+    before = {address: chance.choice((0, 1, 9, 253, 254)) for address, _, _ in first}
+    told = [(address, type, before[address]) for address, type, _ in first if before[address] != 9]
+    for part in range(0, len(told), 20_000):
+        piece = written(told[part : part + 20_000])
+        opened.ask(Known, Question(KNOWN, known=piece if part == 0 else piece[:4] + bytes(4) + piece[8:]))
+    later = [record for piece in opened.live() for record in parsed(piece)]
+    seen = {0: 1, 1: 2, 9: 0, 253: 254, 254: 254}
+    assert later == [(address, type, seen[before[address]]) for address, type, _ in first]
+
+
+def test_a_mark_of_another_heap_is_taken_for_what_it_says(opened: Exercise) -> None:
+    """Whatever objects it has, at whatever addresses: the answer is that of a set."""
+    here = {address: type for piece in opened.live() for address, type, _ in parsed(piece)}
+    places = st.sampled_from(sorted(here)[::97]) | st.integers(0, (1 << 47) - 1).map(lambda each: each & ~7)
+    records = st.tuples(places, st.booleans(), st.integers(0, 254))
+
+    @given(st.lists(records, max_size=40, unique_by=lambda record: record[0]))
+    @settings(max_examples=40, deadline=None)
+    def check(chosen: list[tuple[int, bool, int]]) -> None:
+        told = [(address, here.get(address, 5) ^ is_other, seen) for address, is_other, seen in chosen]
+        there = [seen for address, type, seen in told if here.get(address) == type]
+        assert opened.tell([written(told)]) == len(there)
+        counted = Counter(min(seen + 1, 254) for seen in there)
+        counted[0] += opened.image.objects - len(there)
+        assert opened.ages(Selection()) == dict(counted)
+
+    check()
 
 
 def damaged(piece: bytes, chance: random.Random) -> bytes:
@@ -505,17 +581,23 @@ def damaged(piece: bytes, chance: random.Random) -> bytes:
     return chance.choice([cut, bytes(flipped), piece[:8] + chance.randbytes(chance.randrange(100))])
 
 
-def test_what_is_told_may_be_damaged(opened: Exercise) -> None:
+def test_a_damaged_mark_is_refused_or_taken_for_another(opened: Exercise) -> None:
     pieces, chance = opened.live(), random.Random(5)
-    assert opened.refusal(Question(KNOWN)) == "what it tells is damaged"
+    assert opened.refusal(Question(KNOWN)) == "the mark is damaged"
     told = opened.tell(pieces)
-    assert opened.refusal(Question(KNOWN, number=1, known=pieces[0][:-1])) == "what it tells is damaged"
+    assert opened.refusal(Question(KNOWN, known=pieces[0][:-1])) == "the mark is damaged"
     assert opened.image.objects - opened.count(Selection(seen=(0,))) == told  # as if that had not been
     for _ in range(100):
-        piece = damaged(chance.choice(pieces), chance)
-        answer = opened.put(Question(KNOWN, number=chance.randrange(4), known=piece).pack(7))
+        answer = opened.put(Question(KNOWN, known=damaged(chance.choice(pieces), chance)).pack(7))
         assert isinstance(answer, (Known, Failure))
     assert opened.tell(pieces) == opened.image.objects
+
+
+@given(st.binary(max_size=400))
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_may_be_sent_as_a_mark(opened: Exercise, data: bytes) -> None:
+    answer = opened.put(Question(KNOWN, known=b"mark\1\0\0\0" + data).pack(7))
+    assert isinstance(answer, (Known, Failure))
 
 
 # -- by whom it was allocated -------------------------------------------------------------------------------

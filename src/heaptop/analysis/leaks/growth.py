@@ -30,20 +30,39 @@ MOST_ROWS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class BirthIntervals:
-    """Which interval a number of marks seen means: ``birth_intervals`` marks were sent to the image, and objects
-    were born after the first one, and before the one at position ``until`` where that is given."""
+    """Which interval a number of marks seen means. New is what was born after the first mark that is compared with, and
+    before the one at ``until`` where that is given."""
 
-    birth_intervals: int
+    marks: int
+    """All that the image knows, each of which an object may have seen."""
+    compared: tuple[int, ...]
+    """Positions of those that are compared with, ascending: an interval begins at each."""
     until: int | None = None
+    """Position of a mark."""
+
+    @property
+    def birth_intervals(self) -> int:
+        return len(self.compared)
 
     @property
     def new(self) -> tuple[int, ...]:
         """For :attr:`~heaptop.protocol.images.Selection.seen`."""
-        return tuple(range(self.birth_intervals - self.until if self.until is not None else 0, self.birth_intervals))
+        return numbers_of_new(self.marks, self.compared[0], self.until)
 
     def birth_interval(self, seen: int) -> int | None:
         """By position; None for what was there at the first mark."""
-        return self.birth_intervals - 1 - seen if seen < self.birth_intervals else None
+        interval = bisect_left(self.compared, self.marks - seen) - 1
+        return interval if interval >= 0 else None
+
+    def was_there(self, seen: int, place: int) -> bool:
+        """Whether an object was there at the mark that is compared with at this place."""
+        return self.marks - seen <= self.compared[place]
+
+
+def numbers_of_new(marks: int, since: int, until: int | None) -> tuple[int, ...]:
+    """How many of so many marks those objects have seen that were born after the one at ``since``, and before the one
+    at ``until`` where there is one."""
+    return tuple(range(marks - until if until is not None and until < marks else 0, marks - since))
 
 
 @dataclass(slots=True)

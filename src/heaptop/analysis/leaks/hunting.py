@@ -1,6 +1,6 @@
 """The leak hunt: what an open snapshot is asked at each mark, and what its answers come to.
 
-    tell the marks ──► ages of everything ──► points and paths of what is new ──► for each place where it collects:
+    send the mark  ──► ages of everything ──► points and paths of what is new ──► for each place where it collects:
     which types, which stacks, how old ──► verdicts, sentences ──► a new mark: what lives, how large containers are
 
 This module never talks to an agent: :meth:`LeakHunt.check` yields questions and is sent answers
@@ -43,8 +43,8 @@ from heaptop.analysis.leaks.marks import (
     facts,
     retainer_steps,
     retainer_words,
-    send_marks,
-    take_mark,
+    send_pieces,
+    take_pieces,
     totals_by_type,
     trends_of,
 )
@@ -109,8 +109,8 @@ from heaptop.protocol.messages import Memory, TypeName
 _MOST_POINTS: Final = 40
 _MOST_AGES: Final = 50_000
 """Types, times marks."""
-_MOST_TOLD: Final = 12
-"""Marks: each takes as long to be told as the heap is large."""
+_MOST_COMPARED: Final = 12
+"""Marks, for that many intervals can be shown and judged."""
 _CHILD_PERCENT: Final = 70
 """Eclipse MAT's: a child that has so much of what is new below its parent is descended to."""
 _MOST_PATHS: Final = 2_000
@@ -143,8 +143,8 @@ AT_LEAST: Final = (
 
 
 def chosen_marks(count: int, since: int, until: int | None) -> list[int]:
-    """Which of so many marks an image is told: from ``since`` on, evenly, with ``until`` and the latest among them."""
-    steps = min(count - since, _MOST_TOLD) - 1
+    """Which of so many marks are compared with: from ``since`` on, evenly, with ``until`` and the latest among them."""
+    steps = min(count - since, _MOST_COMPARED) - 1
     if steps < 1:
         return list(range(since, count))
     chosen = {since + (count - 1 - since) * step // steps for step in range(steps + 1)}
@@ -156,6 +156,8 @@ class LeakHunt:
 
     def __init__(self) -> None:
         self.marks: list[Mark] = []
+        self.pieces: tuple[bytes, ...] = ()
+        """Of the latest mark, by which a later image knows all marks."""
         self._checks = 0
         self._proofs: dict[int, Proofs] = {}
         """By the mark since which it was new."""
@@ -174,7 +176,7 @@ class LeakHunt:
         memory: Memory | None = None,
         allowed: Sequence[str] = (),
     ) -> Asking[Findings | None]:
-        """Tell the image the marks from ``since`` on (not all, where they are many), hunt, and take a new mark of the
+        """Send the image the latest mark, hunt for what is new since the one at ``since``, and take a new mark of the
         name ``mark``.
 
         Args:
@@ -197,23 +199,23 @@ class LeakHunt:
             raise ValueError("no such marks")
         chosen = chosen_marks(len(self.marks), since, until)
         marks, around = tuple(self.marks[each] for each in chosen), MarkContext.of(history, sampling, memory)
-        yield from send_marks(marks)
+        yield from send_pieces(self.pieces)
         ages = yield Question(images.AGES, limit=_MOST_AGES)
         assert isinstance(ages, Ages)
         trends = yield from trends_of(types, sampling)
         findings = None
         if marks:
             last = facts(image, mark or NOW, around, collected)
-            epochs = BirthIntervals(
-                len(marks), until=chosen.index(until) if until is not None and until in chosen else None
-            )
+            epochs = BirthIntervals(len(self.marks), tuple(chosen), until if until in chosen else None)
             moment = _Moment(image, types, history, sampling, around, last, marks, epochs, ages, trends)
             # What is asked of a part of the time proves nothing of the whole, nor refutes it.
             proofs = self._proofs.setdefault(since, Proofs()) if until is None else Proofs()
             self._checks += 1
             findings = yield from _Hunt(moment, proofs, self._checks).findings(allowed)
         if mark is not None:
-            self.marks.append((yield from take_mark(image, types, mark, around, ages, trends, collected=collected)))
+            self.pieces = yield from take_pieces(image)
+            taken = facts(image, mark, around, collected)
+            self.marks.append(Mark(taken, totals_by_type(ages, types), trends, around))
         return findings
 
 
@@ -228,7 +230,7 @@ class _Moment:
     around: MarkContext
     last: MarkFacts
     marks: Sequence[Mark]
-    """Those that the image was told; what is new is since the first of them."""
+    """Those that are compared with; what is new is since the first of them."""
     epochs: BirthIntervals
     ages: Ages
     trends: Trends
@@ -511,7 +513,7 @@ class _Hunt:
         assert isinstance(ages, Ages)
         paths = yield Question(images.PATHS, itself, limit=1)
         assert isinstance(paths, Paths)
-        if not paths.groups or any(row.seen < at.epochs.birth_intervals for row in ages.rows):
+        if not paths.groups or any(not at.epochs.was_there(row.seen, 0) for row in ages.rows):
             return None
         path, course = paths.groups[0], each.course(at.seconds)
         judged, rate = judge(course), _rate(course)
@@ -647,9 +649,9 @@ class _Hunt:
 
     def _lengths_of(self, holder: AccumulationPoint) -> tuple[int, ...]:
         """How long a container was at each mark and is now, -1 where that is not known; empty where it never is."""
-        intervals = self._at.epochs.birth_intervals
+        was_there = self._at.epochs.was_there
         lengths = [
-            0 if holder.seen < intervals - place else -1 if each is None else each.length  # 0: it is younger
+            0 if not was_there(holder.seen, place) else -1 if each is None else each.length  # 0: it is younger
             for place, each in enumerate(self._at_marks(holder))
         ]
         return (*lengths, holder.length) if any(length >= 0 for length in lengths) else ()

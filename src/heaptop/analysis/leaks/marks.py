@@ -2,9 +2,11 @@
 
     Mark ─┬─ facts     its name, when it was, how much lived
           ├─ types     objects and bytes by type
-          ├─ pieces    which addresses had an object of which type: opaque, told to a later snapshot
           ├─ trends    how large its containers were, and how much was kept along which path
           └─ around    what is known beside the snapshot: threads, garbage, sums over sampled blocks
+
+Which addresses had an object of which type, and at how many marks in a row, is kept of the latest mark alone, as pieces
+that only snapshots read: :func:`take_pieces`, :func:`send_pieces`.
 
 This module never asks a snapshot by itself: its generators yield questions (:mod:`heaptop.analysis.snapshot.asking`).
 """
@@ -20,7 +22,7 @@ from heaptop.analysis.heap.path_words import path_words, type_of
 from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_of
 from heaptop.analysis.samples.producers import Flow
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.snapshot.asking import Asking
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.protocol import images
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import Ages, Image, Known, Live, Objects, Paths, Question, Selection, Step
@@ -37,6 +39,10 @@ CONTAINERS: Final = frozenset(
 _MOST_HOLDERS: Final = 2_000
 _MOST_PATHS: Final = 600
 NOTHING: Final = Amount(0, 0)
+_HEAD_BYTES: Final = 8
+_MOST_BYTES: Final = 17
+"""Of an object that is alone in its cell: 6 of the place, 8 of bits, one of its type, and two of the marks it has seen
+(the core's answers_live.c)."""
 _FULL: Final = 2
 """The generation whose collections are full ones."""
 
@@ -141,7 +147,6 @@ class Mark:
 
     facts: MarkFacts
     types: Mapping[TypeName, Amount]
-    pieces: tuple[bytes, ...]
     trends: Trends
     around: MarkContext
 
@@ -173,36 +178,34 @@ def retainer_words(steps: Sequence[Step]) -> str:
 # -- asking --------------------------------------------------------------------------------------------------
 
 
-def send_marks(marks: Iterable[Mark]) -> Asking[list[int]]:
-    """Tell an image the marks, oldest given first; how many objects have seen each one and all later."""
-    told = []
-    for number, mark in enumerate(reversed(list(marks)), 1):
-        count = 0
-        for piece in mark.pieces:
-            answer = yield Question(images.KNOWN, number=number, known=piece)
-            assert isinstance(answer, Known)
-            count = answer.objects
-        told.append(count)
-    return told[::-1]
+def send_pieces(pieces: Iterable[bytes]) -> Asking[int]:
+    """Send an image the latest mark; how many of its objects were there at that."""
+    count = 0
+    for piece in pieces:
+        answer = yield Question(images.KNOWN, known=piece)
+        assert isinstance(answer, Known)
+        count = answer.objects
+    return count
 
 
-def take_mark(
-    image: Image,
-    types: Sequence[TypeName],
-    name: str,
-    around: MarkContext,
-    ages: Ages,
-    trends: Trends,
-    *,
-    collected: bool = False,
-) -> Asking[Mark]:
-    """All that a mark keeps of this image. ``ages``: of the whole heap; ``trends``: of this moment.
+def take_pieces(image: Image) -> Asking[tuple[bytes, ...]]:
+    """The mark that this image is, in pieces. It has to know the mark before, where there is one.
 
     Raises:
-        NotAnswered: in the generator, where the image cannot say what lives.
+        NotAnswered: in the generator, where the image cannot say what lives, or says more than can be.
     """
-    pieces = yield from _live()
-    return Mark(facts(image, name, around, collected), totals_by_type(ages, types), tuple(pieces), trends, around)
+    pieces, offset = [], 0
+    while True:
+        answer = yield Question(images.LIVE, offset=offset)
+        assert isinstance(answer, Live)
+        end = answer.next or image.objects
+        most = min(_HEAD_BYTES + _MOST_BYTES * (end - offset), images.LONGEST_PIECE)
+        if not offset < end <= image.objects or len(answer.data) > most:
+            raise NotAnswered("its mark is larger than its objects allow")
+        pieces.append(answer.data)
+        offset = answer.next
+        if not offset:
+            return tuple(pieces)
 
 
 def facts(image: Image, name: str, around: MarkContext, collected: bool = False) -> MarkFacts:
@@ -223,17 +226,6 @@ def sums_by(rows: Iterable[tuple[K, int, int]]) -> dict[K, Amount]:
         before = found.get(key, NOTHING)
         found[key] = Amount(before.count + count, before.bytes + size)
     return found
-
-
-def _live() -> Asking[list[bytes]]:
-    pieces, offset = [], 0
-    while True:
-        answer = yield Question(images.LIVE, offset=offset)
-        assert isinstance(answer, Live)
-        pieces.append(answer.data)
-        offset = answer.next
-        if not offset:
-            return pieces
 
 
 def trends_of(types: Sequence[TypeName], sampling: Sampling) -> Asking[Trends]:

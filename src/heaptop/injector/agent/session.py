@@ -26,7 +26,7 @@ from heaptop.injector.agent.wire import WORK, receive, send, unpack
 
 PROTOCOL = 1
 CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases", "image", "collect"]
-MAX_REQUEST = 1 << 16
+MAX_REQUEST = 1 << 19
 
 
 def take_requests(s: Any) -> None:
@@ -41,7 +41,8 @@ def take_requests(s: Any) -> None:
             raise EOFError("detach")
         if len(s.buffer) < 4 + size:
             return
-        data = bytes(s.buffer[4 : 4 + size])
+        with memoryview(s.buffer) as view:  # a slice of the buffer itself would be one more copy
+            data = bytes(view[4 : 4 + size])
         del s.buffer[: 4 + size]
         try:
             message = unpack(data)

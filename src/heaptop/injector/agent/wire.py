@@ -181,7 +181,7 @@ def receive(s: Any) -> bool:
     """Read what there is into the buffer; False when there is nothing now. EOFError when the peer has closed."""
     check_socket(s)
     try:
-        data = posix.read(s.fd, 1 << 16)
+        data = posix.read(s.fd, 1 << 18 if s.buffer else 1 << 16)  # the rest of a long request in few turns of the GIL
     except BlockingIOError:
         return False
     if not data:

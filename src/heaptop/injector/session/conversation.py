@@ -63,7 +63,7 @@ ROOM_PATIENCE: Final = 0.2
 BEHIND_REST: Final = 0.1
 """Seconds to the next look at whether a census may be asked for, after one had to wait."""
 PIECE: Final = 60_000
-"""Bytes of the native core in one request: an agent takes no request above 64 KiB."""
+"""Bytes of the native core in one request."""
 
 
 @dataclass(frozen=True, slots=True)

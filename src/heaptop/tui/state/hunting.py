@@ -11,7 +11,7 @@ from enum import Enum
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
-from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
+from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.protocol.findings import Findings, MarkFacts
 from heaptop.protocol.images import MOST_MARKS
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory
@@ -195,14 +195,13 @@ class Hunting:
         self._end()
         client.purpose = SnapshotPurpose.LOOKING
         if findings is not None:
-            count = len(self._hunt.marks) - (moment.mark is not None)
-            client.note_marks_sent(chosen_marks(count, moment.since, moment.until))
+            client.note_marks_sent(len(self._hunt.marks) - (moment.mark is not None))
             later = self.marks[moment.until : moment.until + 1] if moment.until is not None else ()
             self.found = CheckResult(findings, client.image.image, later[0].name if later else "")
             self.new_findings = findings
             self.said = found_words(findings, moment.mark)
         else:
-            client.note_marks_sent(())
+            client.note_marks_sent(0)
             self.said = first_words(self._hunt.marks[-1].facts)
             if not moment.keep:
                 client.close()

@@ -6,14 +6,15 @@ question that nobody waits for. What is answered comes through :meth:`SnapshotCl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
-from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
-from heaptop.analysis.leaks.marks import send_marks
+from heaptop.analysis.leaks.growth import numbers_of_new
+from heaptop.analysis.leaks.hunting import LeakHunt
+from heaptop.analysis.leaks.marks import send_pieces
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
@@ -82,7 +83,7 @@ class SnapshotClient:
     """At most one snapshot at a time, and who waits for which answer."""
 
     def __init__(self, source: Source, hunt: LeakHunt | None = None, clock: Callable[[], float] = monotonic) -> None:
-        """``hunt``: whose marks are told."""
+        """``hunt``: whose marks are sent."""
         self._source = source
         self._hunt = hunt or LeakHunt()
         self._clock = clock
@@ -95,10 +96,10 @@ class SnapshotClient:
         """Who is told that it will not be."""
         self._runs: list[_Run[Any]] = []
         """Conversations under way."""
-        self._told: tuple[int, ...] = ()
-        """Which marks the open image was told, by their numbers from 0, ascending; none also while it is told them."""
-        self._numbered: tuple[int, ...] = ()
-        """Those that it was told last, also while it is told others."""
+        self._known_marks = 0
+        """How many marks the open image knows; none also while they are sent."""
+        self._numbered = 0
+        """How many it knew last, also while they are sent."""
         self.numbering = 0
         """Counts up when numbers of marks seen (:attr:`seen`) come to mean others for the same image: what was answered
         about them before is void."""
@@ -146,7 +147,7 @@ class SnapshotClient:
         self._first, self._unopened = then, failed
         self.stage, self.why, self.progress, self.types = SnapshotStage.BUILDING, "", None, []
         self.image = self.cost = None
-        self.purpose, self._told, self._numbered = purpose, (), ()
+        self.purpose, self._known_marks, self._numbered = purpose, 0, 0
         self._opened_at = self._clock()
         self.changes += 1
 
@@ -288,20 +289,15 @@ class SnapshotClient:
 
     @property
     def seen(self) -> tuple[int, ...]:
-        """Of what is new, how many marks of those that the open image was told it has seen, from the latest back
-        (:attr:`Selection.seen`); empty where the image was not told of both marks, or is the mark itself."""
-        if not self.marks_sent:
-            return ()
-        told = self._told
-        last = len(told) - told.index(self.until) if self.until in told else 0
-        return tuple(range(last, len(told) - told.index(self.since)))
+        """Of what is new, how many marks it has seen, from the latest that the open image knows back
+        (:attr:`Selection.seen`); empty where the image does not know them, or is the mark itself."""
+        return numbers_of_new(self._known_marks, self.since, self.until) if self.marks_sent else ()
 
     @property
     def marks_sent(self) -> bool:
-        """Whether the open image knows the marks that are compared. A second one after all that it was told was not
-        there yet, or is the image itself: all that is in it was there by then."""
-        told, until = self._told, self.until
-        return self.since in told and (until is None or until in told or until > told[-1] or until <= self.since)
+        """Whether the open image knows the marks that are compared. A second one after all that it knows was not there
+        yet, or is the image itself: all that is in it was there by then."""
+        return self.since < self._known_marks
 
     @property
     def is_sending_marks(self) -> bool:
@@ -309,8 +305,8 @@ class SnapshotClient:
         return self._telling
 
     def send_mark(self, then: Opened) -> None:
-        """Tell the open image what was there at the marks that are compared, and at some others; ``then`` when it
-        knows. :attr:`marks_failure` says where it will not."""
+        """Send the open image the latest mark, which has all of them; ``then`` when it knows them.
+        :attr:`marks_failure` says where it will not."""
         count = len(self._hunt.marks)
         if self.marks_sent or self.since >= count or self.image is None:
             then()
@@ -318,22 +314,18 @@ class SnapshotClient:
         self._tellers.append(then)
         if not self._telling and self.purpose is not SnapshotPurpose.HUNT:  # a hunt tells it what it looks at
             self.begin_sending_marks()
-            told = chosen_marks(count, self.since, self.until)
-            marks = [self._hunt.marks[each] for each in told]
-            self.run(send_marks(marks), lambda _: self.note_marks_sent(told), self._marks_failed)
+            self.run(send_pieces(self._hunt.pieces), lambda _: self.note_marks_sent(count), self._marks_failed)
 
     def begin_sending_marks(self) -> None:
-        """The open image is told marks from now on, whoever tells it; what it was told before it forgets."""
-        self._told, self._telling, self.marks_failure = (), True, ""
+        """The open image is sent the marks from now on, by whomever; what it knew it forgets."""
+        self._known_marks, self._telling, self.marks_failure = 0, True, ""
         self.changes += 1
 
-    def note_marks_sent(self, told: Sequence[int]) -> None:
-        """The open image knows these marks, ascending, and no others, whoever has told it."""
-        self._told, self._telling = tuple(told), False
-        same = min(len(self._told), len(self._numbered))  # numbers are counted from the latest back
-        if same and self._told[-same:] != self._numbered[-same:]:
-            self.numbering += 1
-        self._numbered = self._told
+    def note_marks_sent(self, count: int) -> None:
+        """The open image knows so many marks, the first ones, whoever has sent them."""
+        self._known_marks, self._telling = count, False
+        self.numbering += 0 < self._numbered != count  # numbers are counted from the latest back
+        self._numbered = count
         tellers, self._tellers = self._tellers, []
         for then in tellers:
             self.send_mark(then)  # others may be compared by now

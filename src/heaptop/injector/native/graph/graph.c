@@ -430,6 +430,18 @@ PyObject *graph_object(const struct graph *g, uint32_t number) {
     return (PyObject *)(place_base(sweep_place(&sweep)) + 16 * nth_bit(cell_present(cell), number - cell_rank(cell)));
 }
 
+void graph_cells(const struct graph *g, uint32_t from, bool (*take)(void *context, uint64_t place, const struct cell *cell),
+                 void *context) {
+    if (from >= g->objects)
+        return;
+    struct sweep sweep = sweep_from(&g->walk.marks, g->places[from / PLACE_STEP]);
+    for (const struct cell *cell; (cell = sweep_next(&sweep)) != NULL;) {
+        uint64_t end = cell_rank(cell) + (uint64_t)count_bits(cell_present(cell));
+        if (cell_present(cell) != 0 && end > from && !take(context, sweep_place(&sweep), cell))
+            return;
+    }
+}
+
 const struct kind *graph_kind(struct graph *g, uint32_t number) {
     if (g->kinds[number] != KIND_ELSEWHERE)
         return kinds_at(&g->walk.kinds, g->kinds[number]);

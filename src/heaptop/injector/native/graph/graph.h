@@ -89,6 +89,11 @@ void graph_held_close(struct graph_held *held);
 /* The object of a number below g->objects. */
 PyObject *graph_object(const struct graph *g, uint32_t number);
 
+/* Take the cells that have objects, in the order of numbers, from that of the object ``from`` on, until ``take`` returns false.
+   A place is as in ``places``. */
+void graph_cells(const struct graph *g, uint32_t from, bool (*take)(void *context, uint64_t place, const struct cell *cell),
+                 void *context);
+
 /* The record of its type. Never NULL. */
 const struct kind *graph_kind(struct graph *g, uint32_t number);
 

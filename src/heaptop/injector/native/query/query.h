@@ -52,11 +52,10 @@ static inline uint32_t query_blocks(struct heap *h, uint32_t number, struct size
     return size_blocks(graph_object(&h->graph, number), graph_kind(&h->graph, number), blocks);
 }
 
-/* Which objects were there at the marks that were told, the latest first. */
+/* Which objects were there at the latest mark and at those before it, as far as its pieces have come. */
 struct seen_marks {
-    uint8_t *seen;  /* [objects] at how many of them, from the latest back without one left out; NULL: none was told */
-    uint32_t marks; /* the last of which a piece was told */
-    uint32_t count; /* objects that have seen it */
+    uint8_t *seen;  /* [objects] at how many marks, from the latest back without one left out; NULL: none was sent */
+    uint32_t count; /* objects that were there at the latest */
 };
 
 static inline uint8_t marks_seen_by(const struct seen_marks *t, uint32_t number) {

@@ -2,11 +2,13 @@
 
    A piece is a head and cells, each 1 KiB of address space with an object in it, in the order of numbers of objects (graph.h):
 
-       head     { mark, 1: the first piece }                                          8 bytes
-       cells    │ places since the last one │ a bit for every 16 bytes │ types │ …    1 to 6, 8, and one for each bit
+       head     { mark, 1: the first piece }                                                        8 bytes
+       cells    │ places since the last one │ a bit for every 16 bytes │ types │ marks seen │ …
+                  1 to 6                      8                          one for each bit, and 1; or one for each bit behind MIXED
 
-   A place is PLACE_PLANE's of graph.h; how many there are since the last one stands 7 bits a byte, the lowest first, the highest
-   bit saying that more follow. What is read may be anything.
+   A place is PLACE_PLANE's of graph.h; how many there are since the last one is written 7 bits a byte, the lowest first, the
+   highest bit saying that more follow. Marks seen are those before this one: by that, the latest mark has them all. A byte
+   stands for all objects of the cell, where they have seen as many. What is read may be anything.
 
    Who has the address of another one from then is taken for it where it has its type, which a byte tells: a hash of the type's
    address. So one that is new may pass for old: of the same type always, of another one in one of 256 cases. */
@@ -14,90 +16,98 @@
 
 #include <string.h>
 
-enum { PIECE_BYTES = 45000, HEAD_BYTES = 8, PLACE_BITS = PLACE_PLANE + 1, MARK = 0x6576696c /* "live" */ };
-enum { CELL_OBJECTS = 64, MOST_MARKS = 200 /* as protocol/images.py says */ };
+enum { PIECE_BYTES = 500000 /* LONGEST_PIECE of protocol/images.py */, HEAD_BYTES = 8, MARK = 0x6b72616d /* "mark" */ };
+enum { CELL_OBJECTS = 64, PLACE_BITS = PLACE_PLANE + 1, MIXED = UINT8_MAX, MOST_SEEN = UINT8_MAX - 1 };
+enum { LONGEST_CELL = PLACE_BITS / 7 + 1 + 8 + CELL_OBJECTS + 1 + CELL_OBJECTS };
 
 /* A type stays where it is as long as it has instances. */
 static uint8_t type_byte(struct graph *g, uint32_t number) {
     return (uint8_t)((uint64_t)graph_kind(g, number)->type * 0x9E3779B97F4A7C15u >> 56);
 }
 
-/* -- telling ---------------------------------------------------------------------------------------------------- */
+/* -- writing ---------------------------------------------------------------------------------------------------- */
 
 struct piece {
-    unsigned char bytes[PIECE_BYTES];
+    struct answering *a;
+    uint64_t last; /* the place written last */
+    uint32_t next; /* the first object that is not in it */
     uint32_t size;
-    uint64_t place, bits; /* the cell that is not written yet; no bits: none */
-    uint64_t last;        /* the place written last */
-    uint8_t types[CELL_OBJECTS]; /* of its objects, count_bits(bits) */
+    unsigned char bytes[PIECE_BYTES];
 };
 
-static void put(struct piece *p, const void *bytes, uint32_t size) {
-    memcpy(p->bytes + p->size, bytes, size);
-    p->size += size;
+static void write_places(struct piece *p, uint64_t count) {
+    for (; count >= 128; count >>= 7)
+        p->bytes[p->size++] = (unsigned char)(count | 128);
+    p->bytes[p->size++] = (unsigned char)count;
 }
 
-static void write_cell(struct piece *p) {
-    uint64_t left = p->place - p->last;
-    if (p->bits == 0)
+static void write_seen(struct piece *p, uint32_t first, uint32_t count) {
+    const struct seen_marks *known = p->a->seen_marks;
+    uint8_t all = marks_seen_by(known, first);
+    for (uint32_t i = 1; i < count && all != MIXED; i++)
+        if (marks_seen_by(known, first + i) != all)
+            all = MIXED;
+    p->bytes[p->size++] = all;
+    if (all != MIXED)
         return;
-    for (; left >= 128; left >>= 7)
-        p->bytes[p->size++] = (unsigned char)(left | 128);
-    p->bytes[p->size++] = (unsigned char)left;
-    put(p, &p->bits, sizeof p->bits);
-    put(p, p->types, count_bits(p->bits));
-    p->last = p->place;
-    p->bits = 0;
+    memcpy(p->bytes + p->size, known->seen + first, count);
+    p->size += count;
 }
 
-static uint64_t place_of(uint64_t address) { return (address >> 3 & 1) << PLACE_PLANE | address >> CELL_BITS; }
-
-/* False, and nothing is noted, where a cell would begin that may not fit. */
-static bool note(struct piece *p, struct graph *g, uint32_t number) {
-    uint64_t address = (uint64_t)graph_object(g, number), place = place_of(address);
-    if (p->bits != 0 && place != p->place) {
-        write_cell(p);
-        if (p->size + PLACE_BITS / 7 + 1 + sizeof p->bits + sizeof p->types > PIECE_BYTES)
-            return false;
-    }
-    p->place = place;
-    p->types[count_bits(p->bits)] = type_byte(g, number); /* by number is by address, within a cell */
-    p->bits |= graph_bit((void *)address);
+/* False, and nothing is written, where a cell may not fit, and where it was stopped. */
+static bool write_cell(void *context, uint64_t place, const struct cell *cell) {
+    struct piece *p = context;
+    uint64_t bits = cell_present(cell);
+    uint32_t first = cell_rank(cell), count = count_bits(bits);
+    p->next = first;
+    if (p->size + LONGEST_CELL > PIECE_BYTES || !progress_on(p->a->progress))
+        return false;
+    write_places(p, place - p->last);
+    memcpy(p->bytes + p->size, &bits, sizeof bits);
+    p->size += sizeof bits;
+    for (uint32_t i = 0; i < count; i++)
+        p->bytes[p->size++] = type_byte(&p->a->heap->graph, first + i);
+    write_seen(p, first, count);
+    p->last = place;
+    p->next = first + count;
     return true;
 }
 
 const char *answers_live(struct answering *a) {
-    const uint32_t head[2] = {MARK, a->query->offset == 0};
+    const uint32_t head[2] = {MARK, a->query->offset == 0}, objects = a->heap->graph.objects;
     struct piece *p = pages_map(sizeof *p);
     if (p == NULL)
         return query_no_memory;
-    put(p, head, sizeof head);
-    uint32_t number = a->query->offset, objects = a->selection.objects;
-    for (; number < objects && progress_on(a->progress); number++)
-        if (is_selected(&a->selection, number) && !note(p, &a->heap->graph, number))
-            break;
-    write_cell(p);
-    if (a->progress->stopped) {
-        pages_unmap(p, sizeof *p);
-        return query_cancelled;
+    p->a = a;
+    p->next = objects; /* where no cell is left */
+    memcpy(p->bytes, head, sizeof head);
+    p->size = sizeof head;
+    graph_cells(&a->heap->graph, a->query->offset, write_cell, p);
+    if (!a->progress->stopped) {
+        answering_begin(a, "live", 2);
+        answering_field(a, "data");
+        pack_bin(a->out, p->size);
+        pack_bytes(a->out, p->bytes, p->size);
+        answering_field_uint(a, "next", p->next < objects ? p->next : 0);
     }
-    answering_begin(a, "live", 2);
-    answering_field(a, "data");
-    pack_bin(a->out, p->size);
-    pack_bytes(a->out, p->bytes, p->size);
-    answering_field_uint(a, "next", number < objects ? number : 0);
     pages_unmap(p, sizeof *p);
-    return NULL;
+    return a->progress->stopped ? query_cancelled : NULL;
 }
 
-/* -- being told ------------------------------------------------------------------------------------------------- */
+/* -- reading ---------------------------------------------------------------------------------------------------- */
 
 struct reading {
     const unsigned char *at, *end;
     uint64_t place;
 };
 
-/* False where no whole number stands. */
+struct cell_marks {
+    uint64_t bits;
+    const uint8_t *types, *seen; /* of each bit; one byte of seen where all are alike */
+    bool mixed;
+};
+
+/* False where there is no whole number. */
 static bool read_places(struct reading *r, uint64_t *count) {
     *count = 0;
     for (unsigned shift = 0; r->at < r->end && shift < PLACE_BITS; shift += 7) {
@@ -109,27 +119,27 @@ static bool read_places(struct reading *r, uint64_t *count) {
     return false;
 }
 
-struct cell_counts {
-    uint64_t bits;
-    const uint8_t *types; /* one for each bit */
-};
+/* ``size`` bytes; NULL where there are not so many. */
+static const unsigned char *read_bytes(struct reading *r, size_t size) {
+    const unsigned char *bytes = r->at;
+    if ((size_t)(r->end - bytes) < size)
+        return NULL;
+    r->at += size;
+    return bytes;
+}
 
-/* The next cell; false behind the last, and where none can be: then r->at is not the end. */
-static bool next_cell(struct reading *r, struct cell_counts *cell) {
+static bool read_cell(struct reading *r, struct cell_marks *cell) {
     uint64_t count;
-    struct reading begin = *r;
-    if (r->at == r->end)
+    const unsigned char *bits = read_places(r, &count) ? read_bytes(r, sizeof cell->bits) : NULL;
+    if (bits == NULL || (r->place += count) >> PLACE_BITS != 0)
         return false;
-    if (read_places(r, &count) && (size_t)(r->end - r->at) >= sizeof cell->bits && (r->place += count) >> PLACE_BITS == 0) {
-        memcpy(&cell->bits, r->at, sizeof cell->bits);
-        cell->types = r->at + sizeof cell->bits;
-        if ((size_t)(r->end - cell->types) >= count_bits(cell->bits)) {
-            r->at = cell->types + count_bits(cell->bits);
-            return true;
-        }
-    }
-    *r = begin;
-    return false;
+    memcpy(&cell->bits, bits, sizeof cell->bits);
+    cell->types = read_bytes(r, count_bits(cell->bits));
+    cell->seen = cell->types == NULL ? NULL : read_bytes(r, 1);
+    if (cell->seen == NULL)
+        return false;
+    cell->mixed = *cell->seen == MIXED;
+    return !cell->mixed || (cell->seen = read_bytes(r, count_bits(cell->bits))) != NULL;
 }
 
 static struct reading begin_reading(const struct query *q) {
@@ -141,58 +151,53 @@ static bool is_whole(const struct query *q, uint32_t head[2]) {
         return false;
     memcpy(head, q->known, HEAD_BYTES);
     struct reading r = begin_reading(q);
-    for (struct cell_counts cell; next_cell(&r, &cell);)
-        ;
-    return head[0] == MARK && head[1] <= 1 && r.at == r.end;
+    for (struct cell_marks cell; r.at < r.end;)
+        if (!read_cell(&r, &cell))
+            return false;
+    return head[0] == MARK && head[1] <= 1;
 }
 
-/* Objects of the cell that have seen all marks told before have seen this one, too. */
-static void note_cell(struct answering *a, uint64_t place, const struct cell_counts *cell) {
+/* Objects that are there now, and were. */
+static void note_cell(struct answering *a, uint64_t place, const struct cell_marks *told) {
     struct graph *g = &a->heap->graph;
-    struct seen_marks *seen_marks = a->seen_marks;
-    const uint8_t *type = cell->types;
     uint64_t base = (place & ((1ull << PLACE_PLANE) - 1)) << CELL_BITS | place >> PLACE_PLANE << 3;
-    for (uint64_t bits = cell->bits; bits != 0; bits &= bits - 1, type++) {
-        uint32_t number = graph_number(g, (void *)(base + 16u * (unsigned)__builtin_ctzll(bits)));
-        if (number >= a->selection.objects || seen_marks->seen[number] + 1u != seen_marks->marks ||
-            type_byte(g, number) != *type)
+    const struct cell *now = graph_cell(g, (void *)base);
+    for (uint64_t both = told->bits & cell_present(now); both != 0; both &= both - 1) {
+        uint64_t bit = both & -both;
+        uint32_t number = cell_number(now, bit), at = count_bits(told->bits & (bit - 1));
+        if (type_byte(g, number) != told->types[at])
             continue;
-        seen_marks->seen[number]++;
-        seen_marks->count++;
+        uint8_t before = told->seen[told->mixed ? at : 0];
+        a->seen_marks->count += a->seen_marks->seen[number] == 0;
+        a->seen_marks->seen[number] = before < MOST_SEEN ? before + 1 : MOST_SEEN;
     }
 }
 
-/* Whether a piece of this mark may come now; if so, it is the mark that is told from here on. */
-static bool begin_mark(struct seen_marks *seen_marks, uint32_t number, bool is_first, size_t size) {
+/* The first piece forgets what was sent until then. A sentence why a piece cannot come now, or NULL. */
+static const char *begin_piece(struct answering *a, bool is_first) {
+    struct seen_marks *known = a->seen_marks;
+    size_t size = a->heap->graph.objects + 1ul;
     if (!is_first)
-        return number != 0 && number == seen_marks->marks;
-    if (number != 1 && number != seen_marks->marks + 1)
-        return false;
-    if (number == 1)
-        memset(seen_marks->seen, 0, size);
-    seen_marks->marks = number;
-    seen_marks->count = 0;
-    return true;
+        return known->seen != NULL ? NULL : "the first piece of the mark is missing";
+    if (known->seen == NULL)
+        known->seen = pages_map(size);
+    else
+        memset(known->seen, 0, size);
+    known->count = 0;
+    return known->seen != NULL ? NULL : query_no_memory;
 }
 
 const char *answers_known(struct answering *a) {
     uint32_t head[2];
-    struct seen_marks *seen_marks = a->seen_marks;
-    size_t size = a->selection.objects + 1ul;
     if (!is_whole(a->query, head))
-        return "what it tells is damaged";
-    if (a->query->number > MOST_MARKS)
-        return "more marks than it can be told";
-    if (seen_marks->seen == NULL)
-        seen_marks->seen = pages_map(size);
-    if (seen_marks->seen == NULL)
-        return query_no_memory;
-    if (!begin_mark(seen_marks, a->query->number, head[1] != 0, size))
-        return "marks are told one after the other, the latest first";
+        return "the mark is damaged";
+    const char *refusal = begin_piece(a, head[1] != 0);
+    if (refusal != NULL)
+        return refusal;
     struct reading r = begin_reading(a->query);
-    for (struct cell_counts cell; next_cell(&r, &cell);)
+    for (struct cell_marks cell; r.at < r.end && read_cell(&r, &cell);)
         note_cell(a, r.place, &cell);
     answering_begin(a, "known", 1);
-    answering_field_uint(a, "objects", seen_marks->count);
+    answering_field_uint(a, "objects", a->seen_marks->count);
     return NULL;
 }

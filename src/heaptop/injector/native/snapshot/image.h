@@ -10,7 +10,7 @@
    Both look at one box at the beginning of the shared result:
 
        ┌───────────┬──────────────────────┬─────────────────────────────────────┐
-       │ image_box │ question: 64 KiB     │ answer: frames of the protocol      │
+       │ image_box │ question: 512 KiB    │ answer: frames of the protocol      │
        └───────────┴──────────────────────┴─────────────────────────────────────┘
 
        state:   BUILDING ──► ANSWERED ──(image_take)──► READY ──(image_ask)──► ASKED ──► ANSWERED …
@@ -25,7 +25,7 @@
 
 enum image_state { IMAGE_BUILDING, IMAGE_ANSWERED, IMAGE_READY, IMAGE_ASKED };
 
-enum { QUESTION_BYTES = 1 << 16 };
+enum { QUESTION_BYTES = 1 << 19 };
 
 struct image_box {
     uint32_t state;  /* enum image_state; what the child's futex is about */
