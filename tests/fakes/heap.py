@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from heaptop.analysis.leaks.marks import retainer_words
 from heaptop.protocol import images
 from heaptop.protocol.images import (
     CELL,
@@ -159,9 +160,14 @@ class PlantedImage:
 
     def _paths(self, id: int, question: Question) -> Paths:
         selected = self.selected(question)
-        groups = _grouped(selected, self.graph.path_key)
-        rows = [self._path_group(key, them, question.values) for key, them in groups.items()]
-        rows.sort(key=lambda row: (-row.retained, row.key))
+        if question.beginnings:
+            groups = _grouped(selected, lambda each: hash((self._beginning(each), self._type_id(each))) >> 1)
+            rows = [self._beginning_group(key, them, question.values) for key, them in groups.items()]
+            rows.sort(key=lambda row: (-row.bytes, row.key))
+        else:
+            groups = _grouped(selected, self.graph.path_key)
+            rows = [self._path_group(key, them, question.values) for key, them in groups.items()]
+            rows.sort(key=lambda row: (-row.retained, row.key))
         return Paths(
             id,
             count=len(selected),
@@ -178,6 +184,14 @@ class PlantedImage:
         alike = [len({to for _, to, _ in way}) == 1 for way in ways]
         told = (step if is_one else replace(step, address=0) for step, is_one in zip(steps, alike, strict=True))
         return PathGroup(key, kind, len(nodes), bytes, retained, nodes[0], tuple(told))
+
+    def _beginning_group(self, key: int, nodes: list[int], values: bool) -> PathGroup:
+        one = self._path_group(key, nodes[:1], values)
+        steps = tuple(replace(step, address=0) for step in one.steps)
+        return replace(one, count=len(nodes), bytes=self._bytes(nodes), retained=0, steps=steps)
+
+    def _beginning(self, node: int) -> str:
+        return retainer_words(self._steps(node, values=False))
 
     def _steps(self, node: int, values: bool) -> list[Step]:
         steps = self.graph.steps(node, values)

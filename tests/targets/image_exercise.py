@@ -206,6 +206,12 @@ class Exercise:
     def add(self, count):
         NEW.extend([Parcel(i) for i in range(count)])
 
+    def nest(self, count):
+        """Items of items, below attributes and a chain."""
+        session = Session(0)
+        session.held = {i: {"rows": [[Parcel(i)], (bytes(i), {i})]} for i in range(count)}
+        KEPT.append((session, chain(count), {"deep": [session.held]}))
+
     def many(self, count):
         """So many more objects than the rest, or fewer again."""
         MANY[:] = [(each, each) for each in range(count)]

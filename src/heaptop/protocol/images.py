@@ -160,6 +160,9 @@ class Question:
     buffers: bool = False
     """STACKS: also the blocks of tables and buffers that objects have elsewhere, as far as they are known: a list's
     items, the table of a dict or set, a bytearray's bytes, an array's data."""
+    beginnings: bool = False
+    """PATHS: those that read alike up to the first item of a container, or the third link of a chain, are one. The
+    largest are those of most bytes, and what they retain is not computed (0)."""
     low: int = 0
     high: int = 0
     known: bytes = b""
@@ -170,7 +173,7 @@ class Question:
         Raises:
             ValueError: the lists are too long for one request.
         """
-        flags = self.modules | self.values << 1 | self.buffers << 2
+        flags = self.modules | self.values << 1 | self.buffers << 2 | self.beginnings << 3
         head = _HEAD.pack(self.what, flags, self.offset, self.limit, self.number, 0, id, self.low, self.high)
         s = self.selection
         lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded, s.retainers, s.seen)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from heaptop.analysis.leaks.marks import retainer_words
 from heaptop.protocol.codec import decode
 from heaptop.protocol.framing import FrameReader
 from heaptop.protocol.images import (
@@ -387,6 +388,36 @@ def test_answers(opened: Exercise) -> None:
     check_losses(opened)
     check_retainers(opened)
     check_map(opened)
+
+
+def by_beginning(paths: Paths) -> Counter[tuple[str, int]]:
+    """Bytes by retainer and type."""
+    found: Counter[tuple[str, int]] = Counter()
+    for group in paths.groups:
+        found[retainer_words(group.steps), group.steps[-1].type] += group.bytes
+    return found
+
+
+@pytest.mark.parametrize("seen", [(), (0,)], ids=["everything", "a part"])
+def test_beginnings_of_paths_have_what_the_paths_have(exercise: Exercise, seen: tuple[int, ...]) -> None:
+    """Less is examined, and nothing is lost: not behind a chain, in attributes, below items of items."""
+    exercise("nest", 500)
+    exercise.open()
+    exercise.tell([written(parsed(piece)[::2]) for piece in exercise.live()])
+    types = tuple(exercise.types[name] for name in (MAIN + "Parcel", MAIN + "Session", "bytearray", "set"))
+    selection = Selection(types, seen=seen)
+    whole = exercise.ask(Paths, Question(PATHS, selection, limit=2000))
+    begun = exercise.ask(Paths, Question(PATHS, selection, limit=2000, beginnings=True))
+    assert (begun.count, begun.bytes, begun.other_groups) == (whole.count, whole.bytes, whole.other_groups)
+    assert whole.other_groups == 0
+    assert whole.count > 500
+    assert sum(group.count for group in begun.groups) == begun.count
+    assert sum(group.bytes for group in begun.groups) == begun.bytes
+    assert [group.bytes for group in begun.groups] == sorted((group.bytes for group in begun.groups), reverse=True)
+    assert {group.retained for group in begun.groups} == {0}
+    assert len(begun.groups) < len(whole.groups)
+    assert by_beginning(begun) == by_beginning(whole)
+    exercise.close()
 
 
 # -- what was there before ----------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ def trends_of(types: Sequence[TypeName], sampling: Sampling) -> Asking[Trends]:
             for row in answer.rows
         }
         least = answer.rows[-1].retained if answer.total > len(answer.rows) and answer.rows else 0
-    paths = yield Question(images.PATHS, limit=_MOST_PATHS)
+    paths = yield Question(images.PATHS, limit=_MOST_PATHS, beginnings=True)
     assert isinstance(paths, Paths)
     kept, all_kept = sums_by(kept_rows(paths, types)), not paths.other_groups and paths.complete
     return Trends(holders, least, kept, all_kept, (yield from unreached_of(sampling)))

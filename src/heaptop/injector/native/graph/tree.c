@@ -5,7 +5,7 @@
 
 static size_t bytes(const struct tree *t) { return (t->rows + 1ul) * sizeof(uint32_t); }
 
-bool tree_open(struct tree *t, const struct retain *r, struct progress *progress) {
+bool tree_open(struct tree *t, const struct retain *r, const uint64_t *wanted, struct progress *progress) {
     *t = (struct tree){.rows = r->rows->count};
     t->child = pages_map(bytes(t));
     t->sibling = pages_map(bytes(t));
@@ -13,11 +13,14 @@ bool tree_open(struct tree *t, const struct retain *r, struct progress *progress
         return false;
     progress_begin(progress, r->reached);
     for (uint32_t i = r->reached; i-- > 0;) {
-        uint32_t number = r->order[i], above = tree_above(r, number);
-        t->sibling[number] = t->child[above];
-        t->child[above] = number + 1;
+        uint32_t number = r->order[i];
         if (!progress_on(progress))
             return false;
+        if (wanted != NULL && (wanted[number / 64] >> (number % 64) & 1) == 0)
+            continue;
+        uint32_t above = tree_above(r, number);
+        t->sibling[number] = t->child[above];
+        t->child[above] = number + 1;
     }
     return true;
 }

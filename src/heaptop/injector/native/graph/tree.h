@@ -12,8 +12,9 @@ struct tree {
     uint32_t rows; /* the number of the virtual root here */
 };
 
-/* False when there was no memory, or when it was stopped; tree_close is right after either. */
-bool tree_open(struct tree *t, const struct retain *r, struct progress *progress);
+/* ``wanted``: a bit for each row that is to be in it, and for all that dominate one; NULL: all of them. False when there was no
+   memory, or when it was stopped; tree_close is right after either. */
+bool tree_open(struct tree *t, const struct retain *r, const uint64_t *wanted, struct progress *progress);
 void tree_close(struct tree *t);
 
 /* The dominator, or the virtual root. */

@@ -55,22 +55,45 @@ struct making {
     group_key key;
     void *context;
     struct tree tree;
+    uint64_t *wanted; /* [rows] a bit for what is selected, or dominates something that is */
     uint32_t *group; /* [rows + 1] its position, of what is entered and not left */
     uint32_t open;   /* selected ones that are entered and not left */
 };
 
 static size_t group_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
 
+/* Few are found by their dominators, without the tree of all. False when it was stopped. */
+static bool want(struct making *m) {
+    struct answering *a = m->answering;
+    const struct retain *r = &a->heap->retain;
+    uint64_t *wanted = m->wanted;
+    progress_begin(a->progress, a->selection.objects);
+    for (uint32_t number = 0; number < a->selection.objects; number++) {
+        if (!progress_on(a->progress))
+            return false;
+        if (!is_selected(&a->selection, number))
+            continue;
+        for (uint32_t at = number; at < r->rows->count && !(wanted[at / 64] >> (at % 64) & 1); at = r->dominator[at])
+            wanted[at / 64] |= 1ull << (at % 64);
+    }
+    return true;
+}
+
 /* False when there was no memory, or when it was stopped. */
 static bool making_open(struct making *m) {
     struct answering *a = m->answering;
     m->group = pages_map(group_bytes(a));
-    return m->group != NULL && tree_open(&m->tree, &a->heap->retain, a->progress);
+    m->wanted = pages_map(query_bits_bytes(a->heap->graph.rows.count));
+    if (m->group == NULL || m->wanted == NULL)
+        return false;
+    bool few = a->selection.count < a->selection.objects / 2;
+    return (!few || want(m)) && tree_open(&m->tree, &a->heap->retain, few ? m->wanted : NULL, a->progress);
 }
 
 static void making_close(struct making *m) {
     tree_close(&m->tree);
     pages_unmap(m->group, group_bytes(m->answering));
+    pages_unmap(m->wanted, query_bits_bytes(m->answering->heap->graph.rows.count));
 }
 
 /* False when there is no memory. */

@@ -59,6 +59,19 @@ static uint64_t type_in(struct heap *h, uint32_t number) {
     return heap_is_frame(h, number) ? 0 : (uint64_t)graph_kind(&h->graph, number)->type;
 }
 
+/* Whether it leads to one of many that are alike: analysis/leaks/marks.py's is_item. */
+static bool is_item(const struct label *label) {
+    return label->kind == LABEL_ITEM || label->kind == LABEL_POSITION || label->kind == LABEL_KEY ||
+           label->kind == LABEL_ELEMENT || label->kind == LABEL_THREAD_LOCAL;
+}
+
+/* The step to an object behind the end of a beginning. */
+static void make_behind(struct paths *p, uint32_t number, uint32_t parent) {
+    p->hashes[number] = p->hashes[parent];
+    p->shown[number] = p->shown[parent];
+    p->depths[number] = PATH_STEPS;
+}
+
 /* The step to an object whose parent has its hash. */
 static void make(struct paths *p, struct heap *h, uint32_t number, const struct label *label) {
     uint32_t parent = h->retain.parent[number];
@@ -75,17 +88,18 @@ static void make(struct paths *p, struct heap *h, uint32_t number, const struct 
     p->shown[number] = number;
     if (run == RUN_LONG && (before & RUN_MASK) == RUN_LONG)
         return;
-    p->depths[number] = (uint8_t)(depth + 1);
+    bool is_end = p->beginnings && !is_root && (is_item(label) || run == RUN_LONG);
+    p->depths[number] = is_end ? PATH_STEPS : (uint8_t)(depth + 1);
     uint64_t hash = mix(mix(before, run == RUN_LONG ? RUN_LONG : labels_hash(label)), type);
     p->hashes[number] = (hash & ~(uint64_t)RUN_MASK) | run;
 }
 
-bool paths_open(struct paths *p, struct answering *a) {
+bool paths_open(struct paths *p, struct answering *a, bool beginnings) {
     struct heap *h = a->heap;
     const struct retain *r = &h->retain;
     uint32_t cached = CSR_NONE;
     struct label before;
-    *p = (struct paths){.rows = h->graph.rows.count};
+    *p = (struct paths){.rows = h->graph.rows.count, .beginnings = beginnings};
     p->hashes = pages_map(hashes_bytes(p->rows));
     p->shown = pages_map(shown_bytes(p->rows));
     p->depths = pages_map(p->rows + 1ul);
@@ -98,6 +112,10 @@ bool paths_open(struct paths *p, struct answering *a) {
         if (p->depths[number] != WANTED)
             continue;
         bool is_root = parent >= p->rows;
+        if (p->beginnings && !is_root && p->depths[parent] == PATH_STEPS) {
+            make_behind(p, number, parent);
+            continue;
+        }
         if (!is_root && parent != cached) {
             before = paths_label(h, parent);
             cached = parent;
@@ -115,7 +133,7 @@ uint64_t paths_key(const struct paths *p, struct answering *a, uint32_t number) 
 
 bool paths_narrow(struct answering *a, const struct numbers *keys) {
     struct paths p;
-    bool done = paths_open(&p, a);
+    bool done = paths_open(&p, a, false);
     for (uint32_t number = 0; done && number < a->selection.objects && progress_on(a->progress); number++) {
         if (!is_selected(&a->selection, number))
             continue;

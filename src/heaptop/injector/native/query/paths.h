@@ -19,10 +19,12 @@ struct paths {
     uint32_t *shown;  /* [rows] the nearest one on the way that is shown: itself, mostly */
     uint8_t *depths;  /* [rows] steps shown, up to PATH_STEPS */
     uint32_t rows;
+    bool beginnings;
 };
 
-/* Make those of the selection. Whether there was memory; paths_close is right after either. */
-bool paths_open(struct paths *p, struct answering *a);
+/* Make those of the selection. Whether there was memory; paths_close is right after either. ``beginnings``: what is behind the
+   first item of a container, or the third link of a chain, has the path of that. */
+bool paths_open(struct paths *p, struct answering *a, bool beginnings);
 void paths_close(struct paths *p);
 
 /* The number by which the path of a selected object goes, its type being part of it. */

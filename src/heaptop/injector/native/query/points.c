@@ -166,7 +166,7 @@ bool points_open(struct points *p, const struct retain *r, const struct points_s
     bool opened = table_open(&p->found, sizeof(uint32_t), FIRST_ITEMS) && table_open(&p->run, sizeof(uint32_t), FIRST_ITEMS) &&
                   table_open(&p->todo, sizeof(struct visit), FIRST_ITEMS) &&
                   table_open(&p->of_type, sizeof(struct of_type), selection->types + 1ul);
-    return opened && p->below != NULL && p->count != NULL && tree_open(&p->tree, r, progress) && sum_up(p) && find(p);
+    return opened && p->below != NULL && p->count != NULL && tree_open(&p->tree, r, NULL, progress) && sum_up(p) && find(p);
 }
 
 void points_close(struct points *p) {

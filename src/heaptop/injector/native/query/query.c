@@ -42,6 +42,7 @@ bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
         .modules = head.flags & 1,
         .values = head.flags >> 1 & 1,
         .buffers = head.flags >> 2 & 1,
+        .beginnings = head.flags >> 3 & 1,
         .id = head.id,
         .low = head.low,
         .high = head.high,
