@@ -113,6 +113,8 @@ class LeakDoors(Doors):
 
 @pytest.fixture
 def doors(monkeypatch: pytest.MonkeyPatch) -> LeakDoors:
+    """On a machine that may be busy: no mark is left out because others took long."""
+    monkeypatch.setattr(hunting, "LATE_SECONDS", 1000.0)
     return LeakDoors(monkeypatch)
 
 
@@ -276,12 +278,12 @@ def test_garbage_is_collected_before_each_look(doors: LeakDoors, capsys: Said) -
 
 
 def test_the_time_is_divided_evenly(doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, checks = [100.0], list[float]()
+    now, checks, took = [100.0], list[float](), [2]
     image = Growing.image
 
     def note(source: Growing, keep: float, memory: int = 0) -> int:
         checks.append(now[0] - 100)
-        now[0] += 2  # it takes so long
+        now[0] += took[0]
         return image(source, keep, memory)
 
     def pass_by(watch: hunting.HuntWatch, left: float, words: Callable[[float], str]) -> None:
@@ -290,6 +292,7 @@ def test_the_time_is_divided_evenly(doors: LeakDoors, capsys: Said, monkeypatch:
     monkeypatch.setattr(Growing, "image", note)
     monkeypatch.setattr(hunting.HuntWatch, "wait", pass_by)
     monkeypatch.setattr(hunting.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(hunting, "LATE_SECONDS", 3.0)
     assert main(["leaks", "4711", "--for", "30", "--marks", "3"]) == 0
     assert checks == [0, 15, 28], "the last look ends when the time does"
     assert now[0] - 100 == 30
@@ -297,6 +300,13 @@ def test_the_time_is_divided_evenly(doors: LeakDoors, capsys: Said, monkeypatch:
     now[0] = 100.0
     assert main(["leaks", "4711", "--for", "3", "--marks", "3"]) == 0
     assert checks == [0, 2.75, 4.75], "half of the time is left to the program, also where looks take longer than that"
+    note = "is missing: a check takes 7 s; use a longer --for"
+    for took[0], begun in ((4, [0, 8, 12, 16]), (7, [0, 7 + 10 / 3, 14 + 10 / 3]), (10, [0, 10 + 5 / 3, 20 + 5 / 3])):
+        checks.clear()
+        now[0] = 100.0
+        assert main(["leaks", "4711", "--for", "20", "--marks", "4"]) == 0
+        assert checks == pytest.approx(begun), "no mark but one makes the end late"
+        assert (note in capsys.readouterr().out) == (took[0] == 7)
 
 
 def test_progress_says_how_far_it_is_and_what_has_grown(
@@ -525,7 +535,6 @@ def test_what_was_found_is_said_though_the_process_ends(doors: LeakDoors, capsys
 def test_allocators_that_say_nothing_are_not_waited_for(
     doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hunting, "MEMORY_WAIT", 0.0)
     monkeypatch.setattr(Growing, "memory_now", lambda self: None)
     assert document(capsys)["verdict"] == "leak"
 

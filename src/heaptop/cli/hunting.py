@@ -29,10 +29,13 @@ from heaptop.protocol.source import Source
 FIRST_INTERVAL: Final = 60.0
 """Seconds from the first mark to the second where nobody knows when it will end; each interval is twice the last."""
 LEAST_SHARE: Final = 0.5
-"""Of the time that is given, at least so much lies between the first mark and the last look."""
+"""Of the time that is given, so much lies between the first mark and the last look, as far as that ends in time."""
+LEAST_SHARE_LATE: Final = 0.25
+"""At least so much, also where it ends late."""
+LATE_SHARE: Final = 1.1
+LATE_SECONDS: Final = 3.0
+"""The last look ends after so many times the time that is given, and so many seconds, at the latest."""
 LAST_WORDS: Final = "one last check of the heap; press ctrl+c again to detach at once"
-MEMORY_WAIT: Final = 5.0
-"""Seconds that are waited for what the allocators say: without that, fewer lints can be explained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ class HuntWatch(SnapshotWatch):
         self.sampling = sampling
         self._collection = -1
         self._collected: Collected | None = None
-        self._memory: Memory | None = None
+        self.reported: Memory | None = None
+        """What the allocators said since they were asked; without it, fewer lints can be explained."""
         self._interrupted = False
 
     @contextmanager
@@ -109,15 +113,10 @@ class HuntWatch(SnapshotWatch):
             self._next()
             self._progress.show(f"collecting garbage {time.monotonic() - since:.1f} s")
 
-    def ask_memory(self) -> Memory | None:
-        """What the allocators say, or None where they say nothing in time."""
-        self._memory = None
+    def ask_memory(self) -> None:
+        """Ask what the allocators say, which is read while the snapshot is made: of a large heap that takes seconds."""
+        self.reported = None
         self._source.memory_now()
-        since = time.monotonic()
-        while self._memory is None and (passed := time.monotonic() - since) < MEMORY_WAIT:
-            self._next()
-            self._progress.show(f"reading memory use {passed:.1f} s")
-        return self._memory
 
     def _next(self) -> Message | None:
         if self._interrupted:
@@ -129,7 +128,7 @@ class HuntWatch(SnapshotWatch):
             case Collected():
                 self._collected = message
             case Memory():
-                self._memory = message
+                self.reported = message
         super()._take(message)
 
     def _sampler_is_off(self, state: Sampler) -> None:
@@ -153,7 +152,8 @@ class Hunter:
         self._hunt = LeakHunt()
         self._missed: list[str] = []
         self._pauses: list[int] = []
-        self._begin = 0.0
+        self._begin = self._marked = 0.0
+        self._longest = 0.0
         self._first: tuple[int | None, int | None] = None, None
 
     def run(self) -> None:
@@ -164,19 +164,16 @@ class Hunter:
         watch, plan = self._watch, self._plan
         self._begin = time.monotonic()
         watch.ready()
-        first = time.monotonic()
         self.check("start")
-        marked = time.monotonic()
+        self._marked = time.monotonic()
         self._first = watch.resident, watch.live
-        # The time that a person gives is for all of it: the last look is taken to be as long as the first.
-        left = self._begin + plan.seconds - (marked - first) - marked
-        window = max(left, plan.seconds * LEAST_SHARE)
+        window = self._last_check() - self._marked
         try:
             with watch.patience():
                 for at in islice(marks_at(window, plan.marks), 1, None):
-                    self._wait(marked + at)
+                    self._wait(self._marked + at)
                     self._try_to_check(f"{at:.3g} s")
-                self._wait(marked + window)
+                self._wait(self._last_check())
         except KeyboardInterrupt:
             watch.close()
             self._progress.show(LAST_WORDS)
@@ -207,6 +204,16 @@ class Hunter:
         """The longest that the target stood still for a look."""
         return max(self._pauses, default=0)
 
+    def _last_check(self) -> float:
+        """When it begins, taken to be as long as the longest so far: the time that a person gives is for all of it."""
+        seconds = self._plan.seconds
+        some = min(self._marked + seconds * LEAST_SHARE, self._latest_end - self._longest)
+        return max(self._begin + seconds - self._longest, some, self._marked + seconds * LEAST_SHARE_LATE)
+
+    @property
+    def _latest_end(self) -> float:
+        return self._begin + self._plan.seconds * LATE_SHARE + LATE_SECONDS
+
     def _wait(self, until: float) -> None:
         self._watch.wait(until - time.monotonic(), self._words)
 
@@ -223,7 +230,12 @@ class Hunter:
         return f"mark {len(self._hunt.marks)} of {self._plan.marks}, {end:.0f} s left: {', '.join(grown)}{so_far}"
 
     def _try_to_check(self, name: str) -> None:
-        """One moment of several: without it, less is known."""
+        """One moment of several: without it, less is known. It is left out where the last one would end too late, but
+        for one: two moments are too few for a verdict."""
+        if len(self._hunt.marks) > 1 and time.monotonic() + 2 * self._longest > self._latest_end:
+            why = f"a check takes {self._longest:.3g} s; use a longer --for"
+            self._missed.append(f"the mark at {name} is missing: {why}")
+            return
         try:
             self.check(name)
         except (ImageLost, ImageRefused) as error:
@@ -232,11 +244,12 @@ class Hunter:
 
     def check(self, name: str | None) -> None:
         """Take a mark of this name (None: none, it is the last moment), and say what was found."""
-        watch, plan = self._watch, self._plan
+        watch, plan, begin = self._watch, self._plan, time.monotonic()
         if plan.collect:
             watch.collect()
         is_end = name is None or not self._hunt.marks
-        memory = watch.ask_memory() if is_end else None
+        if is_end:
+            watch.ask_memory()
         image = watch.freeze()
         self._pauses.append(image.pause_ns)
         asking = self._hunt.check(
@@ -246,7 +259,7 @@ class Hunter:
             watch.sampling,
             mark=name,
             collected=plan.collect,
-            memory=memory,
+            memory=watch.reported if is_end else None,
             allowed=plan.allowed,
         )
         try:
@@ -254,5 +267,6 @@ class Hunter:
         except NotAnswered as error:
             raise ImageLost(f"The open snapshot could not answer: {error}.") from None
         watch.close()
+        self._longest = max(self._longest, time.monotonic() - begin)
         if found is not None:
             self.found = replace(found, notes=(*found.notes, *self._missed))
