@@ -14,6 +14,8 @@ from typing import Final
 
 import pytest
 
+from heaptop.analysis.leaks.marks import send_pieces, take_pieces
+from heaptop.analysis.snapshot.asking import drive
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.injector.session import session
 from heaptop.injector.session.forecast import Headroom
@@ -328,6 +330,65 @@ def test_it_ends_with_a_detach(interpreter: Interpreter, moment: str) -> None:
         assert eventually(lambda: agent_thread(target.pid) is None)
         assert is_gone(clone)
         assert target.said() == []
+
+
+MARKING: Final = """\
+import sys
+sys.path.insert(0, sys.argv[2])
+from heaptop.analysis.leaks.marks import send_pieces, take_pieces
+from heaptop.analysis.snapshot.asking import drive
+from tests.support.images import exploring
+with exploring(int(sys.argv[1])) as explorer:
+    image = explorer.open()
+    while True:
+        pieces = drive(take_pieces(image), explorer.ask)
+        assert drive(send_pieces(pieces), explorer.ask) == image.objects
+        print("marked", len(pieces), flush=True)
+"""
+
+
+@pytest.mark.pythons(*FEW)
+@pytest.mark.parametrize("delay", [0.0, 0.003, 0.02, 0.1])
+def test_a_heaptop_that_is_killed_in_a_mark_leaves_nothing(interpreter: Interpreter, delay: float) -> None:
+    """Neither a mapping or descriptor (as :func:`imaged` sees), nor a child, nor the agent."""
+    with imaged(interpreter, boxes=BOXES) as target:
+        command = [sys.executable, "-c", MARKING, str(target.pid), ROOT]
+        with starting(command, environment={"PYTHONPATH": f"{ROOT}/src"}, pipe=True) as heaptop:
+            assert eventually(lambda: "marked" in heaptop.stdout() or not heaptop.alive, 4 * PATIENCE)
+            assert heaptop.alive, heaptop.stderr()
+            (clone,) = clones(target.pid)
+            time.sleep(delay)
+            heaptop.signal(signal.SIGKILL)
+            heaptop.process.wait()
+        assert eventually(lambda: is_gone(clone))
+        assert eventually(lambda: agent_thread(target.pid) is None)
+        assert target.said() == []
+
+
+@pytest.mark.pythons(*FEW)
+def test_marks_of_a_living_program_tell_what_is_new(interpreter: Interpreter) -> None:
+    """In several pieces, through the agent: what was there is known, and no other."""
+    with imaged(interpreter, "registry['new'] = [Planted(str(each)) for each in range(500)]", BOXES) as target:
+        pieces: tuple[bytes, ...] = ()
+        for number in range(3):
+            with exploring(target.pid) as explorer:
+                image = explorer.open()
+                known = drive(send_pieces(pieces), explorer.ask)
+                new = explorer.ask(Question(GROUPS, Selection((explorer.type_id(PLANTED),), seen=(0,))))
+                assert isinstance(new, Groups)
+                assert sum(row.count for row in new.rows) >= (0, 450, 0)[number] if pieces else known == 0
+                pieces = drive(take_pieces(image), explorer.ask)
+                assert len(pieces) > 1
+                assert sum(map(len, pieces)) < 3 * image.objects
+            if number == 0:
+                target.signal(signal.SIGUSR1)
+                assert eventually(lambda: planted(target) > 500)
+
+
+def planted(target: Target) -> int:
+    with exploring(target.pid) as explorer:
+        explorer.open()
+        return explorer.groups()[PLANTED]
 
 
 HEAPTOP: Final = """\

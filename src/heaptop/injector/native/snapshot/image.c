@@ -216,8 +216,10 @@ static const char *answer_to(struct answering *a) {
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)
         return "this agent does not know the question";
-    if (what == QUERY_LIVE || what == QUERY_KNOWN) /* a piece takes less time than selecting all objects */
-        return answers[what](a);
+    if (what == QUERY_LIVE || what == QUERY_KNOWN) { /* a piece takes less time than selecting all objects */
+        progress_begin(a->progress, 0);
+        return a->progress->stopped ? query_cancelled : answers[what](a);
+    }
     const char *refusal = selection_open(&a->selection, a->heap, a->types, a->seen_marks, a->query, a->progress);
     if (refusal == NULL && a->query->path.count != 0 && !paths_narrow(a, &a->query->path))
         refusal = query_no_memory;
