@@ -52,7 +52,7 @@ int stuck_here(void) {
     struct sample_stats stats;
     sample_stats(&stats);
     good |= (stats.dropped == 2 && stats.live == 32 && !sample_missed()) << 1;
-    good |= (sample_clock() == stats.clock && sample_set(2, 2) != NULL) << 2;
+    good |= (sample_clock() == stats.clock && sample_set(2, 2, 0) != NULL) << 2;
     sample_untrack(blocks[50]); /* no sample, but the granule of none */
     good |= !sample_missed() << 3;
     sample_untrack(blocks[0]);
@@ -79,7 +79,7 @@ int64_t lost_in_wait(uint64_t interval, uint64_t other) {
     for (int i = 0; i < 4000; i++) {
         uint64_t bytes = 1 + gaps_random(&random) % 20000;
         if (i == 2000)
-            sample_set(other, 1);
+            sample_set(other, 1, 0);
         sampler.lock = i % 16 > 8 && i > 100;
         if (sample_due(bytes))
             sample_draw(bytes);
@@ -209,7 +209,7 @@ void draw(uint64_t seed, uint64_t interval, uint64_t other, uint64_t again, int 
         bool takes_part = false;
         for (int i = 0; i < count; i++) {
             if (other != 0 && (i == 0 || i == count / 2))
-                sample_set(i == 0 ? interval : other, 1);
+                sample_set(i == 0 ? interval : other, 1, 0);
             uint64_t bytes = 1 + gaps_random(&random) % (2 * size);
             mine += (double)bytes;
             uint64_t by = sample_due(bytes) ? sample_draw(bytes) : 0;
@@ -225,5 +225,34 @@ void draw(uint64_t seed, uint64_t interval, uint64_t other, uint64_t again, int 
     sample_thread = (struct sample_thread){0};
     sample_stats(&stats);
     found->clock = (double)(int64_t)sampler.granted;
+    sample_close();
+}
+
+/* -- the quota ---------------------------------------------------------------------------------------------- */
+
+struct paced {
+    double allocated, estimate, own; /* bytes; own: the clock */
+    double samples, interval;        /* interval: in force at the end */
+};
+
+/* One thread allocates so many blocks, of 1 to 2 * size bytes. */
+void pace(uint64_t seed, uint64_t interval, uint32_t quota, int count, uint64_t size, struct paced *found);
+void pace(uint64_t seed, uint64_t interval, uint32_t quota, int count, uint64_t size, struct paced *found) {
+    uint64_t random = seed;
+    *found = (struct paced){0};
+    start_at(interval, seed);
+    sample_set(interval, 1, quota);
+    for (int i = 0; i < count; i++) {
+        uint64_t bytes = 1 + gaps_random(&random) % (2 * size);
+        found->allocated += (double)bytes;
+        uint64_t by = sample_due(bytes) ? sample_draw(bytes) : 0;
+        if (by != 0) {
+            found->estimate += (double)bytes / -expm1((double)bytes * log1p(-1.0 / (double)by));
+            found->samples++;
+        }
+    }
+    found->own = (double)sample_clock();
+    found->interval = (double)sampler.interval;
+    sample_thread = (struct sample_thread){0};
     sample_close();
 }

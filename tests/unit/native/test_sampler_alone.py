@@ -27,6 +27,17 @@ class Drawn(ctypes.Structure):
     first: float
 
 
+class Paced(ctypes.Structure):
+    """As in the source, in bytes but for ``samples``."""
+
+    _fields_ = [(name, ctypes.c_double) for name in ("allocated", "estimate", "own", "samples", "interval")]
+    allocated: float
+    estimate: float
+    own: float
+    samples: float
+    interval: float
+
+
 @pytest.fixture(scope="module")
 def alone() -> ctypes.CDLL:
     options = [option for option in STRICT if option not in ("-fvisibility=hidden", "-std=gnu11")]
@@ -36,6 +47,7 @@ def alone() -> ctypes.CDLL:
     )
     loaded.lost_in_wait.argtypes, loaded.lost_in_wait.restype = [ctypes.c_uint64] * 2, ctypes.c_int64
     loaded.draw.argtypes = [ctypes.c_uint64] * 4 + [ctypes.c_int] * 2 + [ctypes.c_uint64, ctypes.c_void_p]
+    loaded.pace.argtypes = [ctypes.c_uint64] * 2 + [ctypes.c_uint32, ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p]
     return loaded
 
 
@@ -110,3 +122,35 @@ def test_types_of_an_earlier_session_are_nobodys(alone: ctypes.CDLL) -> None:
 
 def test_sizes_that_nobody_can_have_are_not_counted(alone: ctypes.CDLL) -> None:
     assert f"{alone.enormous():b}" == "1" * 6
+
+
+def paced(alone: ctypes.CDLL, seed: int, interval: int, quota: int, count: int, size: int) -> Paced:
+    found = Paced()
+    alone.pace(seed, interval, quota, count, size, ctypes.byref(found))
+    return found
+
+
+def test_a_burst_is_sampled_more_coarsely_before_the_agent_looks_again(alone: ctypes.CDLL) -> None:
+    """A gigabyte at one sample in 512 bytes would be two million samples."""
+    quota = 400
+    for seed in range(1, 6):
+        burst = paced(alone, seed, 512, quota, 500_000, 2000)
+        doubled = math.log2(burst.interval / 512)
+        assert doubled == int(doubled)
+        assert quota * doubled <= burst.samples < quota * (doubled + 1)
+        assert 1 * MB <= burst.interval <= 4 * MB
+        assert burst.own == burst.allocated
+
+
+def test_the_interval_is_not_doubled_for_ever_nor_without_a_quota(alone: ctypes.CDLL) -> None:
+    assert paced(alone, 1, 2 * MB, 5, 100_000, 8000).interval == 4 * MB
+    assert paced(alone, 1, 512, 0, 10_000, 2000).interval == 512
+
+
+@pytest.mark.parametrize(("quota", "count", "size"), [(1, 3000, 2000), (5, 300, 2000), (20, 20_000, 400)])
+def test_estimates_are_right_on_the_average_where_samples_decide_on_the_interval(
+    alone: ctypes.CDLL, quota: int, count: int, size: int
+) -> None:
+    found = [paced(alone, seed, 512, quota, count, size) for seed in range(1, 1001)]
+    scale = statistics.fmean(each.allocated for each in found)
+    assert_unbiased([each.estimate - each.allocated for each in found], scale)

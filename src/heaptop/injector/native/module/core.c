@@ -480,7 +480,7 @@ static PyMethodDef methods[] = {
     {"close", core_close, METH_VARARGS, "close(): end the clones, and forget the session: its names are the target's memory."},
     {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},
     {"sample_start", core_sample_start, METH_VARARGS, "sample_start(options): sample allocations from now on."},
-    {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth): at another rate, to another depth."},
+    {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth, quota): at another rate, to another depth."},
     {"sample_stop", sampling_stop, METH_VARARGS, "sample_stop(): '', or a sentence on what stays."},
     {"sample_leave", sampling_leave, METH_VARARGS, "sample_leave(): in a fork's child, without hooks and tables."},
     {"sample_read", sampling_read, METH_VARARGS, "sample_read(limit): what is new, see sampling.h."},

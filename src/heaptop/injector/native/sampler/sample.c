@@ -47,6 +47,7 @@ static struct {
     struct budget budget;
     uint64_t interval, random;
     double scale; /* gaps_scale of the interval */
+    uint32_t quota, taken; /* taken: samples since the interval was set or doubled, where there is a quota */
     uint32_t depth, opened, session, epoch, births; /* opened: how often; session: how often records began anew */
     uint64_t intervals[SAMPLE_INTERVALS];
     uint32_t interval_count;
@@ -142,6 +143,18 @@ static __attribute__((noinline)) void draw_later(struct sample_thread *t) {
         *t = (struct sample_thread){.left = REST};
 }
 
+static void put_in_force(uint64_t interval) {
+    sampler.interval = interval;
+    sampler.scale = gaps_scale(interval);
+    sampler.taken = 0;
+}
+
+/* A block was hit. */
+static ALWAYS_INLINE void count_hit(void) {
+    if (sampler.quota != 0 && ++sampler.taken >= sampler.quota && sampler.interval < SAMPLE_COARSEST)
+        put_in_force(2 * sampler.interval);
+}
+
 uint64_t sample_draw(size_t size) {
     struct sample_thread *thread = &sample_thread;
     if (thread->interval == AGENTS) {
@@ -163,8 +176,10 @@ uint64_t sample_draw(size_t size) {
         uint64_t before = excess(thread);
         if (thread->is_cut) /* there was no mark up to here; the rest of the block is as the beginning of it */
             thread->left += gaps_draw(&sampler.random, scale_of(thread->interval));
-        if (thread->left < 0)
+        if (thread->left < 0) {
             interval = thread->interval;
+            count_hit();
+        }
         draw_gap(thread);
         sampler.granted += excess(thread) - before;
     }
@@ -801,8 +816,8 @@ const char *sample_open(const struct sample_options *options) {
     }
     clear_records();
     stack_set_own(options->own);
-    sampler.interval = options->interval;
-    sampler.scale = gaps_scale(options->interval);
+    put_in_force(options->interval);
+    sampler.quota = options->quota;
     sampler.depth = options->depth;
     sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
     sampler.epoch = sampler.interval_count = 0; /* births continue: an image may tell of an earlier session's */
@@ -819,7 +834,7 @@ const char *sample_open(const struct sample_options *options) {
 
 bool sample_is_on(void) { return sampler.on; }
 
-const char *sample_set(uint64_t interval, uint32_t depth) {
+const char *sample_set(uint64_t interval, uint32_t depth, uint32_t quota) {
     const char *refusal = bad_rate(interval, depth);
     if (refusal != NULL)
         return refusal;
@@ -827,8 +842,8 @@ const char *sample_set(uint64_t interval, uint32_t depth) {
         return "sampling is off";
     bool known = position_of(interval) >= 0;
     if (known) {
-        sampler.interval = interval;
-        sampler.scale = gaps_scale(interval);
+        put_in_force(interval);
+        sampler.quota = quota;
         sampler.depth = depth;
     }
     unlock();

@@ -167,9 +167,13 @@ bool sample_set_type(uint32_t id, uint32_t birth, uint32_t number);
 
 enum { SAMPLE_OWNS = 4 };
 
+/* Whom the interval follows, it is doubled for up to here. */
+#define SAMPLE_COARSEST ((uint64_t)4 << 20)
+
 struct sample_options {
     uint64_t interval; /* bytes, at least 1 */
     uint32_t depth;    /* frames kept of a stack */
+    uint32_t quota;    /* as sample_set has it */
     uint64_t seed;     /* 0: from the kernel */
     uint64_t bytes;    /* for all tables; 0: SAMPLE_BYTES */
     const void *own[SAMPLE_OWNS]; /* code objects: what is allocated in one of them is not sampled. They are compared with
@@ -190,8 +194,11 @@ void sample_leave(void);
 
 bool sample_is_on(void);
 
-/* Change what is in force from now on. NULL, or a sentence. */
-const char *sample_set(uint64_t interval, uint32_t depth);
+/* Change what is in force from now on. After each ``quota`` samples until the next call the interval is doubled, up to
+   SAMPLE_COARSEST, so that a program that begins to allocate a thousand times as much costs hardly more before the agent
+   looks again; 0: never. Only earlier samples decide about it, so each block's chance is known before it is drawn, and
+   estimates stay right on the average. NULL, or a sentence. */
+const char *sample_set(uint64_t interval, uint32_t depth, uint32_t quota);
 
 /* All records are void: start with new ones, and raise the epoch. False when that cannot be now. */
 bool sample_void(void);

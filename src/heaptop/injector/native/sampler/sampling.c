@@ -44,6 +44,7 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
         return NULL;
     struct sample_options options = {.interval = option(given, "interval"), .seed = option(given, "seed")};
     unsigned long long depth = option(given, "depth");
+    options.quota = (uint32_t)option(given, "quota");
     options.bytes = option(given, "bytes");
     options.depth = depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
     if (PyErr_Occurred())
@@ -68,10 +69,10 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
 PyObject *sampling_set(PyObject *module, PyObject *args) {
     (void)module;
     unsigned long long interval;
-    unsigned int depth;
-    if (!PyArg_ParseTuple(args, "KI:sample_set", &interval, &depth))
+    unsigned int depth, quota = 0;
+    if (!PyArg_ParseTuple(args, "KI|I:sample_set", &interval, &depth, &quota))
         return NULL;
-    const char *refusal = sample_set(interval, depth);
+    const char *refusal = sample_set(interval, depth, quota);
     if (refusal != NULL)
         return refuse(refusal);
     return new_reference(Py_None);

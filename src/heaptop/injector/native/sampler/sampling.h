@@ -5,12 +5,13 @@
 #include "layout.h"
 
 /* sample_start(options) -> None. ``interval``, ``depth``, ``seed`` (0: by the kernel) and ``bytes`` (of all tables; 0:
-   a default), ``own`` (a list of code objects: what is allocated in one of them is not sampled), ``reborn`` (whether to
+   a default), ``quota`` (as sample_set has it; 0 by default), ``own`` (a list of code objects: what is allocated in one of them is not sampled), ``reborn`` (whether to
    follow blocks that free lists hand on). RuntimeError gives the reason. Ids restart, and what a session before left is
    gone. */
 PyObject *sampling_start(PyObject *module, PyObject *args);
 
-/* sample_set(interval, depth) -> None; RuntimeError when that cannot be, or sampling is off. */
+/* sample_set(interval, depth, quota=0) -> None; RuntimeError when that cannot be, or sampling is off. After each ``quota``
+   samples until the next call the interval is doubled, up to SAMPLE_COARSEST; 0: never. */
 PyObject *sampling_set(PyObject *module, PyObject *args);
 
 /* sample_stop() -> "" or a sentence on what stays. Any time; the calling thread is sampled again like any other. */
