@@ -477,6 +477,7 @@ class FakeAgent:
             id=request.id,
             time_ns=self.time_ns,
             on=self.interval > 0,
+            target=request.target if self.interval else 0,
             interval=self.interval,
             depth=request.depth,
             intervals=tuple(self._intervals),
@@ -631,6 +632,7 @@ class FakeSource:
         self.sampling: list[tuple[int, int]] = []
         """What :meth:`sample` was called with; the next :meth:`tick` answers."""
         self.tracing: list[bool] = []
+        self.targets: list[int] = []
         """With each of these, whether tracemalloc might do it."""
         self.memory_requests = 0
         """How often :meth:`memory_now` was called; the next :meth:`tick` answers once."""
@@ -666,9 +668,10 @@ class FakeSource:
         self.memory_requests += 1
         self._memory_wanted = True
 
-    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
         self.sampling.append((interval, depth))
         self.tracing.append(tracer)
+        self.targets.append(target)
 
     def decide(self, accept: bool) -> None:
         self.decisions.append(accept)
@@ -733,7 +736,8 @@ class FakeSource:
             if len(self.sampling) > self._sampling_told:
                 self._sampling_told = len(self.sampling)
                 self._requests += 1
-                self.say(*self.agent.answer(SamplerRequest(self._requests, *self.sampling[-1], self.tracing[-1])))
+                how = *self.sampling[-1], self.tracing[-1]
+                self.say(*self.agent.answer(SamplerRequest(self._requests, *how, target=self.targets[-1])))
             if self._memory_wanted:
                 self._memory_wanted = False
                 self._requests += 1

@@ -154,6 +154,10 @@ class SamplingCore(FakeCore):
         self.reborn_refusal = ""
         """Why blocks that free lists hand on cannot be followed."""
         self._on = False
+        self._intervals: list[int] = []
+        self.bytes_per_read = 64
+        """Allocated between two reads, by the clock."""
+        self.set_errors: list[Exception] = []
 
     def as_module(self) -> Any:
         module = super().as_module()
@@ -163,9 +167,14 @@ class SamplingCore(FakeCore):
 
     def sample_start(self, options: dict[str, Any]) -> None:
         self.options, self._on = options, True
+        self._intervals = [options["interval"]]
 
-    def sample_set(self, interval: int, depth: int) -> None:
-        self.options.update(interval=interval, depth=depth)
+    def sample_set(self, interval: int, depth: int, quota: int = 0) -> None:
+        if self.set_errors:
+            raise self.set_errors.pop(0)
+        self.options.update(interval=interval, depth=depth, quota=quota)
+        if interval not in self._intervals:
+            self._intervals.append(interval)
 
     def sample_stop(self) -> str:
         self._on = False
@@ -181,13 +190,14 @@ class SamplingCore(FakeCore):
         interval, depth = self.options.get("interval", 0), self.options.get("depth", 0)
         return {
             "more": self.waiting > 0,
-            "clock": 64 * self.reads,
+            "clock": self.bytes_per_read * self.reads,
             "dropped": 0,
             "epoch": self.epoch,
             "on": self._on,
             "interval": interval,
             "depth": depth,
-            "intervals": [interval],
+            "live": self.reads,
+            "intervals": [*self._intervals],
             "note": "",
             "arrays": False,
             "reborn": bool(self.options.get("reborn") and not self.reborn_refusal),

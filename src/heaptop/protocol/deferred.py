@@ -85,9 +85,9 @@ class DeferredSource:
         if self._source is not None:
             self._source.memory_now()
 
-    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
         if self._source is not None:
-            self._source.sample(interval, depth, tracer)
+            self._source.sample(interval, depth, tracer, target)
 
     def decide(self, accept: bool) -> None:
         if self._source is not None:

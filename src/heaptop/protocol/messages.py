@@ -104,6 +104,9 @@ class SamplerRequest(Message):
     exact: bool = False
     """Follow objects in blocks that free lists hand on, by a reference tracer (3.13 and later), or sample nothing. It
     is examined when sampling begins, and not when only its rate changes."""
+    target: int = 0
+    """Samples a second: the interval follows the program from now on, beginning with ``interval``, or with the one in
+    force where it follows already. 0: it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +460,8 @@ class Sampler(Message):
     off, by what it was."""
     offer: bool = False
     """It is off for want of a native core, and tracemalloc could do it: at a cost that only a person may agree to."""
+    target: int = 0
+    """Samples a second that the interval follows the program for: it comes again with each change. 0: it stays."""
 
 
 @dataclass(frozen=True, slots=True)

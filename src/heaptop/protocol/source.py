@@ -219,10 +219,11 @@ class Source(Protocol):
     def memory_now(self) -> None:
         """Ask what memory is used for; a :class:`~heaptop.protocol.messages.Memory` follows. Coalesces likewise."""
 
-    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
         """Sample allocations from now on every ``interval`` bytes, on average (0: not at all), with at most ``depth``
         frames of a stack; a :class:`~heaptop.protocol.messages.Sampler` follows. With ``tracer`` by tracemalloc where
-        there is no native core, which only a person who was told its cost may ask for. The last call counts."""
+        there is no native core, which only a person who was told its cost may ask for. With a ``target`` the interval
+        follows the program, for so many samples a second. The last call counts."""
 
     def decide(self, accept: bool) -> None:
         """Answer the :class:`~heaptop.protocol.messages.Decision` that was delivered last: pause the target for that

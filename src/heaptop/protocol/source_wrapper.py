@@ -31,8 +31,8 @@ class SourceWrapper:
     def memory_now(self) -> None:
         self._through.memory_now()
 
-    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
-        self._through.sample(interval, depth, tracer)
+    def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
+        self._through.sample(interval, depth, tracer, target)
 
     def decide(self, accept: bool) -> None:
         self._through.decide(accept)

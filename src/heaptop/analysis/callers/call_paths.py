@@ -229,8 +229,10 @@ class Amounts:
     Not to be asked for anything new after the samples were fed: see :mod:`heaptop.analysis.samples.frozen`.
     """
 
-    def __init__(self, paths: CallPaths, tallies: Sequence[Tally], stacks: StackTree) -> None:
+    def __init__(self, paths: CallPaths, tallies: Sequence[Tally], stacks: StackTree, missed: int = 0) -> None:
+        """``missed``: of what lives, as :meth:`Sums.estimate` has it."""
         self.paths = paths
+        self.missed = missed
         placed = [(paths.place(tally.stack, stacks), tally) for tally in tallies]
         if not paths.whole:
             placed = [one for one in placed if one[0]]

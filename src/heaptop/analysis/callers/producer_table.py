@@ -77,9 +77,11 @@ class ProducerRow(Protocol):
 class ProducerGroup:
     """What the stacks of one site, module or chain have allocated."""
 
-    __slots__ = ("_live", "key", "name", "stack", "tallies", "weight")  # thousands are made for each display
+    # thousands are made for each display
+    __slots__ = ("_live", "_missed", "key", "name", "stack", "tallies", "weight")
 
-    def __init__(self, key: str, name: str, stack: int) -> None:
+    def __init__(self, key: str, name: str, stack: int, missed: int) -> None:
+        """``missed``: of what lives, as :meth:`Sums.estimate` has it."""
         self.key = key
         self.name = name
         self.stack = stack
@@ -87,6 +89,7 @@ class ProducerGroup:
         self.tallies: list[Tally] = []
         self.weight = 0
         """Living bytes, in the unit of ``Sums.bytes``."""
+        self._missed = missed
         self._live: Estimate | None = None
 
     def figure(self, column: str) -> int:
@@ -101,7 +104,7 @@ class ProducerGroup:
     @property
     def live(self) -> Estimate:
         if self._live is None:
-            self._live = alive(self.tallies)
+            self._live = alive(self.tallies, self._missed)
         return self._live
 
     @property
@@ -137,7 +140,8 @@ class Callee:
 
     @cached_property
     def live(self) -> Estimate:
-        return self._amounts.live(self._amounts.paths.first_places[self.function]).estimate()
+        amounts = self._amounts
+        return amounts.live(amounts.paths.first_places[self.function]).estimate(amounts.missed)
 
     @cached_property
     def classes(self) -> tuple[float, ...]:
@@ -173,9 +177,9 @@ _LIVE_PARTS: Final = {"count": "count", "samples": "samples", "error": "variance
 _LIVE_SUMS: Final = [attrgetter(f"live.{part}") for part in ("samples", "seen", "bytes", "count", "variance", "third")]
 
 
-def alive(tallies: Sequence[Tally]) -> Estimate:
-    """All that lives of these."""
-    return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate()
+def alive(tallies: Sequence[Tally], missed: int = 0) -> Estimate:
+    """All that lives of these; ``missed`` as :meth:`Sums.estimate` has it."""
+    return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate(missed)
 
 
 def older_at(samples: SampledBlocks, moments: Sequence[SiteSnapshot]) -> OlderThanSampling | None:
@@ -263,7 +267,7 @@ class ProducerTables:
         found += groups.values()
 
     def _find_groups(self, tallies: Sequence[Tally], key: str, found: dict[str, ProducerGroup]) -> None:
-        names = self._names[key]
+        names, missed = self._names[key], self._samples.live_missed
         for tally in tallies:
             if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
                 continue
@@ -272,15 +276,16 @@ class ProducerTables:
                 name = names[tally.stack] = self._name(tally.stack, key)
             group = found.get(name[0])
             if group is None:
-                group = found[name[0]] = ProducerGroup(*name, tally.stack)
+                group = found[name[0]] = ProducerGroup(*name, tally.stack, missed)
             group.tallies.append(tally)
             group.weight += tally.live.bytes
 
     def stacks(self, group: ProducerGroup) -> list[ProducerGroup]:
         """The whole stacks of a group, the one that keeps most first, then the one that allocated most."""
         found: dict[int, ProducerGroup] = {}
+        missed = self._samples.live_missed
         for tally in group.tallies:
-            one = found.setdefault(tally.stack, ProducerGroup(str(tally.stack), group.name, tally.stack))
+            one = found.setdefault(tally.stack, ProducerGroup(str(tally.stack), group.name, tally.stack, missed))
             one.tallies.append(tally)
             one.weight += tally.live.bytes
         return sorted(found.values(), key=lambda one: (-one.weight, -one.figure("allocated"), one.stack))
@@ -382,4 +387,4 @@ class ProducerTables:
 
     def amounts(self, paths: CallPaths, tallies: Sequence[Tally]) -> Amounts:
         """What is on these paths now."""
-        return Amounts(paths, tallies, self._samples.stacks)
+        return Amounts(paths, tallies, self._samples.stacks, self._samples.live_missed)

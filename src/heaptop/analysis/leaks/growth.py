@@ -179,7 +179,10 @@ def site_growth(marks: Sequence[Mark], now: MarkContext, sampling: Sampling) -> 
         return None
     survivors = _survivors([mark.around.clock for mark in marks], sampling)
     before, after = _by_site(then.flows), _by_site(now.flows)
-    rows = (_site_row(site, before.get(site), after[site], survivors.get(site, {}), len(marks)) for site in after)
+    missed = sampling.samples.live_missed
+    rows = (
+        _site_row(site, before.get(site), after[site], survivors.get(site, {}), len(marks), missed) for site in after
+    )
     return _growth("site", rows, complete=True)
 
 
@@ -202,7 +205,14 @@ def _survivors(clocks: Sequence[int], sampling: Sampling) -> dict[str, dict[int,
     return found
 
 
-def _site_row(site: str, then: Flow | None, now: Flow, survivors: Mapping[int, Sums], birth_intervals: int) -> GrownRow:
+def _site_row(
+    site: str,
+    then: Flow | None,
+    now: Flow,
+    survivors: Mapping[int, Sums],
+    birth_intervals: int,
+    missed: int,
+) -> GrownRow:
     before = then.live if then else Sums()
     freed_before = then.freed if then else Sums()
     new = Sums()
@@ -221,7 +231,7 @@ def _site_row(site: str, then: Flow | None, now: Flow, survivors: Mapping[int, S
         born=max(0, new.rounded_count + freed - old_freed),
         died=max(0, freed - old_freed),
         generations=tuple(survivors[each].rounded_count if each in survivors else 0 for each in range(birth_intervals)),
-        error=_half_width(new, old_gone),
+        error=_half_width(missed, new, old_gone),
     )
 
 
@@ -231,9 +241,9 @@ def _less(one: Sums, part: Sums) -> Sums:
     return rest if rest.samples > 0 and min(rest.parts[:5]) >= 0 else Sums()
 
 
-def _half_width(*parts: Sums) -> int:
+def _half_width(missed: int, *parts: Sums) -> int:
     """Of the 95 % interval of sums and differences of parts that share no block."""
-    widths = [(each.high - each.low) / 2 for each in (part.estimate() for part in parts if part.samples)]
+    widths = [(each.high - each.low) / 2 for each in (part.estimate(missed) for part in parts if part.samples)]
     return round(math.hypot(*widths))
 
 

@@ -136,7 +136,8 @@ def _by_lifetime(asked: _Asked) -> list[ReportRow]:
     live_blocks = sampling.live_blocks()
     survival = sampling.lives.survival(None, live_blocks)
     died, alive = [], []
-    for one in sampling.lives.classes(DECADES, None, live_blocks):
+    missed = sampling.samples.missed, sampling.samples.live_missed
+    for one in sampling.lives.classes(DECADES, None, live_blocks, missed):
         label = class_label(one.low, one.high)
         at = survival.at(one.low) if survival is not None else None
         reaching = {"survival": at.object_survival, "survival_low": at.low, "survival_high": at.high} if at else {}

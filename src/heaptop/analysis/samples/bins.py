@@ -78,14 +78,15 @@ class TypeOfSize:
 
     type: TypeName
     _sums: _Group
+    _samples: SampledBlocks
 
     @property
     def allocated(self) -> Estimate:
-        return self._sums.allocated.estimate()
+        return self._sums.allocated.estimate(self._samples.missed)
 
     @property
     def kept(self) -> Estimate:
-        return self._sums.kept.estimate()
+        return self._sums.kept.estimate(self._samples.live_missed)
 
 
 def bins(samples: SampledBlocks, where: Callable[[Tally], bool] | None = None) -> Bins:
@@ -118,12 +119,12 @@ def _bin(number: int, label: str, group: _Group, total: _Group, samples: Sampled
     return Bin(
         number=number,
         label=label,
-        allocated=group.allocated.estimate(),
-        freed=group.freed.estimate(),
-        kept=group.kept.estimate(),
+        allocated=group.allocated.estimate(samples.missed),
+        freed=group.freed.estimate(samples.missed),
+        kept=group.kept.estimate(samples.live_missed),
         allocated_share=_share(group.allocated, total.allocated),
         kept_share=_share(group.kept, total.kept),
-        types=tuple(TypeOfSize(samples.type_name(kind), one) for kind, one in kinds),
+        types=tuple(TypeOfSize(samples.type_name(kind), one, samples) for kind, one in kinds),
     )
 
 

@@ -145,12 +145,17 @@ class Lives:
         return survival_of(bins, measure, deaths, censored, mortality=mortality)
 
     def classes(
-        self, bounds: Sequence[int], group: Hashable = None, live_blocks: Iterable[LiveBlock] = ()
+        self,
+        bounds: Sequence[int],
+        group: Hashable = None,
+        live_blocks: Iterable[LiveBlock] = (),
+        missed: tuple[int, int] = (0, 0),
     ) -> tuple[LifetimeClass, ...]:
         """What was allocated by classes of lifetime, which rising ``bounds`` cut; empty where the group is not kept.
 
         Powers of ten are edges of bins, so these are exact; other bounds are moved by at most 4.5 %. Ages of 0 and 1
-        are alike, so a bound of 1 has nothing below it.
+        are alike, so a bound of 1 has nothing below it. ``missed``: as :meth:`Sums.estimate` has it, of what was
+        allocated and of what lives.
         """
         if not self.keeps(group):
             return ()
@@ -161,8 +166,9 @@ class Lives:
         classes = []
         for low, high in zip((0, *bounds), (*bounds, None), strict=True):
             begin, end = _nearest(low), None if high is None else _nearest(high)
-            parts = (_between_bins(cells, begin, end) for cells in (kept.dead, now, kept.lost))
-            classes.append(LifetimeClass(low, high, *map(_estimate, parts)))
+            parts = zip((kept.dead, now, kept.lost), (*missed, missed[0]), strict=True)
+            found = [_estimate(_between_bins(cells, begin, end), largest) for cells, largest in parts]
+            classes.append(LifetimeClass(low, high, *found))
         return tuple(classes)
 
     def _of(self, groups: Iterable[Hashable]) -> list[_Exits]:
@@ -278,13 +284,13 @@ def _between_bins(cells: _Cells, begin: int, end: int | None) -> list[_Cell]:
     return [cell for index, cell in cells.items() if begin <= index and (end is None or index < end)]
 
 
-def _estimate(cells: Iterable[_Cell]) -> Estimate:
+def _estimate(cells: Iterable[_Cell], missed: int) -> Estimate:
     cell = _sum(cells)
     sums = Sums()
     sums.samples, sums.seen = round(cell[0]), round(cell[5])
     sums.bytes, sums.count = round(cell[1] * _UNIT), round(cell[3] * _UNIT)
     sums.variance, sums.third = round(cell[6]), round(cell[7])
-    return sums.estimate()
+    return sums.estimate(missed)
 
 
 def _merge(exits: _Exits, measure: Measure) -> list[AgeBin]:

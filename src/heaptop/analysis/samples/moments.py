@@ -176,7 +176,8 @@ class Moments:
     def _widest(self, size: int) -> tuple[int, int]:
         """The 95 % interval of so many bytes, had small blocks all of them."""
         state = self._samples.state
-        interval = max(state.intervals, default=1) if state is not None else 1
+        state = self._samples.state
+        interval = self._samples.live_weight or (max(state.intervals, default=1) if state is not None else 1)
         if interval == 1:
             return size, size
         low, high = poisson_interval(max(size / interval, 1.0))

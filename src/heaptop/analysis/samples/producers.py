@@ -224,9 +224,9 @@ def producers(
     rows = []
     for name, (stack, flow) in found.items():
         if flow.live.samples:
-            live = flow.live.estimate()
-            allocated = None if samples.only_live else flow.allocated.estimate()
-            freed = None if samples.only_live else flow.freed.estimate()
+            live = flow.live.estimate(samples.live_missed)
+            allocated = None if samples.only_live else flow.allocated.estimate(samples.missed)
+            freed = None if samples.only_live else flow.freed.estimate(samples.missed)
             rows.append(Producer(name, sites.site(stack), live, allocated, freed, live.bytes / total))
     if older is not None:
         rows.append(Producer(older_name, None, older, None, None, older.bytes / total))
@@ -244,7 +244,7 @@ def live_total(samples: SampledBlocks, where: Callable[[Tally], bool] | None = N
     for tally in samples.tallies():
         if where is None or where(tally):
             total.merge(tally.live)
-    return total.estimate()
+    return total.estimate(samples.live_missed)
 
 
 def older_than_sampling(census: Amount, sampled: Estimate) -> Estimate:

@@ -36,6 +36,7 @@ from heaptop.analysis.samples.live_blocks import (
     LiveBlockTable,
     Sample,
 )
+from heaptop.analysis.samples.missed import MissedSamples
 from heaptop.analysis.samples.sizes import CLASSES, bin_of, coarse, whole_class
 from heaptop.analysis.samples.stacks import FORGOTTEN, STACK_LIMIT, ReportedStacks
 from heaptop.errors import ProtocolError
@@ -194,6 +195,7 @@ class SampledBlocks:
         self.stacks = self._said.tree
         self._stood_for = 0  # bytes, at most: sums of them stay below 2⁶³
         self._intervals: tuple[int, ...] = ()
+        self._missed = MissedSamples()
         self._tallies: dict[tuple[int, int, int], Tally] = {}
         self._changed: dict[Tally, None] = {}  # in order
         self._live_bytes = 0  # of all tallies together, in their unit
@@ -203,6 +205,7 @@ class SampledBlocks:
         self.types, self.codes, self.stacks, self._said = samples.types, samples.codes, samples.stacks, samples._said
         self.state, self.dropped = samples.state, samples.dropped
         self.time_ns, self.clock, self.origin = samples.time_ns, samples.clock, samples.origin
+        self._missed = samples._missed.copy()
 
     def freeze(self) -> SampledBlocks:
         """A copy that later messages do not change, at the cost of a step for each tally. It takes none itself."""
@@ -230,6 +233,23 @@ class SampledBlocks:
     def live_block_count(self) -> int:
         """How many sampled blocks live."""
         return len(self.blocks)
+
+    @property
+    def missed(self) -> int:
+        """For :meth:`~heaptop.analysis.samples.estimate.Sums.estimate` of what was allocated, or freed."""
+        return self._missed.of_all()
+
+    @property
+    def live_missed(self) -> int:
+        """Likewise of what lives."""
+        self.work_in()
+        return self._missed.of_live()
+
+    @property
+    def live_weight(self) -> int:
+        """Bytes that a live sample represents; 0 where none lives."""
+        self.work_in()
+        return self._missed.live_weight()
 
     def live_blocks(self) -> Iterator[Sample]:
         """The living samples by id; an age is ``clock`` less ``birth``. Not to be read while messages are fed."""
@@ -397,6 +417,8 @@ class SampledBlocks:
             raise ProtocolError("The sampled blocks represent more bytes than a machine can allocate.")
         self._stood_for = stood_for
         self.time_ns = message.time_ns
+        if self.state is not None:
+            self._missed.allocated(self.state.interval, max(message.clock - self.clock, 0))
         self.clock = message.clock
         self.dropped += message.dropped
         self._unapplied = births, typed, deaths
@@ -412,6 +434,7 @@ class SampledBlocks:
             live_bytes += one.bytes
             changed[tally] = None
         self._live_bytes = live_bytes
+        self._missed.born([intervals[one[6]] for one in births])
 
     def _add_deaths(self, deaths: _Records) -> None:
         blocks, changed = self._blocks, self._changed
@@ -433,6 +456,7 @@ class SampledBlocks:
             birth = blocks.remove(number)
             dead.append((likeness, one, birth, clock if clock > birth else birth))
         self._live_bytes = live_bytes
+        self._missed.died([likeness.interval for likeness, *_ in dead])
         for observer in self._observers:
             observer.on_deaths(dead)
 
@@ -589,11 +613,14 @@ class SampledBlocks:
             raise ProtocolError("The live blocks represent more bytes than a machine can allocate.")
         self._stood_for += stood_for
         self.time_ns, self.clock = message.time_ns, message.clock
+        for interval in self._intervals:  # how much at which is not kept
+            self._missed.allocated(interval, message.clock)
         self._blocks.extend(numbers, births, message.domains, alike)
         for number, times in alike.items():
             stack, kind, size, interval = known[number]
             tally = self._tally(stack, kind, bin_of(size))
             one = weight(size, interval)
+            self._missed.born([interval] * times)
             tally.live.add_alike(one, times)
             self._live_bytes += times * one.bytes
             self._changed[tally] = None
@@ -656,6 +683,7 @@ class SampledBlocks:
                 tally.live = Sums()
                 self._changed[tally] = None
         self._live_bytes = 0
+        self._missed.follow_no_more()
         self._blocks = LiveBlockTable[_Tied]()
         self._said.may_begin_anew()
 

@@ -61,6 +61,7 @@ MODULES: Final = (
     "tracer",
     "outbox",
     "core",
+    "pacing",
     "sampler",
     "counting",
     "traced",

@@ -46,9 +46,9 @@ def read_messages(s: Any) -> tuple[list[tuple[str, dict[str, Any]]], tuple[Any, 
     messages: list[tuple[str, dict[str, Any]]] = []
     if now_void:
         messages.append(("sampler", sampler_state(s, epoch, stats["note"], stats)))
-    elif len(stats["intervals"]) != s.intervals_sent or stats["reborn"] != s.exact_sent:
-        # a thread went on with what was in force before a change, or in a session before; or another tool's tracer
-        # is there by now
+    elif intervals_in(stats) != s.intervals_sent or stats["reborn"] != s.exact_sent:
+        # the interval has followed the program; a thread went on with what was in force before a change, or in a
+        # session before; or another tool's tracer is there by now
         messages.append(("sampler", sampler_state(s, epoch, "", stats)))
     if stats["on"]:
         messages += code_messages(codes, first_code)
@@ -63,8 +63,13 @@ def read_messages(s: Any) -> tuple[list[tuple[str, dict[str, Any]]], tuple[Any, 
             "dropped": stats["dropped"] - s.samples_dropped,
         }
         messages.append(("samples", reply))
-    after = (epoch, stats["epoch"], bool(stats["on"]), len(stats["intervals"]), stats["reborn"], stats["dropped"])
+    after = (epoch, stats["epoch"], bool(stats["on"]), intervals_in(stats), stats["reborn"], stats["dropped"])
     return messages, after
+
+
+def intervals_in(stats: dict[str, Any]) -> tuple[int, int]:
+    """What tells whether heaptop has heard of them: how many there were, and the one in force."""
+    return len(stats.get("intervals", [])), stats.get("interval", 0)
 
 
 def sampler_state(s: Any, epoch: int, text: str, stats: dict[str, Any]) -> dict[str, Any]:
@@ -77,6 +82,7 @@ def sampler_state(s: Any, epoch: int, text: str, stats: dict[str, Any]) -> dict[
         "interval": stats["interval"] if on else 0,
         "depth": stats["depth"] if on else 0,
         "intervals": stats.get("intervals", []),
+        "target": s.sampling_target if on else 0,
         "epoch": epoch,
         "text": text,
         "approximate": RECYCLED if on and not stats["reborn"] else [],

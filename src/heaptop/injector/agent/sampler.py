@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from heaptop.injector.agent.base import FUNCTION
-from heaptop.injector.agent.clock import cpu_clock, rest
+from heaptop.injector.agent.clock import clock, cpu_clock, rest
 from heaptop.injector.agent.core import core_failure
-from heaptop.injector.agent.outbox import sampler_state, send_reliably, send_unsent
+from heaptop.injector.agent.outbox import intervals_in, sampler_state, send_reliably, send_unsent
+from heaptop.injector.agent.pacing import MOST_INTERVAL, QUOTA, next_interval
 from heaptop.injector.agent.tracer import LOST_TRACER, is_traced, start_tracing, stop_tracing
 from heaptop.injector.agent.values import bounded, joined
 
 MAX_INTERVAL = 1 << 40
 MAX_DEPTH = 1024
+MAX_TARGET = 100_000
+PACE = 500_000_000
+"""Nanoseconds that pass at least between two choices of the interval: there may be a read for a census in between."""
 SAMPLES_PER_READ = 4_000
 READS_PER_TICK = 16
 """What is more than this many reads can carry comes with the next tick."""
@@ -28,6 +32,9 @@ def sampler(s: Any, number: int) -> None:
     """Switch sampling on, off, or to another rate; answer with Sampler."""
     interval = bounded(s.sampler_request.get("interval"), 0, 0, MAX_INTERVAL)
     depth = bounded(s.sampler_request.get("depth"), 128, 1, MAX_DEPTH)
+    target = bounded(s.sampler_request.get("target"), 0, 0, MAX_TARGET)
+    if target:
+        interval = min(interval, MOST_INTERVAL)
     s.sampler_id = number
     text = ""
     if not interval:
@@ -39,18 +46,22 @@ def sampler(s: Any, number: int) -> None:
     else:
         try:
             if s.sampling:
-                s.core.sample_set(interval, depth)
+                if target and s.sampling_target:
+                    interval = s.core.sample_stats()["interval"]
+                s.core.sample_set(interval, depth, QUOTA * target)
             else:
-                text = start_sampling(s, interval, depth)
+                text = start_sampling(s, interval, depth, target)
+            s.sampling_target, s.paced_ns = target, 0
         except (OSError, RuntimeError, MemoryError) as error:
             text = core_failure(error)
     send_sampler(s, text)
 
 
-def start_sampling(s: Any, interval: int, depth: int) -> str:
+def start_sampling(s: Any, interval: int, depth: int, target: int) -> str:
     """Begin; why not, or an empty text."""
     exact = s.sampler_request.get("exact") is True
     options = {"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own_code(s), "reborn": exact}
+    options["quota"] = QUOTA * target
     s.hooked = True
     s.core.sample_start(options)
     refusal = s.core.sample_stats()["reborn_refusal"]
@@ -73,7 +84,7 @@ def send_sampler(s: Any, text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
     s.intervals_sent = -1  # where there is no memory to send it, it goes with the next samples
     send_reliably(s, "sampler", sampler_state(s, s.epoch, text, stats))
-    s.intervals_sent, s.exact_sent = len(stats.get("intervals", [])), stats.get("reborn", False)
+    s.intervals_sent, s.exact_sent = intervals_in(stats), stats.get("reborn", False)
 
 
 def watch_tracing(s: Any) -> None:
@@ -110,11 +121,29 @@ def send_samples(s: Any) -> None:
         s.read = s.core.sample_read(SAMPLES_PER_READ)
         s.read_typed = s.typed
         s.typed = b""
-        more = s.read[-1]["more"]
+        stats = s.read[-1]
         send_unsent(s)
         cost = cpu_clock() - before
-        if not more or not s.sampling:
-            return
+        if not stats["more"] or not s.sampling:
+            break
+    if s.sampling and s.sampling_target:
+        pace(s, stats)
+
+
+def pace(s: Any, stats: dict[str, Any]) -> None:
+    """Choose the interval by what was allocated since the last choice, and give the core another quota."""
+    now = clock()
+    elapsed, allocated = now - s.paced_ns, stats["clock"] - s.paced_clock
+    if elapsed < PACE:
+        return
+    interval = stats["interval"]
+    if s.paced_ns:
+        interval = next_interval(interval, allocated * 1e9 / elapsed, s.sampling_target, stats["live"])
+    try:
+        s.core.sample_set(interval, stats["depth"], QUOTA * s.sampling_target)
+    except RuntimeError:
+        return  # a thread that does not run has the lock: at the next tick
+    s.paced_ns, s.paced_clock = now, stats["clock"]
 
 
 def stop_sampling(s: Any) -> str:

@@ -217,7 +217,10 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         epoch=0,  # of the samples: raised whenever those before are void
         core_epoch=0,
         samples_dropped=0,
-        intervals_sent=0,
+        intervals_sent=(0, 0),
+        sampling_target=0,  # samples a second that the interval follows; 0: it stays as it was asked for
+        paced_ns=0,  # when the interval was chosen last; 0: not yet
+        paced_clock=0,  # bytes allocated until then
         exact_sent=False,
         # tracemalloc
         tracer=None,  # the module _tracemalloc, once it was asked for

@@ -78,6 +78,8 @@ class SamplingSettings:
     """By tracemalloc, where there is no native core."""
     exact: bool = False
     """With objects in blocks that free lists hand on, or not at all."""
+    target: int = 0
+    """Samples a second that the interval is to follow the program for; 0: it stays."""
 
 
 @dataclass(slots=True)
@@ -283,7 +285,8 @@ class Conversation:
 
     def _ask_sampler(self) -> None:
         wanted = self._orders.sampling
-        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth, wanted.tracer, wanted.exact))
+        how = wanted.interval, wanted.depth, wanted.tracer, wanted.exact, wanted.target
+        self._send(SamplerRequest(self._next_id(), *how))
 
     def _obey(self, now: float) -> None:
         """What other threads want."""

@@ -99,7 +99,9 @@ class LiveSource:
         self._options = options
         self._request = Request(options, secrets.token_hex(8), self._progress, checked, launch)
         self._orders = ConversationRequests(
-            sampling=self._wanted(options.sample_interval, options.sample_depth, options.tracer)
+            sampling=self._wanted(
+                options.sample_interval, options.sample_depth, options.tracer, options.sample_target
+            )
         )
         self._deliver: Deliver = _ignore
         self._behind: Behind = never_behind
@@ -137,8 +139,8 @@ class LiveSource:
         (self._orders.accept if accept else self._orders.decline).set()
         self._orders.wake()
 
-    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
-        self._orders.sampling = self._wanted(interval, depth, tracer)
+    def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
+        self._orders.sampling = self._wanted(interval, depth, tracer, target)
         self._orders.resample.set()
         self._orders.wake()
 
@@ -160,8 +162,8 @@ class LiveSource:
         self._orders.wake()
         return id
 
-    def _wanted(self, interval: int, depth: int, tracer: bool) -> SamplingSettings:
-        return SamplingSettings(interval, depth, tracer, self._options.sample_exact)
+    def _wanted(self, interval: int, depth: int, tracer: bool, target: int) -> SamplingSettings:
+        return SamplingSettings(interval, depth, tracer, self._options.sample_exact, target)
 
     def cancel(self) -> None:
         self._request.cancelled.set()

@@ -95,7 +95,7 @@ class SummedSource:
     def memory_now(self) -> None:
         """No one process is meant."""
 
-    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
         """No one process is meant."""
 
     def decide(self, accept: bool) -> None:

@@ -205,7 +205,7 @@ def box_figures(
         mark = handed_on(partial(amounts.total, node), approximate) if is_live else ""
         cells = [mark + _seen(mine), _seen(own) if own else "", f"{mine / above:.1%}", f"{mine / whole_of_it:.1%}"]
         if "error" in shown:
-            cells.insert(1, spread(amounts.live([node]).estimate()))
+            cells.insert(1, spread(amounts.live([node]).estimate(amounts.missed)))
         return tuple(cells)
 
     return IcicleColumns(headings, of)
@@ -476,7 +476,7 @@ def tree_sheet(
         if row.kind is Kind.TITLE:
             return [CellText(f"  {_PARTS_TITLES[part.by]}"), *[CellText("")] * (len(names) - 1)]
         share = f"{part.amount(measure) / whole_of_it:.1%}" if part.amount(measure) else ""
-        live = part.live.estimate()
+        live = part.live.estimate(sections[-1].missed)
         figures = {
             "name": f"      {part.name}",
             "part": share,
@@ -511,7 +511,8 @@ def tree_sheet(
             "share": f"{figure(measure) / (sections[-1].total(0, measure) or 1):.1%}",
         }
         if width >= WIDE:
-            live = (amounts.own_live(row.nodes) if is_own else amounts.live([first])).estimate()
+            sums = amounts.own_live(row.nodes) if is_own else amounts.live([first])
+            live = sums.estimate(amounts.missed)
             figures |= {
                 "error": spread(live),
                 "range": "" if live.exact else span(live),

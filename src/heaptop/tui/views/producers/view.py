@@ -543,7 +543,8 @@ class ProducersView(LevelView[ProducersLevel]):
         def detail(node: int) -> str:
             mine, all_of_it = amounts.total(node, measure), amounts.total(0, measure) or 1
             above = amounts.total(amounts.paths.parents[node], measure) or 1
-            unsure = f" {spread(amounts.live([node]).estimate())}" if measure == "live" and about else ""
+            live = amounts.live([node]).estimate(amounts.missed) if measure == "live" and about else None
+            unsure = f" {spread(live)}" if live is not None else ""
             own = amounts.own(node, measure)
             itself = f" ({format_bytes(whole(own))} itself)" if own else ""
             parts = f", {mine / above:.1%} of its caller's, {mine / all_of_it:.1%} of all" if node else ""

@@ -402,9 +402,10 @@ def _sites(samples: SampledBlocks, sites: Sites, where: TallyFilter | None) -> t
             for one, more in zip(known, (tally.allocated, tally.freed, tally.live), strict=True):
                 one.merge(more)
     kept = sum(live.bytes for _, _, live in sums.values()) or 1
+    ever, now = samples.missed, samples.live_missed
     return tuple(
-        SizeRow(name, name, order, allocated.estimate(), freed.estimate(), live.estimate(), live.bytes / kept)
-        for order, (name, (allocated, freed, live)) in enumerate(sorted(sums.items()))
+        SizeRow(name, name, order, born.estimate(ever), freed.estimate(ever), live.estimate(now), live.bytes / kept)
+        for order, (name, (born, freed, live)) in enumerate(sorted(sums.items()))
     )
 
 
