@@ -5,7 +5,7 @@ It imports nothing of heaptop, so that `heaptop --help` is quick.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 MODES: Final = ("clone", "stop", "python")
 """How a heap is counted, best first: in a copy-on-write clone, while the target goes on; in the target itself, while it
@@ -20,3 +20,21 @@ TIMES: Final = ("elapsed", "clock", "utc")
 MIN_GROWTH: Final = 64 << 10
 """Bytes that a leak has grown by, at least, to be an exit code: a few KiB of weak references in a hunt of half a minute
 are no reason to stop a release."""
+
+
+class SamplingRate(NamedTuple):
+    """How densely allocations are sampled."""
+
+    interval: int
+    """Bytes from one sample to the next, on average; 0 for no sampling."""
+    target: int = 0
+    """Samples a second: the interval follows the program, from ``interval`` on. 0: it stays."""
+
+
+NOT_SAMPLED: Final = SamplingRate(0)
+ADAPTIVE: Final = SamplingRate(64 << 10, 200)
+"""What holds as long as a person says nothing else."""
+HUNTING: Final = SamplingRate(ADAPTIVE.interval, 1000)
+"""Likewise during a leak hunt."""
+COST_OF_SAMPLE: Final = 10e-6
+"""Seconds of CPU time that a sample costs the target at most, with 128 frames, its death and its way to heaptop."""

@@ -126,6 +126,7 @@ class FakeOptions:
     mode: str = "clone"
     pause_budget: float = 0.1
     sample_interval: int = 0
+    sample_target: int = 0
     sample_depth: int = 128
     sample_exact: bool = False
     tracer: bool = False

@@ -1,9 +1,11 @@
 """Allocates what is known, samples it, and prints both.
 
-Arguments: the core's library, and `exact` for every byte a sample, or an interval and how many times with other seeds.
+Arguments: the core's library, and `exact` for every byte a sample, or an interval and how many times with other seeds,
+or `paced`, how many times, and the agent's file that chooses the interval.
 """
 
 import sys
+from collections import Counter
 
 from sampling_agent import Agent
 
@@ -131,8 +133,53 @@ def estimates(interval, times):
     print({"estimates": found, "true": true, "blocks": sizes})
 
 
+def paced(times, pacing):
+    """Quiet seconds, a burst, and quiet ones again; the interval is chosen after each, as if it had been a second."""
+    chosen = {}
+    with open(pacing) as file:
+        exec(file.read(), chosen)
+    agent, target, quiet, runs = Agent(), 50, 1500, []
+    size, middle = (sys.getsizeof(bytes(each)) for each in (SMALL, MIDDLE))
+    for seed in range(1, times + 1):
+        book = agent.start(512, 8, seed)
+        agent(agent.core.sample_set, 512, 8, chosen["QUOTA"] * target)
+        allocated, clock, small = Counter(), 0, []
+        for second in range(7):
+            small += plant_small(quiet)
+            if second == 3:
+                kept["middle"] = plant_middle(1000)
+                churn(15000)
+            stats = agent(book.read)
+            allocated[stats["interval"]] += stats["clock"] - clock
+            following = chosen["next_interval"](stats["interval"], stats["clock"] - clock, target, stats["live"])
+            clock = stats["clock"]
+            agent(agent.core.sample_set, following, 8, chosen["QUOTA"] * target)
+        agent.stop()
+        dead = [birth for birth, _ in book.dead]
+        births = {
+            "small": [birth for birth in book.of("plant_small") if birth.size == size],
+            "middle": [birth for birth in book.of("plant_middle") if birth.size == middle],
+            "churned": [birth for birth in book.of("churn", dead) if birth.size == middle],
+        }
+        alike = {name: Counter((birth.size, birth.interval) for birth in each) for name, each in births.items()}
+        runs.append(
+            {
+                "sampled": {name: [(*key, number) for key, number in each.items()] for name, each in alike.items()},
+                "allocated": dict(allocated),
+                "born": dict(Counter(birth.interval for birth in [*book.living.values(), *dead])),
+                "died": dict(Counter(birth.interval for birth in dead)),
+                "samples": book.births,
+            }
+        )
+        kept.clear()
+        del small
+    print({"runs": runs, "true": {"small": 7 * quiet * size, "middle": 1000 * middle, "churned": 15000 * middle}})
+
+
 if __name__ == "__main__":
     if sys.argv[2] == "exact":
         exact()
+    elif sys.argv[2] == "paced":
+        paced(int(sys.argv[3]), sys.argv[4])
     else:
         estimates(int(sys.argv[2]), int(sys.argv[3]))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 from textual import events
 
@@ -148,20 +151,38 @@ async def test_r_goes_round_the_rates_and_says_so(size: tuple[int, int]) -> None
     source.sample(32 << 10, 128)
     async with on_stage(size, source=source) as stage:
         assert "sampling 1/32 KiB" in stage.text
-        for interval, words in ((8, "8 KiB"), (512, "512 KiB"), (64, "64 KiB"), (0, ""), (64, "64 KiB"), (8, "8 KiB")):
+        for interval, target in ((8, 0), (64, 200), (512, 0), (64, 0), (0, 0), (64, 0), (8, 0)):
             await stage.press("r")
             assert stage.source.sampling[-1] == (interval << 10, 128)
+            assert stage.source.targets[-1] == target
             assert "requested" in stage.text
             await stage.ticks(1)
-            assert f"sampling {'1/' + words if words else 'off'}" in stage.text
-            effect = f"sampling one in {words} from now on" if words else "sampling is off"
-            assert effect in stage.text.splitlines()[2]
+            assert f"sampling {f'1/{interval} KiB' if interval else 'off'}" in stage.text
+            rate = "200 samples/s" if target else f"one sample in {interval} KiB"
+            assert (f"sampling {rate} from now on" if interval else "sampling is off") in stage.text.splitlines()[2]
 
 
 async def test_r_begins_where_most_begin() -> None:
     async with on_stage() as stage:
         await stage.press("r")
         assert stage.source.sampling[-1] == (64 << 10, 128)
+        assert stage.source.targets[-1] == 200
+
+
+async def test_an_interval_that_follows_the_program_is_shown_with_the_samples_and_reported_once() -> None:
+    source = FakeSource()
+    source.sample(64 << 10, 128, target=200)
+    async with on_stage(LARGE, source=source) as stage:
+        await stage.ticks(3)
+        assert "sampling 1/64 KiB" in stage.text
+        assert re.search(r"samples/s \d", stage.text)
+        state = stage.live.session.sampling.state
+        assert state is not None
+        stage.source.say(replace(state, interval=8 << 10, intervals=(*state.intervals, 8 << 10)))
+        await stage.ticks(1)
+        assert "sampling 1/8 KiB" in stage.text
+        assert "one sample in" not in stage.text
+        assert "from now on" not in stage.text.splitlines()[2]
 
 
 async def test_depth_of_stacks_and_what_it_came_to() -> None:

@@ -120,6 +120,7 @@ async def test_rates_by_name_but_for_the_one_it_has() -> None:
     async with on_stage(source=source) as stage:
         titles = [title for title in offered(stage) if title.startswith("Sampling:") and "one sample" in title]
         assert titles == ["Sampling: one sample in 512 KiB", "Sampling: one sample in 8 KiB"]
+        assert "Sampling: 200 samples/s" in offered(stage)
         await run(stage, "Sampling: off")
         await stage.ticks(1)
         assert "Sampling: off" not in offered(stage)
@@ -182,7 +183,7 @@ SEARCHED = {
     "filter": "Filter as you type",
     "theme": "Theme: dark",
     "light": "Theme: light",
-    "rate": "Sampling: 512, 64, 8 KiB, off",
+    "rate": "Sampling rate, or off",
     "sampling off": "Sampling: off",
     "snapshot": "Take a new snapshot",
     "mark": "Mark, and check what is new",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.samples.estimate import Sums, weight
-from heaptop.analysis.samples.missed import MissedSamples
+from heaptop.analysis.samples.missed import LAG, MissedSamples
 from heaptop.injector.agent.pacing import LEAST_INTERVAL, LIVE_ROOM, MOST_INTERVAL, QUOTA, next_interval
 from heaptop.protocol.messages import Sampler, Tick
 from tests.support.fake_core import SamplingCore, Talk, talking
@@ -263,7 +263,8 @@ def test_where_a_burst_has_died_what_lives_is_known_nearly_as_well_as_without_it
     _, live, _ = covered(BURST, site)
     assert 93 <= live <= 98.5
     found = simulate(1, BURST, site)
-    assert found.missed.of_live() < found.missed.of_all() / 20
+    assert found.missed.of_live() == LAG
+    assert found.missed.of_all() > 10 * LAG
     one = found.live.estimate(found.missed.of_live())
     assert one.high - one.low < one.bytes
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.choices import THEMES
+from heaptop.choices import ADAPTIVE, NOT_SAMPLED, THEMES, SamplingRate
 from heaptop.cli import COMMANDS, build_parser, options
 from heaptop.cli.commands.config import example
 from heaptop.cli.config_file import BY_NAME, NOTHING, SETTINGS, default_path, load, parse
@@ -63,7 +63,7 @@ def test_every_setting_is_read(file: Path) -> None:
     assert config["ascii"] is True
     assert config["interval"] == 2.0
     assert config["share"] == 0.025
-    assert config["rate"] == 512 << 10
+    assert config["rate"] == SamplingRate(512 << 10)
     assert config["depth"] == 64
     assert config["user_code"] == ["/srv/shop", str(Path.home() / "other")]
     assert config["keys"] == {"q": ("ctrl+x",), "[": ("F2", "<"), "<": ("F3",)}
@@ -71,7 +71,7 @@ def test_every_setting_is_read(file: Path) -> None:
 
 def test_sampling_can_be_off(file: Path) -> None:
     file.write_text('rate = "off"')
-    assert load()["rate"] == 0
+    assert load()["rate"] == NOT_SAMPLED
 
 
 def test_without_a_file_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +117,10 @@ def test_an_empty_file_says_nothing(file: Path) -> None:
         ('interval = "1s"', ': `interval` cannot be "1s".', "Use a number of seconds."),
         ("interval = true", ": `interval` cannot be true.", "Use a number of seconds."),
         ("share = 101", ": `share` cannot be 101.", "101 is not a percentage from 0.01 to 100."),
-        ('rate = "1B"', ': `rate` cannot be "1B".', "1B is not a size from 1KiB to 1GiB, or off."),
+        ('rate = "1B"', ': `rate` cannot be "1B".', "1B is not a size from 1KiB to 1GiB, samples as 200/s, or off."),
+        ('rate = "0/s"', ': `rate` cannot be "0/s".', "0/s is not from 1/s to 5000/s."),
         ('rate = "fine"', ': `rate` cannot be "fine".', "'fine' is not a size."),
-        ("rate = 0.5", ": `rate` cannot be 0.5.", "Use a size such as"),
+        ("rate = 0.5", ": `rate` cannot be 0.5.", "Use samples per second such as"),
         ("depth = 0", ": `depth` cannot be 0.", "0 is not a number of frames from 1 to 1024."),
         ("depth = 1.5", ": `depth` cannot be 1.5.", "Use a whole number of frames."),
         ('user_code = "x"', ': `user_code` cannot be "x".', "Use an array of paths"),
@@ -184,7 +185,7 @@ def test_screens_take_all_of_it(file: Path, command: str) -> None:
     target = {"attach": ["1"], "run": ["--", "x.py"]}.get(command, [])
     args = parsed(command, *target)
     assert (args.theme, args.ascii, args.units, args.times, args.interval) == ("ansi", True, "decimal", "utc", 2.0)
-    assert (args.share, args.rate, args.depth) == (0.025, 512 << 10, 64)
+    assert (args.share, args.rate, args.depth) == (0.025, SamplingRate(512 << 10), 64)
     assert args.user_code == ["/srv/shop", str(Path.home() / "other")]
     assert args.keys["q"] == ("ctrl+x",)
     assert args.from_config == frozenset(BY_NAME)
@@ -195,7 +196,7 @@ def test_options_win_over_it(file: Path) -> None:
     argv = ["attach", "1", "--theme", "dark", "--no-ascii", "--units", "binary", "--interval", "1", "--share", "5"]
     args = parsed(*argv, "--times", "elapsed", "--rate", "64KiB", "--depth", "128", "--user-code", "x")
     assert (args.theme, args.ascii, args.units, args.interval) == ("dark", False, "binary", 1.0)
-    assert (args.share, args.rate, args.depth, args.user_code) == (0.05, 64 << 10, 128, ["x"])
+    assert (args.share, args.rate, args.depth, args.user_code) == (0.05, SamplingRate(64 << 10), 128, ["x"])
     assert args.from_config == {"keys"}
 
 
@@ -301,7 +302,7 @@ def test_the_table_says_what_is_usual() -> None:
     for setting in SETTINGS:
         read = setting.read(setting.default)
         if setting.name == "rate":
-            assert read == options.RATE
+            assert read == ADAPTIVE
         elif setting.name == "depth":
             assert read == options.FRAMES
         elif setting.name == "theme":

@@ -267,6 +267,13 @@ def test_one_image_after_the_other(doors: LeakDoors, capsys: Said) -> None:
     assert doors.source.closed
     (kind, pid, options), *_ = doors.calls
     assert (kind, pid, options.sample_interval, options.interval) == ("attach", 4711, 64 << 10, 1.0)
+    assert options.sample_target == 1000
+
+
+@pytest.mark.parametrize(("rate", "target"), [("8KiB", 0), ("50/s", 50)])
+def test_a_hunt_samples_as_asked(rate: str, target: int, doors: LeakDoors, capsys: Said) -> None:
+    document(capsys, "--marks", "2", "--rate", rate)
+    assert doors.calls[0][2].sample_target == target
 
 
 def test_garbage_is_collected_before_each_look(doors: LeakDoors, capsys: Said) -> None:

@@ -85,13 +85,20 @@ def test_what_could_not_be_taken_out_is_said_after_the_screen(
 
 @pytest.mark.parametrize(
     ("arguments", "interval", "depth"),
-    [([], 65_536, 128), (["--rate", "8KiB", "--depth", "16"], 8_192, 16), (["--rate", "OFF"], 0, 128)],
+    [
+        ([], (65_536, 200), 128),
+        (["--rate", "8KiB", "--depth", "16"], (8_192, 0), 16),
+        (["--rate", "OFF"], (0, 0), 128),
+        (["--rate", "50/s"], (65_536, 50), 128),
+    ],
 )
-def test_allocations_are_sampled_as_asked(arguments: list[str], interval: int, depth: int, doors: Doors) -> None:
+def test_allocations_are_sampled_as_asked(
+    arguments: list[str], interval: tuple[int, int], depth: int, doors: Doors
+) -> None:
     doors.source = ScriptedSource(SEEN)
     assert main(["attach", "4711", *arguments]) == 0
     options = doors.calls[0][2]
-    assert (options.sample_interval, options.sample_depth) == (interval, depth)
+    assert ((options.sample_interval, options.sample_target), options.sample_depth) == (interval, depth)
 
 
 @pytest.mark.parametrize("arguments", [["attach", "4711"], ["run", "prog.py"], []], ids=["attach", "run", "alone"])
@@ -120,7 +127,10 @@ def test_exact_sites_are_an_option(
     assert (options["options"] if isinstance(options, dict) else options).sample_exact == exact
 
 
-@pytest.mark.parametrize("arguments", [["--rate", "12"], ["--rate", "often"], ["--depth", "0"], ["--depth", "9999"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--rate", "12"], ["--rate", "often"], ["--rate", "9999/s"], ["--depth", "0"], ["--depth", "9999"]],
+)
 def test_a_rate_or_depth_that_makes_no_sense(
     arguments: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.filters.predicates import NameTerm
+from heaptop.choices import ADAPTIVE, HUNTING, SamplingRate
 from heaptop.errors import TargetExited
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import RecordingStatus
@@ -144,7 +145,7 @@ def test_no_snapshot_is_taken_of_a_process_that_has_ended() -> None:
     live.take_events()
     assert SnapshotControl(live, [3]).action_snapshot() == "the process exited"
     assert HuntControl(live).action_mark() == "the process exited"
-    assert SamplingControl(live).action_sample(65_536) == "the process exited"
+    assert SamplingControl(live).action_sample(SamplingRate(65_536)) == "the process exited"
     assert live.action_census() == "the process exited"
 
 
@@ -154,11 +155,35 @@ def test_behind_the_last_rate_sampling_is_off_and_comes_back_with_the_rate_it_ha
     live = live_on(source)
     control = SamplingControl(live)
     rates = []
-    for _ in range(4):
+    for _ in range(5):
         control.action_rate()
         next_events(live, source)
-        rates.append(source.sampling[-1][0])
-    assert rates == [8_192, 524_288, 0, 524_288]
+        rates.append(SamplingRate(source.sampling[-1][0], source.targets[-1]))
+    assert rates == [SamplingRate(8_192), ADAPTIVE, SamplingRate(524_288), SamplingRate(0), SamplingRate(524_288)]
+
+
+def test_more_or_less_frames_leave_a_rate_that_follows_the_program() -> None:
+    source = FakeSource()
+    source.sample(65_536, 128, target=500)
+    live = live_on(source)
+    SamplingControl(live).action_depth()
+    assert (source.sampling[-1], source.targets[-1]) == ((65_536, 512), 500)
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_others", "more"),
+    [(ADAPTIVE, False, True), (ADAPTIVE, True, False), (SamplingRate(65_536), False, False)],
+)
+def test_a_hunt_samples_more_where_nobody_chose_a_rate(rate: SamplingRate, is_others: bool, more: bool) -> None:
+    source = FakeSource()
+    source._target = replace(source.target, is_others=is_others)
+    source.sample(rate.interval, 64, target=rate.target)
+    live = live_on(source)
+    HuntControl(live).action_mark()
+    next_events(live, source)
+    HuntControl(live).action_mark()
+    assert source.targets == ([200, HUNTING.target] if more else [rate.target])
+    assert {depth for _, depth in source.sampling} == {64}
 
 
 def test_another_users_process_is_sampled_otherwise_only_after_yes() -> None:
@@ -166,12 +191,12 @@ def test_another_users_process_is_sampled_otherwise_only_after_yes() -> None:
     source._target = replace(source.target, is_others=True)
     live = live_on(source)
     control, asked = SamplingControl(live), len(source.sampling)
-    control.action_sample(65_536)
+    control.action_sample(SamplingRate(65_536))
     assert live.answer(live.questions[0], False) == "sampling stays as it is"
     assert len(source.sampling) == asked
-    control.action_sample(65_536)
+    control.action_sample(SamplingRate(65_536))
     live.answer(live.questions[0], True)
-    control.action_sample(8_192)
+    control.action_sample(SamplingRate(8_192))
     assert [rate for rate, _ in source.sampling[asked:]] == [65_536, 8_192], "yes holds for the session"
 
 

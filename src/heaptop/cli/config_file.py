@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from heaptop.choices import THEMES, TIMES, UNITS
-from heaptop.cli.options import FRAMES, RATE, core_share, frame_count, sample_rate, seconds
+from heaptop.choices import ADAPTIVE, THEMES, TIMES, UNITS
+from heaptop.cli.options import FRAMES, core_share, frame_count, sample_rate, seconds
 from heaptop.errors import ConfigError
 
 NAME: Final = "heaptop.toml"
@@ -80,7 +80,7 @@ def _frames(value: Any) -> Any:
 
 def _size(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError('a size such as "64KiB", or "off"')
+        raise ValueError('samples per second such as "200/s", a size such as "64KiB", or "off"')
     return sample_rate(str(value))
 
 
@@ -105,7 +105,7 @@ SETTINGS: Final = (
         "interval", _number(seconds, "a number of seconds"), 1.0, "2.0", "seconds between two censuses; record: 10"
     ),
     Setting("share", _number(core_share, "a percentage"), 5, "2", "the most CPU for censuses, in percent of a core"),
-    Setting("rate", _size, f"{RATE >> 10}KiB", '"512KiB"', 'sampling interval in bytes, or "off"'),
+    Setting("rate", _size, f"{ADAPTIVE.target}/s", '"64KiB"', 'samples per second, a fixed interval in bytes, "off"'),
     Setting("depth", _frames, FRAMES, "64", "frames kept per call stack"),
     Setting("user_code", _paths, [], '["~/shop"]', "folders and files with your own code"),
     Setting("keys", _keys, {}, "", "other keys: the key on the help page, and the one to add"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from heaptop.choices import MODES, THEMES, TIMES, UNITS
+from heaptop.choices import ADAPTIVE, MODES, NOT_SAMPLED, THEMES, TIMES, UNITS, SamplingRate
 from heaptop.cli.first_run import first_run
 from heaptop.errors import UsageError
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
-RATE, FRAMES = 64 << 10, 128
+MOST_SAMPLES = 5_000
+"""A second."""
+FRAMES = 128
 """As long as a person says nothing else."""
 TOP = 20
 """Rows a person is shown unless they ask for another number."""
@@ -224,9 +226,9 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--rate",
         type=sample_rate,
-        metavar="SIZE",
-        help="mean bytes allocated between two samples: 512KiB costs almost nothing, 8KiB is precise, off disables "
-        "sampling (default 64KiB)",
+        metavar="N/s|SIZE",
+        help="samples per second: heaptop adapts the sampling interval to the program, from 512 bytes to 4 MiB; or a "
+        f"fixed interval, such as 64KiB; off disables sampling (default {ADAPTIVE.target}/s)",
     )
     group.add_argument(
         "--depth",
@@ -312,6 +314,7 @@ def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
     from heaptop.injector.api import AttachOptions
 
     defaults = AttachOptions()
+    rate: SamplingRate = getattr(args, "rate", None) or ADAPTIVE
     options = {
         "wait": args.wait,
         "allow_seccomp": args.allow_seccomp,
@@ -320,7 +323,8 @@ def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
         "max_share": getattr(args, "share", defaults.max_share),
         "mode": args.mode,
         "pause_budget": args.pause_budget,
-        "sample_interval": RATE if getattr(args, "rate", None) is None else args.rate,
+        "sample_interval": rate.interval,
+        "sample_target": rate.target,
         "sample_depth": getattr(args, "depth", None) or FRAMES,
         "sample_exact": getattr(args, "exact_sites", defaults.sample_exact),
         "tracer": getattr(args, "tracemalloc", defaults.tracer),
@@ -346,14 +350,19 @@ def size(text: str) -> int:
         raise argparse.ArgumentTypeError(error.message) from None
 
 
-def sample_rate(text: str) -> int:
-    """For an option: bytes; 0 for ``off``."""
+def sample_rate(text: str) -> SamplingRate:
+    """For an option: ``200/s``, ``64KiB`` or ``off``."""
     if text.lower() == "off":
-        return 0
+        return NOT_SAMPLED
+    if per_second := re.fullmatch(r"(\d{1,9}) ?/ ?s", text, re.ASCII):
+        target = int(per_second[1])
+        if not 1 <= target <= MOST_SAMPLES:
+            raise argparse.ArgumentTypeError(f"{text} is not from 1/s to {MOST_SAMPLES}/s")
+        return SamplingRate(ADAPTIVE.interval, target)
     value = size(text)
     if not LEAST_INTERVAL <= value <= MOST_INTERVAL:
-        raise argparse.ArgumentTypeError(f"{text} is not a size from 1KiB to 1GiB, or off")
-    return value
+        raise argparse.ArgumentTypeError(f"{text} is not a size from 1KiB to 1GiB, samples as 200/s, or off")
+    return SamplingRate(value)
 
 
 def _recording_size(text: str) -> int:

@@ -34,7 +34,7 @@ class AttachOptions:
     sample_interval: int = 0
     """Bytes of allocation from one sample to the next, on average; 0 for no sampling."""
     sample_target: int = 0
-    """Samples a second that this interval follows the program for, from then on; 0: it stays."""
+    """Samples a second that this interval follows the program for, as far as ``max_share`` allows; 0: it stays."""
     sample_depth: int = 128
     """Frames kept of a sample's stack, at most."""
     sample_exact: bool = False

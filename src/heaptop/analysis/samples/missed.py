@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
+
+LAG: Final = 128 << 10
+"""Bytes that each thread may go on at an interval when it is changed (LONGEST of the core's ``sample.c``)."""
 
 
 class MissedSamples:
@@ -42,11 +46,11 @@ class MissedSamples:
         self._died.clear()
 
     def of_all(self) -> int:
-        """Bytes that one sample would have represented, for what was allocated or freed: the coarsest interval, but no
-        more than was allocated at it altogether. 0 while there was one interval only."""
+        """Bytes that one sample would have represented, for what was allocated or freed: the coarsest interval, but not
+        much more than was allocated at it altogether. 0 while there was one interval only."""
         if len(self._allocated) < 2:
             return 0
-        return max(min(interval, size) for interval, size in self._allocated.items())
+        return max(min(interval, size + LAG) for interval, size in self._allocated.items())
 
     def of_live(self) -> int:
         """Likewise for what lives: of the part that is still there, as far as the samples of that interval tell. Those
@@ -54,9 +58,13 @@ class MissedSamples:
         if len(self._allocated) < 2:
             return 0
         return max(
-            round(min(interval, size) * (self._born[interval] - self._died[interval] + 1) / (self._born[interval] + 2))
+            max(round(min(interval, size) * self._part_alive(interval)), min(interval, LAG))
             for interval, size in self._allocated.items()
         )
+
+    def _part_alive(self, interval: int) -> float:
+        """One more lives than was seen."""
+        return (self._born[interval] - self._died[interval] + 1) / (self._born[interval] + 1)
 
     def live_weight(self) -> int:
         """Bytes that the live samples represent, those of small blocks: the mean by bytes. 0 where none lives."""

@@ -196,6 +196,8 @@ class SampledBlocks:
         self._stood_for = 0  # bytes, at most: sums of them stay below 2⁶³
         self._intervals: tuple[int, ...] = ()
         self._missed = MissedSamples()
+        self.born = 0
+        """Samples so far."""
         self._tallies: dict[tuple[int, int, int], Tally] = {}
         self._changed: dict[Tally, None] = {}  # in order
         self._live_bytes = 0  # of all tallies together, in their unit
@@ -205,7 +207,7 @@ class SampledBlocks:
         self.types, self.codes, self.stacks, self._said = samples.types, samples.codes, samples.stacks, samples._said
         self.state, self.dropped = samples.state, samples.dropped
         self.time_ns, self.clock, self.origin = samples.time_ns, samples.clock, samples.origin
-        self._missed = samples._missed.copy()
+        self._missed, self.born, self._intervals = samples._missed.copy(), samples.born, samples._intervals
 
     def freeze(self) -> SampledBlocks:
         """A copy that later messages do not change, at the cost of a step for each tally. It takes none itself."""
@@ -233,6 +235,11 @@ class SampledBlocks:
     def live_block_count(self) -> int:
         """How many sampled blocks live."""
         return len(self.blocks)
+
+    @property
+    def intervals(self) -> tuple[int, ...]:
+        """The finest and the coarsest of this session of the sampler, or the only one."""
+        return tuple(sorted({min(self._intervals), max(self._intervals)})) if self._intervals else ()
 
     @property
     def missed(self) -> int:
@@ -421,6 +428,7 @@ class SampledBlocks:
             self._missed.allocated(self.state.interval, max(message.clock - self.clock, 0))
         self.clock = message.clock
         self.dropped += message.dropped
+        self.born += len(births)
         self._unapplied = births, typed, deaths
 
     def _add_births(self, births: _Records) -> None:

@@ -78,6 +78,10 @@ class Sampling:
         self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
         self._placed = False
         self._ticks = 0
+        self.samples_per_second: float | None = None
+        """Between the last two ticks; None before there were two, or where all is traced."""
+        self._before: tuple[int, int] | None = None
+        """Samples so far, and when, at the last tick."""
         self._second_ns: int | None = None
         """When the second tick was."""
         self._is_frozen = False
@@ -94,6 +98,7 @@ class Sampling:
         frozen.samples, frozen.timeline, frozen.gc = self.samples.freeze(), self.timeline.freeze(), self.gc.freeze()
         frozen.sites, frozen._known_places = self.sites, self._known_places
         frozen.sampling_status, frozen.told_from = self.sampling_status, self.told_from
+        frozen.samples_per_second = self.samples_per_second
         return frozen
 
     @property
@@ -183,8 +188,15 @@ class Sampling:
         self._ticks += 1
         if self._ticks == 2:
             self._second_ns = message.time_ns
+        self._count_rate(message.time_ns)
         if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
             self._pending.append(partial(self._take_moment, self.timeline.latest, message.time_ns))
+
+    def _count_rate(self, time_ns: int) -> None:
+        before, self._before = self._before, (self.samples.born, time_ns)
+        self.samples_per_second = None
+        if before is not None and self.follows and time_ns > before[1]:
+            self.samples_per_second = (self.samples.born - before[0]) * 1e9 / (time_ns - before[1])
 
     def _count_older(self, rows: Sequence[Row], time_ns: int) -> None:
         size = sum([row.bytes + row.hidden for row in rows])  # hidden bytes are in blocks

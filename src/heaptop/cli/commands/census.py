@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from heaptop.choices import NOT_SAMPLED
 from heaptop.cli.options import (
     NEVER,
     TOP,
@@ -154,9 +155,9 @@ class CensusCommand:
         from heaptop.cli.output.sampled import sampled_json, sampled_lines
         from heaptop.injector.api import attach_source
 
-        if args.rate == 0 and "rate" in args.from_config:
+        if args.rate == NOT_SAMPLED and "rate" in args.from_config:
             args.rate = None  # off is for screens: here a person has asked for samples
-        if args.rate == 0:
+        if args.rate == NOT_SAMPLED:
             raise UsageError(
                 f"--by {args.by} needs samples, but --rate off takes none.", fix=_without(args, "--rate off")
             )

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from heaptop.choices import MIN_GROWTH
+from heaptop.choices import HUNTING, MIN_GROWTH
 from heaptop.cli.options import (
     add_attach_options,
     add_json,
@@ -146,6 +146,8 @@ class Leaks:
         plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow))
         gate = _gate(args)
         pid, progress = target_pid(args), ProgressLine()
+        if args.rate is None:
+            args.rate = HUNTING
         source = attach_source(pid, attach_options(args))
         with HuntWatch(
             source, progress, f"heaptop leaks {pid}", Sampling(args.user_code), timeout=args.timeout

@@ -90,7 +90,7 @@ def _notices(taken: CensusResult, sampling: Sampling, where: Filter, filtered: s
     state = sampling.state
     notices = census_notices(taken, where, 0, filtered)
     allocated = format_bytes(sampling.timeline.latest)
-    every = rate_text(state.interval) if state else "?"
+    every = " to ".join(rate_text(interval) for interval in sampling.samples.intervals) or "?"
     notices.append(f"sampled for {seconds:g} s: one sample every {every} of the {allocated} allocated meanwhile")
     notices.append("estimates with 95 % intervals; what is older than the attach has no site")
     notices.append(f"not sampled: {NEVER_SAMPLED}")

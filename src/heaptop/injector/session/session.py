@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from heaptop.choices import COST_OF_SAMPLE
 from heaptop.errors import (
     AgentLost,
     AttachCancelled,
@@ -163,7 +164,8 @@ class LiveSource:
         return id
 
     def _wanted(self, interval: int, depth: int, tracer: bool, target: int) -> SamplingSettings:
-        return SamplingSettings(interval, depth, tracer, self._options.sample_exact, target)
+        most = max(int(self._options.max_share / COST_OF_SAMPLE), 1)
+        return SamplingSettings(interval, depth, tracer, self._options.sample_exact, min(target, most))
 
     def cancel(self) -> None:
         self._request.cancelled.set()

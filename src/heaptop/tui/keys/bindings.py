@@ -97,7 +97,7 @@ _LOOK: Final = (
     Key("escape,backspace", "Esc", "back", "back one level, drop filter", "View"),
     Key("w", "w", "why", "what keeps this row alive", "View", "why", otherwise="no row here has retainers"),
     Key("space", "Space", "pause", "pause the display only", "View", "pause"),
-    Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Census and sampling", "rate"),
+    Key("r", "r", "rate", "sampling rate, or off", "Census and sampling", "rate"),
     Key("R", "R", "depth", "frames per stack; retainers: N", "Census and sampling"),
     Key("c", "c", "census", "take a census now", "Census and sampling", "census"),
     Key("o", "o", "snapshot", "take a new snapshot", "Snapshot", word="snapshot"),

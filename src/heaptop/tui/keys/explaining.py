@@ -134,9 +134,9 @@ ABOVE: Final = (
         "heaptop takes fewer of them: every … (throttled).",
     ),
     FigureHelp(
-        ("sampling",),
-        "The mean number of allocated bytes between two samples. Samples are random: the larger a block, the "
-        "likelier it is sampled.",
+        ("sampling", "samples/s"),
+        "The mean number of allocated bytes between two samples, which adapts to the program unless it was fixed, and "
+        "the samples of the last second. Samples are random: the larger a block, the likelier it is sampled.",
         STATMEMPROF.at("“Sampling allocations”"),
     ),
     FigureHelp(

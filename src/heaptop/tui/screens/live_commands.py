@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from heaptop.choices import ADAPTIVE, NOT_SAMPLED, SamplingRate
 from heaptop.tui.screens.table_screen import PaletteCommand
 from heaptop.tui.state.messages import ViewChanged
-from heaptop.tui.state.sampling_words import RATES, rate_text
+from heaptop.tui.state.sampling_words import RATES, rate_of, rate_words
 from heaptop.tui.state.session import AttachPhase
 from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.help_screen import HelpScreen
@@ -46,10 +47,9 @@ def _rates(screen: LiveScreen) -> Iterator[PaletteCommand]:
     if screen.session.phase is not AttachPhase.LIVE or not any(key.action == "rate" for key in screen.keys_now):
         return
     state = screen.session.sampling.state
-    now = state.interval if state is not None and state.on else 0
-    for rate in (*RATES, 0):
-        if rate != now:
-            title = f"Sampling: one sample in {rate_text(rate)}" if rate else "Sampling: off"
+    for rate in (ADAPTIVE, *map(SamplingRate, RATES), NOT_SAMPLED):
+        if rate != rate_of(state):
+            title = f"Sampling: {rate_words(rate)}"
             yield PaletteCommand(title, "key r goes there", partial(screen.act, "sample", rate))
 
 

@@ -12,15 +12,15 @@ from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
 from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.samples.tracing import TELLS, TELLS_NOT
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
+from heaptop.choices import ADAPTIVE, NOT_SAMPLED, SamplingRate
 from heaptop.protocol.messages import TRACEMALLOC, Sampler
 
 RATES: Final = (512 << 10, 64 << 10, 8 << 10)
 """Bytes from one sample to the next, as key r goes through them; then off."""
 DEPTHS: Final = (1, 16, 64, 128, 512)
 """Frames of a stack, likewise."""
-RATE: Final = 64 << 10
 DEPTH: Final = 128
-"""As the commands have both."""
+"""As the commands have it."""
 NEW_NS: Final = 60 * 10**9
 """How long it is news that sampling began anew."""
 WITHOUT_C: Final = " · without C's malloc"
@@ -37,14 +37,31 @@ def rate_text(interval: int) -> str:
     return format_bytes(interval)
 
 
-def next_rate(now: int, began: int, rates: Iterable[int] = RATES) -> int:
-    """The rate that key r comes to from ``now``, ever finer and then round; 0 for off, once all had their turn.
+def rate_of(state: Sampler | None) -> SamplingRate:
+    """As it was asked for."""
+    if state is None or not state.on:
+        return NOT_SAMPLED
+    return SamplingRate(ADAPTIVE.interval, state.target) if state.target else SamplingRate(state.interval)
+
+
+def rate_words(rate: SamplingRate) -> str:
+    """``200 samples/s``, ``one sample in 64 KiB``."""
+    if rate.target:
+        return f"{format_count(rate.target)} samples/s"
+    return f"one sample in {rate_text(rate.interval)}" if rate.interval else "off"
+
+
+def next_rate(now: SamplingRate, began: SamplingRate, rates: Iterable[int] = RATES) -> SamplingRate:
+    """The rate that key r comes to from ``now``: from the one that follows the program to fixed ones, ever finer, and
+    round; off, once all had their turn.
 
     ``began``: the rate that the round began with.
     """
-    ring = sorted({*rates, began}, reverse=True)
-    finer = next((rate for rate in ring if rate < now), ring[0])
-    return 0 if finer == began else finer
+    follows = now if now.target else began if began.target else ADAPTIVE
+    fixed = sorted({*rates, *([] if began.target else [began.interval])}, reverse=True)
+    finer = next((rate for rate in fixed if now.target or rate < now.interval), None)
+    rate = follows if finer is None else SamplingRate(finer)
+    return NOT_SAMPLED if rate == began else rate
 
 
 def change_text(before: Sampler | None, now: Sampler | None, *, asked: bool = False) -> str:
@@ -58,8 +75,10 @@ def change_text(before: Sampler | None, now: Sampler | None, *, asked: bool = Fa
         return f"sampling is off{why}" if is_new or (asked and why) else ""
     if now.means == TRACEMALLOC:
         return "tracemalloc traces allocations from now on" if before is None or not before.on else ""
-    if before is None or not before.on or now.interval != before.interval:
-        return f"sampling one in {rate_text(now.interval)} from now on"
+    if before is None or not before.on or now.target != before.target:
+        return f"sampling {rate_words(rate_of(now))} from now on"
+    if now.interval != before.interval and not now.target:
+        return f"sampling {rate_words(rate_of(now))} from now on"
     if now.depth != before.depth:
         return f"stacks of at most {now.depth} {'frame' if now.depth == 1 else 'frames'} from now on"
     return ""
@@ -109,7 +128,10 @@ def sampling_notices(sampling: Sampling) -> list[str]:
         return [not_sampled(sampling)]
     if state.means == TRACEMALLOC:
         return [f"tracemalloc traces allocations, {state.depth} frames at most.", f"{TELLS} {TELLS_NOT}."]
-    lines = [f"Allocations are sampled every {rate_text(state.interval)} on average, {state.depth} frames at most."]
+    every = f"every {rate_text(state.interval)} on average"
+    if state.target:
+        every = f"about {format_count(state.target)} times a second, now {every}"
+    lines = [f"Allocations are sampled {every}, {state.depth} frames at most."]
     lines.append(f"Not sampled: {NEVER_SAMPLED}.")
     if state.text:
         lines.append(f"Sampling restarted: {state.text}.")

@@ -20,6 +20,7 @@ from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.text.time_words import Times
+from heaptop.choices import SamplingRate
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Memory, Message, Sampler, Tick
@@ -37,7 +38,7 @@ from heaptop.protocol.source import (
 )
 from heaptop.tui.state.graph_watch import GraphFacts
 from heaptop.tui.state.hunting import CheckResult, Hunting
-from heaptop.tui.state.sampling_words import sampling_notices
+from heaptop.tui.state.sampling_words import rate_of, sampling_notices
 from heaptop.tui.state.snapshot_client import SnapshotClient
 
 
@@ -94,8 +95,8 @@ class AttachSession:
     """The ticks that this is counted from."""
     notice: str = ""
     """The last census that failed, until one succeeds."""
-    rate: int = 0
-    """Bytes from one sample to the next, as they are or last were while it was sampled; 0 before."""
+    rate: SamplingRate | None = None
+    """As it is or last was while it was sampled; None before."""
     forecast: Forecast | None = None
     paced: IntervalChanged | None = None
     recording_status: RecordingStatus | None = None
@@ -177,7 +178,7 @@ class AttachSession:
             case Failure() if message.request < FIRST_ID:
                 self.notice = message.text
             case Sampler() if message.interval and message.means == NATIVE:
-                self.rate = message.interval
+                self.rate = rate_of(message)
             case Memory():
                 self.memory.feed(message, self.history.snapshots)
 

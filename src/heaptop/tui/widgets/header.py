@@ -131,6 +131,9 @@ def sampled(session: AttachSession, display: Display) -> list[Field]:
         return [Field(8, "", "tracemalloc on", "warn")]
     lost = display.samples.dropped if display.samples is not None else 0
     fields = [Field(8, "sampling", f"1/{rate_text(state.interval)}")]
+    per_second = session.sampling.samples_per_second
+    if per_second is not None:
+        fields.append(Field(5, "samples/s", format_count(round(per_second))))
     return [*fields, Field(9, "", f"{format_count(lost)} samples lost", "warn")] if lost else fields
 
 

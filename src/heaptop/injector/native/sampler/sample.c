@@ -24,7 +24,7 @@ struct record {
 /* Of what is not used nothing is touched. The index is large at once: to grow it is to look at every block again. */
 enum { FIRST_RECORDS = 1 << 17, FIRST_INDEX = 1 << 20, LEAST_KNOWN = 1024 };
 enum { REST = 1 << 16 };        /* bytes after which a thread looks again whether sampling is on */
-#define LONGEST ((int64_t)1 << 20) /* countdown: so that a change of the rate is met soon, and the clock is never far off */
+#define LONGEST ((int64_t)1 << 17) /* countdown: so that a change of the rate is met soon, and the clock is never far off */
 #define HUGE (INT64_MAX / 2)    /* never */
 #define AGENTS UINT64_MAX       /* ``interval`` of the agent's thread */
 #define LONGEST_INTERVAL ((uint64_t)1 << 40)

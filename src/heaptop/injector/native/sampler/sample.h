@@ -4,7 +4,7 @@
    marked, so with probability p = 1 - (1 - 1/interval)^size. Nobody draws for each byte: the bytes up to the next mark
    are a geometric number, which every thread counts down by itself.
 
-     a thread       left: bytes up to its next mark, or, where that is further than 1 MiB, up to there (is_cut): then it
+     a thread       left: bytes up to its next mark, or, where that is further than 128 KiB, up to there (is_cut): then it
                     is drawn again for what is behind. Below 0: to ask about the block just asked for.
                     interval: by which ``left`` was drawn. A later change of the interval does not touch it (what is
                     left of a geometric number is geometric again), nor does a later session; and for the block that

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from heaptop.choices import ADAPTIVE, HUNTING
 from heaptop.tui.state.control.live_state import LiveState
 from heaptop.tui.state.control.prompts import MarkPrompt
 from heaptop.tui.state.control.questions import collect_question
 from heaptop.tui.state.hunting_words import BEGUN
+from heaptop.tui.state.sampling_words import rate_of
 
 
 class HuntControl:
@@ -19,6 +21,7 @@ class HuntControl:
         if live.unavailable:
             return live.unavailable
         live.hunting.mark(name, keep=live.view().FROZEN, collect=collect)
+        self._sample_more()
         self._report()
         return None
 
@@ -46,6 +49,13 @@ class HuntControl:
         self._live.hunting.check()
         self._report()
         return None
+
+    def _sample_more(self) -> None:
+        """For a hunt, where the rate is the default: sites of what is new are sampled too."""
+        live = self._live
+        state = live.session.sampling.state
+        if rate_of(state) == ADAPTIVE and state is not None and not live.session.target.is_others:
+            live.source.sample(HUNTING.interval, state.depth, target=HUNTING.target)
 
     def _report(self) -> None:
         """What has begun; the view of leaks says how far it is."""
