@@ -21,7 +21,7 @@ from heaptop.protocol.messages import Census, Core, Sampler, Samples
 from tests.interpreters import SUPPORTED, Interpreter, since
 from tests.support.attaching import attached, resting
 from tests.support.processes import PATIENCE, eventually
-from tests.support.shop import BLOCK, LEAK, kill_heaptop_at, shop
+from tests.support.shop import BLOCK, LEAK, Shop, kill_heaptop_at, shop
 
 pytestmark = pytest.mark.usefixtures("quick_ticks")
 
@@ -96,6 +96,42 @@ def test_the_rate_changes_while_attached(interpreter: Interpreter) -> None:
             assert target.until(attachment, lambda: target.live("create_session") > LEAK / 2)
         assert resting(target.target.pid)
         assert target(b"a") == before
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
+def test_the_interval_follows_the_program(interpreter: Interpreter) -> None:
+    """From rest to 600 MB in a moment and back: few samples, none of them void, and the allocators as they were."""
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, sample_interval=64 << 10, sample_target=200) as attachment:
+            state = target.listen(attachment, Sampler)
+            assert (state.on, state.interval, state.target) == (True, 64 << 10, 200)
+            assert target.until(attachment, lambda: interval_of(target) == 512)
+            target(b"l")
+            assert target.until(attachment, lambda: target.live("create_session") > LEAK / 3)
+            quiet = target.sampling.samples.born
+            for _ in range(30):
+                target(b"c")
+            target.ticks(attachment)
+            assert target.sampling.state is not None
+            assert max(target.sampling.state.intervals) >= 256 << 10
+            burst = target.sampling.samples.born - quiet
+            assert 500 < burst < 20_000, "at 512 bytes there would be 600,000"
+            assert target.until(attachment, lambda: interval_of(target) == 512)
+            assert target.sampling.sampling_status.voids == 0
+            row = target.producer("create_session")
+            assert row is not None
+            assert row.live.low < 1.5 * LEAK
+            assert row.live.high > LEAK
+            fixed = target.switch(attachment, RATE)
+            assert (fixed.interval, fixed.target, fixed.epoch) == (RATE, 0, state.epoch)
+        assert resting(target.target.pid)
+        assert target(b"a") == before
+
+
+def interval_of(target: Shop) -> int:
+    state = target.sampling.state
+    return state.interval if state is not None else 0
 
 
 @pytest.mark.pythons(*SUPPORTED)
