@@ -1,9 +1,11 @@
 """The target of bench/sampling.py: does one workload with one profiler on, and writes down what that cost.
 
 Its one argument is JSON: ``way`` (a key of WAYS) and its ``setting``, ``workload``, ``units``, ``warm`` (units that
-are done before), ``folder`` (for what the profiler writes), ``core`` (the native core) and ``counter`` (the library
-that tells callgrind where to count, or an empty text). The figures go to the file ``answer`` of the folder: a dict,
-or ``{"missing": sentence}``. Turning the profiler on and off is not in them: only what it costs while it is on.
+are done before), ``folder`` (for what the profiler writes), ``core`` (the native core), ``pacing`` (heaptop's file that
+chooses the sampling interval) and ``counter`` (the library that tells callgrind where to count, or an empty text).
+
+The figures go to the file ``answer`` of the folder: a dict, or ``{"missing": sentence}``. Turning the profiler on and
+off is not in them: only what it costs while it is on.
 
 It runs in the environment of the peers, any Python from 3.8 on, and imports nothing of heaptop.
 """
@@ -65,20 +67,33 @@ def bare(_request, _figures):
 class Heaptop(threading.Thread):
     """The thread that the agent would be: the sampler never samples the thread that starts it."""
 
-    def __init__(self, core, interval, seconds, figures):
+    def __init__(self, core, setting, pacing, seconds, figures):
         super().__init__(daemon=True)
         self.core = core
-        self.interval = interval
+        self.interval = setting
+        self.target = 0  # samples a second that the interval follows the program for; 0: it stays
+        self.pacing = pacing
+        if isinstance(setting, str):
+            self.interval, self.target = pacing["LEAST_INTERVAL"], int(setting.partition("/")[0])
+        self.quota = pacing["QUOTA"] * self.target
         self.seconds = seconds
         self.figures = figures
         self.began, self.work_over, self.all_read, self.ending = (threading.Event() for _ in range(4))
 
     def run(self):
         self.figures.update(samples=0, dead=0)
-        self.core.sample_start({"interval": self.interval, "depth": DEPTH, "seed": 1, "bytes": 0})
+        options = {"interval": self.interval, "depth": DEPTH, "seed": 1, "bytes": 0, "quota": self.quota}
+        self.core.sample_start(options)
         self.began.set()
+        clock, then = 0, time.monotonic()
         while not self.work_over.wait(self.seconds):
-            self.read()
+            stats = self.read()
+            if self.target:
+                allocated, elapsed = stats["clock"] - clock, time.monotonic() - then
+                clock, then = stats["clock"], then + elapsed
+                rate = allocated / elapsed
+                self.interval = self.pacing["next_interval"](stats["interval"], rate, self.target, stats["live"])
+                self.core.sample_set(self.interval, DEPTH, self.quota)
         self.read()
         self.all_read.set()
         self.ending.wait()
@@ -90,8 +105,9 @@ class Heaptop(threading.Thread):
             *_, births, deaths, stats = self.core.sample_read(READ_LIMIT)
             self.figures["samples"] += len(births) // 32
             self.figures["dead"] += len(deaths) // 16
-            self.figures.update({name: stats[name] for name in ("clock", "dropped", "live", "on", "bytes")})
+            self.figures.update({name: stats[name] for name in ("clock", "dropped", "live", "on", "bytes", "interval")})
             more = stats["more"]
+        return stats
 
     def finish(self):
         self.work_over.set()
@@ -113,7 +129,10 @@ def heaptop(request, figures):
     if not request["core"]:
         raise ImportError("the native core is not built")
     seconds = None if request["counter"] else READ_SECONDS
-    thread = Heaptop(load_core(request["core"]), request["setting"], seconds, figures)
+    pacing = {}
+    with open(request["pacing"]) as file:
+        exec(compile(file.read(), request["pacing"], "exec"), pacing)
+    thread = Heaptop(load_core(request["core"]), request["setting"], pacing, seconds, figures)
     thread.start()
     if not thread.began.wait(60):
         raise RuntimeError("the sampler did not start")
