@@ -27,6 +27,8 @@ READ_SECONDS = 1.0
 """Between two times that heaptop's thread fetches samples, as its agent does."""
 READ_LIMIT = 20_000
 DEPTH = 128
+ATTACHED = 64 << 10
+"""The sampling interval that an attach begins with."""
 
 
 def peak():
@@ -74,7 +76,8 @@ class Heaptop(threading.Thread):
         self.target = 0  # samples a second that the interval follows the program for; 0: it stays
         self.pacing = pacing
         if isinstance(setting, str):
-            self.interval, self.target = pacing["LEAST_INTERVAL"], int(setting.partition("/")[0])
+            self.target = int(setting.partition("/")[0])
+            self.interval = pacing["LEAST_INTERVAL"] if seconds else ATTACHED
         self.quota = pacing["QUOTA"] * self.target
         self.seconds = seconds
         self.figures = figures

@@ -15,7 +15,8 @@ the same whoever else uses the machine; two bare runs say how exact they are.
 
 heaptop is the sampler, and a thread that fetches what was sampled once a second; the agent's other work and the
 screen are not in it. ``heaptop-adaptive`` and ``heaptop-hunt`` are for 200 and 1,000 samples a second: they begin at
-512 bytes, as after a rest, so that what a burst costs is in their figures. The peers do what they do by default, where
+512 bytes, as after a rest, so that what a burst costs is in their times; instructions are those of a tenth of a second,
+and begin at 64 KiB, as an attach does. The peers do what they do by default, where
 their names say nothing else. ``ddtrace`` takes a sixteenth of the samples of ``heaptop-64K``, ``ddtrace-64K`` as many.
 
 Ends with 0 when every promise was measured and kept, with 1 when one was broken, and with 2 when none was broken but
