@@ -37,10 +37,12 @@ class SiteBlocks:
     sums: Sums = field(default_factory=Sums)
     stacks: Counter[int] = field(default_factory=Counter)
     """Samples by stack."""
+    missed: int = 0
+    """As :meth:`Sums.estimate` has it."""
 
     @property
     def estimate(self) -> Estimate:
-        return self.sums.estimate()
+        return self.sums.estimate(self.missed)
 
 
 def unreached_of(sampling: Sampling) -> Asking[Mapping[str, SiteBlocks] | None]:
@@ -57,7 +59,7 @@ def unreached_of(sampling: Sampling) -> Asking[Mapping[str, SiteBlocks] | None]:
     for row in answer.rows:
         stack = samples.stack_of(row.stack)
         if stack != FORGOTTEN and row.count:
-            site = found.setdefault(sampling.sites.name(stack, "site"), SiteBlocks())
+            site = found.setdefault(sampling.sites.name(stack, "site"), SiteBlocks(missed=samples.live_missed))
             site.sums.add_alike(intervals.weight(row, stack), row.count)
             site.stacks[stack] += row.count
     return found
