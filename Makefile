@@ -20,7 +20,7 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why \
     hostile_names touched_files)
 
-.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo art docs man clean
+.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo zoo-real art docs man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -72,6 +72,10 @@ fuzz: $(DEV) ## all that heaptop reads from others, with seeds of its own each t
 
 zoo: $(DEV) ## a leak hunt in each program of the zoo, a minute for each Python: make zoo PYTHONS="3.8 3.12"
 	$(BIN)/python -m tests.support.zoo $(PYTHONS)
+
+zoo-real: $(DEV) ## likewise with real packages, twenty minutes for each Python: make zoo-real PYTHONS="3.9 3.12 3.13 3.14"
+	.ci/target-packages zoo
+	$(BIN)/python -m tests.support.zoo --real --keep build/zoo $(PYTHONS)
 
 art: $(RUN) ## the README's pictures, from the real front end over a real recording
 	$(BIN)/python art/picture.py

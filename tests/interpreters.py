@@ -102,6 +102,13 @@ class Interpreter:
         folder = cache_dir() / "packages" / self.name.removesuffix("-debian")
         return folder if folder.is_dir() else None
 
+    def zoo_packages(self, version: str = "") -> tuple[Path, Path]:
+        """What ``.ci/target-packages zoo`` installed for tests/targets/leaks/real, as seen from here and from there:
+        all of it, or what is of one version (``aiohttp-3.10.10``)."""
+        inside = Path("/srv") if self.root is not None else cache_dir()
+        inside = inside.joinpath("zoo-packages", self.name, version, "site-packages")
+        return (inside if self.root is None else self.root / str(inside)[1:]), inside
+
     def has(self, package: str) -> bool:
         """Whether a top-level package is in :attr:`packages`."""
         if self.packages is None:

@@ -133,8 +133,13 @@ class Target:
 
 def need_package(interpreter: Interpreter, package: str) -> None:
     """Skip the test when ``.ci/target-packages`` did not install the package; fail where all must be here."""
-    if not interpreter.has(package):
-        missing = f"no {package} for Python {interpreter}: run .ci/target-packages"
+    need_installed(interpreter, interpreter.has(package), package)
+
+
+def need_installed(interpreter: Interpreter, is_here: bool, what: str) -> None:
+    """Likewise, by an answer that the caller has."""
+    if not is_here:
+        missing = f"no {what} for Python {interpreter}: run .ci/target-packages"
         if interpreter.name in required():
             pytest.fail(missing)
         pytest.skip(missing)
