@@ -106,6 +106,10 @@ def test_zeros_of_a_file_are_told_from_what_is_joined_to_them() -> None:
     assert pieces == [MappingPart(START + 3 * PAGE, START + 4 * PAGE, "file", name)]
     assert split[2] == (joined, "anonymous", "")
 
+    # Arenas' tables are looked for in what is the file's only: the rest may be megabytes of objects, full of pointers.
+    holders = memory_map._holders(sorts, bss.ends(memory, sorts))
+    assert holders == [(START + PAGE, data.end), (joined.start, START + 4 * PAGE)]
+
     sorts = [*classified([code, data, joined])]
     memory.make(START, START + PAGE, 0)  # the header is not resident: the whole stays the file's
     assert bss.ends(memory, sorts) == {}

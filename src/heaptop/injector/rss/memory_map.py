@@ -155,8 +155,9 @@ def _read_contents(
     """Raises OSError, RemoteFault and IndexError for memory that is not as it was a moment before."""
     mask = _mask(memory, vmas)
     spaces = arenas.AddressRanges(_plain(vmas))
-    tables = arenas.find_tables(memory, _holders(sorts), spaces)
-    apart, pieces = _apart(sorts, bss.ends(memory, sorts))
+    ends = bss.ends(memory, sorts)
+    tables = arenas.find_tables(memory, _holders(sorts, ends), spaces)
+    apart, pieces = _apart(sorts, ends)
     apart, ours = _own(memory, pid, apart, known)
     pieces += [*ours, *_stacks(memory, pid, known.agent), *_arenas(tables)]
     chunks, looked = _chunks(memory, apart, Pieces(pieces))
@@ -195,11 +196,12 @@ def _plain(vmas: Iterable[Vma]) -> list[tuple[int, int]]:
     return [(vma.start, vma.end) for vma in vmas if vma.searchable]
 
 
-def _holders(sorts: Sequence[Sort]) -> list[tuple[int, int]]:
-    """Data of the files that can be an interpreter's: its library's or program's first, any other's after them."""
+def _holders(sorts: Sequence[Sort], ends: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Data of the files that can be an interpreter's: its library's or program's first, any other's after them. Without
+    what the kernel has joined to their zeros: tens of megabytes of pointers, each of which would be followed."""
     data = [(vma, name) for vma, kind, name in sorts if kind == FILE and vma.writable and vma.permissions[3] == "p"]
     data.sort(key=lambda each: "python" not in os.path.basename(each[1]))
-    return [(vma.start, vma.end) for vma, _ in data]
+    return [(vma.start, ends.get(vma.start, vma.end)) for vma, _ in data]
 
 
 def _apart(sorts: Sequence[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], list[MappingPart]]:
