@@ -12,7 +12,7 @@ import pytest
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.leaks import hunting
 from heaptop.errors import UsageError
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Findings, Growth, Lint, MarkFacts
+from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, UNREACHED, Findings, Growth, Lint, MarkFacts
 from heaptop.protocol.images import KNOWN, MAP, MOST_MARKS, OBJECT, Question
 from heaptop.protocol.messages import Collected, Failure
 from heaptop.protocol.source import Event
@@ -572,6 +572,23 @@ async def test_findings_that_are_told_are_shown() -> None:
         await quiet(stage)
         assert "Leaks: no leak · suspects from dusk to dawn, 60 s" in stage.text
         assert "No suspects: nothing new looks suspicious." in stage.text
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_a_backlog_and_what_another_heaptop_calls_it(size: tuple[int, int]) -> None:
+    facts = MarkFacts("dusk", 0, 10, 1000), MarkFacts("dawn", 60_000_000_000, 20, 2000)
+    why = "a queue.Queue grows by 92/s, its consumer takes 40/s"
+    behind = replace(SUSPECT, verdict=BACKLOG, evidence=(why,))
+    later = replace(SUSPECT, verdict="sand", type="app.models.Grain")
+    async with on_leaks(size) as stage:
+        stage.source.say(Findings(60_000_000_000, facts, BACKLOG, 10, 1000, (behind, later), (), ()))
+        await quiet(stage)
+        assert "Leaks: backlog · suspects from dusk to dawn, 60 s" in stage.text
+        assert ("+ backlog" if size == LARGE else "+ B ") in stage.text
+        assert "+ BACKLOG  app.models.Session" in stage.text
+        assert why in stage.text
+        assert "make the consumer faster, or give the queue a maxsize" in stage.text
+        assert ("? sand" if size == LARGE else "? S ") in stage.text
 
 
 async def test_what_is_found_is_given_to_be_recorded() -> None:

@@ -12,15 +12,25 @@ from heaptop.analysis.text.units import format_bytes, format_count, format_numbe
 from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts
 from heaptop.tui.state.snapshot_status import seconds
 
-SIGNS: Final = {LEAK: "!", BACKLOG: "+", UNCLEAR: "?", NO_LEAK: "-"}
+_SIGNS: Final = {LEAK: "!", BACKLOG: "+", UNCLEAR: "?", NO_LEAK: "-"}
 """Of verdicts, beside their words."""
-SLOTS: Final = {LEAK: 3, BACKLOG: 3, UNCLEAR: 1, NO_LEAK: 2}
+_SLOTS: Final = {LEAK: 3, BACKLOG: 3, UNCLEAR: 1, NO_LEAK: 2}
 """Of the palette: red, orange, green."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _NONE: Final = "·"
 
 Comparison = tuple[int, int | None]
 """The number of a mark, and that of a later one that must have seen what is new since; None for all of it."""
+
+
+def verdict_sign(verdict: str) -> str:
+    """A recording may have a verdict that this heaptop does not know: it is as good as unclear."""
+    return _SIGNS.get(verdict, _SIGNS[UNCLEAR])
+
+
+def verdict_slot(verdict: str) -> int:
+    """Of the palette; as :func:`verdict_sign`."""
+    return _SLOTS.get(verdict, _SLOTS[UNCLEAR])
 
 
 def first_words(mark: MarkFacts) -> str:

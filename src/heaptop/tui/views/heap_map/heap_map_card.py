@@ -15,7 +15,7 @@ from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol.findings import Suspect
 from heaptop.protocol.images import KINDS, Object
 from heaptop.protocol.messages import UNTRACKED
-from heaptop.tui.state.hunting_words import SIGNS
+from heaptop.tui.state.hunting_words import verdict_sign
 from heaptop.tui.views.heap_map.heap_map_marks import KIND_WORDS, NO_GENERATION
 from heaptop.tui.views.heap_map.heap_map_questions import MapAnswers
 
@@ -53,7 +53,7 @@ def suspect_lines(suspects: Sequence[tuple[int, Suspect]]) -> list[Line]:
 def _suspect_words(rank: int, suspect: Suspect) -> str:
     what = f"{format_count(suspect.count)} {short_name(suspect.type)}"
     where = f"the {short_name(suspect.holder)} at {suspect.point:#x}"
-    return f"{rank} {SIGNS[suspect.verdict]} {suspect.verdict}: {what} in {where}; Enter opens it"
+    return f"{rank} {verdict_sign(suspect.verdict)} {suspect.verdict}: {what} in {where}; Enter opens it"
 
 
 def _kept_by(kind: int) -> str:

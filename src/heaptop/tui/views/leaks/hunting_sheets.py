@@ -23,13 +23,13 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.charts.sparkline import sparkline
 from heaptop.tui.state.hunting_words import (
-    SIGNS,
-    SLOTS,
     ago,
     bars,
     byte_rate_words,
     interval_words,
     rate_words,
+    verdict_sign,
+    verdict_slot,
 )
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
 
@@ -125,12 +125,13 @@ def suspect_sheet(
     def draw(row: tuple[int, Suspect]) -> list[CellText]:
         rank, suspect = row
         verdict = suspect.verdict
-        words = f" {SIGNS[verdict]} {verdict}".ljust(11) if wide else f"{SIGNS[verdict]} {verdict[0].upper()}"
+        sign = verdict_sign(verdict)
+        words = f" {sign} {verdict}".ljust(11) if wide else f"{sign} {verdict[:1].upper()}"
         about = "≈" if suspect.type == UNREACHED else ""
         holder = f" {short_name(suspect.holder)}" if suspect.holder and wide else ""
         pieces = {
             "rank": CellText(str(rank)),
-            "verdict": CellText(words, facts.look.swatch(SLOTS[verdict])),
+            "verdict": CellText(words, facts.look.swatch(verdict_slot(verdict))),
             "name": CellText(suspect.type if wide else short_name(suspect.type)),
             "count": CellText(f"{about}{format_count(suspect.held)}"),
             "bytes": CellText(f"{about}{format_bytes(suspect.bytes)}"),
@@ -172,7 +173,8 @@ def brief_lines(suspect: Suspect, width: int, *, least: bool, is_recorded: bool)
 
 def _card(suspect: Suspect, width: int, *, least: bool) -> list[SuspectLine]:
     """Verdict and type, figures, site, holder, and what to do. ``least``: as :func:`suspect_sheet`."""
-    lines = [SuspectLine("verdict", f"{SIGNS[suspect.verdict]} {suspect.verdict.upper()}  {suspect.type}", "verdict")]
+    verdict = f"{verdict_sign(suspect.verdict)} {suspect.verdict.upper()}"
+    lines = [SuspectLine("verdict", f"{verdict}  {suspect.type}", "verdict")]
     for name, text in (
         ("New", _new(suspect, "≥" if least else "")),
         ("Rate", f"{rate_words(suspect.rate)}, ≈{byte_rate_words(suspect.byte_rate)}" if suspect.rate > 0 else ""),
@@ -329,7 +331,7 @@ def pane_rows(lines: Sequence[SuspectLine], look: ChartStyle, verdict: str, widt
         text = look.text(f" {line.text}")[:width]
         if line.key == "verdict":  # the mark of the verdict stands out
             sign = len(verdict) + 4
-            rows.append([StyleRun(text[:sign], INK, SLOTS[verdict]), StyleRun(text[sign:], EMPTY, EMPTY)])
+            rows.append([StyleRun(text[:sign], INK, verdict_slot(verdict)), StyleRun(text[sign:], EMPTY, EMPTY)])
         else:
             rows.append([StyleRun(text, AXIS if line.look == "quiet" else EMPTY, EMPTY)])
     return rows
