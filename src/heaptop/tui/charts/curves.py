@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, StyleRun, runs
+from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, StyleRun, even_step, runs
 
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of a dot in its cell's Braille pattern, by row from the top and column (Unicode, chapter 21.1)."""
@@ -248,9 +248,10 @@ def count_scale(peak: float, rows: int, form: Sequence[str] = ("", "k", "M", "G"
     peak = max(peak, 1.0)
     raw = max(peak / max(1, min(6, rows // 3)), 1.0)
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(times * power for times in (1, 2, 5, 10) if times * power >= raw * (1 - 1e-9))
-    top = math.ceil(peak * 1.02 / (step / 4)) * step / 4
+    steps = [times * power for times in (1, 2, 5, 10, 20) if times * power >= raw * (1 - 1e-9)]
+    step, apart = even_step(steps, peak, rows)
+    top = step * rows / apart
     group = min(int(math.log10(step * 1.0001)) // 3, len(form) - 1)
     ticks = [(0.0, "0")]
-    ticks += [(i * step, f"{i * step / 1000**group:g}{form[group]}") for i in range(1, int(top / step) + 1)]
+    ticks += [(i * step, f"{i * step / 1000**group:g}{form[group]}") for i in range(1, rows // apart + 1)]
     return Scale(0.0, top, tuple(ticks))

@@ -127,22 +127,34 @@ _SPANS: Final = (30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43
 def byte_axis(peak: float, rows: int) -> Axis:
     """An axis that holds ``peak`` bytes on ``rows`` rows, labelled about every fourth row in round units.
 
-    Its top moves in quarter steps, so that a slowly growing heap does not rescale the chart at every census.
+    Ticks are as many rows apart as fit: all the same, and a slowly growing heap does not rescale the chart at every
+    census.
     """
     units = used()
     base = float(units.base)
     peak = max(peak, base)
     raw = peak / max(1, min(6, rows // 3))
     power = min(len(units.names) - 1, int(math.log(max(raw, 1), base)))
-    step: float = next((s for s in units.steps if s * base**power >= raw), base) * base**power
+    steps = [step * base**power for step in (*units.steps, 2 * base, 5 * base) if step * base**power >= raw]
+    step, apart = even_step(steps, peak, rows)
     if step >= units.steps[-2] * base**power and power + 1 < len(units.names):
         power += 1
-    quantum = step / 4
-    top = math.ceil(peak * 1.02 / quantum) * quantum
-    count = int(top / step)
+    top, count = step * rows / apart, rows // apart
     ticks = [(0.0, "0")]
     ticks += [(i * step, f"{i * step / base**power:g} {units.names[power]}") for i in range(1, count + 1)]
     return Axis(top, tuple(ticks))
+
+
+def even_step(steps: Sequence[float], peak: float, rows: int) -> tuple[float, int]:
+    """Of the first two steps the one that leaves less room above the ``peak``, with its whole number of rows from one
+    tick to the next."""
+
+    def apart(step: float) -> int:
+        return max(1, int(rows * step / (peak * 1.02)))
+
+    first, second = ((step, apart(step)) for step in steps[:2])
+    is_better = second[0] / second[1] < first[0] / first[1] and rows // second[1] >= 2
+    return second if is_better else first
 
 
 def window_for(first: float, last: float, width: int, times: Times = ELAPSED) -> TimeWindow:

@@ -13,6 +13,7 @@ from textual.strip import Strip
 from heaptop.analysis.text.units import format_bytes
 from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.marks import about_bytes
+from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.terminal.bare import Bare
 from heaptop.tui.terminal.repaint import dirty_region
 from heaptop.tui.text import clip
@@ -31,7 +32,7 @@ class LegendEntry(NamedTuple):
 
 
 class Legend(Bare):
-    """Bands in the order of the chart, the top one first. Drawn as one line when it is one line high."""
+    """The largest band first, as in the table at first. Drawn as one line when it is one line high."""
 
     DEFAULT_CSS = """
     Legend { background: $background; }
@@ -49,7 +50,8 @@ class Legend(Bare):
     def show(self, entries: Sequence[LegendEntry], look: ChartStyle) -> None:
         same_look = look == self._look
         before = self._lines
-        self._entries, self._look = tuple(entries), look
+        self._entries = sorted(entries, key=lambda entry: (entry.slot == REST_SLOT, -entry.bytes))
+        self._look = look
         self._lines = self._strips()
         pairs = zip(before, self._lines, strict=False)
         dirty = [region for y, pair in enumerate(pairs) if (region := dirty_region(y, *pair)) is not None]
@@ -78,8 +80,7 @@ class Legend(Bare):
         return lines
 
     def _entry(self, y: int, size: Size) -> LegendEntry | None:
-        """What is in a line of a column: two columns from the chart, and aligned with its bottom, where its lowest
-        band is."""
+        """What is in a line of a column, which ends where the chart does."""
         at = y - max(0, size.height - 2 - len(self._entries))
         return self._entries[at] if 0 <= at < len(self._entries) else None
 
@@ -102,12 +103,12 @@ class Legend(Bare):
         ]
 
     def _one_line(self) -> list[Segment]:
-        """The largest bands that fit, in the chart's order from the bottom up: those that have a letter there."""
+        """The largest bands that fit, of those that have a letter in the chart."""
         look, shown = self._look, [entry for entry in self._entries if entry.lettered]
         while shown and sum(len(entry.short) + 6 for entry in shown) > self.size.width - 1:
             shown.remove(min(shown, key=lambda entry: entry.bytes))
         segments: list[Segment] = [Segment(" ")]
-        for entry in reversed(shown):
+        for entry in shown:
             if look is not None:
                 segments += [_swatch(entry, look), Segment(f" {look.text(entry.short)}  ")]
         return segments

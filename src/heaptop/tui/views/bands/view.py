@@ -271,7 +271,8 @@ class BandsView(LevelView[Level]):
         if self._is_drawn(*self._made_of(display, look)):
             return
         chart, found = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
-        names = [band.name for band in chart.bands if not band.is_rest]
+        by_size = sorted(chart.bands, key=lambda band: band.bytes[-1:], reverse=True)  # A is the largest at first
+        names = [band.name for band in by_size if not band.is_rest]
         stays = self._previous_of(self._level)
         stays.chart = chart
         slots = stays.slots.assign(names, len(look.palette.bands))
@@ -342,7 +343,6 @@ class BandsView(LevelView[Level]):
         return self._origin(level) is Origin.SAMPLES
 
     def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[LegendEntry]:
-        """The chart's bands from the top."""
         entries = []
         lettered = self.query_one(AreaChart).lettered
         for band in reversed(chart.bands):
