@@ -130,6 +130,8 @@ _MOST_APART: Final = 4
 _WAITING: Final = 0.3
 """Of all objects: CPython collects in full when new ones that got old are a quarter of the others (Modules/gcmodule.c,
 long_lived_pending), so garbage of no more than this waits for its collection."""
+_ECHO: Final = 0.8
+"""Of new weak references: where so many other objects leak, they refer to these."""
 _WEAK: Final = frozenset({"weakref", "weakref.ReferenceType", "weakref.KeyedRef", "weakref.WeakMethod"})
 _NOISE: Final = 0.02
 """Of the heap: growth in the last interval that needs no explanation."""
@@ -287,6 +289,7 @@ class _Hunt:
                 suspects.append(suspect)
         yield from self._apart(suspects)
         suspects += self._unreached({each.site for each in suspects if each.verdict == LEAK})
+        suspects = _less_echoes(suspects)
         suspects, refuted = self._proofs.kept(suspects, self._check, at.seconds, self._of_all)
         self._notes += refuted
         suspects = near_sites(_ranked(suspects))
@@ -417,7 +420,8 @@ class _Hunt:
         without = yield from self._blocks(candidate, lists, buffers=False)
         site = main_site([*beside, *less(with_tables, without)], self._at.sampling, is_own=False)
         if site is None and named in recycled:
-            site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling)
+            # Where their blocks were asked for first, by whom they had before.
+            site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling, is_own=False)
         return site
 
     def _table_site(self, candidate: Candidate) -> Asking[Site | None]:
@@ -464,10 +468,11 @@ class _Hunt:
         if fill is not None:
             head = type_of(at.types, candidate.head_type)
             judged = by_fill(judged, fill, course, are_items=is_of_items(named, sums, head, candidate.heads))
-        judged = self._as_all_do(self._by_bytes(judged, named, candidate), course, named.type, candidate.kind)
-        if judged.verdict == LEAK:
-            is_garbage = KINDS[candidate.kind] == "none"
-            judged = self._of_garbage(judged) if is_garbage else self._of_weak_references(judged, named)
+        judged = self._as_all_do(self._by_bytes(judged, named, candidate), course, named, candidate.kind)
+        if KINDS[candidate.kind] == "none" and judged.verdict != NO_LEAK:
+            judged = self._of_garbage(judged)
+        elif judged.verdict == LEAK:
+            judged = self._of_weak_references(judged, named)
         rate = _rate(course)
         path, along = max(paths, key=lambda group: group.count, default=None), None
         if judged.verdict == LEAK and (fill is None or fill.bound < 0):
@@ -575,17 +580,20 @@ class _Hunt:
         then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
         return Turnover(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
 
-    def _as_all_do(self, judged: Judgement, course: Turnover, type: TypeName, kind: int) -> Judgement:
+    def _as_all_do(self, judged: Judgement, course: Turnover, named: TypeSum, kind: int) -> Judgement:
         """Of what goes again at once, survivors by address alone look as those of a leak do: where hardly anything else
-        says that there are more here, or a running call holds them, all of the type have to grow."""
+        says that there are more here, or a running call holds them, all of the type have to grow, and by what is new
+        here."""
         in_call = KINDS[kind] == "frame"
         if judged.verdict != LEAK or (not in_call and sum(total >= 0 for total in course.totals) >= _KNOWN):
             return judged
-        everywhere = judge(self._everywhere(type))
-        if everywhere.verdict == LEAK:
+        all_of_type = self._everywhere(named.type)
+        everywhere = judge(all_of_type)
+        if everywhere.verdict == LEAK and 2 * named.count >= all_of_type.new:
             return judged
         here = "what a running call holds goes when it returns" if in_call else "the earlier number here is unknown"
-        why = f"{here}; of all {type.full}: {everywhere.evidence[0]}"
+        there = everywhere.evidence[0] if everywhere.verdict != LEAK else "most new ones are elsewhere"
+        why = f"{here}; of all {named.type.full}: {there}"
         return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
 
     def _of_garbage(self, judged: Judgement) -> Judgement:
@@ -711,6 +719,18 @@ class _Hunt:
         ticks = [tick for tick in at.history.ticks if tick.time_ns >= then.around.time_ns]
         course = [(tick.time_ns, tick.rss) for tick in ticks if tick.rss is not None]
         return LintContext(at.image, at.around, self._totals, then.around, then.types, then.facts, suspects, course)
+
+
+def _less_echoes(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """The same, but weak references are no leak of their own where as many objects leak: they go with these."""
+    leaking = max((each.held for each in suspects if each.verdict == LEAK and each.type not in _WEAK), default=0)
+    why = f"they may refer to what leaks elsewhere ({format_count(leaking)} objects), and go with it"
+    return [
+        replace(each, verdict=UNCLEAR, evidence=(why, *each.evidence[1:]))
+        if each.verdict == LEAK and each.type in _WEAK and leaking >= _ECHO * each.held
+        else each
+        for each in suspects
+    ]
 
 
 def _differ_evenly(totals: Sequence[int], lengths: Sequence[int]) -> bool:

@@ -80,7 +80,7 @@ class Proofs:
                 proofs[key] = Proof(each, before.since if before is not None else each, _total(each))
             elif before is not None:
                 why = _against(before, Judgement(each.verdict, each.evidence), _total(each), check)
-                why = why or _of_another_call(before, each, sum(intervals[:-1]))
+                why = why or _of_another_call(before, each, sum(intervals[:-1])) or _by_addresses(before)
                 if why:
                     notes.append(_refuted(before, why))
                 else:
@@ -144,6 +144,12 @@ def _of_another_call(before: Proof, now: Suspect, marked: float) -> str:
         return ""
     counts = f"{format_count(at_mark)} at the last mark, before {format_count(before.total)}"
     return f"{counts}: the call that held them has returned"
+
+
+def _by_addresses(before: Proof) -> str:
+    """Why a proof does not outlast a check that does not confirm it: nothing but addresses told who lived on."""
+    is_known = any(total >= 0 for total in before.suspect.series[:-1])
+    return "" if is_known else "survivors by address alone had told so, and this check does not confirm it"
 
 
 def _refuted(before: Proof, why: str) -> str:
