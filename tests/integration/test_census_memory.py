@@ -85,7 +85,7 @@ def explained(target: Target, *options: str) -> dict[str, Any]:
     return document
 
 
-def test_seen_from_outside(interpreter: Interpreter, known_file: Path) -> None:
+def test_regions_are_exact_and_a_look_changes_nothing(interpreter: Interpreter, known_file: Path) -> None:
     """To the page where the kernel or a proof says it; nothing of the target changes by being looked at."""
     with running(interpreter, "heap_known", known_file) as target:
         amounts = ast.literal_eval(target.detail)
@@ -244,7 +244,7 @@ def test_with_a_native_core(interpreter: Interpreter, known_file: Path) -> None:
     ],
     ids=["malloc", "malloc_debug", "pymalloc_debug", "tracemalloc"],
 )
-def test_other_allocators(
+def test_arenas_are_found_wherever_there_are_some(
     interpreter: Interpreter,
     known_file: Path,
     environment: dict[str, str],

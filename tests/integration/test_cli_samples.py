@@ -37,7 +37,7 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("how", [[str(PROGRAM)], ["-m", "heaptop.demo.shop"]], ids=["file", "module"])
-def test_it_grows(how: list[str]) -> None:
+def test_the_demo_program_leaks_memory(how: list[str]) -> None:
     argv = [sys.executable, *how, "--rate", "60", "--limit", "200"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as shop:
         try:

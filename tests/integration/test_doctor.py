@@ -81,7 +81,7 @@ def test_the_command_in_words_and_in_json(interpreter: Interpreter) -> None:
         assert difference(before, Facts.of(target.pid), allow_pages=False) == []
 
 
-def test_the_machine_alone() -> None:
+def test_without_a_process_the_doctor_checks_the_machine() -> None:
     found = diagnose(None)
     assert found.pid is None
     assert found.attachable
@@ -177,14 +177,16 @@ def test_what_less_than_root_is_told() -> None:
         (3, False, False),  # it cannot be changed then
     ],
 )
-def test_yama(scope: int | None, ok: bool | None, fix: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_says_how_to_loosen_ptrace_scope(
+    scope: int | None, ok: bool | None, fix: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process, "ptrace_scope", lambda: scope)
     check = checks()["ptrace_scope"]
     assert check.ok is ok
     assert bool(check.fix) == fix
 
 
-def test_an_old_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_pidfd_getfd_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*arguments: object) -> int:
         raise OSError(errno.ENOSYS, "Function not implemented")
 

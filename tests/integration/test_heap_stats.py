@@ -62,7 +62,7 @@ def test_what_is_given_out_and_taken_back_is_seen(interpreter: Interpreter) -> N
 
 
 @pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
-def test_allocators_have_names(interpreter: Interpreter) -> None:
+def test_the_allocator_in_use_is_named(interpreter: Interpreter) -> None:
     for name in ("malloc", "malloc_debug", "pymalloc_debug"):
         assert said(interpreter, environment={"PYTHONMALLOC": name})[0]["allocator"] == name
     assert said(interpreter, "-X", "tracemalloc")[0]["allocator"] is None

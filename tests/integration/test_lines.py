@@ -113,7 +113,7 @@ def test_a_slow_line_takes_keys(tmp_path: Path) -> None:
         assert ended(terminal)
 
 
-def test_resize_storms(tmp_path: Path) -> None:
+def test_after_a_storm_of_resizes_the_whole_screen_is_drawn(tmp_path: Path) -> None:
     wild = random.Random(7)
     with flooded(tmp_path / "told", ticks=40) as terminal:
         for round_ in range(3):

@@ -160,7 +160,7 @@ def test_the_first_thread_is_gone(interpreter: Interpreter) -> None:
 
 @pytest.mark.pythons("3.8", "3.11", "3.13")
 @pytest.mark.parametrize("mode", ["released", "looping"])
-def test_embedded(interpreter: Interpreter, mode: str) -> None:
+def test_a_program_that_embeds_python_can_be_attached_to(interpreter: Interpreter, mode: str) -> None:
     home = str(Path(interpreter.path).parent.parent)
     with starting([building.embedding("embedded.c", interpreter), mode], environment={"PYTHONHOME": home}) as target:
         assert eventually(lambda: target.stdout() == "ready\n")

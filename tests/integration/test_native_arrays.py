@@ -100,7 +100,7 @@ def test_buffers_are_seen_and_slots_put_back(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons(*BETWEEN)
-def test_another_numpy(interpreter: Interpreter) -> None:
+def test_arrays_of_other_numpy_versions_are_sized_exactly(interpreter: Interpreter) -> None:
     version = BETWEEN[interpreter.name]
     packages = cache_dir() / "packages" / f"{interpreter}-numpy-{version}"
     if not packages.is_dir():
@@ -140,7 +140,7 @@ def sizes(seen: tuple[Sequence[tuple[int, int]], int]) -> list[int]:
 
 
 @pytest.mark.pythons(*SOME)
-def test_read_only_slots(interpreter: Interpreter) -> None:
+def test_read_only_slots_of_numpy_are_hooked_and_put_back(interpreter: Interpreter) -> None:
     found = of_slots(interpreter, "read_only")
     assert found["permissions"] == ["r--p", "r--p"]
     assert not set(found["during"]) & set(found["before"])

@@ -100,7 +100,7 @@ def test_another_interpreter_under_a_lock_of_its_own(interpreter: Interpreter) -
     assert found["left out"] == (0, 1, 0)
 
 
-def test_greenlets(interpreter: Interpreter) -> None:
+def test_locals_of_a_suspended_greenlet_are_held_by_its_frame(interpreter: Interpreter) -> None:
     """What a suspended one's locals hold: up to 3.10 its frames are objects of the heap, and tell of it themselves."""
     need_package(interpreter, "greenlet")
     found = told(interpreter, "in_greenlets", PYTHONPATH=str(interpreter.packages))

@@ -127,7 +127,7 @@ def test_put_in_and_taken_out_under_load(interpreter: Interpreter) -> None:
     assert hazard(interpreter, "cycles", 100) == {"same": 100, "births": True}
 
 
-def test_a_fork(interpreter: Interpreter) -> None:
+def test_a_forked_child_is_not_sampled_until_it_is_asked_for(interpreter: Interpreter) -> None:
     """The child samples nothing and works, and can be sampled anew, twice; the parent goes on."""
     found = hazard(interpreter, "fork")
     assert found["status"] == 0
@@ -194,11 +194,11 @@ def test_the_interpreter_ends_and_another_begins(interpreter: Interpreter) -> No
 
 
 @pytest.mark.parametrize("depth", [50, 1024])
-def test_deep_recursion(interpreter: Interpreter, depth: int) -> None:
+def test_stacks_are_as_deep_as_the_limit_says(interpreter: Interpreter, depth: int) -> None:
     assert hazard(interpreter, "deep", depth) == {"stacks": 10, "lengths": True, "stop": ""}
 
 
-def test_full_tables(interpreter: Interpreter) -> None:
+def test_what_finds_no_room_in_full_tables_is_counted(interpreter: Interpreter) -> None:
     """What finds no room is counted; the limit is kept; and there is room again when blocks are freed."""
     found = hazard(interpreter, "full", 20_000_000)
     assert (found["dropped"], found["bytes"], found["stop"]) == (True, True, "")
@@ -227,7 +227,7 @@ def test_allocations_that_fail_are_none(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons("3.8", "3.13")
-def test_read_in_pieces(interpreter: Interpreter) -> None:
+def test_samples_that_are_read_in_pieces_are_complete(interpreter: Interpreter) -> None:
     assert hazard(interpreter, "unread", 50) == {"births": True, "deaths": True, "stop": ""}
 
 
@@ -242,11 +242,11 @@ def test_another_rate_and_depth(interpreter: Interpreter) -> None:
 # -- other tools in the allocators ----------------------------------------------------------------------------
 
 
-def test_a_hook_below(interpreter: Interpreter) -> None:
+def test_a_hook_that_was_there_before_stays_below(interpreter: Interpreter) -> None:
     assert hazard(interpreter, "traced_before") == {"sampled": (True, ""), "same": True, "first": True}
 
 
-def test_a_hook_above(interpreter: Interpreter) -> None:
+def test_a_hook_that_comes_later_stays_above_without_harm(interpreter: Interpreter) -> None:
     """It is sampled below it; and where it outlives the session, ours stays without harm, and goes at the next end."""
     assert hazard(interpreter, "traced_after") == {
         "covered": (True, True, True),

@@ -102,7 +102,7 @@ def only_heaptop(names: set[str]) -> bool:
 
 
 @pytest.mark.usefixtures("soon_built")
-def test_wheel(tree: Path, environment: Environment) -> None:
+def test_a_wheel_installs_nothing_but_heaptop(tree: Path, environment: Environment) -> None:
     wheel = build(tree, "wheel")
     tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert only_heaptop(tops)
@@ -130,7 +130,7 @@ def test_pip_install_of_the_folder(tree: Path, environment: Environment) -> None
 
 
 @pytest.mark.usefixtures("soon_built")
-def test_editable(tree: Path, environment: Environment) -> None:
+def test_an_editable_install_imports_from_the_tree(tree: Path, environment: Environment) -> None:
     assert only_heaptop(environment.install(tree, "--editable"))
     environment.says_its_version()
     where = run(environment.python, "-c", "import heaptop.analysis as c; print(c.__file__)", cwd=environment.folder)

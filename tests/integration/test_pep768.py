@@ -169,7 +169,7 @@ def test_what_was_looked_at_is_gone(interpreter: Interpreter, change: dict[str, 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up root")
-def test_another_user(interpreter: Interpreter) -> None:
+def test_a_target_that_changed_its_user_is_attached_to_by_pep768(interpreter: Interpreter) -> None:
     with running(interpreter, "dropping", "before") as target:
         attach_once(target.pid, census=True, backend="pep768")
         assert left_in_tmp(target) == []
@@ -264,7 +264,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("name", ["lock", "sleeper"])
-def test_heaptop_is_killed(interpreter: Interpreter, name: str, tmp_path: Path) -> None:
+def test_all_of_heaptop_goes_when_it_is_killed_at_pep768(interpreter: Interpreter, name: str, tmp_path: Path) -> None:
     """While it waits, or when it is in: by its helper, or by the agent itself, all of it goes."""
     with running(interpreter, name) as target, remote_debug_of(target.pid) as (memory, place):
         before = Facts.of(target.pid)
@@ -301,7 +301,7 @@ def test_a_filter_that_this_door_cannot_suspend(interpreter: Interpreter) -> Non
         assert target.terminate() == EXIT_CODE
 
 
-def test_shutting_down(interpreter: Interpreter) -> None:
+def test_pep768_refuses_an_interpreter_that_shuts_down(interpreter: Interpreter) -> None:
     with running(interpreter, "finalizing") as target:
         before = Facts.of(target.pid)
         got = answer(target.pid, backend="pep768", wait=1.0)
@@ -310,7 +310,7 @@ def test_shutting_down(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons("3.8", "3.13")
-def test_versions_without_it(interpreter: Interpreter) -> None:
+def test_pep768_is_refused_before_python_3_14(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target:
         got = answer(target.pid, backend="pep768")
         assert got.kind is UnsupportedPython

@@ -30,7 +30,7 @@ def packages(interpreter: Interpreter, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.pythons(*SUPPORTED)
-def test_a_tour(interpreter: Interpreter, packages: Path) -> None:
+def test_phases_begin_and_end_in_order_on_every_python(interpreter: Interpreter, packages: Path) -> None:
     command = interpreter.command([interpreter.place(TARGETS / "phases_tour.py")])
     with starting(command, environment={"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}) as target:
         code = target.process.wait(PATIENCE)

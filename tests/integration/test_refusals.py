@@ -107,7 +107,7 @@ def test_a_thread_in_place_of_its_process(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons("3.13")
-def test_a_zombie(interpreter: Interpreter) -> None:
+def test_a_zombie_is_refused(interpreter: Interpreter) -> None:
     with running(interpreter, "zombie") as target:
         got = answer(int(target.detail))
         check_text(got, ZombieTarget, f"{target.detail} (python", "exit status")
@@ -172,7 +172,7 @@ def test_versions_that_are_too_old(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons("pypy")
-def test_pypy(interpreter: Interpreter) -> None:
+def test_pypy_is_refused(interpreter: Interpreter) -> None:
     with running(interpreter, "busy", environment={"LC_ALL": "C"}) as target:
         check_refused(target.pid, PyPyTarget, "PyPy", "gc.dump_rpy_heap")
 
@@ -207,7 +207,7 @@ def mapped_header(folder: Path, elf_class: int, machine: int) -> Iterator[list[M
 
 
 @pytest.mark.parametrize(("elf_class", "machine", "said"), [(2, 183, "64-bit aarch64"), (1, 3, "32-bit 386")])
-def test_other_machines(elf_class: int, machine: int, said: str, tmp_path: Path) -> None:
+def test_a_program_for_another_machine_is_refused(elf_class: int, machine: int, said: str, tmp_path: Path) -> None:
     """Read from the mapped header, as such a process under qemu shows it; there is no other machine here."""
     with mapped_header(tmp_path, elf_class, machine) as mappings, RemoteMemory(os.getpid()) as memory:
         with pytest.raises(UnsupportedArchitecture) as caught:
@@ -226,7 +226,7 @@ def test_heaptop_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(diagnose(None).error, UnsupportedArchitecture)
 
 
-def test_musl() -> None:
+def test_a_program_of_musl_is_refused() -> None:
     """This process's own memory, with the loader's name that musl would show."""
     musl = Mapping(0, 0, "r-xp", 0, "00:00", 1, "/lib/ld-musl-x86_64.so.1")
     with RemoteMemory(os.getpid()) as memory, pytest.raises(MuslTarget) as caught:
@@ -237,7 +237,7 @@ def test_musl() -> None:
         finding.find_interpreter(os.getpid(), memory, [*read_mappings(os.getpid()), data], "")
 
 
-def test_free_threaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_free_threaded_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the word that ``_Py_DebugOffsets`` has for it, in memory of our own."""
     for flag in (0, 1):
         words = ctypes.create_string_buffer(b"xdebugpy" + struct.pack("<QQ", 0x030D00F0, flag))
@@ -257,7 +257,7 @@ def test_free_threaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @need_root
 @pytest.mark.pythons("3.11-debian")
-def test_somebody_elses_process(interpreter: Interpreter) -> None:
+def test_a_process_of_another_user_is_refused_with_the_command_that_works(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target:
         before = Facts.of(target.pid)
         got = answer_of_child(target.pid, become_nobody)
@@ -292,7 +292,9 @@ def test_root_without_the_capability(interpreter: Interpreter) -> None:
         (3, "until the next boot"),
     ],
 )
-def test_yama(interpreter: Interpreter, scope: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_by_yama_says_what_helps(
+    interpreter: Interpreter, scope: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is said where the kernel denies and Yama has that setting; this kernel's own may be another."""
     monkeypatch.setattr(process, "ptrace_scope", lambda: scope)
     with running(interpreter, "dropping", "before") as target:
@@ -303,7 +305,7 @@ def test_yama(interpreter: Interpreter, scope: int, said: str, monkeypatch: pyte
 
 @need_root
 @pytest.mark.pythons("3.11-debian")
-def test_no_more_threads(interpreter: Interpreter) -> None:
+def test_a_target_that_may_start_no_thread_is_refused(interpreter: Interpreter) -> None:
     """A limit of one task for a user of its own: pthread_create says EAGAIN."""
     wrapper = ("prlimit", f"--nproc=1:{resource.getrlimit(resource.RLIMIT_NPROC)[1]}", *AS_USER_OF_ITS_OWN)
     with running(interpreter, "sleeper", wrapper=wrapper) as target:
@@ -319,7 +321,7 @@ def test_no_more_threads(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
-def test_shutting_down(interpreter: Interpreter) -> None:
+def test_an_interpreter_that_shuts_down_is_refused_and_left_as_it_was(interpreter: Interpreter) -> None:
     with running(interpreter, "finalizing") as target:
         before = Facts.of(target.pid)
         check_text(answer(target.pid), FinalizedInterpreter, str(target.pid), "shutting down")
@@ -329,7 +331,7 @@ def test_shutting_down(interpreter: Interpreter) -> None:
 
 @pytest.mark.pythons("3.8", "3.11", "3.13")
 @pytest.mark.parametrize("mode", ["held", "finalized"])
-def test_embedded_and_asleep(interpreter: Interpreter, mode: str) -> None:
+def test_an_embedded_interpreter_that_runs_no_code_is_given_up(interpreter: Interpreter, mode: str) -> None:
     """With the GIL held, one thread of the request stays until the GIL is free; a second attach then says so."""
     home = str(Path(interpreter.path).parent.parent)
     with starting([building.embedding("embedded.c", interpreter), mode], environment={"PYTHONHOME": home}) as target:
@@ -354,7 +356,7 @@ def test_busy_in_a_subinterpreter(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons("3.8", "3.13", "3.15")
-def test_uninterruptible(interpreter: Interpreter) -> None:
+def test_a_thread_that_cannot_be_interrupted_is_given_up_and_resumes_later(interpreter: Interpreter) -> None:
     with running(interpreter, "vfork_parent") as target:
         assert eventually(lambda: process.read_facts(target.pid).state == "D")
         before = Facts.of(target.pid)

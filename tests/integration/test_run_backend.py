@@ -269,7 +269,7 @@ signal.pause()
 
 @pytest.mark.pythons("3.8", "3.13")
 @pytest.mark.parametrize("when", ["before", "later"])
-def test_heaptop_is_killed(interpreter: Interpreter, when: str, tmp_path: Path) -> None:
+def test_a_started_program_runs_on_when_heaptop_is_killed(interpreter: Interpreter, when: str, tmp_path: Path) -> None:
     """Before the program was told to go, it goes all the same."""
     output = tmp_path / "output"
     heaptop = subprocess.run(

@@ -77,7 +77,7 @@ def test_handlers_say_which_signal_came(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up root")
-def test_dropping_privileges(interpreter: Interpreter) -> None:
+def test_the_dropping_target_changes_its_user_when_it_says(interpreter: Interpreter) -> None:
     with running(interpreter, "dropping", "before") as target:
         assert _uids(target) == ["65534"] * 4
     with running(interpreter, "dropping", "later") as target:
@@ -89,7 +89,7 @@ def test_dropping_privileges(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.parametrize("mode", ["sleep", "busy"])
-def test_subinterpreter(interpreter: Interpreter, mode: str) -> None:
+def test_the_subinterpreter_target_stays_alive(interpreter: Interpreter, mode: str) -> None:
     with running(interpreter, "subinterpreter", mode) as target:
         time.sleep(0.15)
         assert target.alive
@@ -159,7 +159,7 @@ def test_zombie_child_and_tracer(interpreter: Interpreter) -> None:
 
 @pytest.mark.pythons("3.8", "3.11", "3.13")
 @pytest.mark.parametrize("mode", ["released", "looping", "held", "finalized"])
-def test_embedded(interpreter: Interpreter, mode: str) -> None:
+def test_the_embedded_target_gets_ready_and_ends_by_sigterm(interpreter: Interpreter, mode: str) -> None:
     home = str(Path(interpreter.path).parent.parent)
     program = building.embedding("embedded.c", interpreter)
     with starting([program, mode], environment={"PYTHONHOME": home}) as target:
@@ -169,7 +169,7 @@ def test_embedded(interpreter: Interpreter, mode: str) -> None:
 
 
 @pytest.mark.pythons("3.8", "3.13", "3.14", "3.15")
-def test_lookalikes(interpreter: Interpreter, tmp_path: Path) -> None:
+def test_targets_look_like_musl_and_free_threaded(interpreter: Interpreter, tmp_path: Path) -> None:
     if interpreter.root is None:
         loader = tmp_path / "ld-musl-x86_64.so.1"
         with running(interpreter, "lookalike", "musl", str(loader)) as target:

@@ -149,7 +149,7 @@ def test_a_busy_interpreter_is_waited_for_and_given_up(interpreter: Interpreter)
 
 
 @pytest.mark.pythons("3.12")
-def test_the_picker(interpreter: Interpreter) -> None:
+def test_a_process_found_in_the_picker_is_attached_to(interpreter: Interpreter) -> None:
     with running(interpreter, "heap_growing") as target:
         with terminal(HEAPTOP, 80, 24) as screen:
             screen.shows("attach", "filter")

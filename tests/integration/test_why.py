@@ -71,7 +71,7 @@ def test_what_keeps_a_type(target: Target) -> None:
     assert is_as_it_was(target)
 
 
-def test_one_object(target: Target) -> None:
+def test_why_of_one_object_shows_values_only_when_asked(target: Target) -> None:
     address = target.stdout().split()[-1]
     done = heaptop("why", target.pid, address, "--values")
     assert (done.returncode, done.stderr) == (0, "")
@@ -86,7 +86,7 @@ def test_one_object(target: Target) -> None:
     assert document("why", target.pid, name, "--values")["preview"] == "'hunter27'"
 
 
-def test_by_retainer_and_by_kind(target: Target) -> None:
+def test_a_census_by_retainer_or_kind_counts_each_object_once(target: Target) -> None:
     found = document("census", target.pid, "--by", "retainer", "--where", f"type:={SESSION}")
     rows = {row["name"]: row["count"] for row in found["rows"]}
     assert found["total"]["count"] == sum(rows.values()) == 160

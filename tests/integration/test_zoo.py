@@ -36,7 +36,7 @@ SESSIONS: dict[str, Any] = {
 
 @pytest.mark.timeout(900)
 @pytest.mark.pythons("3.12")
-def test_the_zoo(interpreter: Interpreter, is_whole: bool) -> None:
+def test_the_hunt_names_the_leaks_of_the_zoo(interpreter: Interpreter, is_whole: bool) -> None:
     """Every other program; all, on all Pythons, by ``make zoo``: that takes minutes on each."""
     for planted in LEAKS.values():
         if planted.package:

@@ -79,7 +79,7 @@ def test_the_band_lies_around_the_curve() -> None:
     assert middle == [" "] * 4 + ["."] * 5 + ["A"] + ["."] * 5 + [" "] * 5
 
 
-def test_ascii_is_ascii() -> None:
+def test_curves_are_drawn_in_ascii() -> None:
     rows = curves.picture([Curve([(0, 0), (1, 1)], 0, "A")], UNIT, Scale(0, 1, ((0, "0"), (1, "1"))), 50, 12, Ink.ASCII)
     assert all(run.text.isascii() for row in rows for run in row)
 

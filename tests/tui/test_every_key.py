@@ -268,7 +268,7 @@ def test_every_table_and_every_action_is_here() -> None:
 
 
 @pytest.mark.parametrize(("name", "key"), presses("LIVE"))
-async def test_on_a_process(name: str, key: Key) -> None:
+async def test_each_key_does_what_it_says_on_a_process(name: str, key: Key) -> None:
     source = FakeSource()
     source.sample(64 << 10, 128)
     async with on_stage(censuses=4, source=source) as stage:
@@ -276,7 +276,7 @@ async def test_on_a_process(name: str, key: Key) -> None:
 
 
 @pytest.mark.parametrize(("name", "key"), presses("RECORDING"))
-async def test_on_a_recording(tmp_path: Path, name: str, key: Key) -> None:
+async def test_each_key_does_what_it_says_on_a_recording(tmp_path: Path, name: str, key: Key) -> None:
     async with opened(written(tmp_path / "night.heaptop", TICKS)) as stage:
         await stage.at(LAST)
         assert isinstance(stage, Watched)
@@ -284,13 +284,13 @@ async def test_on_a_recording(tmp_path: Path, name: str, key: Key) -> None:
 
 
 @pytest.mark.parametrize(("name", "key"), presses("PICKER"))
-async def test_in_the_picker(monkeypatch: pytest.MonkeyPatch, name: str, key: Key) -> None:
+async def test_each_key_does_what_it_says_in_the_picker(monkeypatch: pytest.MonkeyPatch, name: str, key: Key) -> None:
     monkeypatch.setattr(picker, "REFRESH_SECONDS", 1000.0)
     async with picking((50, 12)) as (stage, _):
         await pressed(stage, name, ON_PICKER.get(key.action))
 
 
 @pytest.mark.parametrize(("name", "key"), presses("SEVERAL"))
-async def test_on_several_processes(name: str, key: Key) -> None:
+async def test_each_key_does_what_it_says_on_several_processes(name: str, key: Key) -> None:
     async with in_tabs() as stage:
         await pressed(stage, name, ON_SEVERAL.get(key.action))

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("plain_environment")
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_collections_generations_phases(size: tuple[int, int]) -> None:
+async def test_v_and_b_lead_to_collections_generations_and_phases(size: tuple[int, int]) -> None:
     async with on_sampled_stage(size, "8", phases=True) as stage:
         check_golden("gc-collections-{size}", stage.app)
         collections, chart = len(column(stage, "time")), stage.lines(3, 10)
@@ -62,14 +62,14 @@ async def test_without_the_sampler_allocation_is_not_known() -> None:
         assert set(column(stage, "allocated")) == {"-"}
 
 
-async def test_ascii() -> None:
+async def test_the_gc_view_is_ascii_in_all_its_layouts() -> None:
     async with on_sampled_stage(SMALL, "8", phases=True, ascii=True) as stage:
         for key in ("v", "v", "v", "b", "b", "b"):
             assert stage.text.isascii()
             await stage.press(key)
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_curves_have_letters_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_sampled_stage(SMALL, "8", phases=True) as stage:
         assert " A  heap" in stage.text
@@ -97,7 +97,7 @@ async def test_what_was_allocated_since_the_collection_before() -> None:
         assert "1.91 MiB" in known, "a tick's two million bytes"
 
 
-async def test_sorting() -> None:
+async def test_collections_are_sorted_by_each_column() -> None:
     async with on_sampled_stage(SMALL, "8") as stage:
         newest = column(stage, "time")
         await stage.press("i")
@@ -143,7 +143,7 @@ async def test_paused_nothing_moves() -> None:
         assert stage.text.splitlines()[2:] == before
 
 
-async def test_nothing_yet() -> None:
+async def test_before_the_first_collection_it_says_that_there_is_none() -> None:
     async with on_stage(SMALL, censuses=0) as stage:
         await stage.until(lambda: "live" in stage.text, "attached")
         await stage.press("8")

@@ -68,7 +68,7 @@ async def test_attached_before_the_first_census() -> None:
         assert column(stage, "name") == []
 
 
-async def test_filter() -> None:
+async def test_the_table_is_filtered_while_a_filter_is_typed() -> None:
     async with on_stage() as stage:
         await stage.press("slash")
         await stage.type("shop !Order")
@@ -87,7 +87,7 @@ async def test_wrong_filter_is_told_in_the_bar() -> None:
         check_golden("filter-error-80x24", stage.app)
 
 
-async def test_help() -> None:
+async def test_the_help_page_of_the_first_view() -> None:
     async with on_stage() as stage:
         await stage.press("question_mark")
         check_golden("help-80x24", stage.app)
@@ -115,20 +115,20 @@ async def test_exited_keeps_what_was_seen() -> None:
         check_golden("exited-80x24", stage.app)
 
 
-async def test_error_panel() -> None:
+async def test_a_refusal_is_shown_in_a_panel() -> None:
     async with on_stage(attach=False) as stage:
         stage.source.end(PtraceDenied("Process 4242 belongs to user shop, and you are lina."))
         await stage.until(lambda: "lina" in stage.text, "the error is shown")
         check_golden("error-80x24", stage.app)
 
 
-async def test_ascii() -> None:
+async def test_the_first_view_in_ascii() -> None:
     async with on_stage(ascii=True) as stage:
         check_golden("ascii-80x24", stage.app)
         assert stage.text.isascii()
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_first_view_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_stage() as stage:
         check_golden("no-color-80x24", stage.app)

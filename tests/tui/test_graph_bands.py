@@ -103,7 +103,7 @@ async def on_graph_stage(size: tuple[int, int] = SMALL, key: str = "retainer") -
         yield made
 
 
-async def test_bands_over_time() -> None:
+async def test_the_band_of_a_leaking_retainer_grows() -> None:
     """Sessions leak into the cache: its band is what grows."""
     async with on_graph_stage() as graph:
         await graph.rounds(6)

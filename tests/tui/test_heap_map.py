@@ -115,7 +115,7 @@ async def test_the_object_under_the_cursor(size: tuple[int, int]) -> None:
             assert f" {name:<8}  {says}" in stage.text
 
 
-async def test_ascii() -> None:
+async def test_cells_of_the_map_are_letters_in_ascii() -> None:
     async with on_map(ascii=True) as stage:
         await go(stage, SESSIONS)
         assert stage.text.isascii()
@@ -124,7 +124,7 @@ async def test_ascii() -> None:
         assert sum(">" in line[:14] for line in stage.lines(4, -9)) == 1, "the line of the cursor"
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cells_have_letters_and_the_cursor_a_sign_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_map() as stage:
         letters = {letter for line in stage.text.splitlines()[4:-9] for letter in line[14:]}
@@ -187,7 +187,7 @@ async def test_z_zooms_and_esc_shows_all_again() -> None:
         assert "this cannot go further away" in stage.text
 
 
-async def test_the_mouse() -> None:
+async def test_a_click_moves_the_cursor_and_a_second_one_is_enter() -> None:
     async with on_map() as stage:
         await stage.pilot.click(HeapMap, offset=(20, 2))
         await calm(stage)
@@ -253,7 +253,7 @@ async def test_values_are_asked_for_only_when_a_person_allowed_it() -> None:
         assert [question.values for question in asked(stage, OBJECT)] == [False, True, False]
 
 
-async def test_who_allocated_it() -> None:
+async def test_the_map_says_who_allocated_a_sampled_object() -> None:
     sampled = next(each for each in shop(1).objects if each.stack)
     async with on_sampled_stage(SMALL, "5") as stage:
         await calm(stage)

@@ -244,7 +244,7 @@ async def test_help_of_a_view() -> None:
         assert [line.strip("│ ") for line in stage.lines(1, -1)] == [line.strip() for line in page[: SMALL[1] - 2]]
 
 
-async def test_ascii() -> None:
+async def test_the_help_of_each_view_loses_no_letter_in_ascii() -> None:
     async with on_stage(SMALL, ascii=True) as stage:
         for name in VIEWS:
             text = help_text(stage.live.help_of(name), stage.app.look).plain

@@ -210,7 +210,7 @@ async def test_a_notice_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "row 1 of 20" in stage.text
 
 
-async def test_cursor_keys() -> None:
+async def test_each_cursor_key_moves_to_its_line() -> None:
     async with on_stage() as stage:
         table = stage.bands.table
         last = table.row_count - 1
@@ -248,7 +248,7 @@ async def test_long_names_move_under_h_and_l() -> None:
         assert stage.text == before
 
 
-async def test_sorting_keys() -> None:
+async def test_keys_choose_the_column_and_the_direction_of_sorting() -> None:
     async with on_stage(LARGE) as stage:
 
         def names() -> list[str]:

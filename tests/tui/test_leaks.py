@@ -134,7 +134,7 @@ async def test_growth_by_each_key() -> None:
         assert view(stage)._key == "suspect"
 
 
-async def test_ascii() -> None:
+async def test_suspects_and_their_page_are_ascii() -> None:
     async with on_leaks(SMALL, *THREE, ascii=True) as stage:
         assert stage.text.isascii()
         assert "! L  Session" in stage.text
@@ -143,7 +143,7 @@ async def test_ascii() -> None:
         assert stage.text.isascii()
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_verdicts_have_signs_and_letters_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_leaks(SMALL, *THREE) as stage:
         for sign in ("! L", "? U", "- N"):
@@ -550,7 +550,7 @@ async def test_filters_of_suspects_and_growth() -> None:
         assert all("views.py" in name for name in column(stage, "name"))
 
 
-async def test_sorting() -> None:
+async def test_suspects_are_sorted_by_each_column() -> None:
     async with on_leaks(LARGE, *THREE) as stage:
         assert column(stage, "rank") == ["1", "2", "3"]
         await press(stage, "i")
@@ -654,7 +654,7 @@ async def test_the_heap_map_without_a_mark_and_of_the_mark_itself() -> None:
         ((0, 0), "··", "00"),
     ],
 )
-def test_survivors_drawn(values: tuple[int, ...], drawn: str, digits: str) -> None:
+def test_survivors_are_drawn_as_bars_or_digits(values: tuple[int, ...], drawn: str, digits: str) -> None:
     assert bars(values, 8) == drawn
     assert bars(values, 8, ascii_only=True) == digits
 
@@ -678,11 +678,11 @@ def test_only_the_last_stretches_have_room() -> None:
         (1234.0, "1,234/s"),
     ],
 )
-def test_rates(rate: float, words: str) -> None:
+def test_a_rate_has_the_unit_that_reads_best(rate: float, words: str) -> None:
     assert rate_words(rate) == words
 
 
-def test_comparisons() -> None:
+def test_each_mark_is_compared_with_now_and_with_the_next() -> None:
     assert comparisons(0) == []
     assert comparisons(1) == [(0, None)]
     assert comparisons(3) == [(0, None), (1, None), (2, None), (0, 1), (1, 2)]

@@ -89,7 +89,7 @@ async def test_by_time_it_is_less_the_longer_it_is() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_sizes(size: tuple[int, int]) -> None:
+async def test_a_filter_by_lifetime_narrows_every_grouping(size: tuple[int, int]) -> None:
     async with on_sampled_stage(size, "7", ticks=30) as stage:
         all_of_it = column(stage, "name")
         await restrict(stage, "lifetime>10MB")
@@ -147,7 +147,7 @@ async def test_where_it_means_nothing_it_is_refused(key: str, word: str) -> None
         assert f"no {word}" in stage.text or word in stage.text.split("× ")[1]
 
 
-async def test_traces_know_none() -> None:
+async def test_a_filter_by_lifetime_is_refused_where_only_traces_are_known() -> None:
     async with on_stage(LARGE, source=coreless()) as stage:
         await asked(stage)
         await stage.press("y")

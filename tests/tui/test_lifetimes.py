@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("plain_environment")
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_by_each_key(size: tuple[int, int]) -> None:
+async def test_lifetimes_are_grouped_by_each_key(size: tuple[int, int]) -> None:
     async with on_sampled_stage(size) as stage:
         check_golden("lifetimes-type-{size}", stage.app)
         for key, title, first in (
@@ -160,14 +160,14 @@ async def test_w_asks_about_a_type_or_a_site() -> None:
         assert "retainers can be shown for a type or a sampled site" in stage.text, "not of a size"
 
 
-async def test_ascii() -> None:
+async def test_every_grouping_of_lifetimes_is_ascii() -> None:
     async with on_sampled_stage(ascii=True) as stage:
         for _ in KEYS:
             assert stage.text.isascii()
             await stage.press("b")
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_curves_differ_by_more_than_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_sampled_stage() as stage:
         coloured = stage.text
     monkeypatch.setenv("NO_COLOR", "1")
@@ -175,7 +175,7 @@ async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
         assert stage.text == coloured, "curves and their bands differ by letters and shades, not by colour alone"
 
 
-async def test_sorting() -> None:
+async def test_lifetimes_are_sorted_by_each_column() -> None:
     async with on_sampled_stage(LARGE) as stage:
         by_dead = column(stage, "name")
         await stage.press("i")
@@ -188,7 +188,7 @@ async def test_sorting() -> None:
         assert column(stage, "name")[-1] == "str"
 
 
-async def test_filter() -> None:
+async def test_a_filter_keeps_the_types_it_names() -> None:
     async with on_sampled_stage() as stage:
         await stage.press("slash")
         await stage.type("shop")

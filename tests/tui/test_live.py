@@ -268,7 +268,7 @@ async def test_a_heap_without_objects() -> None:
         assert "heap ≈0 B" in stage.text
 
 
-async def test_mouse() -> None:
+async def test_a_click_chooses_a_row_or_sorts_and_two_open_it() -> None:
     async with on_stage(LARGE) as stage:
         table = stage.bands.table
         await stage.pilot.click(table, offset=(10, 3))

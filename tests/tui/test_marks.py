@@ -71,7 +71,7 @@ def _column(stage: Stage, key: str) -> list[str]:
     return column(stage, key) if key in {one.key for one in stage.live.view.table._sheet.columns} else []  # type: ignore[attr-defined]
 
 
-async def test_legend_too() -> None:
+async def test_estimates_in_the_legend_are_marked() -> None:
     async with on_sampled_stage(LARGE, "1") as stage:
         assert "≈" not in "\n".join(stage.text.splitlines()[3:])
         await stage.press("b", "b", "b")
@@ -83,7 +83,7 @@ async def test_legend_too() -> None:
 @pytest.mark.parametrize(
     ("place", "keys"), [("7b", "kept"), ("7b", "allocated"), ("2b", "direct"), ("2bbb", "freed"), ("6", "dead_bytes")]
 )
-async def test_none_seen(place: str, keys: str) -> None:
+async def test_a_figure_without_samples_is_not_zero(place: str, keys: str) -> None:
     async with on_sampled_stage(LARGE, place[0]) as stage:
         await go(stage, place)
         assert "no samples" in column(stage, keys)
@@ -137,7 +137,7 @@ async def test_the_mark_of_free_lists_in_tree_and_icicle() -> None:
         assert "live ?" in stage.text
 
 
-def test_one_figure() -> None:
+def test_a_figure_is_marked_unless_it_is_exact() -> None:
     assert estimate_text(Estimate(2048, 4, 1024, 4096, 2)) == "≈2.00 KiB"
     assert estimate_text(Estimate(2048, 4, 1024, 4096, 2), blocks=True) == "≈4"
     assert estimate_text(Estimate(1 << 20, 1, 1 << 20, 1 << 20, 1)) == "1.00 MiB"

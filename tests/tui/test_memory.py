@@ -127,7 +127,7 @@ async def test_uses_owners_and_inside(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_heaptops_own(size: tuple[int, int]) -> None:
+async def test_memory_of_heaptop_itself_has_a_row_and_parts(size: tuple[int, int]) -> None:
     async with on_memory_stage(size, source=Attended()) as stage:
         await to_row(stage, "own")
         assert "heaptop" in column(stage, "name")
@@ -139,14 +139,14 @@ async def test_heaptops_own(size: tuple[int, int]) -> None:
         assert "heaptop" in column(stage, "name")
 
 
-async def test_ascii() -> None:
+async def test_resident_memory_is_ascii_at_both_levels() -> None:
     async with on_memory_stage(ascii=True) as stage:
         assert stage.text.isascii()
         await stage.press("enter")
         assert stage.text.isascii()
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bands_of_memory_differ_by_shade_and_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_memory_stage() as stage:
         chart = "".join(stage.lines(8, 14))
@@ -179,7 +179,7 @@ async def test_what_the_row_under_the_cursor_is() -> None:
         assert "H: programs, libraries, data" not in stage.text
 
 
-async def test_mappings_by_name() -> None:
+async def test_mapped_files_are_listed_by_name() -> None:
     async with on_memory_stage(LARGE) as stage:
         await to_row(stage, "files")
         await stage.press("enter")
@@ -387,7 +387,7 @@ async def test_paused_nothing_moves() -> None:
 # -- keys ----------------------------------------------------------------------------------------------------
 
 
-async def test_sorting() -> None:
+async def test_rows_of_memory_are_sorted_by_each_column() -> None:
     async with on_memory_stage() as stage:
 
         def order() -> list[str]:
@@ -448,7 +448,9 @@ def recorded(path: Path, samples: int) -> Path:
 
 
 @pytest.mark.parametrize("samples", [0, 8])
-async def test_over_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int) -> None:
+async def test_a_recording_shows_the_memory_known_at_its_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int
+) -> None:
     """It says what was known at that moment, or that nobody asked."""
     monkeypatch.setattr(blocks, "SEGMENT_BLOCKS", 5)
     player = ReplaySource(Recording.open(recorded(tmp_path / "night.heaptop", samples)))

@@ -162,7 +162,7 @@ async def test_keys_that_mean_nothing_on_a_view_are_left_out(name: str, lacks: s
         assert [key for key in LIVE if key.action.startswith(lacks)]
 
 
-async def test_ascii() -> None:
+async def test_the_palette_is_ascii_in_every_view() -> None:
     async with on_stage(ascii=True) as stage:
         await sampled(stage)
         for view in VIEWS.values():

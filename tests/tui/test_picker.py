@@ -77,7 +77,7 @@ async def picking(
         yield stage, machine
 
 
-async def test_list() -> None:
+async def test_processes_that_can_be_attached_to_come_first_and_the_largest_of_them() -> None:
     async with picking() as (stage, _):
         assert stage.lines(0)[0].endswith("2 of 4 attachable")
         assert listed(stage) == ["4242", "5120", "977", "66"], "those that can be attached to first, the largest first"

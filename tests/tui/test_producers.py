@@ -99,7 +99,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_tables(size: tuple[int, int]) -> None:
+async def test_each_table_of_producers_has_its_columns(size: tuple[int, int]) -> None:
     async with sampled(size) as stage:
         check_golden("producers-site-{size}", stage.app)
         for key, heading, figures, first in (
@@ -114,7 +114,7 @@ async def test_tables(size: tuple[int, int]) -> None:
             assert stage.lines(4)[0].startswith(first)
 
 
-async def test_trees() -> None:
+async def test_shares_in_a_tree_are_of_the_caller() -> None:
     async with sampled() as stage:
         await stage.press(*STATES["tree"])
         assert stage.lines(3)[0].split() == ["Function", "≈Part", "≈Live▼", "≈Alloc'd", "≈Share"]
@@ -126,7 +126,7 @@ async def test_trees() -> None:
         assert column(stage, "part")[:3] == ["100.0%", "70.3%", "75.0%"], "each of the one it is in"
 
 
-async def test_icicle_and_zoomed() -> None:
+async def test_enter_zooms_into_a_box_of_the_icicle() -> None:
     async with sampled() as stage:
         await stage.press(*STATES["icicle"])
         check_golden("producers-icicle-80x24", stage.app)
@@ -137,7 +137,7 @@ async def test_icicle_and_zoomed() -> None:
 
 
 @pytest.mark.parametrize("state", ["function", "stacks", "around", "icicle"])
-async def test_ascii_is_ascii(state: str) -> None:
+async def test_producers_lose_no_sign_in_ascii(state: str) -> None:
     async with sampled(SMALL, ascii=True) as stage:
         await stage.press(*STATES[state])
         assert stage.text.isascii()
@@ -145,7 +145,7 @@ async def test_ascii_is_ascii(state: str) -> None:
         assert "?" not in text, "no sign that ASCII has nothing for"
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_boxes_of_the_icicle_have_lines_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with sampled() as stage:
         await stage.press("v", "v", "j", "j")
@@ -154,7 +154,7 @@ async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
         assert re.search(r"│Cache\.ge…│›create_session \(shop/views\.py\)─+│list_orders", boxes[2]), "in lines"
 
 
-async def test_help() -> None:
+async def test_help_explains_the_leak_table() -> None:
     async with sampled(LARGE) as stage:
         await stage.press("question_mark", "pagedown")
         assert "The leak table: what each call stack allocated" in stage.text
@@ -526,7 +526,7 @@ async def test_a_functions_sizes_and_types() -> None:
 # -- pure parts ----------------------------------------------------------------------------------------------
 
 
-def test_spreads() -> None:
+def test_a_spread_is_the_larger_side_in_percent() -> None:
     assert spread(Estimate(1000, 1, 900, 1200, 5)) == "±20%"
     assert spread(Estimate(1000, 1, 700, 1100, 5)) == "±30%", "the larger side"
     assert spread(Estimate(1000, 1, 1000, 1000, 5)) == "exact"
@@ -541,7 +541,7 @@ def test_size_classes_in_words() -> None:
     assert by_size((), 11) == ""
 
 
-def test_changes() -> None:
+def test_a_change_is_from_the_first_to_the_last() -> None:
     assert change_of([3, 9, 5]) == 2
     assert change_of([0, 9]) == 9
     assert change_of([]) == 0

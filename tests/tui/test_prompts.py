@@ -154,7 +154,7 @@ async def test_a_time_of_a_recording(tmp_path: Path) -> None:
         assert bottom(stage) == "Enter go there Esc cancel ctrl+c quit"
 
 
-async def test_the_picker() -> None:
+async def test_the_footer_follows_what_is_typed_in_the_picker() -> None:
     async with picking(SMALL) as (stage, machine):
         assert bottom(stage).startswith("Enter attach")
         await stage.press("slash")

@@ -288,7 +288,7 @@ def test_the_window_holds_the_data(first: int, length: float, width: int) -> Non
     ("seconds", "label"),
     [(0, "0s"), (45, "45s"), (60, "1m"), (90, "1m30"), (3600, "1h"), (8100, "2h15"), (86400, "1d"), (129600, "1d12")],
 )
-def test_durations(seconds: float, label: str) -> None:
+def test_a_duration_on_an_axis_has_two_units_at_most(seconds: float, label: str) -> None:
     assert duration_label(seconds) == label
 
 

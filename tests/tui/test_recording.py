@@ -343,7 +343,7 @@ async def test_a_view_of_the_snapshot_says_that_there_is_none(path: Path) -> Non
         assert not {key.action for key in keys_here(stage.screen.help_page)} & LACKING.keys()
 
 
-async def test_q_leaves(path: Path) -> None:
+async def test_q_ends_the_replay(path: Path) -> None:
     async with opened(path) as stage:
         await stage.at(LAST)
         await stage.press("q")

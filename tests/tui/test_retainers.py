@@ -148,14 +148,14 @@ async def test_from_a_type_down_to_an_object(size: tuple[int, int]) -> None:
         assert "Path from the root, 3 steps" in stage.text
 
 
-async def test_ascii() -> None:
+async def test_rows_of_retainers_have_ascii_signs() -> None:
     async with on_retainers(SMALL, "j", "j", "b", "enter", "t", ascii=True) as stage:
         assert stage.text.isascii()
         assert stage.lines(5)[0].startswith("- * module shop.cache "), "an open row that is tagged"
         assert stage.lines(7)[0].startswith("  + ._sessions  dict "), "a closed one"
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_rows_have_a_sign_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_retainers(LARGE, *SESSIONS) as stage:
         assert "▾ module shop.cache" in stage.text
@@ -234,7 +234,7 @@ async def test_more_paths_are_asked_for() -> None:
 # -- retainer sets -------------------------------------------------------------------------------------------
 
 
-async def test_r_changes_n() -> None:
+async def test_r_changes_how_many_retainers_are_told_apart() -> None:
     async with on_retainers(SMALL, "b", "b") as stage:
         assert "MANY: more than 3 retainers each" in stage.text
         seen = []
@@ -702,7 +702,7 @@ async def test_a_filter_goes_where_it_means_something() -> None:
         assert len(column(stage, "name")) == 1
 
 
-async def test_sorting() -> None:
+async def test_retainers_are_sorted_by_size_both_ways() -> None:
     async with on_retainers(SMALL, "less_than_sign", "less_than_sign") as stage:
         sizes = [row.bytes for row in view(stage)._rows]
         assert sizes == sorted(sizes, reverse=True)
@@ -736,7 +736,7 @@ async def test_garbage_says_how_many_cycles() -> None:
 BY_SITE = ("b", "b", "b", "b")
 
 
-async def test_by_site() -> None:
+async def test_retainers_by_site_take_one_question() -> None:
     async with on_retainers(SMALL, *BY_SITE, sampled=True) as stage:
         assert len(asked(stage, STACKS)) == 1, "one question"
         assert asked(stage, STACKS)[0].selection == Selection()
@@ -885,7 +885,7 @@ async def test_a_question_that_nobody_waits_for_is_given_up() -> None:
         assert title(stage) == "Retainers by type"
 
 
-async def test_without_a_snapshot() -> None:
+async def test_without_a_snapshot_the_view_says_why() -> None:
     source = FakeSource()
     source.agent.images.refusal = "a clone cannot be made here"
     async with on_stage(SMALL, source=source) as stage:

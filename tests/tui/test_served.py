@@ -53,7 +53,7 @@ async def offered(stage: Watched) -> set[str]:
 
 
 @pytest.mark.parametrize("view", ["1", "2", "4"])
-async def test_nothing_is_saved(view: str, tmp_path: Path, here: Path) -> None:
+async def test_a_served_screen_saves_nothing(view: str, tmp_path: Path, here: Path) -> None:
     async with served(tmp_path) as stage:
         await stage.pilot.press(view, "s")
         await stage.until(lambda: "read-only" in stage.text, "it says why")

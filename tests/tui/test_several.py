@@ -139,7 +139,7 @@ async def test_a_turn_can_be_given_up() -> None:
 # -- the sum ---------------------------------------------------------------------------------------------------
 
 
-async def test_the_sum() -> None:
+async def test_the_sum_is_that_of_all_processes() -> None:
     async with in_tabs(attach=False) as stage:
         await unseen(stage, 12)
         await stage.press("shift+tab")

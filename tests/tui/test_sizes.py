@@ -33,7 +33,7 @@ async def test_by_size_and_by_class(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_v_counts_blocks(size: tuple[int, int]) -> None:
+async def test_v_shows_numbers_of_blocks(size: tuple[int, int]) -> None:
     async with on_sampled_stage(size, "7") as stage:
         in_bytes = stage.text
         await stage.press("v")
@@ -90,7 +90,7 @@ async def test_sizes_add_up_to_their_classes() -> None:
         assert abs(sizes - classes) <= 4, "but for rounding"
 
 
-async def test_sorting_and_filter() -> None:
+async def test_block_sizes_are_sorted_and_filtered() -> None:
     async with on_sampled_stage(SMALL, "7") as stage:
         await stage.press("less_than_sign", "less_than_sign", "less_than_sign")
         assert column(stage, "name") == ["71 B", "232 B", "240 B", "312 B", "> 2048 B"]
@@ -113,7 +113,7 @@ async def test_a_generation_is_not_known() -> None:
         assert "× Sizes have no generation." in stage.text
 
 
-async def test_ascii() -> None:
+async def test_block_sizes_are_ascii_in_all_layouts() -> None:
     async with on_sampled_stage(SMALL, "7", ascii=True) as stage:
         for key in ("v", "b", "enter"):
             assert stage.text.isascii()
@@ -121,7 +121,7 @@ async def test_ascii() -> None:
         assert stage.text.isascii()
 
 
-async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_classes_of_sizes_have_letters_and_shades(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with on_sampled_stage(SMALL, "7") as stage:
         assert all(letter in stage.text for letter in (" s small", " m medium", " l large", " x extra large"))
@@ -152,7 +152,7 @@ def test_little_that_is_kept_is_drawn_thin(kept: float, allocated: float, bar: s
     assert bar_text(kept, allocated, 10, ChartStyle.of(DARK, ascii_only=False)) == bar
 
 
-def test_half_an_interval() -> None:
+def test_an_error_is_the_larger_half_of_the_interval() -> None:
     assert error_text(Estimate(4096, 4, 2048, 8192, 2)) == "±3.00 KiB"
     assert error_text(Estimate(4096, 4, 2048, 8192, 2), blocks=True) == "±3"
     assert error_text(Estimate(4096, 4, 4096, 4096, 2)) == ""

@@ -187,7 +187,7 @@ def test_a_failure_to_build_says_why(bench: Bench) -> None:
     assert "there was no memory for the graph" in snapshot_status(bench.client)
 
 
-def test_giving_up(bench: Bench) -> None:
+def test_only_a_snapshot_that_is_being_made_can_be_given_up(bench: Bench) -> None:
     assert not bench.client.give_up()
     bench.client.open()
     assert bench.client.give_up()

@@ -56,7 +56,7 @@ async def test_it_is_asked_with_what_it_costs(size: tuple[int, int]) -> None:
         assert stage.source.tracing == [False]
 
 
-async def test_n_leaves_it() -> None:
+async def test_n_leaves_the_tracer_off() -> None:
     async with on_stage(SMALL, source=coreless()) as stage:
         await asked(stage)
         await stage.press("n")

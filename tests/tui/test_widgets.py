@@ -51,7 +51,7 @@ def test_a_bar_has_its_width(share: float, width: int, ascii_only: bool) -> None
     assert len(meter(share, width, ascii_only=ascii_only)) == width
 
 
-def test_bars() -> None:
+def test_a_bar_fills_its_share_of_the_width() -> None:
     assert meter(0.5, 4) == "██  "
     assert meter(0.53, 4) == "██▏ "
     assert meter(1, 3) == "███"
@@ -69,7 +69,7 @@ def test_a_clipped_text_fits(text: str, width: int, shift: int, keep_tail: bool)
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=20), max_size=3), st.integers(0, 8), st.integers(0, 40))
-def test_a_piece_fits(text: str, shorter: list[str], indent: int, width: int) -> None:
+def test_a_text_is_cut_to_the_longest_piece_that_fits(text: str, shorter: list[str], indent: int, width: int) -> None:
     shown = CellText(text, shorter=tuple(shorter), indent=indent).fit(width, keep_tail=False)
     assert len(shown) <= width
     fitting = [each for each in [text, *shorter] if len(each) <= width]

@@ -42,7 +42,7 @@ def stats(**changes: object) -> SimpleNamespace:
     return SimpleNamespace(heap_stats=lambda: found, own_pages=lambda: [(4096, 8192, "tables")])
 
 
-def test_with_a_core() -> None:
+def test_with_a_core_the_agent_reports_malloc() -> None:
     said = answer(stats())
     assert said.malloc == Malloc(300, 200, 100, 40, 2, False)
     assert (said.allocator, said.malloc_gap, said.malloc_library) == ("pymalloc", "", "")
@@ -55,14 +55,14 @@ def test_below_a_hook_the_allocator_has_no_name() -> None:
 
 
 @pytest.mark.parametrize(("library", "named"), [("/lib/libjemalloc.so.2", "libjemalloc"), (None, "another library")])
-def test_another_malloc(library: str | None, named: str) -> None:
+def test_another_malloc_is_named_and_not_read(library: str | None, named: str) -> None:
     said = answer(stats(malloc=None, foreign=library))
     assert said.malloc is None
     assert named in said.malloc_gap
     assert said.malloc_library == (library or "")
 
 
-def test_without_a_core() -> None:
+def test_without_a_core_the_agent_says_why_malloc_is_unknown() -> None:
     said = answer(None, "this build is free-threaded.")
     assert (said.malloc, said.allocator) == (None, "")
     assert said.own_pages == ()

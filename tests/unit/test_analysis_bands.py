@@ -77,7 +77,7 @@ def test_a_memo_takes_an_earlier_moment_too() -> None:
         assert bands(taken[:length], "type", EVERYTHING, 5, memo=memo) == bands(taken[:length], "type", EVERYTHING, 5)
 
 
-def test_smooth_below_rough() -> None:
+def test_smooth_bands_are_drawn_below_rough_ones() -> None:
     """A flat band, a ramp (a leak), a wobble, a saw: from the bottom up."""
     taken = ramp(
         {

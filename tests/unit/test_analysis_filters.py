@@ -80,7 +80,7 @@ texts = st.lists(terms, max_size=4).map(" ".join)
         ("Session size>3MB", False),
     ],
 )
-def test_what_passes(text: str, passes: bool) -> None:
+def test_a_filter_passes_what_its_terms_say(text: str, passes: bool) -> None:
     assert parse_filter(text).matches(SESSION) is passes
 
 
@@ -236,7 +236,7 @@ def test_the_parts_of_a_tree_come_to_all_of_it(node: Node, cell: Cell) -> None:
 
 
 @given(TREES, TREES, CELLS)
-def test_de_morgan(one: Node, other: Node, cell: Cell) -> None:
+def test_filters_obey_de_morgan(one: Node, other: Node, cell: Cell) -> None:
     a, b = Filter(one), Filter(other)
     for text, same in (
         (f"!(({a}) or ({b}))", f"!({a}) !({b})"),
@@ -267,7 +267,7 @@ def test_de_morgan(one: Node, other: Node, cell: Cell) -> None:
         (r"/a\sb/", r"type:/a\sb/"),
     ],
 )
-def test_what_binds_tighter(text: str, same: str) -> None:
+def test_and_binds_tighter_than_or(text: str, same: str) -> None:
     assert parse_filter(text) == parse_filter(same)
 
 

@@ -38,7 +38,7 @@ def document(**options: Any) -> Any:
     return json.loads(json.dumps(findings_json(FOUND, pid=4711, python="3.12.1", **options)))
 
 
-def test_the_document() -> None:
+def test_the_document_has_the_suspect_with_its_evidence() -> None:
     found = document()
     assert {key: found[key] for key in ("pid", "python", "seconds", "verdict", "grown")} == {
         "pid": 4711,
@@ -67,7 +67,7 @@ def test_tables_are_cut_to_what_was_asked_for() -> None:
     assert len(growth_lines(FOUND.growths[0], top=None)) == 3
 
 
-def test_the_text() -> None:
+def test_the_text_has_the_suspect_with_its_evidence() -> None:
     assert findings_lines(FOUND) == [
         "leak: +1,240 objects, +3.10 MiB in 30 s, checked 3 times",
         "",

@@ -121,7 +121,7 @@ def test_nothing_said_is_nothing_known() -> None:
     assert all(series.times_ns == () for series in profile.series())
 
 
-def test_curves() -> None:
+def test_each_curve_has_the_collections_that_say_it() -> None:
     profile = GcProfile()
     profile.feed(events(event(1, 0, clock=10), event(2, 2, clock=30, live=7)))
     profile.feed(tick(3, 500, 9))

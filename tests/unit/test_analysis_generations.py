@@ -69,7 +69,7 @@ def matrices(draw: st.DrawFn) -> Matrix:
     return out
 
 
-def test_the_worked_example() -> None:
+def test_lifetimes_by_generation_are_those_of_the_worked_example() -> None:
     matrix = [list(row) for row in CENSUSES]
     by_lifetime(matrix)
     assert matrix == LIFETIMES

@@ -40,7 +40,7 @@ class Marked:
         return {row.name.rpartition(" ")[2]: row for row in growth.rows}
 
 
-def test_growth_by_site() -> None:
+def test_growth_by_site_counts_what_came_since_the_mark() -> None:
     marked = Marked()
     allocate, free = marked.program.allocate, marked.program.free
     old = [allocate(("main", "keep:3"), 100) for _ in range(10)]
@@ -86,7 +86,7 @@ def kept(complete: bool = True, **counts: int) -> Trends:
     return Trends(kept=sums, all_kept=complete)
 
 
-def test_growth_by_retainer() -> None:
+def test_growth_by_retainer_is_what_came_less_what_went() -> None:
     new = Paths(0, 45, 450, 450, (path(".queue", 40), path(".other", 5)))
     growth = retainer_growth(new, kept(queue=60, other=5, gone=0), kept(queue=50, gone=7))
     rows = {row.name: (row.count, row.now, row.born, row.died) for row in growth.rows}

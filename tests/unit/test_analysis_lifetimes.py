@@ -293,7 +293,7 @@ def test_classes_have_everything_once_and_bounds_are_near(exits: list[tuple[int,
     assert sum(surely) <= below.died.bytes <= max(sum(perhaps), sum(surely))
 
 
-def test_classes_of_lifetime() -> None:
+def test_volume_is_counted_in_the_class_of_its_lifetime() -> None:
     lives = Lives(group_limit=1)
     for age, volume in ((0, 1), (999, 2), (1000, 4), (99_999, 8), (100_000, 16)):
         lives.add_death(["a"], bin_of(age), plain(volume))

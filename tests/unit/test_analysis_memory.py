@@ -47,7 +47,7 @@ def notes(said: Memory, live: int | None = 1) -> str:
     return "\n".join(found.notes)
 
 
-def test_everything_known() -> None:
+def test_rows_sum_to_resident_memory_when_all_is_known() -> None:
     assert rows(memory(), 20_000_000) == {
         "live": 20_000_000,
         "other": 17_000_000 + 9_000_000 + 4_000_000 - 20_000_000,
@@ -248,7 +248,7 @@ def test_what_the_figures_lack_is_said(changes: dict[str, object], outside: dict
     assert sentence not in notes(memory())
 
 
-def test_the_document() -> None:
+def test_the_document_says_which_rows_are_estimated() -> None:
     document = memory_json(memory(), snapshot(), pid=7, python="3.11.7")
     assert (document["live"], document["hidden_bytes"]) == (20_000_000, 300)
     assert [document[key] for key in ("mode", "mode_reason", "complete", "cut", "sizeof_guessed")] == [

@@ -108,7 +108,7 @@ def test_a_row_a_kind_in_the_order_of_roots() -> None:
     ("cycles", "collects", "words"),
     [(0, True, "0 cycles, gc on"), (1, False, "1 cycle, gc off"), (2, False, "2 cycles")],
 )
-def test_garbage(cycles: int, collects: bool, words: str) -> None:
+def test_words_for_garbage_say_cycles_and_whether_gc_is_on(cycles: int, collects: bool, words: str) -> None:
     assert garbage_words(cycles, collects=collects).startswith(words)
 
 
@@ -134,7 +134,7 @@ def test_rows_are_sorted_ties_by_name_and_the_rest_is_the_last_name() -> None:
         ("functools._lru_list_elem", "_lru_list_elem"),
     ],
 )
-def test_short_names(full: str, short: str) -> None:
+def test_a_short_name_is_the_class_without_its_module(full: str, short: str) -> None:
     assert short_name(full) == short
 
 
@@ -264,7 +264,7 @@ UNITS = (
 )
 
 
-def test_retainer_sets() -> None:
+def test_retainer_sets_of_one_name_are_one_row() -> None:
     sets = (
         RetainerSet((0,), False, SESSION, 5, 500),
         RetainerSet((0, 1), False, SESSION, 2, 200),
@@ -292,7 +292,7 @@ def test_retainer_sets() -> None:
     assert len({row.key for row in rows}) == len(rows)
 
 
-def test_many_of_one() -> None:
+def test_sets_of_too_many_retainers_are_one_row() -> None:
     (row,) = set_rows(Retainers(1, 1, (), (RetainerSet((), True, DICT, 1, 1),)), TYPES)
     assert row.name == "MANY: more than 1 retainer each"
 
@@ -577,7 +577,9 @@ def _all_rows(tree: PathTree) -> list[Node]:
         ),
     ],
 )
-def test_what_would_go(whole: tuple[int, int], alone: dict[int, tuple[int, int]], shared: int, words: str) -> None:
+def test_what_dropping_frees_is_put_in_words(
+    whole: tuple[int, int], alone: dict[int, tuple[int, int]], shared: int, words: str
+) -> None:
     drop = FreedIfDropped.of(Losses(1, *whole, tuple((address, *sums) for address, sums in alone.items())))
     assert (drop.alone, drop.shared, drop.words) == (alone, shared, words)
 

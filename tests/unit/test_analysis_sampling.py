@@ -59,7 +59,7 @@ def watched() -> Watched:
     return watched
 
 
-def test_bands_by_producer(watched: Watched) -> None:
+def test_sampled_bands_are_grouped_by_producer_module_and_size(watched: Watched) -> None:
     assert watched.names("producer") == [BEFORE_ATTACH, CREATE, ORDERS, CACHE]
     assert watched.names("producer-module") == [BEFORE_ATTACH, "shop.views", "shop.cache"]
     assert set(watched.names("size")) == {BEFORE_ATTACH, "33–256 bytes", "257–2048 bytes", "> 2048 bytes"}

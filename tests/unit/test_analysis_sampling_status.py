@@ -168,7 +168,7 @@ def test_no_older_row_while_nothing_is_sampled() -> None:
     assert older_at(samples, moments) is None
 
 
-def test_how_sampling_stands() -> None:
+def test_the_status_of_sampling_follows_what_was_sampled() -> None:
     fresh = Sampling().sampling_status
     assert (fresh.on, fresh.since_ns, fresh.ever_on) == (False, None, False)
     session = Session()

@@ -346,7 +346,7 @@ HOLDING = "all held by module app.cache → ._sessions (dict)"
         ),
     ],
 )
-def test_the_sentence(suspect: Suspect, site: Site | None, said: str) -> None:
+def test_the_sentence_of_a_suspect_says_what_is_known_of_it(suspect: Suspect, site: Site | None, said: str) -> None:
     assert sentence(suspect, HOLDING, site) == said
 
 
@@ -381,7 +381,7 @@ def test_of_names_it_is_said_how_many_one_of_them_reaches() -> None:
 
 
 @pytest.mark.parametrize(("rate", "said"), [(21.4, "21/s"), (1.24, "1.2/s"), (0.05, "3.0/min")])
-def test_rates(rate: float, said: str) -> None:
+def test_the_sentence_has_the_rate_in_a_unit_that_reads_well(rate: float, said: str) -> None:
     assert f"still growing {said}, ≈" in sentence(replace(SUSPECT, rate=rate), HOLDING, SITE)
 
 

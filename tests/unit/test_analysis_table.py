@@ -51,7 +51,9 @@ def test_rows_are_what_a_plain_count_gives(given_heaps: list[Heap], key: str, te
 
 
 @given(st.lists(heaps, min_size=1, max_size=5), keys, st.sampled_from(sorted(SORTS)), st.booleans())
-def test_every_sort_sorts(given_heaps: list[Heap], key: str, sort: str, descending: bool) -> None:
+def test_every_sort_orders_rows_and_ties_by_name(
+    given_heaps: list[Heap], key: str, sort: str, descending: bool
+) -> None:
     rows = table(snapshots(given_heaps), key, EVERYTHING, sort, descending, memo=SeriesCache())
     ordered = [(SORTS[sort](row), row.name) for row in rows]
     by_name = sorted(ordered, key=lambda pair: pair[1])

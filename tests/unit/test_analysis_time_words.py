@@ -26,14 +26,14 @@ def _half_an_hour_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_since_the_attach() -> None:
+def test_times_are_counted_from_the_attach() -> None:
     assert [ELAPSED.tick(seconds, 5) for seconds in (0, 45, 90, 7200)] == ["0s", "45s", "1m30", "2h"]
     assert ELAPSED.moment(12.3456) == "12.346 s"
     assert ELAPSED.moment(665) == "11m 05s"
     assert ELAPSED.first_tick(7.0, 5) == 10
 
 
-def test_in_utc() -> None:
+def test_ticks_of_a_clock_are_on_round_times() -> None:
     times = Times.of("utc", ATTACH)
     assert times.first_tick(0, 60) == pytest.approx(54.75)
     assert times.tick(54.75, 60) == "10:13"

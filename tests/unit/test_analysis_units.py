@@ -36,7 +36,7 @@ from heaptop.errors import UsageError
         (-2048, "-2.00 KiB"),
     ],
 )
-def test_bytes(number: int, text: str) -> None:
+def test_bytes_are_written_with_three_digits_and_a_unit(number: int, text: str) -> None:
     assert format_bytes(number) == text
 
 
@@ -67,7 +67,7 @@ def test_what_is_written_can_be_typed(name: str, number: int) -> None:
 
 
 @given(st.integers(-(1 << 63), 1 << 63))
-def test_counts_are_short(number: int) -> None:
+def test_a_count_takes_eight_columns_at_most(number: int) -> None:
     assert len(format_count(number)) <= 8
 
 
@@ -87,7 +87,7 @@ def test_slow_rates_are_not_written_as_none(rate: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(("rate", "text"), [(1_239.0, "1.21 KiB/s"), (0.3, "18 B/min"), (0.01, "36 B/h")])
-def test_rates_of_bytes(rate: float, text: str) -> None:
+def test_a_rate_of_bytes_has_the_unit_that_reads_best(rate: float, text: str) -> None:
     assert format_rate(rate, bytes_=True) == text
 
 
@@ -95,7 +95,7 @@ def test_rates_of_bytes(rate: float, text: str) -> None:
     ("number", "text"),
     [(0, "0"), (12_345, "12,345"), (-999_999, "-999,999"), (1_234_567, "1.23 M"), (-999_999_999, "-1.00 G")],
 )
-def test_counts(number: int, text: str) -> None:
+def test_counts_are_written_in_full_or_with_a_unit(number: int, text: str) -> None:
     assert format_count(number) == text
 
 
@@ -103,7 +103,7 @@ def test_counts(number: int, text: str) -> None:
     ("number", "as_bytes", "as_count"),
     [(None, "new", "new"), (0, "0", "0"), (2048, "+2.00 KiB", "+2,048"), (-3, "-3 B", "-3")],
 )
-def test_changes(number: int | None, as_bytes: str, as_count: str) -> None:
+def test_a_change_has_its_sign(number: int | None, as_bytes: str, as_count: str) -> None:
     assert format_change(number) == as_bytes
     assert format_change(number, bytes_=False) == as_count
 
@@ -122,7 +122,7 @@ def test_changes(number: int | None, as_bytes: str, as_count: str) -> None:
         (11_220_000_000_000, "3h 07m"),
     ],
 )
-def test_durations(nanoseconds: int, text: str) -> None:
+def test_durations_are_written_with_three_digits_and_a_unit(nanoseconds: int, text: str) -> None:
     assert format_duration_ns(nanoseconds) == text
 
 
@@ -131,7 +131,7 @@ def test_durations(nanoseconds: int, text: str) -> None:
     [("0", 0), ("500", 500), ("500B", 500), ("10kB", 10_000), ("1.5M", 1_500_000), ("1MiB", 1 << 20),
      ("2 Gi", 2 << 30), (".5kib", 512), (" 3TB ", 3 * 10**12)],
 )  # fmt: skip
-def test_sizes(text: str, number: int) -> None:
+def test_sizes_are_read_in_decimal_and_binary_units(text: str, number: int) -> None:
     assert parse_size(text) == number
 
 

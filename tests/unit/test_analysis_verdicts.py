@@ -86,7 +86,7 @@ def grown_and_shrunk(now: int, live_blocks: deque[int]) -> None:
 
 @pytest.mark.parametrize("step", [leaking, slowly_leaking])
 @pytest.mark.parametrize("stretches", [2, 3, 8])
-def test_a_leak(step: Callable[[int, deque[int]], object], stretches: int) -> None:
+def test_steady_growth_is_a_leak(step: Callable[[int, deque[int]], object], stretches: int) -> None:
     assert judge(played(step, stretches)).verdict == LEAK
 
 
@@ -109,7 +109,7 @@ def test_what_only_looks_like_one(step: Callable[[int, deque[int]], object], str
         (grown_and_shrunk, "fewer than before: 200 at the first mark, 170 now"),
     ],
 )
-def test_why_not(step: Callable[[int, deque[int]], object], why: str) -> None:
+def test_no_leak_says_why_it_is_none(step: Callable[[int, deque[int]], object], why: str) -> None:
     judged = judge(played(step))
     assert (judged.verdict, judged.evidence[0]) == (NO_LEAK, why)
 

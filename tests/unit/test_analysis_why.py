@@ -113,7 +113,7 @@ def test_one_type_is_found_or_an_error_says_why(names: list[str], wanted: str) -
             types_called(types, wanted)
 
 
-def test_addresses() -> None:
+def test_an_address_is_hexadecimal_and_in_range() -> None:
     assert address_of("0x7f30C2a41d90") == 0x7F30C2A41D90
     assert address_of("shop.models.Session") is None
     for wrong in ("0x", "0xzz", "0x0", "0x1_0000_0000_0000_0000"):
@@ -279,7 +279,7 @@ SETS = Retainers(
 )
 
 
-def test_rows_by_retainer() -> None:
+def test_rows_by_retainer_are_ordered_by_size() -> None:
     rows = rows_by_retainer(SETS, TYPES, EVERYTHING)
     assert [(row.name, row.count, row.bytes, row.retainers) for row in rows] == [
         ("(more than 2)", 5, 900, None),
@@ -322,7 +322,7 @@ KINDLY = Groups(
         ("size<1000", [("module", 5, 900), ("none", 1, 64)]),
     ],
 )
-def test_rows_by_kind(where: str, rows: list[tuple[str, int, int]]) -> None:
+def test_rows_by_kind_sum_what_a_filter_passes(where: str, rows: list[tuple[str, int, int]]) -> None:
     found = rows_by_kind(KINDLY, TYPES, parse_filter(where))
     assert [(row.name, row.count, row.bytes) for row in found] == rows
 

@@ -105,7 +105,7 @@ def test_a_profiler_that_changes_the_work_is_left_out(sampling: ModuleType) -> N
     assert found == {"heaptop-512K": "it changed what the workload does"}
 
 
-def test_all_kept(sampling: ModuleType) -> None:
+def test_measurements_within_their_limits_keep_every_promise(sampling: ModuleType) -> None:
     assert verdicts(sampling, *told(sampling)) == ["KEPT"] * 7
 
 

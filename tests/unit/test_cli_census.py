@@ -24,7 +24,7 @@ def counted(**changes: Any) -> ScriptedSource:
     return ScriptedSource((Waiting("looking for symbols", 0.1), ATTACHED, Received(TYPES), Received(census(**changes))))
 
 
-def test_the_json_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_of_a_census_is_all_that_is_printed(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     doors.source = counted()
     assert main(["census", "4711", "--json", "--wait", "3"]) == 0
     said = capsys.readouterr()
@@ -55,7 +55,9 @@ def test_the_json_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> 
     ("by", "names"),
     [("module", ["builtins", "shop.models"]), ("generation", ["gen 2", "untracked", "gen 0"])],
 )
-def test_by(by: str, names: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_census_is_grouped_by_the_attribute_asked_for(
+    by: str, names: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
     doors.source = counted()
     assert main(["census", "4711", "--json", "--by", by]) == 0
     assert [row["name"] for row in json.loads(capsys.readouterr().out)["rows"]] == names
@@ -120,7 +122,7 @@ def test_top_cuts_rows_and_not_the_total(doors: Doors, capsys: pytest.CaptureFix
     assert document["total"]["bytes"] == 10_000
 
 
-def test_the_table(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_ends_with_other_rows_and_the_total(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     doors.source = counted()
     assert main(["census", "4711", "--top", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -156,7 +158,7 @@ def test_what_the_figures_lack_is_said(doors: Doors, capsys: pytest.CaptureFixtu
     assert "dict" not in out
 
 
-def test_an_empty_heap(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_census_without_objects_has_a_total_of_zero(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     doors.source = counted(rows=())
     assert main(["census", "4711"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split() == ["0", "0", "B", "total"]

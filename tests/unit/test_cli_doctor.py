@@ -39,7 +39,9 @@ def test_every_check_is_a_line_in_words(doors: Doors, capsys: pytest.CaptureFixt
     assert PtraceDenied("Not you.").help_text in said.out
 
 
-def test_nothing_amiss(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_all_is_well_the_doctor_says_that_heaptop_can_attach(
+    doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
     doors.diagnosis = FakeDiagnosis(CHECKS[:1])
     assert main(["doctor"]) == 0
     assert capsys.readouterr().out.endswith("\nheaptop can attach.\n")

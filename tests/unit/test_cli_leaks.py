@@ -157,7 +157,7 @@ def test_the_leak_is_the_first_suspect(doors: LeakDoors, capsys: Said) -> None:
     assert found["pause_ms"] > 0
 
 
-def test_the_text(doors: LeakDoors, capsys: Said) -> None:
+def test_the_text_of_leaks_has_verdict_suspects_and_pauses(doors: LeakDoors, capsys: Said) -> None:
     assert main(["leaks", "4711", *QUICK]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("leak: +")

@@ -49,7 +49,7 @@ def asked_for(doors: Doors, message: Message, **counted: object) -> Answering:
     return source
 
 
-def test_the_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_of_memory_sums_to_rss(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     source = asked_for(doors, said())
     assert main(["census", "4711", "--memory", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -60,7 +60,9 @@ def test_the_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     assert source.asked == ["open", "memory_now", "close"]
 
 
-def test_the_text(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_memory_marks_estimates_and_names_files_and_threads(
+    doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked_for(doors, said())
     assert main(["census", "4711", "--memory"]) == 0
     out = capsys.readouterr().out

@@ -34,7 +34,7 @@ def running(pid: int, *argv: str) -> PythonProcess:
         ([], set()),
     ],
 )
-def test_names(argv: list[str], expected: set[str]) -> None:
+def test_a_process_is_named_by_script_module_or_program(argv: list[str], expected: set[str]) -> None:
     assert names(argv) == expected
 
 
@@ -86,7 +86,7 @@ def test_a_prefork_server_is_meant_by_its_name_with_children_which_is_proposed(m
 
 
 @pytest.mark.parametrize("name", ["nothing", ""])
-def test_no_match(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_of_no_process_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "python_processes", lambda: [running(1, "python", "shop.py")])
     with pytest.raises(ProcessNotFound):
         resolve(name)

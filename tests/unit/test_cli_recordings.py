@@ -108,7 +108,7 @@ def test_of_looks_since_one_mark_the_last_is_told(tmp_path: Path, capsys: pytest
     assert len(json.loads(capsys.readouterr().out)["findings"]) == 3
 
 
-def test_report_as_json(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_as_json_has_the_same_moment_and_types(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(night), "--json", "--top", "3"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["pid"], document["seconds"], document["file"]) == (4242, 28 * 60, "night.heaptop")
@@ -132,7 +132,7 @@ def test_a_gap_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert gaps([5]) == gaps([]) == []
 
 
-def test_damage_is_told(night: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_says_what_is_damaged(night: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = tmp_path / "cut.heaptop"
     cut.write_bytes(night.read_bytes()[:-100])
     assert main(["report", str(cut)]) == 0
@@ -282,7 +282,9 @@ def test_export_never_writes_over_the_recording(night: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_no_such_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_refuses_a_file_that_is_not_there(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(command(name, tmp_path / "none")) == NotARecording.exit_code
     said = capsys.readouterr()
     assert said.out == ""
@@ -290,7 +292,9 @@ def test_no_such_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_not_a_recording(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_refuses_what_is_no_recording(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for content in (b"", b"PK\3\4 something else", b"heaptop\x1a"):
         (tmp_path / "x").write_bytes(content)
         assert main(command(name, tmp_path / "x")) == NotARecording.exit_code
@@ -309,14 +313,16 @@ def test_of_a_newer_heaptop(name: str, night: Path, tmp_path: Path, capsys: pyte
 
 @pytest.mark.parametrize("name", ["diff", "export", "open"])
 @pytest.mark.parametrize(("typed", "said"), [("noon", "is not a time"), ("+3h", "from 15:07:40 to 15:35:40")])
-def test_a_wrong_time(name: str, typed: str, said: str, night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_time_outside_the_recording_is_refused(
+    name: str, typed: str, said: str, night: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*command(name, night), "--at", typed]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert said in told.err
 
 
-def test_a_wrong_attribute(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_attribute_is_refused_with_those_that_exist(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(night), "--by", "colour"]) == 2
     assert "type, module, producer" in capsys.readouterr().err
 

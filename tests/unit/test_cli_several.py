@@ -147,7 +147,7 @@ def test_those_that_come_later_are_told_once_and_not_asked_for(prefork: Prefork)
     ("counted", "error", "code"),
     [(True, None, 0), (True, TargetExited("Gone."), 0), (False, TargetExited("Gone."), TargetExited.exit_code)],
 )
-def test_how_it_ends(
+def test_several_end_well_when_one_was_counted(
     counted: bool, error: HeaptopError | None, code: int, prefork: Prefork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(app: Any) -> HeaptopError | None:

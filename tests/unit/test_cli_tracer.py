@@ -43,7 +43,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_it_is_offered(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_sampling_is_refused_tracemalloc_is_proposed(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     doors.source = TracedSource(tracer=False)
     assert main(CENSUS) == SamplerRefused.exit_code
     said = capsys.readouterr()

@@ -71,7 +71,7 @@ def table(lines: list[str]) -> list[str]:
 # -- what it prints -------------------------------------------------------------------------------------------
 
 
-def test_the_json_document(doors: FrozenDoors, capsys: Said) -> None:
+def test_the_document_of_waste_has_all_rows_and_their_sums(doors: FrozenDoors, capsys: Said) -> None:
     found = document(COMMAND, capsys)
     assert (found["pid"], found["complete"], found["where"]) == (doors.source.target.pid, True, "")
     rows, sorts = found["rows"], found["sorts"]
@@ -99,7 +99,7 @@ def test_one_snapshot_is_made_and_asked_once(doors: FrozenDoors, capsys: Said) -
     assert source.closed
 
 
-def test_the_text(doors: FrozenDoors, capsys: Said) -> None:
+def test_the_text_of_waste_says_each_sentence_once(doors: FrozenDoors, capsys: Said) -> None:
     lines, found = printed(COMMAND, capsys), document(COMMAND, capsys)
     assert re.fullmatch(r"could be saved: ≈\S+ \w+ of \S+ \w+, each byte once( \(≈.* over all rows\))?", lines[0])
     rows = table(lines)
@@ -123,7 +123,7 @@ def test_rows_beyond_the_limit_are_counted_and_in_the_total(doors: FrozenDoors, 
     assert not any("more row" in line for line in printed([*COMMAND, "--top", "0"], capsys))
 
 
-def test_only_some_objects(doors: FrozenDoors, capsys: Said) -> None:
+def test_waste_is_counted_of_the_objects_asked_for(doors: FrozenDoors, capsys: Said) -> None:
     found = document([*COMMAND, "--where", "type:str"], capsys)
     assert found["where"] == "type:str"
     assert {row["type"] for row in found["rows"]} == {"str"}

@@ -63,7 +63,7 @@ def test_what_is_wrong_is_said_before_a_page_is_served(night: Path, capsys: pyte
     ("host", "is_ours"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False), ("a.example", False)],
 )
-def test_loopback(host: str, is_ours: bool) -> None:
+def test_only_addresses_of_this_machine_are_loopback(host: str, is_ours: bool) -> None:
     pytest.importorskip("aiohttp", reason="the extra heaptop[web] is not installed")
     from heaptop.cli.web import is_loopback  # noqa: PLC0415  # which needs the extra
 

@@ -96,7 +96,7 @@ def complaint(arguments: list[str], capsys: Said) -> tuple[int, str]:
 # -- why TYPE -------------------------------------------------------------------------------------------------
 
 
-def test_the_json_document(doors: FrozenDoors, capsys: Said) -> None:
+def test_the_document_of_why_has_counts_paths_and_snapshot(doors: FrozenDoors, capsys: Said) -> None:
     found = document(["why", "4711", "models.Session"], capsys)
     assert {key: found[key] for key in ("pid", "type", "count", "complete")} == {
         "pid": doors.source.target.pid,
@@ -116,7 +116,7 @@ def test_the_json_document(doors: FrozenDoors, capsys: Said) -> None:
     assert keep == [300.0]
 
 
-def test_the_text(doors: FrozenDoors, capsys: Said) -> None:
+def test_the_text_of_why_has_objects_sizes_and_retainer(doors: FrozenDoors, capsys: Said) -> None:
     assert main(["why", "4711", "Session"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"80 objects of shop.models.Session: 24.4 KiB, retained size \S+ KiB", lines[0])
@@ -205,7 +205,7 @@ def example(capsys: Said, type: str = "Session") -> str:
     return str(document(["why", "4711", type], capsys)["paths"][0]["example"])
 
 
-def test_one_object(doors: FrozenDoors, capsys: Said) -> None:
+def test_why_of_one_object_has_its_dominator_and_references(doors: FrozenDoors, capsys: Said) -> None:
     address = example(capsys)
     found = document(["why", "4711", address], capsys)
     assert (found["type"], found["count"], found["address"]) == ("shop.models.Session", 1, address)
@@ -233,7 +233,7 @@ def test_values_are_shown_only_when_asked_for(doors: FrozenDoors, capsys: Said) 
 # -- census ---------------------------------------------------------------------------------------------------
 
 
-def test_by_kind(doors: FrozenDoors, capsys: Said) -> None:
+def test_a_census_by_kind_sums_to_all_objects(doors: FrozenDoors, capsys: Said) -> None:
     found = document(["census", "4711", "--by", "kind"], capsys)
     assert {row["name"] for row in found["rows"]} <= set(KINDS)
     assert found["total"]["count"] == sum(row["count"] for row in found["rows"]) == found["snapshot"]["objects"]
@@ -245,7 +245,7 @@ def test_by_kind(doors: FrozenDoors, capsys: Said) -> None:
     assert "garbage (kind:none)" in capsys.readouterr().out
 
 
-def test_by_retainer(doors: FrozenDoors, capsys: Said) -> None:
+def test_a_census_by_retainer_has_the_largest_first(doors: FrozenDoors, capsys: Said) -> None:
     arguments = ["census", "4711", "--by", "retainer"]
     found = document([*arguments, "--top", "3"], capsys)
     assert (found["shown"], len(found["rows"]), found["retainers"]) == (3, 3, 3)

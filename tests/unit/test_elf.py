@@ -177,7 +177,7 @@ def test_a_chain_without_an_end_is_left(tag: int) -> None:
         assert reads < 4 * elf.LONGEST_CHAIN
 
 
-def test_names_of_machines() -> None:
+def test_machines_have_the_names_of_elf() -> None:
     assert {number: ENUM_E_MACHINE[f"EM_{name.upper()}"] for number, name in elf.MACHINES.items()} == {
         number: number for number in elf.MACHINES
     }

@@ -68,7 +68,7 @@ def serving(agent: FakeAgent) -> Iterator[Client]:
         assert not thread.is_alive()
 
 
-def test_a_whole_session() -> None:
+def test_a_session_answers_ticks_and_censuses_until_it_is_detached() -> None:
     with serving(FakeAgent()) as client:
         assert read_hello(client.payload(), TOKEN).capabilities
         client.ask(TickRequest(1))

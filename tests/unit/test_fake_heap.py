@@ -70,7 +70,7 @@ def six() -> PlantedImage:
     return PlantedImage(SIX)
 
 
-def test_what_keeps_what(six: PlantedImage) -> None:
+def test_dominators_of_the_planted_heap_are_right(six: PlantedImage) -> None:
     graph = six.graph
     assert six.types == TYPES
     assert graph.roots == [M, FRAME, G]
@@ -80,7 +80,7 @@ def test_what_keeps_what(six: PlantedImage) -> None:
     assert graph.retained == {TOP: 259, M: 232, NAMES: 160, KEPT: 60, X: 10, Y: 20, FRAME: 0, G: 7}
 
 
-def test_groups(six: PlantedImage) -> None:
+def test_groups_have_counts_own_and_retained_sizes(six: PlantedImage) -> None:
     rows = tuple(
         Group(type, BY_MODULE, count, own, retained)
         for type, count, own, retained in ((0, 1, 72, 232), (1, 1, 100, 160), (2, 1, 50, 60), (3, 2, 30, 30))
@@ -89,7 +89,7 @@ def test_groups(six: PlantedImage) -> None:
     assert six.answer(2, Question(images.GROUPS, limit=2)) == Groups(2, rows[:2], complete=False)
 
 
-def test_paths(six: PlantedImage) -> None:
+def test_paths_lead_from_the_module_to_the_objects(six: PlantedImage) -> None:
     answer = six.answer(1, Question(images.PATHS, Selection(types=(2, 3))))
     assert isinstance(answer, Paths)
     assert (answer.count, answer.bytes, answer.retained, answer.other_groups) == (3, 80, 80, 0)
@@ -104,7 +104,7 @@ def test_paths(six: PlantedImage) -> None:
     )
 
 
-def test_one_object(six: PlantedImage) -> None:
+def test_one_object_has_its_path_and_references(six: PlantedImage) -> None:
     assert six.answer(1, Question(images.OBJECT, Selection(addresses=(Y,)), values=True)) == Object(
         1,
         row=ObjectRow(Y, 3, 20, 20, 0, BY_MODULE, -1, 7),
@@ -134,18 +134,18 @@ def test_values_are_shown_where_they_are_asked_for(six: PlantedImage) -> None:
 
 
 @pytest.mark.parametrize(("addresses", "why"), [((), "more than one"), ((5,), "no such object")])
-def test_not_one_object(six: PlantedImage, addresses: tuple[int, ...], why: str) -> None:
+def test_a_question_about_one_object_needs_exactly_one(six: PlantedImage, addresses: tuple[int, ...], why: str) -> None:
     with pytest.raises(Refused, match=why):
         six.answer(1, Question(images.OBJECT, Selection(addresses=addresses)))
 
 
-def test_what_would_go(six: PlantedImage) -> None:
+def test_losses_are_counted_together_and_alone(six: PlantedImage) -> None:
     assert six.answer(1, Question(images.LOSE, Selection(addresses=(KEPT, Y)))) == Losses(
         1, objects=3, bytes=80, alone=((KEPT, 2, 60), (Y, 1, 20))
     )
 
 
-def test_retainers(six: PlantedImage) -> None:
+def test_objects_are_grouped_by_the_set_of_their_retainers(six: PlantedImage) -> None:
     answer = six.answer(1, Question(images.RETAINERS))
     assert isinstance(answer, Retainers)
     assert answer.units == (
@@ -204,7 +204,7 @@ def items_retained(six: PlantedImage, question: Question) -> list[tuple[list[str
     return [([answer.units[each].label for each in row.units], row.many, row.bytes) for row in answer.rows]
 
 
-def test_other_retainers(six: PlantedImage) -> None:
+def test_retainers_follow_what_the_question_excludes_and_limits(six: PlantedImage) -> None:
     items = Selection(types=(3,))
     both, one = (["module m", "frame f()"], False, 20), (["module m"], False, 10)
     assert items_retained(six, Question(images.RETAINERS, items, modules=True)) == [both, one]
@@ -215,7 +215,7 @@ def test_other_retainers(six: PlantedImage) -> None:
     assert (len(answer.rows), answer.other_count, answer.other_bytes) == (1, 1, 10)
 
 
-def test_selections(six: PlantedImage) -> None:
+def test_a_selection_selects_by_all_that_it_names(six: PlantedImage) -> None:
     for selection, addresses in (
         (Selection(), [M, NAMES, KEPT, X, Y, G]),
         (Selection(types=(1, 4)), [NAMES, G]),
@@ -231,7 +231,7 @@ def test_selections(six: PlantedImage) -> None:
     assert six.answer(1, Question(images.STACKS)) == Blocks(1, (StackBlocks(7, 2, 30),))
 
 
-def test_a_map(six: PlantedImage) -> None:
+def test_cells_of_a_map_say_whose_most_bytes_are(six: PlantedImage) -> None:
     low, end = Extent(M, 0x1324, 252), Extent(G, G + 7, 7)
     assert six.answer(1, Question(images.MAP)) == Cells(1, 0, 0, b"", (low, end))
     cells = six.answer(2, Question(images.MAP, limit=3, low=0x1220, high=0x1340))
@@ -243,7 +243,7 @@ def test_a_map(six: PlantedImage) -> None:
     ]
 
 
-def test_what_is_new() -> None:
+def test_objects_that_an_earlier_snapshot_did_not_have_are_new() -> None:
     earlier = (*SIX.objects[:2], Planted(KEPT, LIST, 50, (Reference("[*]", X),)), SIX.objects[3])
     before = PlantedImage(PlantedHeap(earlier, SIX.roots))
     live = before.answer(1, Question(images.LIVE))
@@ -304,7 +304,7 @@ def points_of(image: PlantedImage, selection: Selection, number: int = 70) -> Po
     return answer
 
 
-def test_a_point(six: PlantedImage) -> None:
+def test_an_accumulation_point_is_where_the_objects_come_together(six: PlantedImage) -> None:
     assert points_of(six, Selection(addresses=(X, Y, G))) == Points(
         1,
         count=3,

@@ -122,7 +122,7 @@ def test_every_answer_passes_the_codec(listener: Listener) -> None:
     assert all(map(is_kept, [image, *answers]))
 
 
-def test_by_socket() -> None:
+def test_a_snapshot_is_asked_over_the_socket() -> None:
     with serving(FakeAgent()) as client:
         assert "image" in read_hello(client.payload(), TOKEN).capabilities
         client.ask(ImageRequest(1, 60 * SECOND))

@@ -144,7 +144,7 @@ def test_what_cannot_be_written_whole_is_not_there(tmp_path: Path, monkeypatch: 
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_nowhere_takes_everything(night: Path) -> None:
+def test_dev_null_is_written_and_stays_what_it_is(night: Path) -> None:
     before = os.stat("/dev/null")
     assert main(["export", str(night), "--to", "json", "-o", "/dev/null"]) == 0
     after = os.stat("/dev/null")
@@ -291,5 +291,5 @@ def test_root_without_its_rights_writes_as_the_caller_of_sudo(
 
 
 @pytest.mark.parametrize("environ", [{}, {"SUDO_UID": "0", "SUDO_GID": "0"}, {"SUDO_UID": "x", "SUDO_GID": "1"}])
-def test_nobody_called_sudo(environ: dict[str, str]) -> None:
+def test_without_sensible_variables_of_sudo_there_is_no_caller(environ: dict[str, str]) -> None:
     assert files.sudo_caller(environ) is None

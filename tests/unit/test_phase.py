@@ -64,7 +64,7 @@ def entered() -> object:
     return phases._entered.get()
 
 
-def test_a_block(listener: Listener) -> None:
+def test_a_block_is_a_phase(listener: Listener) -> None:
     with heaptop.phase("load") as one:
         assert listener.words() == ["+load"]
         assert one.name == "load"
@@ -199,7 +199,7 @@ async def test_tasks_that_share_an_object_end_their_own(listener: Listener) -> N
     assert listener.open() == {}
 
 
-def test_a_function(listener: Listener) -> None:
+def test_a_decorated_function_is_a_phase_and_keeps_its_name(listener: Listener) -> None:
     @heaptop.phase("double")
     def double(x: int, *, more: int = 0) -> int:
         """Twice."""
@@ -213,7 +213,7 @@ def test_a_function(listener: Listener) -> None:
     assert listener.open() == {}
 
 
-async def test_an_async_function(listener: Listener) -> None:
+async def test_a_decorated_coroutine_is_a_phase(listener: Listener) -> None:
     @heaptop.phase("wait")
     async def wait(x: int) -> int:
         await asyncio.sleep(0)
@@ -232,7 +232,7 @@ async def test_an_async_function(listener: Listener) -> None:
     assert listener.open() == {}
 
 
-def test_a_generator(listener: Listener) -> None:
+def test_a_decorated_generator_is_a_phase_while_it_runs(listener: Listener) -> None:
     @heaptop.phase("items")
     def items() -> Generator[int, int, str]:
         got = yield 1
@@ -254,7 +254,7 @@ def test_a_generator(listener: Listener) -> None:
     assert listener.open() == {}
 
 
-async def test_an_async_generator(listener: Listener) -> None:
+async def test_a_decorated_async_generator_is_a_phase_while_it_runs(listener: Listener) -> None:
     closed = []
 
     @heaptop.phase("items")

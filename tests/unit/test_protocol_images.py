@@ -29,7 +29,7 @@ def behind(data: bytes) -> tuple[list[tuple[int, ...]], bytes]:
     return lists, data[at:]
 
 
-def test_the_head() -> None:
+def test_the_head_of_a_question_has_its_flags_and_numbers() -> None:
     question = Question(PATHS, offset=7, limit=20, number=5, modules=True, values=True, low=4096, high=1 << 47)
     assert unpacked(question.pack(9)) == ((PATHS, 3, 7, 20, 5, 0, 9, 4096, 1 << 47), [()] * 9)
     assert unpacked(Question(GROUPS, values=True).pack(1))[0][1] == 2

@@ -45,7 +45,7 @@ SPAN = RecordedSpan(FIRST, FIRST + 12 * HOUR, NIGHT)
         (" +12h ", 12),
     ],
 )
-def test_what_is_typed(typed: str, hours: float) -> None:
+def test_times_are_read_in_each_form(typed: str, hours: float) -> None:
     assert SPAN.moment(typed) == FIRST + round(hours * HOUR)
 
 

@@ -220,7 +220,7 @@ def test_numbers_are_written_as_protocol_buffers_say(value: int, encoded: str) -
 # -- json ----------------------------------------------------------------------------------------------------
 
 
-def test_json_has_everything(night: Material) -> None:
+def test_the_export_to_json_has_all_series(night: Material) -> None:
     document = json.loads(made("json", night))
     assert (document["pid"], document["python"], document["file"]) == (4242, "3.11.7", "night.heaptop")
     assert document["begin"].startswith("2025-06-15T15:06:40")

@@ -46,7 +46,7 @@ def test_folders_go_first_and_then_what_stands_behind(width: int, shown: str) ->
         ("views.py:88 create_session", 14, "views.py:88 c…"),
     ],
 )
-def test_other_paths(text: str, width: int, shown: str) -> None:
+def test_a_long_path_keeps_its_file_and_line(text: str, width: int, shown: str) -> None:
     assert elide(text, width) == shown
 
 

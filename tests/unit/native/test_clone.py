@@ -344,7 +344,7 @@ def test_what_is_sent_to_the_process_group_is_not_for_it() -> None:
     assert status_of(pid)["State"][0] in "RS"
 
 
-def test_no_core_file(tmp_path: Path) -> None:
+def test_a_clone_that_crashes_dumps_no_core(tmp_path: Path) -> None:
     """Its own handler for a fault needs a stack; where that has run out the kernel would dump."""
 
     def prepare() -> None:

@@ -71,7 +71,7 @@ def test_a_collection_under_way_is_no_misfit(interpreter: Interpreter) -> None:
         (0x04000000, "not in the native core's table"),
     ],
 )
-def test_refuses_other_versions(core: ModuleType, version: int, reason: str) -> None:
+def test_the_core_refuses_versions_that_it_has_no_table_for(core: ModuleType, version: int, reason: str) -> None:
     with pytest.raises(RuntimeError, match=reason):
         core.open(version)
     with pytest.raises(RuntimeError, match="not open"):
@@ -79,7 +79,9 @@ def test_refuses_other_versions(core: ModuleType, version: int, reason: str) -> 
 
 
 @pytest.mark.parametrize(("flags", "reason"), [("t", "free-threaded"), ("d", "debug build")])
-def test_refuses_other_builds(core: ModuleType, flags: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_core_refuses_builds_of_another_layout(
+    core: ModuleType, flags: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "abiflags", flags)
     with pytest.raises(RuntimeError, match=reason):
         core.open(sys.hexversion)

@@ -380,7 +380,7 @@ def check_map(opened: Exercise) -> None:
     assert kinds == {*parcels.types}
 
 
-def test_answers(opened: Exercise) -> None:
+def test_every_answer_agrees_with_a_plain_walk_of_the_heap(opened: Exercise) -> None:
     check_groups(opened)
     check_objects(opened)
     check_one_object(opened)
@@ -750,7 +750,7 @@ questions = st.builds(
 
 
 @pytest.mark.pythons("3.8", "3.11", "3.13")
-def test_damaged_questions(interpreter: Interpreter) -> None:
+def test_a_damaged_question_gets_an_answer_or_a_failure(interpreter: Interpreter) -> None:
     with exercising(interpreter) as exercise:
         exercise.open()
         places = [address for address, _ in exercise.places.values()]

@@ -65,7 +65,7 @@ def check_small_things(of: Exercise) -> None:
         assert there.total == 1
 
 
-def test_the_map(mapped: Exercise) -> None:
+def test_a_byte_of_the_map_is_of_one_object(mapped: Exercise) -> None:
     extents = mapped.ask(Cells, Question(MAP)).extents
     assert [extent.low for extent in extents] == sorted(extent.low for extent in extents)
     for extent in extents:

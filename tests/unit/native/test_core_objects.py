@@ -107,7 +107,7 @@ def fill(o: object, attributes: dict[str, Any], removed: int) -> set[int]:
 
 @no_deadline
 @given(st.dictionaries(names, atoms, max_size=20), st.integers(0, 10))
-def test_instances(attributes: dict[str, Any], removed: int) -> None:
+def test_values_of_an_instance_are_found_and_sized(attributes: dict[str, Any], removed: int) -> None:
     """From 3.11 on the values stand in a hidden array, and are found in it; before, in a dict that is no secret."""
     record = type("Record", (), {})()  # a class of its own: what its other instances have, decides on the array
     values = fill(record, attributes, removed)
@@ -158,7 +158,7 @@ def test_an_instance_has_its_class() -> None:
         assert [each for each in core().edges_of(made) if isinstance(each, type)] == [type(made)]
 
 
-def test_slots_and_generations() -> None:
+def test_objects_in_slots_and_of_each_generation_are_found() -> None:
     slotted = Slotted()
     slotted.one = [1]
     assert id(slotted.one) in {id(each) for each in core().edges_of(slotted)}

@@ -204,7 +204,7 @@ def test_what_would_go_with_several(made: tuple[Graph, list[list[int]]], data: s
 
 @no_deadline
 @given(made_graphs())
-def test_turned_round(graph: Graph) -> None:
+def test_a_graph_turned_round_has_each_edge_the_other_way(graph: Graph) -> None:
     native = Native.of(graph)
     first, edges = words([0] * (len(graph) + 1)), words([0] * (len(graph.edges) + 1))
     assert parts().parts_reverse(ctypes.byref(native.csr), pointer(first), pointer(edges)) == 0

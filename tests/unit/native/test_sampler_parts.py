@@ -23,7 +23,7 @@ def parts() -> ctypes.CDLL:
 
 
 @given(x=st.floats(min_value=2**-60, max_value=2**60))
-def test_logarithm(parts: ctypes.CDLL, x: float) -> None:
+def test_the_logarithm_agrees_with_libm(parts: ctypes.CDLL, x: float) -> None:
     assert parts.parts_log(x) == pytest.approx(math.log(x), rel=1e-9, abs=1e-12)
 
 
