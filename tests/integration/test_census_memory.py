@@ -280,7 +280,7 @@ def test_arenas_of_another_interpreter(interpreter: Interpreter) -> None:
 def test_a_target_that_gives_memory_back_meanwhile(interpreter: Interpreter) -> None:
     """A page that has gone between two readings is passed over, and all the rest is seen."""
     with running(interpreter, "heap_giving_back", environment={"MALLOC_MMAP_THRESHOLD_": "131072"}) as target:
-        for _ in range(20):
+        for _ in range(10):
             assert looked_at(target).pymalloc is not None
 
 

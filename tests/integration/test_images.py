@@ -597,7 +597,7 @@ def known(explorer: Explorer) -> list[str]:
 @pytest.mark.pythons(*FEW)
 def test_a_target_that_changes_all_it_has(interpreter: Interpreter, request: pytest.FixtureRequest) -> None:
     """Ten minutes under --stress: all that time it answers the same, the target goes round, and nothing is left."""
-    seconds = 600.0 if request.config.getoption("--stress") else 5.0
+    seconds = 600.0 if request.config.getoption("--stress") else 2.0
     with running(interpreter, "changing", options=("-W", "ignore")) as target:
         before = resting(target.pid)
         with exploring(target.pid) as explorer:

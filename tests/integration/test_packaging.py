@@ -38,14 +38,36 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+COMPILER = """\
+#!/bin/sh
+# Without optimization, which takes less than half the time: setup.py says -O2, and the last one wins.
+case " $* " in
+*" -c "*)
+    source=${{*##* -c }}
+    made={objects}/$(echo "${{source%% *}}" | tr / -)
+    [ -e "$made" ] || {real} "$@" -O0 -o "$made" || exit
+    while [ "$1" != -o ]; do shift; done
+    exec cp "$made" "$2" ;;
+*) exec {real} "$@" -O0 ;;
+esac
+"""
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """Compiles each file of the tree once for all tests: they install the same sources, named from the tree's top."""
+    if (real := shutil.which("cc")) is None:
+        return None
+    compiler = tmp_path_factory.mktemp("compiler") / "cc"
+    compiler.write_text(COMPILER.format(real=real, objects=compiler.parent))
+    compiler.chmod(0o755)
+    return compiler
+
+
 @pytest.fixture
-def soon_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The core is compiled without optimization, which takes less than half the time: setup.py says -O2, and the last
-    one wins. As users get it, it is built for :func:`test_the_native_core_is_optional`."""
-    if (real := shutil.which("cc")) is not None:
-        compiler = tmp_path / "cc"
-        compiler.write_text(f'#!/bin/sh\nexec {real} "$@" -O0\n')
-        compiler.chmod(0o755)
+def soon_built(compiler: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users get it, the core is built for :func:`test_the_native_core_is_optional`."""
+    if compiler is not None:
         monkeypatch.setenv("CC", str(compiler))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from textual.css.stylesheet import Stylesheet
 
 from heaptop.tui.screens import live, table_screen, tabs
 from heaptop.tui.state import background
@@ -50,6 +52,22 @@ def nothing_is_over_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the time for the second of two keys, nor a tab's turn: tests of them go by what is said and done."""
     monkeypatch.setattr(table_screen, "PREFIX_SECONDS", 60.0)
     monkeypatch.setattr(tabs, "TURN_SECONDS", 600.0)
+
+
+@pytest.fixture(autouse=True, scope="package")
+def style_sheets_are_parsed_once() -> Iterator[None]:
+    """Each app parses the same ones: Textual forgets them with the app, and has more of them than it remembers."""
+    parse, known = Stylesheet._parse_rules, {}
+
+    def parse_once(self: Stylesheet, *sheet: Any, **named: Any) -> Any:
+        key = sheet, *named.items(), *self._variables.items()
+        if key not in known:
+            known[key] = parse(self, *sheet, **named)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -86,7 +86,7 @@ def check(pid: int, image: ElfImage, file: Path) -> int:
 
 @pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15", stress=interpreters.SUPPORTED)
 def test_every_file_of_a_live_interpreter(interpreter: Interpreter) -> None:
-    with running(interpreter, "threads8") as target, RemoteMemory(target.pid) as memory:
+    with running(interpreter, "sleeper") as target, RemoteMemory(target.pid) as memory:
         found = images(memory, read_mappings(target.pid))
         compared = {image.path: check(target.pid, image, file_of(interpreter, image.path)) for image in found}
         assert sum(compared.values()) > SAMPLE

@@ -20,8 +20,8 @@ def test_a_refusal_is_kept_until_it_goes_better() -> None:
     assert [each.name for each in refusals_cache.record().parent.iterdir()] == [refusals_cache.record().name]
 
 
-@pytest.mark.slow
-def test_the_oldest_are_forgotten() -> None:
+def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals_cache, "MOST", 10)
     for number in range(refusals_cache.MOST + 1):
         refusals_cache.store(os.getpid(), f"build {number}", "so")
     assert refusals_cache.refusal(os.getpid(), "build 0") == ""

@@ -148,8 +148,8 @@ def censuses(keys: int, rows: int) -> bytes:
 
 
 def _types(number: int, name: str = "t") -> bytes:
-    names = tuple(TypeName("m", name) for _ in range(1 << 16))
-    return BEGIN + b"".join(frames([Types(each << 16, names)]) for each in range(number))
+    names = [["m", name]] * (1 << 16)
+    return BEGIN + b"".join(raw("types", {"first": each << 16, "names": names}) for each in range(number))
 
 
 def _looks(number: int) -> bytes:
@@ -179,7 +179,7 @@ _MAKERS: Final[dict[str, Callable[[], bytes]]] = {
     "rows": lambda: whole(
         _types(2) + b"".join(_census([[i, 2, 1000 + i, 100000 + i] for i in range(1 << 17)]) for _ in range(9))
     ),
-    "likenesses": lambda: whole(_likenesses(1 << 19)),
+    "likenesses": lambda: whole(_likenesses(1 << 18)),
     "living": lambda: whole(_live_blocks(255)),
     "high number": lambda: whole(
         _said(_SAMPLER, Samples(SECOND, 1, BIRTH.pack((1 << 24) - 1, 0, 1, 64, 0, 0, 0, 0), b""))
