@@ -68,12 +68,7 @@ class LiveScreen(ActingScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(key for key in LIVE if key.group != QUESTION)
     DEFAULT_CSS = """
     LiveScreen { background: $background; }
-    LiveScreen View { display: none; }
-    LiveScreen View.shown { display: block; }
-    LiveScreen.paneled View { display: none; }
     LiveScreen Panel { display: none; }
-    LiveScreen.paneled Panel { display: block; }
-    LiveScreen.paneled FilterBar { display: none; }
     """
 
     def __init__(self, source: Source, *, way_back: bool, user_code: Sequence[str] = ()) -> None:
@@ -180,9 +175,11 @@ class LiveScreen(ActingScreen):
     def _draw_panel(self) -> None:
         state = self.state
         state.choose_panel()
-        self.set_class(state.paneled, "paneled")
+        panel = self.query_one(Panel)
+        panel.display, self.query_one(FilterBar).display = state.paneled, not state.paneled
+        self.views.show()
         title, text, bad = panel_page(state, way_back=self._way_back)
-        self.query_one(Panel).show(title, text, self.look, bad=bad)
+        panel.show(title, text, self.look, bad=bad)
 
     def _draw_words(self) -> None:
         state, bar = self.state, self.query_one(FilterBar)

@@ -45,9 +45,14 @@ class ViewSwitch:
         """Make all views, the first of which is shown."""
         for name, kind in self._kinds.items():
             view = self.views[name] = kind()
-            view.add_class(f"-{name}")
-            view.set_class(name == self.name, "shown")
+            view.add_class(f"-{name}", update=False)
+        self.show()
         return self.views
+
+    def show(self) -> None:
+        """Show one view, or none behind a panel: by `display`, as a class has all that is on the screen restyled."""
+        for each in self.views.values():
+            each.display = each is self.view and not self._live.paneled
 
     @property
     def view(self) -> View:
@@ -67,8 +72,7 @@ class ViewSwitch:
         self._live.status.forget_outcome()
         if name != self.name:
             self.name, self._before = name, self.name
-        for each in self.views.values():
-            each.set_class(each is self.view, "shown")
+        self.show()
         self._snapshot.open_for_view()
         self._live.watch_memory()
 
