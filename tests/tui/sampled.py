@@ -37,6 +37,6 @@ async def on_sampled_stage(
 
 def column(stage: Stage, key: str) -> list[str]:
     """The texts of one column of the table that is shown, row by row."""
-    sheet = stage.live.view.table._sheet  # type: ignore[attr-defined]  # every view's cursor here is a table's
+    sheet = stage.live.view.table.sheet  # type: ignore[attr-defined]  # every view's cursor here is a table's
     place = next(number for number, one in enumerate(sheet.columns) if one.key == key)
     return [sheet.draw(row)[place].text for row in sheet.rows]

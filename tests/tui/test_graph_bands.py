@@ -62,7 +62,7 @@ class GraphStage:
     def strike(self) -> None:
         """The screen's clock strikes once."""
         self.watch.by_test = True
-        self.stage.live._second()
+        self.stage.live.second()
         self.watch.by_test = False
 
     async def second(self) -> None:

@@ -37,7 +37,7 @@ async def on_map(
     size: tuple[int, int] = SMALL, *, ascii: bool = False, source: FakeSource | None = None
 ) -> AsyncIterator[Stage]:
     async with on_stage(size, censuses=3, ascii=ascii, source=source) as stage:
-        stage.live.client._clock = lambda: 0.0  # the age of the snapshot is on the screen
+        stage.live.client.clock = lambda: 0.0  # the age of the snapshot is on the screen
         await stage.press("5")
         await stage.until(lambda: view(stage)._answers.groups, "the map is there")
         await stage.settled()
@@ -58,7 +58,7 @@ async def calm(stage: Stage) -> None:
     """Wait until all that is asked was answered, and is drawn."""
     client, answers = stage.live.client, view(stage)._answers
     await stage.until(
-        lambda: not stage.live._draw_due and not (client.is_open and answers.is_asking), "all is answered"
+        lambda: not stage.live.draw_due and not (client.is_open and answers.is_asking), "all is answered"
     )
 
 
@@ -400,7 +400,7 @@ async def test_what_is_new_since_the_mark() -> None:
         await stage.until(lambda: any(question.selection.seen for question in asked(stage, MAP)), "it is asked")
         await calm(stage)
         stage.live.state.status.until = 0.0
-        stage.live._draw_words()
+        stage.live.redraw_words()
         assert "no mark yet" not in stage.text
         _, entries = view(stage)._sums(stage.live.client, window(stage))
         image = stage.live.client.image
@@ -420,7 +420,7 @@ async def test_a_mark_that_cannot_be_told() -> None:
         await stage.press("b", "b", "b")
         await calm(stage)
         stage.live.state.status.until = 0.0
-        stage.live._draw_words()
+        stage.live.redraw_words()
         assert "comparing with the mark failed" in stage.text
         assert "asking…" not in stage.text
 

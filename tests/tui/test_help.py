@@ -98,7 +98,7 @@ async def press(stage: Stage, key: str) -> None:
     await (stage.ticks(5) if key == "+" else stage.press(key))
 
     def is_quiet() -> bool:
-        return not (stage.live.hunting.is_busy or stage.live.client.is_busy or stage.live._draw_due)
+        return not (stage.live.hunting.is_busy or stage.live.client.is_busy or stage.live.draw_due)
 
     await stage.until(is_quiet, "all is answered")
     await stage.settled()

@@ -252,7 +252,7 @@ async def test_keys_choose_the_column_and_the_direction_of_sorting() -> None:
     async with on_stage(LARGE) as stage:
 
         def names() -> list[str]:
-            sheet = stage.bands.table._sheet
+            sheet = stage.bands.table.sheet
             assert sheet is not None
             return [row.name for row in sheet.rows]
 

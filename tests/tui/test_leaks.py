@@ -41,7 +41,7 @@ async def on_leaks(size: tuple[int, int] = SMALL, *keys: str, ascii: bool = Fals
     source.agent.images.plant = growing_shop
     source.sample(65536, 128)
     async with on_stage(size, censuses=2, source=source, ascii=ascii) as stage:
-        stage.live.client._clock = lambda: 1_000.0
+        stage.live.client.clock = lambda: 1_000.0
         await press(stage, "4", *keys)
         yield stage
 
@@ -50,7 +50,7 @@ async def quiet(stage: Stage) -> None:
     """Wait until everything that is asked has been answered and drawn."""
 
     def is_quiet() -> bool:
-        return not (stage.live.hunting.is_busy or stage.live.client.is_busy or stage.live._draw_due)
+        return not (stage.live.hunting.is_busy or stage.live.client.is_busy or stage.live.draw_due)
 
     await stage.until(is_quiet, "all is answered")
 
@@ -76,7 +76,7 @@ def view(stage: Stage) -> LeaksView:
 def check(golden: str, stage: Stage) -> None:
     """With no outcome of a key on the screen: how long one stands there is the machine's."""
     stage.live.state.status.until = 0.0
-    stage.live._draw_words()
+    stage.live.redraw_words()
     check_golden(golden, stage.app)
 
 
@@ -372,7 +372,7 @@ async def test_new_since_the_first_of_many_marks(monkeypatch: pytest.MonkeyPatch
 
 async def compare(stage: Stage, since: int, until: int | None = None) -> None:
     stage.live.client.compare(since, until)
-    stage.live._draw()
+    stage.live.redraw()
     await stage.until(lambda: not stage.live.query_one(RetainersView)._finder.answers.is_asking, "it is answered")
     await quiet(stage)
 

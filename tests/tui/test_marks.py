@@ -39,7 +39,7 @@ async def go(stage: Stage, place: str) -> None:
 
 
 def marked(stage: Stage, key: str) -> bool:
-    sheet = stage.live.view.table._sheet  # type: ignore[attr-defined]
+    sheet = stage.live.view.table.sheet  # type: ignore[attr-defined]
     columns = {one.key: one for one in sheet.columns}
     if key not in columns or "≈" in columns[key].title:
         return True
@@ -68,7 +68,7 @@ async def test_what_is_counted_is_not_marked() -> None:
 
 
 def _column(stage: Stage, key: str) -> list[str]:
-    return column(stage, key) if key in {one.key for one in stage.live.view.table._sheet.columns} else []  # type: ignore[attr-defined]
+    return column(stage, key) if key in {one.key for one in stage.live.view.table.sheet.columns} else []  # type: ignore[attr-defined]
 
 
 async def test_estimates_in_the_legend_are_marked() -> None:

@@ -89,7 +89,7 @@ async def on_memory_stage(
     """The view after twelve ticks on which nobody looked, and ``samples`` on which somebody did."""
     source = source or Resident()
     async with on_stage(size, censuses=12, source=source, ascii=ascii) as stage:
-        stage.live.state.memory._clock = lambda: 0.0  # it is asked when a test says so, and not by the machine's time
+        stage.live.state.memory.clock = lambda: 0.0  # it is asked when a test says so, and not by the machine's time
         await stage.press("9")
         for _ in range(samples):
             await stage.ticks(1)
@@ -282,25 +282,25 @@ async def test_it_is_asked_while_the_view_is_shown_and_no_more_than_once_before_
     source = Resident()
     async with on_stage(LARGE, censuses=2, source=source) as stage:
         live, now = stage.live, [100.0]
-        live.state.memory._clock = lambda: now[0]
-        live._second()
+        live.state.memory.clock = lambda: now[0]
+        live.second()
         assert source.memory_requests == 0, "nobody looks"
         await stage.press("9")
         assert source.memory_requests == 1, "at once"
         assert FIRST.split(":")[0] in stage.text
         now[0] += 50
-        live._second()
+        live.second()
         assert source.memory_requests == 1, "there is no answer yet"
         source.answer()
         await stage.until(lambda: "every 5 s" in stage.text, "the answer is drawn")
         for later, asked in ((4.9, 1), (0.2, 2)):
             now[0] += later
-            live._second()
+            live.second()
             assert source.memory_requests == asked
         source.answer(duration_ns=962_000_000)
         await stage.until(lambda: "every 20 s (1 s each)" in stage.text, "it is asked more seldom, and says so")
         now[0] += 19
-        live._second()
+        live.second()
         assert source.memory_requests == 2
         await stage.press("c")
         assert (source.memory_requests, source.census_requests) == (3, 1), "key c asks at once"
@@ -308,10 +308,10 @@ async def test_it_is_asked_while_the_view_is_shown_and_no_more_than_once_before_
         await stage.settled()
         now[0] += 100
         await stage.press("space")
-        live._second()
+        live.second()
         assert source.memory_requests == 3, "paused"
         await stage.press("1", "space")  # the screen's own clock may strike between the two
-        live._second()
+        live.second()
         assert source.memory_requests == 3, "not shown"
         await stage.press("c")
         assert source.memory_requests == 3, "nor by key c"
@@ -321,10 +321,10 @@ async def test_an_answer_that_never_comes_is_not_waited_for() -> None:
     source = Resident()
     async with on_stage(censuses=2, source=source) as stage:
         now = [0.0]
-        stage.live.state.memory._clock = lambda: now[0]
+        stage.live.state.memory.clock = lambda: now[0]
         await stage.press("9")
         now[0] += 61
-        stage.live._second()
+        stage.live.second()
         assert source.memory_requests == 2
 
 
@@ -364,7 +364,7 @@ async def test_exited_the_last_figures_stay() -> None:
         assert stage.text.splitlines()[3:22] == before
         assert "every 5 s" not in stage.text
         asked = stage.source.memory_requests
-        stage.live._second()
+        stage.live.second()
         assert stage.source.memory_requests == asked
         await stage.press("j", "enter", "escape", "b")
         assert "Owner" in stage.text

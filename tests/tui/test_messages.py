@@ -41,7 +41,7 @@ async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> Non
         if filtered and SCENES[name].where:
             view.set_where(parse_filter(SCENES[name].where))
         stage.live.state.status.until = 0.0
-        stage.live._draw_words()
+        stage.live.redraw_words()
         await stage.settled()
         await stage.until(lambda: "asking…" not in bar(stage), "nothing is waited for")
         before, keys = bar(stage), bottom(stage)
@@ -56,7 +56,7 @@ async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> Non
         assert SHORT in bar(stage) or bottom(stage) == SHORT
         assert view.filtered in bar(stage)
         stage.live.state.status.until = 0.0
-        stage.live._draw_words()
+        stage.live.redraw_words()
         await stage.settled()
         assert (bar(stage), bottom(stage)) == (before, keys), "when it is gone"
 
@@ -83,13 +83,13 @@ async def test_a_remark_of_the_view_is_read_in_full_too(monkeypatch: pytest.Monk
         await stage.settled()
         before = bar(stage)
         stage.live.view._notice = notice
-        stage.live._draw_words()
+        stage.live.redraw_words()
         await stage.settled()
         assert bar(stage).startswith(before[:40].rstrip()), "what led there stays"
         assert notice in bar(stage) or notice == bottom(stage)
         assert (notice == "short") == (notice[:5] in bar(stage)), "once"
         monkeypatch.setattr(stage.live.state.status, "notice_until", 0.0)
-        stage.live._draw_words()
+        stage.live.redraw_words()
         await stage.settled()
         assert bar(stage).startswith(before[:40].rstrip())
         assert notice[:5] in bar(stage), "a reminder stays"

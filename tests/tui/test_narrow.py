@@ -172,8 +172,8 @@ async def test_names_have_a_fair_share_of_lifetimes_and_sizes(key: str) -> None:
 
 def shown_columns(stage: Stage) -> list[str]:
     table = next(table for table in stage.live.view.query(VirtualTable) if table.display)
-    assert table._sheet is not None
-    return [table._sheet.columns[i].key for i in table._kept]
+    assert table.sheet is not None
+    return [table.sheet.columns[i].key for i in table._kept]
 
 
 # -- the app -------------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ async def test_figures_are_flush_right_in_every_table(key: str) -> None:
         seen = 0
         for _ in range(4):
             table = next(table for table in stage.live.view.query(VirtualTable))
-            sheet = table._sheet
+            sheet = table.sheet
             assert sheet is not None
             for row in sheet.rows:
                 for column, piece in zip(sheet.columns, sheet.draw(row), strict=True):

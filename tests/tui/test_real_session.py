@@ -93,12 +93,12 @@ class Watched(Stage):
         live = self.live
 
         def is_calm() -> bool:
-            return not (live.hunting.is_busy or live.client.is_busy or live._draw_due or live.state.inbox._events)
+            return not (live.hunting.is_busy or live.client.is_busy or live.draw_due or live.state.inbox._events)
 
         await self.until(is_calm, "all is answered")
-        live._draw_words()
+        live.redraw_words()
         live.state.status.until = 0.0  # how long a key's outcome stands there is no matter of this
-        live._draw_words()
+        live.redraw_words()
         await self.settled()
 
     async def keys(self, *keys: str) -> None:
@@ -130,7 +130,7 @@ async def on_session(told: TranscriptSource, way: Way = WAYS[0], record: Path | 
         await stage.until(lambda: any(isinstance(s, LiveScreen) for s in app.screen_stack), "the screen is there")
         session = stage.live.session
         session.clock = lambda: session.heard_at or 0.0
-        stage.live.client._clock = stage.live.state.memory._clock = lambda: 0.0  # nothing is asked again by and by
+        stage.live.client.clock = stage.live.state.memory.clock = lambda: 0.0  # nothing is asked again by and by
         if record:
             source.begin_recording(str(record))
         for number, censuses in enumerate(CENSUSES[: 2 if record else 3]):

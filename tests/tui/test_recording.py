@@ -241,7 +241,7 @@ async def test_the_moment_before_stays_whole_until_the_next_is_drawn(
 
         def take_and_interrupt(state: ReplayState, event: Event) -> None:
             take(state, event)
-            stage.screen._second()
+            stage.screen.second()
             stage.screen.act("mark")
 
         monkeypatch.setattr(LiveScreen, "_draw_words", draw_words)
@@ -302,7 +302,7 @@ async def test_notes_of_a_recorded_hunt_are_pointed_out(path: Path) -> None:
         said = {("at least",): "", ("at least", "off until b", "more"): "off until b · 1 more note, press ?"}
         for notes, words in said.items():
             stage.screen.hunting.found = replace(found, findings=replace(found.findings, notes=notes))
-            stage.screen._draw()
+            stage.screen.redraw()
             assert stage.screen.view.note == words
 
 

@@ -48,7 +48,7 @@ async def on_retainers(
     if sampled:
         source.sample(65536, 128)
     async with on_stage(size, censuses=4 if sampled else 1, source=source, ascii=ascii) as stage:
-        stage.live.client._clock = lambda: 1_000.0  # for how long it has been frozen stands on the screen
+        stage.live.client.clock = lambda: 1_000.0  # for how long it has been frozen stands on the screen
         await stage.press("3")
         await quiet(stage)
         await press(stage, *keys)
@@ -59,7 +59,7 @@ async def quiet(stage: Stage) -> None:
     """Wait until everything that is asked has been answered and drawn."""
 
     def is_quiet() -> bool:
-        return not stage.live.client.is_busy and not view(stage)._finder.answers.is_asking and not stage.live._draw_due
+        return not stage.live.client.is_busy and not view(stage)._finder.answers.is_asking and not stage.live.draw_due
 
     await stage.until(is_quiet, "all is answered")
 
@@ -209,7 +209,7 @@ async def test_the_tree_is_sorted_by_each_figure() -> None:
     async with on_retainers(SMALL, "enter") as stage:
         for sort in ("count", "bytes", "retained"):
             await press(stage, "greater_than_sign")
-            sheet = stage.live.view.table._sheet  # type: ignore[attr-defined]
+            sheet = stage.live.view.table.sheet  # type: ignore[attr-defined]
             assert sheet.sort == sort
             top = [row.node.amount(sort) for row in sheet.rows if row.depth == 0]
             assert top == sorted(top, reverse=True)
@@ -489,7 +489,7 @@ async def test_what_is_asked_from_elsewhere_lies_in_nothing_that_was_asked_befor
 
 async def test_w_says_that_the_snapshot_is_not_of_now_in_view_3_alone() -> None:
     async with on_retainers(SMALL, "1") as stage:
-        stage.live.client._clock = lambda: 1_100.0
+        stage.live.client.clock = lambda: 1_100.0
         await press(stage, "w")
         assert "snapshot data; press o to refresh" in stage.text
         await press(stage, "1")
@@ -519,7 +519,7 @@ async def test_a_snapshot_that_was_closed_is_followed_by_another_where_one_is_as
     async with on_retainers(SMALL, "j", "j", "x") as stage:
         assert "no snapshot: it was closed · rows are of 0 s ago · press o for another one" in stage.text
         assert "shop.models.Session" in stage.text
-        stage.live.client._clock = lambda: 1_012.0
+        stage.live.client.clock = lambda: 1_012.0
         await press(stage, "j", "k")
         assert "rows are of 12 s ago" in stage.text
         await press(stage, "1", "j", "j", key)
@@ -930,7 +930,7 @@ async def test_objects_are_asked_for_page_by_page() -> None:
 
 
 def column_of_last(stage: Stage) -> str:
-    sheet: Any = stage.live.view.table._sheet  # type: ignore[attr-defined]
+    sheet: Any = stage.live.view.table.sheet  # type: ignore[attr-defined]
     return str(sheet.draw(sheet.rows[-1])[0].text)
 
 

@@ -185,7 +185,7 @@ async def test_a_table_is_saved_in_full_with_its_filter_and_its_marks(here: Path
         read = json.loads((here / "it.json").read_text(encoding="utf-8"))
         assert read["filter"] == "!type:dict"
         assert read["columns"]["bytes"] == "Bytes"
-        shown = stage.bands.table._sheet
+        shown = stage.bands.table.sheet
         assert shown is not None
         assert [row["exact_bytes"] for row in read["rows"]] == [row.bytes for row in shown.rows]
         assert len(read["rows"]) == stage.bands.table.row_count > 12, "more than the screen shows"

@@ -83,10 +83,10 @@ async def test_enter_on_a_class() -> None:
 
 async def test_sizes_add_up_to_their_classes() -> None:
     async with on_sampled_stage(LARGE, "7") as stage:
-        sheet = stage.live.view.table._sheet  # type: ignore[attr-defined]
+        sheet = stage.live.view.table.sheet  # type: ignore[attr-defined]
         sizes = sum(row.allocated.bytes for row in sheet.rows)
         await stage.press("b")
-        classes = sum(row.allocated.bytes for row in stage.live.view.table._sheet.rows)  # type: ignore[attr-defined]
+        classes = sum(row.allocated.bytes for row in stage.live.view.table.sheet.rows)  # type: ignore[attr-defined]
         assert abs(sizes - classes) <= 4, "but for rounding"
 
 

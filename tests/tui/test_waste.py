@@ -37,7 +37,7 @@ async def on_waste(size: tuple[int, int], source: FakeSource | None = None) -> A
 @pytest.mark.parametrize("size", SIZES)
 async def test_what_could_be_saved_and_how(size: tuple[int, int]) -> None:
     async with on_stage(size) as stage:
-        stage.live.client._clock = lambda: 1_000.0  # the age of the snapshot is on the screen
+        stage.live.client.clock = lambda: 1_000.0  # the age of the snapshot is on the screen
         await stage.press("0")
         await stage.until(lambda: bool(view(stage)._rows), "there are rows")
         await stage.settled()

@@ -86,7 +86,7 @@ class LiveScreen(ActingScreen):
         self._way_back = way_back
         state.wake = lambda: self.post_message(EventsArrived())
         self._drawn_at = float("-inf")
-        self._draw_due = False
+        self.draw_due = False
         self._hint = Hint()
         self.questions = QuestionControl(self)
 
@@ -129,7 +129,7 @@ class LiveScreen(ActingScreen):
 
     def on_mount(self) -> None:
         self._draw()
-        self.set_interval(1.0, self._second)
+        self.set_interval(1.0, self.second)
         self.state.open()
 
     def on_key(self, event: events.Key) -> None:
@@ -142,18 +142,18 @@ class LiveScreen(ActingScreen):
         wait = self._drawn_at + DRAW_SECONDS - monotonic()
         if wait <= 0:
             self._take_events()
-        elif not self._draw_due:
-            self._draw_due = True
+        elif not self.draw_due:
+            self.draw_due = True
             self.set_timer(wait, self._take_events)
 
     def _take_events(self) -> None:
-        self._draw_due = False
+        self.draw_due = False
         self.state.take_events()
         self._draw()
         if self.is_mounted:  # a tab that nobody has looked at yet takes no messages: they would be kept until then
             self.call_after_refresh(self.session.sampling.work_in)
 
-    def _second(self) -> None:
+    def second(self) -> None:
         """Do what no event calls for: graph censuses, and how long a silence is."""
         self.state.second()
         if self.session.phase in OVER and self.state.held is None and self.view.age_ns:

@@ -90,7 +90,7 @@ class ReplayScreen(LiveScreen):
         if not self.state.tells:
             super()._draw_words()
 
-    def _second(self) -> None:
+    def second(self) -> None:
         """Nothing comes by itself, and nobody can be asked."""
         self._draw_words()
 

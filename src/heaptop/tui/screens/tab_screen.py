@@ -96,9 +96,9 @@ class TabScreen(LiveScreen):
     def _draw_tabs(self) -> None:
         self.query_one(TabsLine).show(self.tabs.line, self.tabs.shown, self.look)
 
-    def _second(self) -> None:
+    def second(self) -> None:
         if self.is_shown:
-            super()._second()
+            super().second()
 
     def on_screen_suspend(self) -> None:
         if not self.is_shown:

@@ -22,20 +22,20 @@ class MemoryWatch:
 
     def __init__(self, source: Source, clock: Callable[[], float] = monotonic) -> None:
         self._source = source
-        self._clock = clock
+        self.clock = clock
         self._due = float("-inf")
         self._asked: float | None = None
 
     def turn(self, wanted: bool) -> None:
         """Called about once a second, and when a view is opened: ask if it is due, and somebody looks."""
-        now = self._clock()
+        now = self.clock()
         waits = self._asked is not None and now - self._asked < OVERDUE
         if wanted and not waits and now >= self._due:
             self.ask()
 
     def ask(self) -> None:
         """At once."""
-        self._asked = self._clock()
+        self._asked = self.clock()
         self._source.memory_now()
 
     def feed(self, event: Event) -> None:
@@ -43,4 +43,4 @@ class MemoryWatch:
         match event:
             case Received(Memory() as memory):
                 self._asked = None
-                self._due = self._clock() + interval(memory)
+                self._due = self.clock() + interval(memory)

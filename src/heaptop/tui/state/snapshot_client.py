@@ -86,7 +86,7 @@ class SnapshotClient:
         """``hunt``: whose marks are sent."""
         self._source = source
         self._hunt = hunt or LeakHunt()
-        self._clock = clock
+        self.clock = clock
         self._waiting: dict[int, Then] = {}
         self._building: int | None = None
         self._opened_at = 0.0
@@ -148,7 +148,7 @@ class SnapshotClient:
         self.stage, self.why, self.progress, self.types = SnapshotStage.BUILDING, "", None, []
         self.image = self.cost = None
         self.purpose, self._known_marks, self._numbered = purpose, 0, 0
-        self._opened_at = self._clock()
+        self._opened_at = self.clock()
         self.changes += 1
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class SnapshotClient:
     @property
     def age(self) -> float:
         """Seconds since it was asked for."""
-        return self._clock() - self._opened_at
+        return self.clock() - self._opened_at
 
     @property
     def left(self) -> float:
