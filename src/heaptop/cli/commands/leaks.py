@@ -40,6 +40,42 @@ _LARGEST: Final = 1 << 20
 """Bytes of a file of patterns."""
 
 
+def add_failing(parser: argparse.ArgumentParser) -> None:
+    """Add --fail-on-leak, and what it ignores."""
+    parser.add_argument(
+        "--fail-on-leak",
+        action="store_true",
+        help=f"exit with code {LEAK_FOUND} if a leak or backlog is found that the next four options do not ignore",
+    )
+    parser.add_argument(
+        "--min-growth",
+        type=size,
+        default=MIN_GROWTH,
+        metavar="SIZE",
+        help="with --fail-on-leak: ignore leaks that grew by less than this in the hunt (default 64KiB)",
+    )
+    parser.add_argument(
+        "--min-rate",
+        type=size,
+        default=0,
+        metavar="SIZE",
+        help="with --fail-on-leak: ignore leaks that grow by less than this a second (default 0)",
+    )
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="TYPE|SITE",
+        help="with --fail-on-leak: ignore leaks of this type (app.Session) or allocation site (app/views.py:12, "
+        "app/views.py, or a function's name); * stands for any text; can be given several times",
+    )
+    parser.add_argument(
+        "--ignore-from",
+        metavar="FILE",
+        help="the same from a file, one a line; # begins a comment",
+    )
+
+
 class Leaks:
     """Hunt for leaks: mark, wait, mark, and say what grew, where it was allocated, and what holds it.
 
@@ -76,38 +112,7 @@ class Leaks:
             action="store_true",
             help="run a full collection before each check: it pauses all threads of the process and runs finalizers",
         )
-        parser.add_argument(
-            "--fail-on-leak",
-            action="store_true",
-            help=f"exit with code {LEAK_FOUND} if a leak or backlog is found that the next four options do not ignore",
-        )
-        parser.add_argument(
-            "--min-growth",
-            type=size,
-            default=MIN_GROWTH,
-            metavar="SIZE",
-            help="with --fail-on-leak: ignore leaks that grew by less than this in the hunt (default 64KiB)",
-        )
-        parser.add_argument(
-            "--min-rate",
-            type=size,
-            default=0,
-            metavar="SIZE",
-            help="with --fail-on-leak: ignore leaks that grow by less than this a second (default 0)",
-        )
-        parser.add_argument(
-            "--ignore",
-            action="append",
-            default=[],
-            metavar="TYPE|SITE",
-            help="with --fail-on-leak: ignore leaks of this type (app.Session) or allocation site (app/views.py:12, "
-            "app/views.py, or a function's name); * stands for any text; can be given several times",
-        )
-        parser.add_argument(
-            "--ignore-from",
-            metavar="FILE",
-            help="the same from a file, one a line; # begins a comment",
-        )
+        add_failing(parser)
         parser.add_argument(
             "--allow",
             action="append",

@@ -148,10 +148,9 @@ def serve(s: Any) -> None:
 SNAPSHOT_WORK = {"ask?": ask_snapshot, "cancel?": cancel_request, "close?": close_on_request}
 
 
-def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early: bytes = b"") -> None:
-    """Run one session, from its Hello to its end. ``start_ns`` and ``compile_ns``: for how long the program has waited
-    at a time until now, see Pauses. ``early``: what has been read of requests."""
-    s = Namespace(
+def new_state(fd: int, start_ns: int, compile_ns: int, early: bytes) -> Any:
+    """What a session keeps, as it is at its beginning."""
+    return Namespace(
         # the socket, and what is read of it
         fd=fd,
         socket=(0, 0),
@@ -247,6 +246,12 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         progress_sent=0,
         snapshot_rest=0.001,
     )
+
+
+def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early: bytes = b"") -> None:
+    """Run one session, from its Hello to its end. ``start_ns`` and ``compile_ns``: for how long the program has waited
+    at a time until now, see Pauses. ``early``: what has been read of requests."""
+    s = new_state(fd, start_ns, compile_ns, early)
     try:
         status = posix.fstat(fd)
         s.socket = (status.st_dev, status.st_ino)
