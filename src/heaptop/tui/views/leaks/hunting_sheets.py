@@ -223,7 +223,7 @@ def _next(suspect: Suspect) -> str:
     if suspect.verdict == LEAK:
         return _FIXES.get(suspect.kind, "find the code that should remove them from there")
     if suspect.verdict == BACKLOG:
-        return "make the consumer faster, or give the queue a maxsize, so that who puts into it waits"
+        return "make the consumer faster, or give the queue a maxsize, so that producers wait"
     if suspect.verdict == UNCLEAR:
         return "run more of your workload, then press m: another interval tells"
     return "nothing"
