@@ -1,6 +1,6 @@
 """asgiref 3.2.7: a Local keeps a weak reference to each thread that it was ever used in (pull request 158).
 
-Fixed in 3.2.8.
+Fixed in 3.2.10, if not before.
 """
 
 import threading
