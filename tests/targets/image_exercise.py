@@ -114,6 +114,12 @@ def lose_references(count):
         take(f"a text {number:0900}")
 
 
+def fill_free_lists(count):
+    """Of what goes, the interpreter keeps some blocks for the next of the same type."""
+    made = [(tuple(range(number, number + 19)), number * 1.5, [number], {number: number}) for number in range(count)]
+    del made
+
+
 def lose_blocks(count):
     """As C does that takes memory from Python's allocator and never gives it back."""
     take = ctypes.pythonapi.PyMem_Malloc
@@ -251,6 +257,7 @@ class Exercise:
         make_large(70)
         make_buffers(40)
         lose_references(50)
+        fill_free_lists(70)
         lose_blocks(60)
         hold_in_c_types(40)
         self.agent(book.read)

@@ -693,9 +693,9 @@ def test_blocks_that_no_object_has_are_found_by_the_stack_that_allocated_them(ex
     assert found["lose_references"][0] == 50
     assert 50 * 900 <= found["lose_references"][1] < 50 * 1100
     assert found["lose_blocks"] == (60, 60 * 700)
-    holding = ("make_small", "make_large", "make_buffers", "hold_in_c_types")
+    holding = ("make_small", "make_large", "make_buffers", "hold_in_c_types", "fill_free_lists")
     held = sum(found[name][0] for name in holding if name in found)
-    assert held < 5, f"objects have them, but for a few that lie in free lists: {found}"
+    assert held < 5, f"objects have them, or they wait in free lists: {found}"
 
 
 # -- what must not be told ----------------------------------------------------------------------------------

@@ -556,7 +556,9 @@ class _Hunt:
         """By the length of the container, where that is how many there are; of all objects of the type, where most of
         the new ones are here; else by what was seen here at the marks."""
         lengths, everywhere = self._lengths(candidate, aged), self._everywhere(named.type)
-        here = Turnover(self._at.seconds, tuple(aged.born), aged.old, lengths)
+        # What others hold as well is not below the container, and may be old.
+        shared = max(0, lengths[-1] - aged.count) if lengths else 0
+        here = Turnover(self._at.seconds, tuple(aged.born), aged.old + shared, lengths)
         if lengths and here.is_exact:
             return replace(here, between=everywhere.between) if _differ_evenly(everywhere.totals, lengths) else here
         if self._is_most(named):

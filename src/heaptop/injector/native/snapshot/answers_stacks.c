@@ -147,6 +147,16 @@ static void reach_from(struct answering *a, struct reached *r, uint32_t number) 
     reach_by_words(a, r, number);
 }
 
+/* Whether an object that no other one leads to waits in one of the interpreter's free lists. It is not tracked, and where a
+   living one has its count of references there is 0, or from 3.13 on the next one of the list. */
+static bool is_free(const struct sample_found *found) {
+    if (found->domain != SAMPLE_OBJECT || found->size < sizeof(PyObject))
+        return false;
+    bool has_head = uint64_at(found->block, 0) == 0 && found->size >= 2 * sizeof(PyObject); /* the collector's */
+    uint64_t count = uint64_at(found->block, has_head ? 16 : 0);
+    return (uint32_t)count == 0 || (count >> 32 & 0xFFFF) != 0;
+}
+
 static bool add_unreached(struct answering *a, struct grouping *g) {
     struct reached r;
     struct sample_found found;
@@ -157,7 +167,8 @@ static bool add_unreached(struct answering *a, struct grouping *g) {
         reach_from(a, &r, number);
     bool done = !a->progress->stopped; /* half of it would be wrong */
     for (uint32_t position = 0; done && sample_next(&position, &found);)
-        if (!(r.bits[found.id / 64] >> (found.id % 64) & 1) && query_object_of_block(&a->heap->graph, &found) == CSR_NONE)
+        if (!(r.bits[found.id / 64] >> (found.id % 64) & 1) && !is_free(&found) &&
+            query_object_of_block(&a->heap->graph, &found) == CSR_NONE)
             done = add_block(g, 0, &found);
     reached_close(&r);
     return done;
