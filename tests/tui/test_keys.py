@@ -50,7 +50,7 @@ def test_footer_names_the_views_and_their_variants_on_a_small_screen() -> None:
     words = {word: shown for shown, word, _ in hints(LIVE, 80)}
     numbers = [key.keys for key in LIVE if key.action.startswith("view(")]
     assert numbers == [str(view.NUMBER % 10) for view in VIEWS.values()]
-    assert words["view"] == "1-0"
+    assert words["views"] == "1-9,0"
     assert {"by": "b", "as": "v", "filter": "/", "open": "Enter", "why": "w"}.items() <= words.items()
 
 
@@ -60,6 +60,8 @@ def test_footer_draws_keys_of_one_word_together() -> None:
 
     assert hints(keys("123456789"), 80) == [("1-9", "view", "next_view(1)")]
     assert hints(keys("1267"), 80) == [("1267", "view", "next_view(1)")]
+    assert hints(keys("1234567890"), 80) == [("1-9,0", "view", "next_view(1)")]
+    assert hints(keys("12"), 80) == [("1 2", "view", "next_view(1)")], "no view 12"
 
 
 async def test_a_click_on_the_views_goes_on_to_the_next() -> None:

@@ -288,12 +288,12 @@ async def test_v_goes_round_what_is_compared() -> None:
         assert stage.source.agent.images.number == number, "the snapshot that is open is asked again"
         await press(stage, "m", "v")
         assert notice(stage) == "what is new since B: d checks, m also marks"
-        assert "w shows what is new since B, and so will the next check (d)" in stage.text, (
+        assert "press d for what is new since B; w shows it already" in stage.text, (
             "for as long as the rows do not"
         )
         await press(stage, "d")
         assert "from B to the check" in stage.text
-        assert "so will the next check" not in stage.text
+        assert "press d for what" not in stage.text
 
 
 async def test_a_look_under_way_keeps_what_it_compares() -> None:
@@ -660,7 +660,9 @@ def test_survivors_are_drawn_as_bars_or_digits(values: tuple[int, ...], drawn: s
 
 
 def test_only_the_last_stretches_have_room() -> None:
-    assert bars((8, 1, 8), 2) == "▁█"
+    assert bars((8, 1, 8), 2) == "…█"
+    assert bars((8, 1, 8), 2, ascii_only=True) == "~9"
+    assert bars((8, 1, 8), 3) == "█▁█"
     facts = [MarkFacts(name, 0, 0, 0) for name in "ABCDEFGHI"]
     assert interval_words(facts[:3], (4, 5)) == "A–B 4, B–C ≥5"
     assert interval_words(facts, range(8)).startswith("…, C–D 2, ")
@@ -700,11 +702,11 @@ def test_a_site_that_is_known_of_what_is_beside_them_alone_says_so(own: bool, ma
     row = hunting_sheets.suspect_sheet((), facts).draw((1, suspect))
     assert f"{mark}{suspect.site}" in [piece.text for piece in row]
     brief = [line.text for line in hunting_sheets.brief_lines(suspect, 200, least=True, is_recorded=False)]
-    of = "" if own else " of what is new with them"
+    of = "" if own else " of what is kept with them"
     assert f"  Allocated {at:<5}{suspect.site} (40 samples{of})" in brief
     page = hunting_sheets.page_lines(suspect, found, 200, facts.look, (), "", least=True, is_recorded=False)
     assert [line.text for line in page if line.key == "stack"] == [
-        f"Allocated {at}: 100% of what was sampled of {'them' if own else 'what is new with them'}, 40 samples"
+        f"Allocated {at}: 100% of what was sampled of {'them' if own else 'what is kept with them'}, 40 samples"
     ]
 
 

@@ -245,7 +245,7 @@ async def test_hidden_bytes_and_guesses_have_their_place() -> None:
     source = FakeSource()
     source.agent.mode = "clone"
     async with on_stage(LARGE, censuses=5, source=source) as stage:
-        assert "Hidden" in stage.text
+        assert "Attributes" in stage.text
         assert "≈844 KiB" in stage.text, "every Warmup's size is a guess"
 
 

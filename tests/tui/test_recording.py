@@ -139,11 +139,14 @@ async def test_the_whole_recording_stays_visible_wherever_the_cursor_stands(jump
         before = stage.text.split("\n")[LINE]
         heap, marks = before
         assert heap.startswith(" heap")
-        assert (marks.count("▲"), marks.split()[0], marks.split()[-1]) == (2, "15:07", "15:45")
+        assert (marks.count("▲"), marks.split()[0], marks.split()[-1]) == (3, "15:07", "15:45")
+        assert "▲ jump  │ here" in marks
         assert [heap[marks.index("▲") - 1], heap[-12]] == ["▁", "█"]
         await stage.press(*["left_parenthesis"] * 12)
         await stage.at(0)
-        assert stage.text.split("\n")[LINE] == before
+        heap, after = stage.text.split("\n")[LINE]
+        assert after == marks
+        assert heap.index("│") == LEFT, "the cursor shows without colour too"
 
 
 async def test_n_goes_from_jump_to_jump(jumping: Path) -> None:
@@ -426,3 +429,11 @@ async def test_a_view_is_drawn_also_where_textual_does_not_tell_its_size(path: P
         screen._compositor._full_map_invalidated = True
         assert screen.view in screen._compositor.full_map
         await stage.until(lambda: "views.py:131" in stage.text, "its rows are there")
+
+
+@pytest.mark.parametrize(("key", "why"), [("m", "no process to mark"), ("v", "no marks to compare with")])
+async def test_in_view_4_keys_that_need_a_process_say_so(path: Path, key: str, why: str) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.press("4", key)
+        assert why in stage.text

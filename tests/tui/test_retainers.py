@@ -379,7 +379,7 @@ async def test_all_links_of_a_large_one() -> None:
 
 async def test_what_would_go_with_it() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j", "w") as stage:
-        await to_row(stage, "What would be freed")
+        await to_row(stage, "What it alone keeps")
         await press(stage, "enter")
         assert "what dict 0x5581" in title(stage)
         assert column(stage, "name")[0] == "shop.models.Session"

@@ -319,7 +319,7 @@ async def test_a_new_process_has_a_tab_and_enter_attaches() -> None:
         await stage.count(1301)
         await stage.press("tab")
         await stage.count(*WORKERS, 1301)
-        await stage.until(lambda: "1301 came at" in stage.text, "the rise is said")
+        await stage.until(lambda: "1301 joined at" in stage.text, "the rise is said")
 
 
 async def test_a_new_process_that_ends_unasked_has_no_tab_any_more() -> None:
@@ -341,7 +341,7 @@ async def test_a_tab_is_a_screen_of_its_own() -> None:
         await stage.press("tab")
         assert "pid 1201" in stage.text
         assert stage.line("Bytes▼").split()[-1] == "Trend", "it is no sum"
-        assert stage.lines(-1)[0].startswith(" 1-0 view  Tab process ")
+        assert stage.lines(-1)[0].startswith(" 1-9,0 views  Tab process ")
         await stage.press("2")
         assert shown(stage).view.NAME == "producers"
         await stage.press("tab")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -100,9 +101,23 @@ def test_a_stack_of_what_is_new_with_them_is_near(own: bool, where: str) -> None
 
 
 def test_names_give_way_in_a_narrow_terminal() -> None:
-    lines = growth_lines(FOUND.growths[0], width=78)
-    assert max(map(len, lines)) == 78
-    assert lines[1].startswith("app.mod….Session   +1,240")
+    assert growth_lines(FOUND.growths[0], width=68)[0].endswith("≥GONE"), "the last columns are left out first"
+    rows = tuple(replace(row, name=f"app.{'models.' * 9}{row.name}") for row in FOUND.growths[0].rows)
+    for width in (60, 68, 78):
+        lines = growth_lines(replace(FOUND.growths[0], rows=rows), width=width)
+        assert max(map(len, lines)) <= width, "no number is wrapped"
+        assert re.match("app.*….*Session +[+]1,240 ", lines[1])
+
+
+def test_a_site_keeps_its_file_and_line_in_a_narrow_terminal() -> None:
+    site = "shop/of/many/folders/whose/names/are/long/sessions.py:1234 open_session_of_a_customer"
+    by_site = replace(FOUND.growths[0], key="site", rows=(replace(FOUND.growths[0].rows[0], name=site),))
+    lines = growth_lines(by_site, width=80)
+    assert max(map(len, lines)) <= 80
+    assert "…/sessions.py:1234 open_s" in lines[1]
+
+
+def test_a_wide_terminal_shows_names_in_full() -> None:
     assert growth_lines(FOUND.growths[0], width=200) == growth_lines(FOUND.growths[0])
 
 

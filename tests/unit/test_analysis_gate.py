@@ -32,7 +32,7 @@ def test_a_backlog_fails_as_a_leak_does() -> None:
     backlog = replace(SESSION, verdict=BACKLOG)
     assert LeakGate().failing(findings(backlog)) == [backlog]
     assert LeakGate().line(findings(backlog, SMALL)) == (
-        "fails: 1 of 2 leaks and backlogs; not counted: 1 below --min-growth 64.0 KiB"
+        "fails: 1 of 2 leaks and backlogs counts; not counted: 1 below --min-growth 64.0 KiB"
     )
     assert LeakGate(ignored=("*.Session",)).failing(findings(backlog)) == []
 
@@ -44,7 +44,7 @@ def test_each_leak_that_is_left_out_is_counted_with_its_reason() -> None:
         "passes; not counted: 1 ignored, 1 below --min-growth 64.0 KiB, 1 below --min-rate 1000 B/s"
     )
     other = replace(SESSION, type="app.models.Cart")
-    assert gate.line(findings(SESSION, other)) == "fails: 1 of 2 leaks; not counted: 1 ignored"
+    assert gate.line(findings(SESSION, other)) == "fails: 1 of 2 leaks counts; not counted: 1 ignored"
 
 
 def test_a_rate_is_of_all_that_comes_with_an_object() -> None:

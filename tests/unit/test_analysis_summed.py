@@ -144,11 +144,11 @@ def test_who_comes_and_goes_is_said() -> None:
     said = only(summing.leave(1))
     assert sum(row.bytes for row in said.rows) == 450 + 300
     came, left = summing.last.changes
-    assert change_text(came, SECOND) == "3 came at 1 s, with 300 B"
+    assert change_text(came, SECOND) == "3 joined at 1 s, with 300 B"
     assert change_text(left, SECOND) == "1 left at 1 s, with 300 B"
     assert sum_text(summing.last, SECOND).endswith("s · 1 left at 1 s, with 300 B")
     only(summing.leave(2))
-    assert sum_text(summing.last, SECOND).endswith("2 left, the last: 2 left at 1 s, with 450 B")
+    assert sum_text(summing.last, SECOND).endswith("2 processes left, the last: 2 left at 1 s, with 450 B")
 
 
 def test_when_the_last_one_leaves_the_last_sum_stays() -> None:

@@ -45,7 +45,7 @@ def test_a_process_that_was_left_in_order() -> None:
         "detached from 4711 (shop) after 12.3 s: hooks and descriptors are removed, the agent's thread has ended"
     )
     assert stays.startswith(
-        "stays mapped until it exits: 400 KiB of heaptop's code and data, which the next attach reuses"
+        "until 4711 exits, this stays mapped: 400 KiB of heaptop's code and data, which the next attach reuses"
     )
 
 

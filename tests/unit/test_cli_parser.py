@@ -37,6 +37,13 @@ def left_with(argv: list[str]) -> int:
 
 
 @BY_NAME
+def test_the_line_in_the_list_of_commands_is_a_whole_paragraph(command: Command) -> None:
+    first, _, rest = (type(command).__doc__ or "").partition("\n")
+    assert first.endswith(".")
+    assert not rest.partition("\n")[0].strip(), "it goes on in the next line, which the list does not have"
+
+
+@BY_NAME
 def test_a_commands_docstring_is_its_help(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert left_with([command.name, "--help"]) == 0
     words = " ".join(capsys.readouterr().out.split())

@@ -50,7 +50,7 @@ def test_report_says_what_happened(night: Path, capsys: pytest.CaptureFixture[st
     assert "shop.models.Session" in said.out
     assert "shop/views.py:88 create_session" in said.out
     assert "1,240 Session (+3.1 MiB, still growing 21/s)" in said.out
-    assert "Leak hunt at 15:20:40, since mark before <b>:" in said.out
+    assert "Leak hunt at 15:20:40, since the first mark (before <b>):" in said.out
     assert "nothing is missing" in said.out
 
 
@@ -62,9 +62,10 @@ def test_report_says_when_the_heap_jumped_and_of_what(tmp_path: Path, capsys: py
     assert main(["report", str(path)]) == 0
     said = capsys.readouterr().out
     lines = said[said.index("Largest jumps (live heap, RSS):") :].splitlines()
-    assert [line.split("  ")[0] for line in (lines[1], lines[3])] == ["15:46:40", "15:26:40"], "the largest first"
-    assert "within 1m 00s" in lines[1]
-    assert "+89.9 MiB dict" in lines[2]
+    times = [line.split("  ")[0] for line in (lines[1], lines[3])]
+    assert times == ["15:45:40 to 15:46:40", "15:25:40 to 15:26:40"], "the largest first"
+    assert "in 1m 00s" in lines[1]
+    assert "mostly +89.9 MiB dict" in lines[2]
     assert main(["report", str(path), "--json"]) == 0
     largest, other = json.loads(capsys.readouterr().out)["jumps"]
     assert largest["seconds"] - largest["from_seconds"] == 60
@@ -181,8 +182,8 @@ def test_diff_between_two_moments(
 def test_diff_as_a_table(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(night), "--top", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("from  night.heaptop, 2025-06-15 15:07:40, RSS 64.1 MiB, live heap ")
-    assert lines[3].split() == ["GROWN", "OBJECTS", "NOW", "OBJECTS", "NOW", "TYPE"]
+    assert lines[0].startswith("before  night.heaptop, 2025-06-15 15:07:40, RSS 64.1 MiB, live heap ")
+    assert lines[3].split() == ["GROWN", "OBJECTS", "SIZE", "AFTER", "OBJECTS", "AFTER", "TYPE"]
     assert len(lines[4:]) == 3 + 3
     assert "more, " in lines[7]
     assert main(["diff", str(night), "--by", "module", "--top", "0"]) == 0

@@ -107,7 +107,8 @@ def _in_order(partings: Sequence[DetachOutcome], fate: str) -> list[str]:
         kept_pages = f"{format_bytes(sum(stays))} of heaptop's code and data, which the next attach reuses, and "
         freed = "what malloc keeps of the agent's freed memory"
         lines.append(
-            f"stays mapped until {'it exits' if one else 'they exit'}: {kept_pages if sum(stays) else ''}{freed}"
+            f"until {partings[0].target.pid if one else 'they'} exit{'s' if one else ''}, this stays mapped: "
+            f"{kept_pages if sum(stays) else ''}{freed}"
         )
         before = [size for parting in partings if (size := parting.rss_before)]
         now = [size for parting in partings if (size := rss_bytes(parting.target.pid))]

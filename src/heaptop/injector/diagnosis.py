@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from heaptop.errors import HeaptopError, UnresponsiveTarget
 from heaptop.injector.backends.registry import BACKENDS
@@ -223,15 +223,18 @@ def _doors(seen: CheckedProcess, options: AttachOptions) -> tuple[list[Check], H
     request = Request(options, "doctor", lambda phase, seconds: None, checked=seen)
     checks: list[Check] = []
     refusals: list[HeaptopError] = []
-    open_doors = 0
+    open_doors: list[str] = []
     for backend in BACKENDS:
         if backend.name == "run":
             continue
         refusal = backend.refusal(request)
         if refusal is None:
-            open_doors += 1
+            open_doors.append(backend.name)
             checks.append(Check(f"door {backend.name}", True, "open"))
         else:
             refusals.append(refusal.about(seen.facts.pid))
             checks.append(Check(f"door {backend.name}", None, refusal.message, refusal.fix))
-    return checks, None if open_doors else most_informative(refusals)
+    if not open_doors:
+        return checks, most_informative(refusals)
+    works = f"not needed, as {open_doors[0]} works"
+    return [one if one.ok else replace(one, detail=f"{works}: {one.detail}", fix="") for one in checks], None

@@ -61,6 +61,10 @@ def elide(text: str, width: int) -> str:
 
 
 def together(shown: Sequence[str]) -> str:
-    """``<>``; of numbers without a gap the first and the last."""
+    """``<>``; of digits without a gap ``1-9,0``, and of two ``1 2``."""
     all_of_them = "".join(shown)
-    return f"{shown[0]}-{shown[-1]}" if len(shown) > 2 and all_of_them in "1234567890" else all_of_them
+    if len(shown) < 2 or all_of_them not in "1234567890":
+        return all_of_them
+    if len(shown) == 2:
+        return " ".join(shown)
+    return f"{shown[0]}-9,0" if shown[-1] == "0" else f"{shown[0]}-{shown[-1]}"

@@ -228,7 +228,7 @@ def sum_text(last: ProcessSum, origin_ns: int) -> str:
     if last.changes:
         latest = last.changes[-1]
         alike = sum(change.joined is latest.joined for change in last.changes)
-        others = f"{alike} {'came' if latest.joined else 'left'}, the last: " if alike > 1 else ""
+        others = f"{alike} processes {'joined' if latest.joined else 'left'}, the last: " if alike > 1 else ""
         words += f" · {others}{change_text(latest, origin_ns)}"
     return words
 
@@ -241,4 +241,4 @@ def _longest(each: Sequence[Pauses]) -> Pauses | None:
 def change_text(change: ProcessChange, origin_ns: int) -> str:
     """``1203 left at 90 s, with 212 MiB``."""
     seconds = max(change.time_ns - origin_ns, 0) / 1e9
-    return f"{change.pid} {'came' if change.joined else 'left'} at {seconds:.0f} s, with {format_bytes(change.bytes)}"
+    return f"{change.pid} {'joined' if change.joined else 'left'} at {seconds:.0f} s, with {format_bytes(change.bytes)}"

@@ -20,8 +20,12 @@ GROWN: Final = 5
 FRAMES: Final = 4
 """Of a suspect's stack, likewise: the innermost."""
 _INDENT: Final = 5
-_NAME: Final = 16
-"""Columns of a name, at least."""
+_NAME: Final = 32
+"""Columns of a name, at least, where it has as many."""
+_KEPT: Final = 3
+"""Columns that are shown however narrow the terminal is: the name, and by how much it grew."""
+_HEADINGS: Final = ("OBJECTS", "SIZE", "NOW", "SIZE NOW", "BORN", "GONE", "≈SURVIVORS")
+"""Of the figures beside a name."""
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------
@@ -69,12 +73,15 @@ def _plain(record: Suspect | MarkFacts | GrownRow) -> dict[str, Any]:
 # -- text -----------------------------------------------------------------------------------------------------
 
 
-def findings_lines(findings: Findings, *, top: int | None = GROWN, width: int | None = None) -> list[str]:
+def findings_lines(
+    findings: Findings, *, top: int | None = GROWN, width: int | None = None, columns: int | None = None
+) -> list[str]:
     """The verdict, the suspects, the lints, what grew, and what is not known.
 
     Args:
         top: rows of each table of growth; None for all.
-        width: columns in which sentences are wrapped and names cut; None for lines of any length.
+        width: columns in which sentences are wrapped; None for lines of any length.
+        columns: those of the terminal, in which tables fit; None for lines of any length.
     """
     lines = [verdict_line(findings)]
     for rank, suspect in enumerate(findings.suspects, 1):
@@ -83,7 +90,7 @@ def findings_lines(findings: Findings, *, top: int | None = GROWN, width: int | 
         lines += ["", *(line for lint in findings.lints for line in lint_lines(lint, width))]
     for growth in findings.growths:
         if growth.rows:
-            lines += ["", *growth_lines(growth, top, width)]
+            lines += ["", *growth_lines(growth, top, columns)]
     if findings.notes:
         lines += ["", *(line for note in findings.notes for line in _wrapped(f"note: {note}", width, "      "))]
     return lines
@@ -117,14 +124,25 @@ def lint_lines(lint: Lint, width: int | None = None) -> list[str]:
 def growth_lines(growth: Growth, top: int | None = GROWN, width: int | None = None) -> list[str]:
     """A table, and how many rows it leaves out."""
     bound = "≈" if growth.key == "site" else "≥"
-    header = (growth.key.upper(), "OBJECTS", "SIZE", "NOW", "SIZE NOW", f"{bound}BORN", f"{bound}GONE", "≈SURVIVORS")
-    lines = _table([header, *map(_row, growth.rows[:top])], width)
+    estimated = (f"{bound}{name}" if name in ("BORN", "GONE") else name for name in _HEADINGS)
+    header = (growth.key.upper(), *estimated)
+    lines = _table([header, *map(_row, growth.rows[:top])], growth.key, width)
     left = len(growth.rows) - len(growth.rows[:top])
     if left:
         lines.append(f"({left} more)")
     if not growth.complete:
         lines.append(f"(partial: there may be more rows by {growth.key})")
     return lines
+
+
+def _fitted(name: str, key: str, width: int) -> str:
+    """Of a site the file and the line are kept longest."""
+    if key != "site" or len(name) <= width:
+        return elided(name.split(" "), width)
+    place, _, function = name.partition(" ")
+    short = f"…/{place.rpartition('/')[2]}" if "/" in place else place
+    whole = f"{short} {function}".rstrip()
+    return whole if len(whole) <= width else elided([whole], width) if len(short) > width else f"{whole[: width - 1]}…"
 
 
 def _row(row: GrownRow) -> tuple[str, ...]:
@@ -139,16 +157,19 @@ def _row(row: GrownRow) -> tuple[str, ...]:
     )
 
 
-def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """Figures flush right behind the name, what is in the last column flush left; names give way."""
+def _table(rows: Sequence[Sequence[str]], key: str, width: int | None) -> list[str]:
+    """Figures flush right behind the name, survivors flush left. Where it is too wide the last columns are left out,
+    then names give way."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    last = len(widths) - 1
     if width is not None:
-        widths[0] = min(widths[0], max(_NAME, width - sum(widths[1:]) - 2 * last))
-        rows = [(elided(name.split(" "), widths[0]), *figures) for name, *figures in rows]
+        least = min(widths[0], _NAME)
+        while len(widths) > _KEPT and least + sum(widths[1:]) + 2 * (len(widths) - 1) > width:
+            del widths[-1]
+        widths[0] = min(widths[0], max(least, width - sum(widths[1:]) - 2 * (len(widths) - 1)))
+        rows = [(_fitted(row[0], key, widths[0]), *row[1 : len(widths)]) for row in rows]
     return [
         "  ".join(
-            text.ljust(width) if place in (0, last) else text.rjust(width)
+            text.ljust(width) if place in (0, len(_HEADINGS)) else text.rjust(width)
             for place, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

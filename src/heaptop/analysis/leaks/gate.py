@@ -36,13 +36,17 @@ class LeakGate:
         return f"below --min-rate {format_bytes(self.min_rate)}/s" if leak.byte_rate < self.min_rate else ""
 
     def line(self, findings: Findings) -> str:
-        """``fails: 1 of 3 leaks; not counted: 1 ignored, 1 below --min-growth 64.0 KiB``"""
+        """``fails: 1 of 3 leaks counts; not counted: 1 ignored, 1 below --min-growth 64.0 KiB``"""
         growing = [each for each in findings.suspects if each.verdict in GROWING]
         why_not = Counter(self._why_not(each) for each in growing)
-        what = "leaks and backlogs" if any(each.verdict == BACKLOG for each in growing) else "leaks"
+        backlogs = sum(each.verdict == BACKLOG for each in growing)
+        one = "leak" if not backlogs else "backlog" if backlogs == len(growing) else "leak or backlog"
+        many = "leaks and backlogs" if backlogs not in (0, len(growing)) else f"{one}s"
         failing, leaks = why_not.pop("", 0), why_not.total()
         words = ", ".join(f"{number} {why}" for why, number in why_not.items())
-        verdict = f"fails: {failing} of {leaks + failing} {what}" if failing else "passes"
+        of = f" of {leaks + failing}" if leaks else ""
+        what = one if leaks + failing == 1 else many
+        verdict = f"fails: {failing}{of} {what} {'counts' if failing == 1 else 'count'}" if failing else "passes"
         return f"{verdict}; not counted: {words}" if words else verdict
 
     def document(self, findings: Findings) -> dict[str, Any]:

@@ -211,4 +211,4 @@ def _report(hunter: Hunter, args: argparse.Namespace, gate: LeakGate | None, *no
     columns = stdout_columns()
     width = None if columns is None else min(columns, WIDEST)
     verdict = [f"--fail-on-leak {gate.line(found)}"] if gate else []
-    return "\n".join([*findings_lines(found, top=top, width=width), "", *hunter.notices, *verdict])
+    return "\n".join([*findings_lines(found, top=top, width=width, columns=columns), "", *hunter.notices, *verdict])

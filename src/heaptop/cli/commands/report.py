@@ -13,8 +13,7 @@ ROWS = 8
 
 
 class Report:
-    """Say what happened in a recording: how it grew, when it jumped, which types and lines grew most, what leak hunts
-    have found.
+    """Say what happened in a recording: how it grew, when it jumped, what grew most, what leak hunts have found.
 
     heaptop report night.heaptop
     heaptop report night.heaptop --json

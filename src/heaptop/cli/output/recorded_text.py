@@ -38,7 +38,7 @@ def report_lines(
     for by, title in (("type", "What grew most, by type"), ("producer", "By allocation site (estimates)")):
         rows = grown(before, after, by, top)
         if rows:
-            lines += [f"{title}:", *_rows(rows, by), ""]
+            lines += [f"{title}:", *_rows(rows, by, "AT END"), ""]
     for checks in after.hunts:
         lines += [*_hunt(checks, after), ""]
     if not after.findings:
@@ -89,19 +89,20 @@ def _jump(jump: RecordedJump) -> list[str]:
     span = RecordedSpan.of(jump.after.shown)
     lasted = format_duration_ns(jump.end_ns - jump.begin_ns)
     rss = f", RSS {format_change(jump.rss)}" if jump.rss is not None else ""
-    lines = [f"{span.clock(jump.at_ns)}  {format_change(jump.bytes)} within {lasted}{rss}"]
+    lines = [f"{span.clock(jump.begin_ns)} to {span.clock(jump.end_ns)}  {format_change(jump.bytes)} in {lasted}{rss}"]
     types = [f"{format_change(row.bytes)} {row.name}" for row in jump.grown("type", PARTS)]
     lived = jump.grown("producer", PARTS)
     sites = [f"{format_change(row.bytes)} ±{format_bytes(row.error)} {row.name}" for row in lived]
-    lines += [f"          of {', '.join(types)}"] if types else []
+    lines += [f"          mostly {', '.join(types)}"] if types else []
     lines += [f"          allocated at {'; '.join(sites)}"] if sites else []
     return lines
 
 
-def _rows(rows: Sequence[Changed], by: str) -> list[str]:
+def _rows(rows: Sequence[Changed], by: str, later: str) -> list[str]:
+    """``later``: what the headings call the second moment."""
     unit = "BLOCKS" if by == "producer" else "OBJECTS"
     errors = any(row.error for row in rows)
-    header = ("GROWN", *(("±",) if errors else ()), unit, "NOW", f"{unit} NOW", _NAMES[by])
+    header = ("GROWN", *(("±",) if errors else ()), unit, f"SIZE {later}", f"{unit} {later}", _NAMES[by])
     cells = []
     for row in rows:
         error = (format_bytes(row.error) if row.error else "",) if errors else ()
@@ -115,7 +116,7 @@ def _hunt(checks: Sequence[Findings], recorded: Recorded) -> list[str]:
     found = checks[-1]
     when = f" at {RecordedSpan.of(recorded.shown).clock(found.time_ns)}" if recorded.shown is not None else ""
     without = replace(found, growths=())  # what grew over all the recording is told above
-    lines = [f"Leak hunt{when}, since mark {found.marks[0].name}:", *findings_lines(without)]
+    lines = [f"Leak hunt{when}, since the first mark ({found.marks[0].name}):", *findings_lines(without)]
     if len(checks) > 1:
         verdicts = Counter(look.verdict for look in checks[:-1])
         said = ", ".join(f"{verdict} ({number})" for verdict, number in verdicts.items())
@@ -135,15 +136,15 @@ def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> l
     rows = [row for row in changed_rows(before, after, by) if row.bytes or row.count]
     shown = rows[:top]
     whole = total(rows)
-    lines = [f"from  {_moment(before)}", f"to    {_moment(after)}", ""]
-    lines += _rows(shown, by) if rows else ["Nothing changed."]
+    lines = [f"before  {_moment(before)}", f"after   {_moment(after)}", ""]
+    lines += _rows(shown, by, "AFTER") if rows else ["Nothing changed."]
     if len(rows) > len(shown):
         left = rows[len(shown) :]
         shrunk = sum(row.bytes < 0 for row in left)
         lines.append(f"({len(left)} more, {shrunk} of them shrank)")
     lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
     if any(row.error for row in rows):
-        lines.append("estimates: ± is half the 95 % interval, at most; what is older than the attach has no site")
+        lines.append("estimates: ± is half the 95 % interval, at most; objects made before the attach have no site")
     for recorded in (before, after) if before.name != after.name else (after,):
         lines += [f"{recorded.name}: {notice}" for notice in recorded.notices]
     return lines

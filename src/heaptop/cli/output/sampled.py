@@ -92,7 +92,7 @@ def _notices(taken: CensusResult, sampling: Sampling, where: Filter, filtered: s
     allocated = format_bytes(sampling.timeline.latest)
     every = " to ".join(rate_text(interval) for interval in sampling.samples.intervals) or "?"
     notices.append(f"sampled for {seconds:g} s: one sample every {every} of the {allocated} allocated meanwhile")
-    notices.append("estimates with 95 % intervals; what is older than the attach has no site")
+    notices.append("estimates with 95 % intervals; objects made before the attach have no site")
     notices.append(f"not sampled: {NEVER_SAMPLED}")
     if state and state.approximate:
         notices.append(f"estimated: sites of {', '.join(state.approximate)}, which free lists reuse")

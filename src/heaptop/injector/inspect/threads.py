@@ -110,8 +110,8 @@ def agent_error(pid: int) -> AlreadyAttached | None:
     if agent is None:
         return None
     return AlreadyAttached(
-        f"Thread {agent[0]} of process {pid} has the name of heaptop's agent.",
-        why="It is an agent's thread, or a thread that the program named so: an attach finds out. Only one "
+        f"Another heaptop seems to be attached to process {pid}.",
+        why=f"Thread {agent[0]} has the name of its agent, or the program named it so: an attach finds out. Only one "
         "profiler can attach at a time; two would count each other and change the same hooks.",
     )
 

@@ -123,7 +123,7 @@ def _findings(findings: Sequence[Findings], recorded: Recorded) -> Iterable[str]
         lasted = format_duration_ns(one.time_ns - one.marks[0].time_ns)
         grown = f"{format_change(one.count, bytes_=False)} objects, {format_change(one.bytes)}"
         yield f'<p><span class="{"leak" if one.verdict in GROWING else "quiet"}">{_text(one.verdict)}</span>{when}, '
-        yield f"since mark {_text(mark)} {lasted} before: {grown}</p><ul>"
+        yield f"since the first mark ({_text(mark)}) {lasted} before: {grown}</p><ul>"
         yield from (f"<li>{_text(suspect.sentence)} ({_text(suspect.verdict)})</li>" for suspect in one.suspects)
         yield from (f"<li>{_text(lint.sentence)}</li>" for lint in one.lints)
         yield from (f'<li class="quiet">{_text(note)}</li>' for note in one.notes)

@@ -133,7 +133,7 @@ HEAPTOP: Final = (
 def view_key(number: int, name: str, title: str, about: str) -> Key:
     """The key of a view: its number, or 0 for the tenth."""
     digit = str(number % 10)
-    return Key(digit, digit, f"view({name!r})", f"{title}: {about}", "Views", "view", "next_view(1)")
+    return Key(digit, digit, f"view({name!r})", f"{title}: {about}", "Views", "views", "next_view(1)")
 
 
 def live_keys(views: Iterable[Key], own: Iterable[Key]) -> tuple[Key, ...]:

@@ -31,6 +31,7 @@ class HuntStage(Enum):
     COLLECTING = "collecting garbage"
     FREEZING = "building the snapshot"
     ASKING = "comparing with the mark"
+    """Or, of the first mark, with nothing yet: what is there is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,8 @@ class Hunting:
         what = "looking" if self._moment is None or self._moment.mark is None else f"mark {self._moment.mark}"
         how = progress_words(self._client.progress)
         if self.doing is HuntStage.ASKING:  # how far each question is would restart with the next one
-            how = f"{self.doing.value}, {self._client.answered - self._answered} answered"
+            doing = self.doing.value if self._hunt.marks else "remembering what is there"
+            how = f"{doing}, {self._client.answered - self._answered} answered"
         return f"{what}: {how} · {seconds(self._client.age)} · x cancels"
 
     @property

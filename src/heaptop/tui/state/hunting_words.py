@@ -66,7 +66,11 @@ def ago(now_ns: int, time_ns: int) -> str:
 
 BEGUN: Final = "checking; key 4 shows progress, x cancels"
 WAITING: Final = "run your workload, then press m (check and mark) or d (check only)"
-CHOOSING: Final = "Enter compares with this mark; t: from the compared mark to this one"
+
+
+def choosing(compared: str) -> str:
+    """What keys do in the table of marks. ``compared``: the name of the mark that is compared with."""
+    return f"Enter compares with this mark; t: what came between {compared} and this mark"
 
 
 def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> str:
@@ -78,7 +82,7 @@ def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> 
     notes = findings.notes[1:]
     how = "" if is_recorded else "m marks and checks, d checks only"
     if compared:
-        how = f"w shows what is new {compared}, and so will the next check (d)"
+        how = f"press d for what is new {compared}; w shows it already"
     elif notes:
         how, notes = notes[0], notes[1:]
     count = f"{format_number(len(notes), 'more note')}, press ?" if notes else ""
@@ -101,13 +105,14 @@ def byte_rate_words(rate: float) -> str:
 
 
 def bars(values: Sequence[int], width: int, *, ascii_only: bool = False) -> str:
-    """The last ``width`` of them, drawn from 0 on to one scale: ``▂▂▂▃``, ``·`` for none; in ASCII digits, 9 for the
-    largest."""
-    shown = values[-width:]
+    """The last of them, drawn from 0 on to one scale: ``▂▂▂▃``, ``·`` for none; in ASCII digits, 9 for the largest.
+    ``…`` is before them where there is no room for all."""
+    cut = "" if len(values) <= width else "~" if ascii_only else "…"
+    shown = values[-(width - len(cut)) :]
     top = max(values, default=0) or 1
     marks = "123456789" if ascii_only else _BARS
     none = "0" if ascii_only else _NONE
-    return "".join(marks[max(-(-value * len(marks) // top) - 1, 0)] if value > 0 else none for value in shown)
+    return cut + "".join(marks[max(-(-value * len(marks) // top) - 1, 0)] if value > 0 else none for value in shown)
 
 
 def interval_words(marks: Sequence[MarkFacts], counts: Sequence[int]) -> str:

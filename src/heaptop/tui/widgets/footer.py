@@ -23,7 +23,7 @@ Hint = tuple[str, str, str]
 
 
 def hints(table: Sequence[Key], width: int, look: ChartStyle | None = None) -> list[Hint]:
-    """What fits on a line of ``width`` columns; keys of one word are drawn together (``<> sort``, ``1-0 view``)."""
+    """What fits on a line of ``width`` columns; keys of one word are drawn together (``<> sort``, ``1-9,0 views``)."""
     found: list[Hint] = []
     for word, alike in groupby((key for key in table if key.footer), key=lambda key: key.footer):
         keys = [*alike]

@@ -93,7 +93,7 @@ class Legend(Bare):
         if look is None or entry is None:
             return []
         room = size.width - 6 - 9
-        name = look.text(clip(entry.name, room, keep_tail=True)).ljust(room)
+        name = look.text(clip(entry.name, room - 1, keep_tail=True)).ljust(room)
         figure = about_bytes(entry.bytes) if entry.approximate else format_bytes(entry.bytes)
         return [
             Segment("  "),

@@ -36,6 +36,15 @@ class Course:
     now_ns: int
 
 
+def _write_legend(marks: list[str], legend: str) -> None:
+    """Explain the marks among them, as far right as there is room."""
+    room = len(legend) + 4
+    for begin in range(len(marks) - room, -1, -1):
+        if marks[begin : begin + room] == [" "] * room:
+            marks[begin + 2 : begin + room - 2] = legend
+            return
+
+
 class RecordingLine(Widget):
     """Two lines: the live heap from the first moment to the last, and below it the jumps and the times of the ends.
     What comes after the moment that is shown is dim."""
@@ -76,7 +85,7 @@ class RecordingLine(Widget):
         return [
             Segment(f"{' heap':{LEFT}}"),
             Segment(line[:at]),
-            Segment(line[at], Style(reverse=True, bold=True)),
+            Segment("|" if look.ascii_only else "│", Style(reverse=True, bold=True)),
             Segment(line[at + 1 :], Style(dim=True)),
             Segment(f"{peak:>{RIGHT - 1}}"),
         ]
@@ -86,6 +95,7 @@ class RecordingLine(Widget):
         marks = [" "] * self._width
         for jump in course.jumps:
             marks[self._column(jump.end_ns, span)] = look.text("▲")
+        _write_legend(marks, look.text("▲ jump  │ here"))
         begin, end = (span.clock(time, seconds=span.seconds < 600) for time in (span.first_ns, span.last_ns))
         dim = Style(dim=True)
         return [Segment(f"{f' {begin}':{LEFT}}", dim), Segment("".join(marks)), Segment(f"{end:>{RIGHT - 1}}", dim)]

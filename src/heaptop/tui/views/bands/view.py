@@ -162,8 +162,8 @@ class BandsView(LevelView[Level]):
             "row scaled separately.",
         ),
         FigureHelp(
-            ("Hidden",),
-            "Memory that sys.getsizeof leaves out: attribute values stored without a dict. By type, module and "
+            ("Attributes",),
+            "Memory that sys.getsizeof leaves out: attributes that are stored without a dict. By type, module and "
             "generation it is in no other figure, nor in heap above; in other groupings Bytes includes it.",
             CPYTHON.at("Objects/dictobject.c"),
         ),
@@ -350,9 +350,9 @@ class BandsView(LevelView[Level]):
             slot = REST_SLOT if band.is_rest else slots[band.name]
             last = band.bytes[-1] if band.bytes else 0
             about = self._is_estimated(self._level)
-            # No row of the table has the rest's figure.
-            rest = f"rest {'≈' * about}{format_bytes(last)}"
-            short = rest if band.is_rest else short_name(self._level.key, name)
+            # No row of the table has its figure.
+            other = f"other {'≈' * about}{format_bytes(last)}"
+            short = other if band.is_rest else short_name(self._level.key, name)
             entries.append(LegendEntry(slot, name, short, last, approximate=about, lettered=slot in lettered))
         return entries
 
@@ -367,7 +367,7 @@ class BandsView(LevelView[Level]):
             Column("count", "Blocks" if estimated else "Objects", 9),
             Column("bytes", "Bytes", 9),
             Column("share", "≈Share" if estimated else "Share", 7 if estimated else 6),
-            Column("hidden", "Hidden", 9),
+            Column("hidden", "Attributes", 10),
             Column("bar", "", bar, right=False, rank=0),
             Column("change", change_title(self._moments(self.now, level)), 12, rank=2),
             Column("growth", "Trend", spark, rank=0),

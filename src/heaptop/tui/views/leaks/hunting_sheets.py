@@ -164,49 +164,50 @@ def brief_lines(suspect: Suspect, width: int, *, least: bool, is_recorded: bool)
     has_paths = not is_recorded and suspect.type != UNREACHED
     keys = f"Enter: stack, path and evidence{'; w: every path that keeps them' if has_paths else ''}"
     return [
-        *_card(suspect, width, least=least),
+        *_card(suspect, width, least=least, is_recorded=is_recorded),
         SuspectLine("keys", f"  {'':{_LABEL}}{keys}", "quiet"),
         SuspectLine("why", f"Why {suspect.verdict}", "heading"),
         *_evidence(suspect, width),
     ]
 
 
-def _card(suspect: Suspect, width: int, *, least: bool) -> list[SuspectLine]:
+def _card(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> list[SuspectLine]:
     """Verdict and type, figures, site, holder, and what to do. ``least``: as :func:`suspect_sheet`."""
     verdict = f"{verdict_sign(suspect.verdict)} {suspect.verdict.upper()}"
     lines = [SuspectLine("verdict", f"{verdict}  {suspect.type}", "verdict")]
     for name, text in (
-        ("New", _new(suspect, "≥" if least else "")),
+        ("New", _new(suspect, least=least)),
         ("Rate", f"{rate_words(suspect.rate)}, ≈{byte_rate_words(suspect.byte_rate)}" if suspect.rate > 0 else ""),
         _allocated(suspect),
         _held(suspect),
-        ("Next", _next(suspect)),
+        ("Next", _next(suspect, is_recorded=is_recorded)),
     ):
         parts = wrap(text, max(width - _LABEL - 4, 20), break_on_hyphens=False)
         lines += [SuspectLine(f"{name}/{n}", f"  {'' if n else name:{_LABEL}}{part}") for n, part in enumerate(parts)]
     return lines
 
 
-def _new(suspect: Suspect, bound: str) -> str:
+def _new(suspect: Suspect, *, least: bool) -> str:
     if not suspect.generations and not suspect.stack and suspect.count == 1:  # a container that grew in place
         return suspect.sentence
     if suspect.type == UNREACHED:
         return f"≈{format_count(suspect.held)} blocks, ≈{format_bytes(suspect.bytes)}"
-    objects = f"{bound}{format_count(suspect.held)}"
+    bound = "≥" if least else ""
+    objects = f"{bound}{format_number(suspect.held, 'object')}"
     if suspect.held < suspect.count:
-        objects += f" of ≥{format_count(suspect.count)}"
-    return f"{objects} objects, {bound}{format_bytes(suspect.bytes)} with everything new in the same place"
+        objects = f"{bound}{format_count(suspect.held)} here, of ≥{format_count(suspect.count)} new"
+    return f"{objects}; {bound}{format_bytes(suspect.bytes)} with all that is new there"
 
 
 def _allocated(suspect: Suspect) -> tuple[str, str]:
     """Where, and what that is known from."""
     if not suspect.site:
         return "Allocated at", "unknown: none of them was sampled (key r: more samples)"
-    share = f"{suspect.site_share:.0%} of " if suspect.site_share < 0.995 else ""
+    share = f"{suspect.site_share:.0%} of the bytes in " if suspect.site_share < 0.995 else ""
     of = format_number(suspect.samples, "sample")
     if suspect.site_is_own:
         return "Allocated at", f"{suspect.site} ({share}{of})"
-    return "Allocated near", f"{suspect.site} ({share}{of} of what is new with them)"
+    return "Allocated near", f"{suspect.site} ({share}{of} of what is kept with them)"
 
 
 def _held(suspect: Suspect) -> tuple[str, str]:
@@ -218,14 +219,16 @@ def _held(suspect: Suspect) -> tuple[str, str]:
     return verb.capitalize(), f"{place} ({of})" if of else place
 
 
-def _next(suspect: Suspect) -> str:
+def _next(suspect: Suspect, *, is_recorded: bool) -> str:
     """What to do about it."""
     if suspect.verdict == LEAK:
         return _FIXES.get(suspect.kind, "find the code that should remove them from there")
     if suspect.verdict == BACKLOG:
         return "make the consumer faster, or give the queue a maxsize, so that producers wait"
     if suspect.verdict == UNCLEAR:
-        return "run more of your workload, then press m: another interval tells"
+        if is_recorded:
+            return "see a later moment of the recording: another interval tells"
+        return "run more of your workload, then press m again"
     return "nothing"
 
 
@@ -247,8 +250,8 @@ def page_lines(
         why_not: why single objects cannot be examined; empty where they can.
         is_recorded: there is no process that could be asked what keeps them alive.
     """
-    lines = [*_card(suspect, width, least=least), *_ways(suspect, why_not, is_recorded)]
-    at, of = ("at", "of them") if suspect.site_is_own else ("near", "of what is new with them")
+    lines = [*_card(suspect, width, least=least, is_recorded=is_recorded), *_ways(suspect, why_not, is_recorded)]
+    at, of = ("at", "of them") if suspect.site_is_own else ("near", "of what is kept with them")
     share = f": {suspect.site_share:.0%} of what was sampled {of}, {format_number(suspect.samples, 'sample')}"
     lines.append(SuspectLine("stack", f"Allocated {at}{share if suspect.stack else ''}", "heading"))
     lines += _stack(suspect, frames, width)
@@ -267,7 +270,7 @@ def page_lines(
 
 
 def _near(suspect: Suspect) -> str:
-    """The mark of a site that is known of what is new with them only."""
+    """The mark of a site that is known of what is kept with them only."""
     return "" if suspect.site_is_own else "≈"
 
 

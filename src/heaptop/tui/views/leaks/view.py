@@ -26,7 +26,7 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.explaining import BEE, NHC, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.hunting import CheckResult, Hunting
-from heaptop.tui.state.hunting_words import CHOOSING, WAITING, ago, compared_words, comparisons, found_note
+from heaptop.tui.state.hunting_words import WAITING, ago, choosing, compared_words, comparisons, found_note
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
@@ -168,7 +168,7 @@ class LeaksView(LevelView[LeaksLevel]):
         FigureHelp(
             ("Type", "Module", "Site", "Retainer", "Allocated at"),
             "What grew: by class, module, the line of your code that allocated it, or retainer. ≈ before a site: "
-            "not these objects were sampled there, but most of what is new with them.",
+            "not these objects were sampled there, but most of what is kept with them.",
             BEE.at("§4.1"),
         ),
         FigureHelp(("Trend",), "The last censuses, each row scaled separately. It is updated without a check."),
@@ -409,7 +409,7 @@ class LeaksView(LevelView[LeaksLevel]):
         if hunting is not None and hunting.is_busy:
             return hunting.words
         if self._key == MARK and self._marks:
-            return CHOOSING
+            return choosing(self._marks[min(self._compared[0], len(self._marks) - 1)].name)
         if found is not None:
             return found_note(found.findings, self._compared_since(found), is_recorded=self._is_recorded)
         return WAITING if self._marks else ""
@@ -507,9 +507,11 @@ class LeaksView(LevelView[LeaksLevel]):
         self._again()
         return True
 
-    def action_variant(self) -> bool:
+    def action_variant(self) -> str | bool:
         """Compare with the next mark, or with what came between the next two."""
         hunting, now = self._hunting, self._compared
+        if self._is_recorded:
+            return "a recording has no marks to compare with: it shows recorded hunts"
         known = comparisons(len(self._marks))
         if hunting is not None and known:
             hunting.compare(*known[(known.index(now) + 1) % len(known) if now in known else 0])

@@ -158,7 +158,7 @@ def _regions(memory: Memory, *kinds: str) -> list[Region]:
 def _arenas(memory: Memory, arena_size: int | None) -> Iterator[UsePart]:
     found = _regions(memory, "arena")
     size = sum(region.size for region in found)
-    many = f"({format_count(size // arena_size)} of {format_bytes(arena_size)})" if arena_size else ""
+    many = f"({format_count(size // arena_size)} of {format_bytes(arena_size)} each)" if arena_size else ""
     resident = sum(region.rss for region in found)
     yield UsePart("all arenas", "arenas", resident, size, None, many=many)
     figures = memory.outside.pymalloc if memory.outside is not None else None
@@ -216,7 +216,7 @@ def _given_out(reading: Reading) -> Iterator[UsePart]:
     else:
         yield UsePart("malloc's heaps, free parts too", "heap", heaps, None, None)
     if reading.live is not None:
-        yield UsePart("live objects, within all of these", "figure", reading.live, None, None, "≈")
+        yield UsePart("of which live objects", "figure", reading.live, None, None, "≈")
 
 
 # -- how rows are written ----------------------------------------------------------------------------------------

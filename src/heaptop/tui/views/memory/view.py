@@ -209,7 +209,7 @@ class MemoryView(LevelView[MemoryLevel]):
         chosen = next((row for row in self._rows if row.key == self.table.row_key), None)
         if self.size.width >= WIDE or not isinstance(chosen, UseRow):
             return [said]
-        return [said, f"{letter_of(chosen.slot)}: {chosen.meaning}"]
+        return [said, f"Row {letter_of(chosen.slot)}: {chosen.meaning}"]
 
     def _uses_sheet(self, display: Display, look: ChartStyle) -> Sheet[UseRow]:
         key, wide = self._level.key, self.size.width >= WIDE

@@ -71,6 +71,8 @@ _RANKS: Final = {
     for name in names
 }
 """What goes first where names would have too little room."""
+UNSAMPLED: Final = "unsampled"
+"""For no samples, where there is no room for these words."""
 _SPARK: Final = 16
 _PARTS_TITLES: Final = {"size": "By block size", "type": "By type, where known"}
 
@@ -168,7 +170,7 @@ def _column(name: str, key: str, width: int, known: KnownBlocks) -> Column:
         return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
     live = {"function": "Total", "chain": "Kept"}.get(key, "Live")
     title, columns = {
-        "live": (live, 9),
+        "live": (live, 10 if width >= WIDE else 9),
         "error": ("±", 6),
         "range": ("95 % interval", 19),
         "count": ("≈Blocks", 8),
@@ -301,7 +303,8 @@ def _piece(row: ProducerRow, column: Column, facts: ProducerFacts) -> CellText:
         return CellText(row.name, Style(dim=isinstance(row, OlderThanSampling)))
     if name == "live":
         if not row.live.bytes:
-            return CellText(_nothing(facts))
+            nothing = _nothing(facts)
+            return CellText(nothing if len(nothing) <= column.width else UNSAMPLED)
         mark = "≈" if isinstance(row, OlderThanSampling) else "?" if _is_approximate(row, facts) else ""
         return CellText(mark + format_bytes(row.live.bytes))
     if name == "error":

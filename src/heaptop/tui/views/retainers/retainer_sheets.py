@@ -86,7 +86,7 @@ def row_sheet(rows: Sequence[RetainerRow], key: str, facts: RetainerFacts) -> Sh
     names = [name for name in ROW_COLUMNS[key] if facts.wide or name not in ("bar", "types")]
     widths = {
         "name": (_TITLES[key], 0),
-        "kinds": ("Kind", 9),
+        "kinds": ("Kind", 24 if facts.wide else 9),
         "count": ("Sampled" if key == "site" else "Objects", 8),
         "bytes": ("≈ bytes" if key == "site" else "Own bytes", 9),
         "retained": ("Retained", 9),
@@ -104,7 +104,7 @@ def row_sheet(rows: Sequence[RetainerRow], key: str, facts: RetainerFacts) -> Sh
         mark = facts.mark(row.units[0].address) if len(row.units) == 1 else ""
         pieces = {
             "name": CellText(mark + row.name, Style(dim=row.rest), (mark + row.short,) if row.short else ()),
-            "kinds": CellText(_several(row.kinds), _DIM),
+            "kinds": CellText(_several(row.kinds), _DIM, (_several(row.kinds, short=True),)),
             "count": CellText(format_count(row.count) if row.count else ""),
             "bytes": CellText(format_bytes(row.bytes)),
             "retained": CellText(format_bytes(row.retained)),
@@ -148,8 +148,12 @@ def _exact_place(place: Callable[[R], Place | None]) -> list[tuple[str, Callable
     return [("frame_file", part("file")), ("frame_line", part("line")), ("frame_thread", part("thread"))]
 
 
-def _several(parts: Sequence[tuple[str, int]]) -> str:
-    return f"{parts[0][0]} +{len(parts) - 1}" if len(parts) > 1 else parts[0][0] if parts else ""
+def _several(parts: Sequence[tuple[str, int]], *, short: bool = False) -> str:
+    """``module and 3 other kinds``; ``module +3`` where there is no room for that."""
+    if len(parts) < 2:
+        return parts[0][0] if parts else ""
+    others = len(parts) - 1
+    return f"{parts[0][0]} +{others}" if short else f"{parts[0][0]} and {others} other kind{'s' * (others > 1)}"
 
 
 def unit_sheet(units: Sequence[Unit], drop: FreedIfDropped | None, facts: RetainerFacts) -> Sheet[Unit]:
@@ -407,7 +411,7 @@ def object_lines(
         text, short = ("  " * min(place, 8) + words(step) for words in (step_text, step_words))
         what = "step", name, found.row.kind, step.place, short
         lines.append(ObjectLine(f"path/{place}", text, step.address, step.type, size, retained, *what))
-    words, short = ("It would be freed with", "") if found.dominator else (ALONE, ALONE_SHORT)
+    words, short = ("Kept only through", "") if found.dominator else (ALONE, ALONE_SHORT)
     lines.append(ObjectLine("dominator", words, what="heading", short=short))
     if found.dominator:
         above = dominator.row if dominator is not None else None
@@ -416,7 +420,7 @@ def object_lines(
         lines.append(ObjectLine("dominator/0", label, found.dominator, *figures, what="link"))
     row = found.row
     if row.retained > row.size:
-        text = "▸ What would be freed with it"
+        text = "▸ What it alone keeps"
         lines.append(ObjectLine("below", text, size=row.retained - row.size, what="below"))
     lines += _links("Referrers", found.referrers, found.referrer_count, most)
     lines += _links("Referents", found.referents, found.referent_count, most)
