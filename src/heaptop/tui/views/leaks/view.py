@@ -161,8 +161,8 @@ class LeaksView(LevelView[LeaksLevel]):
         ),
         FigureHelp(
             ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
-            "By site, figures are estimated from samples and count memory blocks. ± is the larger side of the 95 % "
-            "interval.",
+            "By site, figures are estimated from samples and count memory blocks. ± is half the "
+            "95 % interval.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(
