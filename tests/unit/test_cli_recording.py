@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from heaptop.__main__ import main
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.cli.hunting import HuntWatch
+from heaptop.cli import recording
+from heaptop.cli.hunting import LAST_WORDS, HuntWatch
 from heaptop.cli.recording import ended_by_signals, missing
 from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.source import RecordingStatus
+from heaptop.recordings.reader import Recording
 from tests.fakes.source import FakeSource
+from tests.unit.test_cli_leaks import Growing, LeakDoors
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
@@ -45,3 +51,58 @@ def test_where_ctrl_c_is_ignored_it_stays_so() -> None:
                 signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Stuck(Growing):
+    """Gets a signal after its first snapshot, and makes no second one."""
+
+    def __init__(self, at_second: Callable[[], None]) -> None:
+        super().__init__()
+        self.at_second = at_second
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        if "image" not in self.done:
+            return super().image(keep, memory)
+        self.at_second()
+        return -2
+
+    def close_snapshot(self) -> None:
+        is_first = "close" not in self.done
+        super().close_snapshot()
+        if is_first:
+            signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("limit", "at_second", "why"),
+    [
+        (0.05, lambda: None, "it takes more than 0.05 s"),
+        (3600.0, lambda: signal.raise_signal(signal.SIGTERM), "it was stopped"),
+        (3600.0, lambda: signal.raise_signal(signal.SIGINT), "it was stopped"),
+    ],
+    ids=["late", "SIGTERM", "SIGINT"],
+)
+def test_a_last_check_that_takes_long_or_is_stopped_is_left_out(
+    limit: float,
+    at_second: Callable[[], None],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Who sends SIGTERM kills some seconds later. The file says what is missing from it."""
+    monkeypatch.setattr(recording, "LAST_CHECK", limit)
+    alarm = signal.getsignal(signal.SIGALRM)
+    doors, path = LeakDoors(monkeypatch), tmp_path / "a.heaptop"
+    doors.make = lambda: Stuck(at_second)
+    assert main(["record", "4711", "-o", str(path)]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert LAST_WORDS in said
+    assert f"the last check is missing: {why}" in said
+    with Recording.open(path) as made:
+        assert not made.damage
+    assert main(["report", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert f"note: the last check is missing: {why}" in told
+    assert "unclear" in told, "one mark alone says nothing"
+    assert signal.getsignal(signal.SIGALRM) is alarm

@@ -22,7 +22,7 @@ from heaptop.cli.options import TIMEOUT
 from heaptop.cli.snapshot_watch import SnapshotWatch
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
-from heaptop.protocol.findings import Findings
+from heaptop.protocol.findings import UNCLEAR, Findings
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Source
 
@@ -35,7 +35,7 @@ LEAST_SHARE_LATE: Final = 0.25
 LATE_SHARE: Final = 1.1
 LATE_SECONDS: Final = 3.0
 """The last look ends after so many times the time that is given, and so many seconds, at the latest."""
-LAST_WORDS: Final = "one last check of the heap; press ctrl+c again to detach at once"
+LAST_WORDS: Final = "stopping: one last check of the heap; press ctrl+c again to end without"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +192,11 @@ class Hunter:
         return len(self._pauses)
 
     @property
+    def has_marks(self) -> bool:
+        """Whether a last check has anything to compare with."""
+        return bool(self._hunt.marks)
+
+    @property
     def pid(self) -> int:
         return self._watch.attached.target.pid
 
@@ -270,3 +275,10 @@ class Hunter:
         self._longest = max(self._longest, time.monotonic() - begin)
         if found is not None:
             self.found = replace(found, notes=(*found.notes, *self._missed))
+
+    def miss_last_check(self, why: str) -> Findings:
+        """End without it: what was found before remains, with a note; without anything found, the verdict is unclear."""
+        marks = tuple(mark.facts for mark in self._hunt.marks)
+        before = self.found or Findings(marks[-1].time_ns, marks, UNCLEAR, 0, 0, (), (), ())
+        self.found = replace(before, notes=(*before.notes, f"the last check is missing: {why}"))
+        return self.found

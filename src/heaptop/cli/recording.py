@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
 from types import FrameType
 from typing import Final
@@ -27,6 +27,8 @@ from heaptop.protocol.source import Event, RecordingStatus
 from heaptop.recordings.recorded_source import RecordedSource
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
+LAST_CHECK: Final = 8.0
+"""Seconds that the last check may take after a signal: Docker kills 10 s after SIGTERM."""
 
 
 @contextmanager
@@ -51,6 +53,18 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _interrupted_after(seconds: float) -> Iterator[None]:
+    """KeyboardInterrupt after so long (0: never), whatever is being waited for or computed then."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _forget(terminals: Iterable[int]) -> None:
@@ -150,11 +164,11 @@ class Recorder:
             with self._watch.patience():
                 why = self._wait_until_end(seconds)
         except KeyboardInterrupt:
-            why = "you stopped it"
+            self._progress.clear()
             self._watch.close()
-            self._progress.show(LAST_WORDS)
-        with suppress(KeyboardInterrupt):
-            self._check(None)
+            self._last_check(LAST_CHECK)
+            return "you stopped it"
+        self._last_check(0)
         return why
 
     def _wait_until_end(self, seconds: float | None) -> str:
@@ -181,7 +195,7 @@ class Recorder:
     def _check(self, name: str | None) -> None:
         """Hunt, and note what is found. Where the process cannot be frozen now, the recording continues."""
         hunter = self.hunter
-        if hunter is None or self._watch.no_checks or (name is None and not hunter.checks):
+        if hunter is None or self._watch.no_checks:
             return
         self._watch.renew()
         try:
@@ -195,6 +209,25 @@ class Recorder:
             self._source.note(hunter.found)
             self._progress.clear()
             notice(f"after {format_duration_ns(round(self._passed * 1e9))}: {summary(hunter)}")
+
+    def _last_check(self, limit: float) -> None:
+        """At most so many seconds (0: however long it takes), and until a signal comes."""
+        hunter = self.hunter
+        if hunter is None or self._watch.no_checks or not hunter.has_marks:
+            return
+        if limit:
+            notice(LAST_WORDS)
+        begin = time.monotonic()
+        try:
+            with _interrupted_after(limit):
+                self._check(None)
+        except KeyboardInterrupt:
+            is_late = limit and time.monotonic() - begin >= limit
+            why = f"it takes more than {limit:g} s" if is_late else "it was stopped"
+            self._watch.close()
+            self._source.note(hunter.miss_last_check(why))
+            self._progress.clear()
+            notice(f"the last check is missing: {why}")
 
     def _words(self, left: float) -> str:
         """``recorded 2.5 h, 12.3 MiB: RSS 1.20 GiB, live 810 MiB; next check in 3.1 min; so far: leak``"""
