@@ -9,7 +9,7 @@ from pathlib import Path
 from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFacts, Suspect
-from heaptop.protocol.messages import Message, Row, Tick
+from heaptop.protocol.messages import BIRTH, Message, Row, Samples, Tick
 from heaptop.protocol.source import Attached, Event, Received, Seek
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.recorded_source import RecordedSource
@@ -90,12 +90,27 @@ def material(told: list[Event], of: str = "live", *, more: tuple[Message, ...] =
     return Material(last, of, played(told, 1), course)
 
 
-class JumpingAgent(FakeAgent):
-    """Its dicts are larger by so many bytes from some censuses on."""
+BURST = 1 << 20
+"""Bytes of a block of a burst: each is sampled."""
 
-    def __init__(self, jumps: Mapping[int, int]) -> None:
+
+class JumpingAgent(FakeAgent):
+    """Its dicts are larger by so many bytes from some censuses on, and at some ticks so many were allocated."""
+
+    def __init__(self, jumps: Mapping[int, int], bursts: Mapping[int, int]) -> None:
         super().__init__()
         self._jumps = jumps
+        self._bursts = bursts
+
+    def _samples(self, *, births: bool) -> Iterator[Message]:
+        for message in super()._samples(births=births):
+            blocks = self._bursts.get(self.ticks, 0) // BURST if births and isinstance(message, Samples) else 0
+            if isinstance(message, Samples) and blocks:
+                first, rate = self._next_sample, self._intervals.index(self.interval)
+                self._next_sample += blocks
+                born = [BIRTH.pack(first + n, 1, message.clock, BURST, 0, 1, rate, 0) for n in range(blocks)]
+                message = replace(message, births=message.births + b"".join(born))
+            yield message
 
     def _rows(self, step: int, native: bool) -> Iterator[Row]:
         dicts = next(kind for kind in HEAP if kind.qualname == "dict")
@@ -114,20 +129,25 @@ def written(
     sampled: bool = True,
     checks: tuple[str, ...] = (LEAK,),
     jumps: Mapping[int, int] | None = None,
+    bursts: Mapping[int, int] | None = None,
+    every: int = 1,
 ) -> Path:
     """A recording in a file: of the same, with one hunt in the middle of it, whose looks had these verdicts; its heap
-    has ``jumps``, of so many bytes at each of these censuses."""
-    fake = FakeSource(JumpingAgent(jumps or {}), step_ns=step_ns)
+    has ``jumps``, of so many bytes at each of these censuses, and its samples ``bursts``, at each of these ticks. A
+    census comes with each tick of the number ``every``."""
+    fake = FakeSource(JumpingAgent(jumps or {}, bursts or {}), step_ns=step_ns)
     taped = RecordedSource(fake, wall=lambda: WALL + (fake.agent.time_ns - START_NS - step_ns) / 1e9)
     taped.open(lambda event: None)
     taped.begin_recording(str(path))
     fake.attach()
     if sampled:
         taped.sample(64 << 10, 128)
-    fake.tick(ticks // 2)
+    for tick in range(ticks // 2):
+        fake.tick(census=tick % every == 0)
     for number, verdict in enumerate(checks):
         found = findings(fake.agent.time_ns + number)
         taped.note(replace(found, verdict=verdict, count=1000 + number))
-    fake.tick(ticks - ticks // 2)
+    for tick in range(ticks // 2, ticks):
+        fake.tick(census=tick % every == 0)
     taped.close()
     return path

@@ -83,6 +83,23 @@ def test_of_a_long_recording_a_jump_is_found_as_closely_as_it_was_counted(
     assert (jump["from_seconds"], jump["seconds"]) == (331, 332), "the first moment is that of the second census"
 
 
+@pytest.mark.parametrize("tick", [52, 55, 61])
+def test_a_jump_names_the_sites_of_all_that_was_allocated_between_its_censuses(
+    tick: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Samples come each second, censuses every ten: the samples are those of the jump, whenever in it they came."""
+    path = written(
+        tmp_path / "a", 120, step_ns=SECOND, jumps={6: 30 * MIB}, bursts={tick: 30 * MIB}, every=10
+    )
+    assert main(["report", str(path), "--json"]) == 0
+    (jump,) = json.loads(capsys.readouterr().out)["jumps"]
+    assert jump["seconds"] - jump["from_seconds"] == 10
+    first = jump["producers"][0]
+    assert 29 * MIB < first["bytes"] < 31 * MIB
+    assert main(["report", str(path)]) == 0
+    assert f"allocated at +30.0 MiB ±{first['error_bytes'] / 1024:.3g} KiB" in capsys.readouterr().out
+
+
 def test_jumps_that_follow_each_other_in_few_censuses_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

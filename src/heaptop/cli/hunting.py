@@ -277,7 +277,7 @@ class Hunter:
             self.found = replace(found, notes=(*found.notes, *self._missed))
 
     def miss_last_check(self, why: str) -> Findings:
-        """End without it: what was found before remains, with a note; without anything found, the verdict is unclear."""
+        """End without it: what was found before stays, with a note. Where nothing was, the verdict is unclear."""
         marks = tuple(mark.facts for mark in self._hunt.marks)
         before = self.found or Findings(marks[-1].time_ns, marks, UNCLEAR, 0, 0, (), (), ())
         self.found = replace(before, notes=(*before.notes, f"the last check is missing: {why}"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -85,6 +86,17 @@ def jumps_of(
 
 
 def _closer(recording: Recording, jump: Jump, user_code: Sequence[str]) -> RecordedJump:
+    """The shortest part of the jump that has nearly all of it, with what was sampled in that time."""
+    closest = _halved(recording, jump, user_code)
+    if jump.is_rss:
+        return closest
+    # A census is known some ticks after it was taken. What was sampled meanwhile is of the jump, too.
+    counted = bisect_right(recording.moments, closest.begin_ns) - 1
+    early = play(recording, recording.moments[max(counted, 0)], user_code)
+    return RecordedJump(replace(closest.before, sampling=early.sampling, shown=early.shown), closest.after)
+
+
+def _halved(recording: Recording, jump: Jump, user_code: Sequence[str]) -> RecordedJump:
     """Halve the time of the jump, as long as one half has nearly all of it."""
     moments = recording.moments
     first = max(bisect_right(moments, jump.begin_ns) - 1, 0)

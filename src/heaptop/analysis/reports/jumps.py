@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from heaptop.analysis.reports.moments_diff import Changed, grown
-from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.reports.recorded import Recorded, rss_at
 
 LEAST_BYTES: Final = 64 << 10
 LEAST_SHARE: Final = 0.02
@@ -41,7 +41,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class RecordedJump:
-    """A jump with all that was known before it, and after."""
+    """A jump with the census and the samples before it, and those after."""
 
     before: Recorded
     after: Recorded
@@ -73,7 +73,7 @@ class RecordedJump:
     @property
     def rss(self) -> int | None:
         """That resident memory is larger; None where that is not known: the last tick may be from before the jump."""
-        old, new = self.before.rss, self.after.rss
+        old, new = rss_at(self.after.history.ticks, self.before.time_ns), self.after.rss
         more = None if old is None or new is None else new - old
         return more if more is not None and more >= HALF * self.bytes else None
 
