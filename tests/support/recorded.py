@@ -109,7 +109,8 @@ class JumpingAgent(FakeAgent):
                 first, rate = self._next_sample, self._intervals.index(self.interval)
                 self._next_sample += blocks
                 born = [BIRTH.pack(first + n, 1, message.clock, BURST, 0, 1, rate, 0) for n in range(blocks)]
-                message = replace(message, births=message.births + b"".join(born))
+                yield replace(message, births=message.births + b"".join(born))
+                continue
             yield message
 
     def _rows(self, step: int, native: bool) -> Iterator[Row]:

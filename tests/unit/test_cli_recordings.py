@@ -88,9 +88,7 @@ def test_a_jump_names_the_sites_of_all_that_was_allocated_between_its_censuses(
     tick: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Samples come each second, censuses every ten: the samples are those of the jump, whenever in it they came."""
-    path = written(
-        tmp_path / "a", 120, step_ns=SECOND, jumps={6: 30 * MIB}, bursts={tick: 30 * MIB}, every=10
-    )
+    path = written(tmp_path / "a", 120, step_ns=SECOND, jumps={6: 30 * MIB}, bursts={tick: 30 * MIB}, every=10)
     assert main(["report", str(path), "--json"]) == 0
     (jump,) = json.loads(capsys.readouterr().out)["jumps"]
     assert jump["seconds"] - jump["from_seconds"] == 10
