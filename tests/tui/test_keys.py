@@ -126,7 +126,7 @@ async def test_bands_of_what_is_sampled() -> None:
             await stage.press("b")
         assert stage.bands.words[0] == "Bands by ≈ sampled producer"
         assert "shop/views.py:88 create_session" in stage.text
-        assert "(before sampling began)" in stage.text
+        assert "(no site)" in stage.text
         await stage.press("slash")
         await stage.type("lifetime>10MB")
         await stage.press("enter")

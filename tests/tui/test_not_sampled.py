@@ -51,7 +51,7 @@ async def test_off_is_said_below_the_title_and_by_it() -> None:
             what = "allocation since is unknown" if place == "8" else "figures are from before"
             assert line(stage, 3) == f" Sampling has been off for 12 s: {what}", place
             assert "sampled" not in line(stage, 2) or "not sampled now" in line(stage, 2), place
-            assert "(before the attach)" not in stage.text or place.startswith("1"), "nobody knows what is older now"
+            assert "(no site)" not in stage.text or place.startswith("1"), "nobody knows what is older now"
         stage.source.sample(65536, 128)
         await stage.ticks(2)
         async for place in places(stage):

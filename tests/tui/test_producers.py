@@ -202,7 +202,7 @@ async def test_what_is_never_sampled_is_named_beside_the_figures() -> None:
 
 async def test_what_is_older_than_the_attach_is_a_row_that_nothing_is_inside() -> None:
     async with sampled() as stage:
-        assert rows(stage)[-1].startswith("(before the attach)")
+        assert rows(stage)[-1].startswith("(no site)")
         assert "≈" in rows(stage)[-1]
         await stage.press("G", "enter")
         assert "nothing more inside" in stage.text
@@ -215,7 +215,7 @@ async def test_the_last_row_is_what_is_older_whatever_the_order() -> None:
             for _ in columns_of(key, LARGE[0]):
                 for _ in range(2):
                     names = column(stage, "name")
-                    assert names.index("(before the attach)") == len(names) - 1
+                    assert names.index("(no site)") == len(names) - 1
                     await stage.press("i")
                 await stage.press("greater_than_sign")
             await stage.press("b")
@@ -249,7 +249,7 @@ async def test_a_click_on_a_heading_sorts() -> None:
         assert "Site▲" in stage.text
         names = column(stage, "name")
         assert names[:-1] == sorted(names[:-1])
-        assert names[-1] == "(before the attach)"
+        assert names[-1] == "(no site)"
 
 
 async def test_the_filter_restricts_and_says_what_does_not_go() -> None:

@@ -38,7 +38,7 @@ def test_what_has_no_site_is_named_and_cannot_be_asked_about() -> None:
     rows = {row.name: row for row in site_rows(blocks, sampling, 1_000)}
     assert rows[NO_FRAME_NAME].stacks == (0,)
     assert rows[FORGOTTEN_NAME].stacks == ()
-    rest = rows["(before the attach); tables, buffers"]
+    rest = rows["(no site); tables, buffers"]
     assert (rest.bytes, rest.count, rest.rest, rest.stacks) == (800, 0, True, ())
     assert not any(row.rest for row in site_rows(blocks, sampling, 200)), "nothing is beyond them"
 

@@ -10,7 +10,7 @@ from heaptop.analysis.callers.producer_table import older_at
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import chance
 from heaptop.analysis.samples.moments import Moments
-from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
+from heaptop.analysis.samples.producers import NO_SITE, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.protocol.messages import BIRTH, DEATH, Sampler, Samples
@@ -114,7 +114,7 @@ def test_hidden_bytes_are_in_blocks_and_so_in_what_was_counted() -> None:
     session = Session()
     session.allocate(3)
     session.census(9, hidden=1)
-    assert session.bands[BEFORE_ATTACH] == (None, 7)
+    assert session.bands[NO_SITE] == (None, 7)
 
 
 def test_view_2_says_the_same_doubt() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heaptop.analysis.callers.producer_table import TREND, ProducerTables, RecentMoments, older_at
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.samples.moments import SiteCell, SiteSnapshot, older_cell
-from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites, producers
+from heaptop.analysis.samples.producers import NO_SITE, Sites, producers
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
@@ -149,7 +149,7 @@ def test_a_trend_is_of_the_last_moments() -> None:
 
 def test_what_is_older_is_as_unsure_as_its_moment_says() -> None:
     samples = run([(("/srv/app.py make:3",), 100, False, "X")] * 50)
-    cell = older_cell(BEFORE_ATTACH, 10_000_000)
+    cell = older_cell(NO_SITE, 10_000_000)
     older = older_at(samples, [SiteSnapshot(0, 0, (cell,), error=1_000)])
     assert older is not None
     assert (older.live.low, older.live.high) == (9_999_000, 10_001_000)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.producers import (
-    BEFORE_ATTACH,
     NO_FRAME_NAME,
+    NO_SITE,
     Sites,
     live_total,
     older_than_sampling,
@@ -179,7 +179,7 @@ def test_what_is_older_than_the_attach_is_a_row_of_its_own() -> None:
     older = older_than_sampling(Amount(1_000, 10_000), live_total(samples))
     assert older == Estimate(10_000 - 1_377, 1_000 - 14, 10_000 - 1_377, 10_000 - 1_377, 0)
     rows = producers(samples, Sites(samples, PLACES), "module", older=older)
-    assert (rows[0].name, rows[0].frame) == (BEFORE_ATTACH, None)
+    assert (rows[0].name, rows[0].frame) == (NO_SITE, None)
     assert sum(row.share for row in rows) == pytest.approx(1)
     assert sum(row.live.bytes for row in rows) == 10_000
 

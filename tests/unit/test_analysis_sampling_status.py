@@ -7,7 +7,7 @@ import pytest
 from heaptop.analysis.bands.table import table
 from heaptop.analysis.callers.producer_table import older_at
 from heaptop.analysis.filters.filters import EVERYTHING
-from heaptop.analysis.samples.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED, live_total
+from heaptop.analysis.samples.producers import NO_SITE, live_total
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import (
     BIRTH,
@@ -98,13 +98,13 @@ def test_what_is_older_than_the_attach_has_no_number_of_blocks() -> None:
     session = Session()
     session.allocate(3)
     session.census(10)
-    assert session.bands == {BEFORE_ATTACH: (None, 7), LOAD: (3, 3)}
+    assert session.bands == {NO_SITE: (None, 7), LOAD: (3, 3)}
 
 
 def test_where_sampling_began_later_the_rest_is_not_older_than_the_attach() -> None:
     session = Session(ticks=5)
     session.census(10)
-    assert session.bands == {BEFORE_SAMPLING: (None, 10)}
+    assert session.bands == {NO_SITE: (None, 10)}
 
 
 def test_off_and_on_nothing_is_said_to_be_older_than_the_attach_that_is_not() -> None:
@@ -117,8 +117,7 @@ def test_off_and_on_nothing_is_said_to_be_older_than_the_attach_that_is_not() ->
     assert session.bands == {}, "nobody knows what was allocated and freed meanwhile, until the next census"
     session.allocate(2)
     session.census(12)
-    assert session.bands == {NOT_FOLLOWED: (None, 10), LOAD: (2, 2)}
-    assert session.sampling.older_name == NOT_FOLLOWED
+    assert session.bands == {NO_SITE: (None, 10), LOAD: (2, 2)}
 
 
 def test_void_samples_are_among_what_is_not_followed_at_once() -> None:
@@ -127,10 +126,10 @@ def test_void_samples_are_among_what_is_not_followed_at_once() -> None:
     session.census(10)
     session.void()
     session.tick()
-    assert session.bands == {NOT_FOLLOWED: (None, 10)}
+    assert session.bands == {NO_SITE: (None, 10)}
     session.allocate(1)
     session.census(11)
-    assert session.bands == {NOT_FOLLOWED: (None, 10), LOAD: (1, 1)}
+    assert session.bands == {NO_SITE: (None, 10), LOAD: (1, 1)}
 
 
 def test_void_before_any_census_nothing_is_known_of_the_rest() -> None:
@@ -163,7 +162,7 @@ def test_no_older_row_while_nothing_is_sampled() -> None:
     samples, moments = session.sampling.samples, session.sampling.moments.snapshots
     older = older_at(samples, moments)
     assert older is not None
-    assert (older.name, older.live.bytes) == (BEFORE_ATTACH, 7 * MB)
+    assert (older.name, older.live.bytes) == (NO_SITE, 7 * MB)
     session.off()
     assert older_at(samples, moments) is None
 

@@ -18,7 +18,7 @@ from heaptop.analysis.reports.sampled_report import REPORTS, report_rows
 from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import Sums, weight
 from heaptop.analysis.samples.long_lived import LongLived
-from heaptop.analysis.samples.producers import live_total
+from heaptop.analysis.samples.producers import NO_SITE, live_total
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import bin_of
 from heaptop.errors import UsageError
@@ -62,7 +62,7 @@ def figures(watched: Watched, by: str, where: Filter) -> int:
     """The bytes of a report."""
     snapshot = watched.history.latest
     assert snapshot is not None
-    older = {watched.sampling.older_name}
+    older = {NO_SITE}
     return sum(row.live.bytes for row in report_rows(by, watched.sampling, snapshot, where) if row.name not in older)
 
 

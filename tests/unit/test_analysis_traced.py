@@ -80,7 +80,7 @@ def test_bands_have_what_was_traced_and_the_rest_of_the_census(sampling: Samplin
     moments = sampling.moments.snapshots
     assert [moment.time_ns for moment in moments] == [SECOND, 2 * SECOND], "one a census"
     rows = {row.name: row.bytes for row in table(moments, "producer", EVERYTHING, memo=SeriesCache())}
-    assert rows == {"a.py:7": 280, "(before the attach)": 9_000 - 280}
+    assert rows == {"a.py:7": 280, "(no site)": 9_000 - 280}
     assert sum(cell.bytes for cell in moments[0].cells) == 10_000
     assert moments[0].cells[0] is moments[1].cells[0], "what did not change is the same object"
 

@@ -281,8 +281,8 @@ def test_what_was_said_meanwhile_is_taken_before_the_count(
 def test_what_is_older_has_a_row_and_no_count(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["census", "4711", "--by", "producer", "--for", "0.01", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
-    assert rows["(before the attach)"]["count"] is None
-    assert rows["(before the attach)"]["bytes"] > 1_000_000
+    assert rows["(no site)"]["count"] is None
+    assert rows["(no site)"]["bytes"] > 1_000_000
 
 
 def test_in_the_table_what_is_estimated_is_marked(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,7 +296,7 @@ def test_in_the_table_what_is_estimated_is_marked(sampled: SampledDoors, capsys:
     assert lives.startswith("≈")
     sampled.source = SampledSource()
     assert main(["census", "4711", "--by", "producer", "--for", "0.01"]) == 0
-    older = next(line for line in capsys.readouterr().out.splitlines() if line.endswith("(before the attach)"))
+    older = next(line for line in capsys.readouterr().out.splitlines() if line.endswith("(no site)"))
     assert older.lstrip().startswith("≈"), "its bytes, and no blocks before them"
 
 
@@ -305,11 +305,11 @@ def test_in_the_table_what_has_no_producer_stands_last(
     by: str, sampled: SampledDoors, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["census", "4711", "--by", by, "--for", "0.01", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"][0]["name"] == "(before the attach)", "the largest comes first"
+    assert json.loads(capsys.readouterr().out)["rows"][0]["name"] == "(no site)", "the largest comes first"
     sampled.source = SampledSource()
     assert main(["census", "4711", "--by", by, "--for", "0.01"]) == 0
     text = capsys.readouterr().out
-    assert text.split("\n\n")[0].splitlines()[-1].endswith("(before the attach)")
+    assert text.split("\n\n")[0].splitlines()[-1].endswith("(no site)")
     sampled.source = SampledSource()
     assert main(["census", "4711", "--by", by, "--for", "0.01", "--top", "1"]) == 0
     assert "shop" in capsys.readouterr().out.splitlines()[1]

@@ -49,7 +49,7 @@ def figures(sampling: Sampling) -> dict[str, Any]:
         "clock": (sampling.samples.clock, sampling.timeline.latest, sampling.timeline.pairs),
         "collections": (tuple(sampling.gc.rows), sampling.gc.totals, sampling.gc.series()),
         "phases": sampling.gc.spans(sampling.timeline),
-        "standing": (sampling.on, sampling.sampling_status, sampling.older_name),
+        "standing": (sampling.on, sampling.sampling_status),
     }
 
 

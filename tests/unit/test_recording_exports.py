@@ -80,7 +80,7 @@ def test_collapsed_has_a_line_a_stack(night: Material, word: str) -> None:
     lines = folded(made("collapsed", of(night, word)))
     assert sum(lines.values()) == sum(one.bytes(word) for one in stack_sums(night.recorded))
     assert lines["main (shop/app.py:14)", "create_session (shop/views.py:88)"] > 1_000_000
-    assert (("(before the attach)",) in lines) == (word == LIVE)
+    assert (("(no site)",) in lines) == (word == LIVE)
     assert list(lines.values()) == sorted(lines.values(), reverse=True)
 
 
@@ -198,7 +198,7 @@ def test_pprof_is_a_heap_profile(night: Material) -> None:
     stacks = {stack: labels for stack, _, labels in profile.samples}
     sessions = (("create_session", "/srv/shop/views.py", 88), ("main", "/srv/shop/app.py", 14))
     assert stacks[sessions] == {"type": "shop.models.Session"}
-    assert stacks[("(before the attach)", "", 0),] == {}
+    assert stacks[("(no site)", "", 0),] == {}
     assert (profile.default, profile.period) == ("inuse_space", 64 << 10)
     assert Profile(made("pprof", of(night, ALLOCATED))).default == "alloc_space"
     assert profile.duration == 29 * STEP_NS

@@ -53,7 +53,7 @@ def figures(told: Recorded) -> tuple[object, ...]:
     latest = told.history.latest
     assert latest is not None
     sampling = told.sampling
-    shown = known(sampling.samples), sampling.sampling_status, sampling.older_name
+    shown = known(sampling.samples), sampling.sampling_status
     return latest.time_ns, latest.cells, told.history.ticks[-1], *shown
 
 

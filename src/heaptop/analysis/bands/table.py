@@ -150,7 +150,8 @@ def _sorted(held: BandSizes, sort: str, descending: bool, length: int) -> Sequen
     elif sort == "count":
         values = [-1 if other else line.counts[-1] for line, other in zip(held.lines, held.uncounted, strict=True)]
     else:
-        values = [_ORDERS[sort](line, length) for line in held.lines]
+        order = _ORDERS[sort]
+        values = [0 if other else order(line, length) for line, other in zip(held.lines, held.uncounted, strict=True)]
     return sorted(places, key=values.__getitem__, reverse=descending)
 
 

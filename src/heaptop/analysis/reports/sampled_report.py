@@ -89,7 +89,7 @@ def _by_producer(key: str) -> Callable[[_Asked], list[ReportRow]]:
         samples, sampling = asked.samples, asked.sampling
         whole = asked.where is None
         older = older_than_sampling(_in_blocks(asked.snapshot), live_total(samples)) if whole else None
-        found = producers(samples, sampling.sites, key, asked.where, older, sampling.older_name)
+        found = producers(samples, sampling.sites, key, asked.where, older)
         return [
             ReportRow(row.name, row.live, {**_flow(row.allocated, row.freed), "share": row.share})
             for row in found

@@ -10,7 +10,7 @@ from typing import Final
 
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.producers import Frame, live_total, older_than_sampling
+from heaptop.analysis.samples.producers import NO_SITE, Frame, live_total, older_than_sampling
 from heaptop.errors import RecordingTooLarge
 from heaptop.protocol.messages import TypeName
 
@@ -87,7 +87,7 @@ def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT)
     latest = recorded.history.latest
     if older and latest is not None:
         rest = older_than_sampling(latest.total, live_total(samples))
-        name = Frame("", sampling.older_name, 0, "", "", False)
+        name = Frame("", NO_SITE, 0, "", "", False)
         if rest.bytes:
             found.append(StackSum(_OLDER, (name,), None, rest.bytes, rest.count, 0, 0))
     return sorted(found, key=lambda one: (-one.live_bytes, -one.allocated_bytes, one.stack))

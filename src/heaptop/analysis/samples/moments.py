@@ -26,7 +26,7 @@ from typing import ClassVar, Final
 
 from heaptop.analysis.heap.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.analysis.samples.estimate import poisson_interval, whole
-from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
+from heaptop.analysis.samples.producers import NO_SITE, Sites
 from heaptop.analysis.samples.samples import PlaceholderType, SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
@@ -123,15 +123,13 @@ class Moments:
         """Whether there was a census."""
         self._sampled: deque[int] = deque(maxlen=_TICKS)
         """Bytes that lived of all that is sampled, at the last moments."""
-        self.older_name = BEFORE_ATTACH
-        """What lives and is not followed is called so in snapshots to come."""
         self._snapshots: list[SiteSnapshot] = []
         self._cell_count = 0
 
     def freeze(self) -> Moments:
         """The snapshots until now, whatever is taken later. It takes none itself."""
         frozen = Moments(self._samples)
-        frozen._snapshots, frozen.older_name = self._snapshots.copy(), self.older_name
+        frozen._snapshots = self._snapshots.copy()
         return frozen
 
     @property
@@ -183,14 +181,13 @@ class Moments:
         low, high = poisson_interval(max(size / interval, 1.0))
         return min(floor(low * interval), size), max(ceil(high * interval), size)
 
-    def follow_no_more(self, name: str, *, still_on: bool) -> None:
-        """Of what was sampled so far none is followed any more: it is called ``name`` from now on, with what is older.
+    def follow_no_more(self, *, still_on: bool) -> None:
+        """Of what was sampled so far none is followed any more.
 
         Args:
             still_on: whether sampling goes on at once, so that what lived at the last snapshot is what is not followed
                 now. Else that is not known before the next census, and in no snapshot until then.
         """
-        self.older_name = name
         lived = sum(cell.bytes for cell in self._cells.values())
         self._set_older(self._older.bytes + lived if self._older is not None and still_on else 0)
         self._doubtful = True
@@ -198,7 +195,7 @@ class Moments:
 
     def _set_older(self, size: int) -> None:
         # what no machine has is not said: sums are kept in 64 bits
-        older = older_cell(self.older_name, size) if 0 < size <= MAX_TOTAL // 2 else None
+        older = older_cell(NO_SITE, size) if 0 < size <= MAX_TOTAL // 2 else None
         if older != self._older:
             self._older = older
 

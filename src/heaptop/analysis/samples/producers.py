@@ -25,12 +25,8 @@ from heaptop.errors import UsageError
 
 NO_FRAME_NAME: Final = "(no Python frame)"
 FORGOTTEN_NAME: Final = "(other sites)"
-BEFORE_ATTACH: Final = "(before the attach)"
-"""What is older than the sampling, where that began with the attach, …"""
-BEFORE_SAMPLING: Final = "(before sampling began)"
-"""… where it began later, …"""
-NOT_FOLLOWED: Final = "(no longer tracked, or older)"
-"""… and where it was interrupted: what was sampled before that is followed no longer."""
+NO_SITE: Final = "(no site)"
+"""What a census counted beyond the samples: older than the sampling, no longer followed, or an error of the samples."""
 PRODUCER_KEYS: Final = ("site", "function", "module")
 _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
@@ -199,7 +195,6 @@ def producers(
     key: str,
     where: Callable[[Tally], bool] | None = None,
     older: Estimate | None = None,
-    older_name: str = BEFORE_ATTACH,
 ) -> list[Producer]:
     """Rows of living bytes, the largest first, then by name: O(stacks, types and sizes that live).
 
@@ -207,7 +202,6 @@ def producers(
         key: one of :data:`PRODUCER_KEYS`.
         where: restricts what is counted.
         older: what lives and is not followed (:func:`older_than_sampling`), which becomes a row of its own.
-        older_name: what that row is called.
 
     Raises:
         UsageError: there is no such key.
@@ -229,7 +223,7 @@ def producers(
             freed = None if samples.only_live else flow.freed.estimate(samples.missed)
             rows.append(Producer(name, sites.site(stack), live, allocated, freed, live.bytes / total))
     if older is not None:
-        rows.append(Producer(older_name, None, older, None, None, older.bytes / total))
+        rows.append(Producer(NO_SITE, None, older, None, None, older.bytes / total))
     return sorted(rows, key=lambda row: (-row.live.bytes, row.name))
 
 

@@ -20,7 +20,7 @@ from heaptop.analysis.samples.generations import Cohort, Cohorts, LifetimeBands,
 from heaptop.analysis.samples.lifetimes import LiveBlock, Lives
 from heaptop.analysis.samples.live_blocks import Likeness, LiveBlockColumns, Sample
 from heaptop.analysis.samples.moments import Moments
-from heaptop.analysis.samples.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
+from heaptop.analysis.samples.producers import Sites
 from heaptop.analysis.samples.samples import Death, SampledBlocks
 from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_of, class_of
@@ -77,13 +77,10 @@ class Sampling:
         """Of what was said last, where they are known already and not worked in yet."""
         self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
         self._placed = False
-        self._ticks = 0
         self.samples_per_second: float | None = None
         """Between the last two ticks; None before there were two, or where all is traced."""
         self._before: tuple[int, int] | None = None
         """Samples so far, and when, at the last tick."""
-        self._second_ns: int | None = None
-        """When the second tick was."""
         self._is_frozen = False
         self.samples.observe(self)
 
@@ -139,11 +136,6 @@ class Sampling:
         """Whether blocks are followed from their birth to their death: tracemalloc does not."""
         return self.on and not self.samples.is_traced
 
-    @property
-    def older_name(self) -> str:
-        """What lives and is not followed is called so."""
-        return self._moments.older_name
-
     def feed(self, message: Message) -> None:
         """Take one message; kinds that say nothing of allocations or collections are ignored.
 
@@ -185,9 +177,6 @@ class Sampling:
         self._pending.append(self._add_all)
 
     def _tick(self, message: Tick) -> None:
-        self._ticks += 1
-        if self._ticks == 2:
-            self._second_ns = message.time_ns
         self._count_rate(message.time_ns)
         if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
             self._pending.append(partial(self._take_moment, self.timeline.latest, message.time_ns))
@@ -220,10 +209,7 @@ class Sampling:
             self.timeline.begin_anew(message.time_ns)
             self.samples.origin = self.timeline.clock(0)
         if self.sampling_status.voids > before.voids:
-            self._moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
-        elif message.on and not before.on and self._second_ns is not None and message.time_ns >= self._second_ns:
-            # The first tick may come before the sampler answers; a recording tells later ones before what was sampled.
-            self._moments.older_name = BEFORE_SAMPLING
+            self._moments.follow_no_more(still_on=before.on)
 
     # -- where a sample belongs ------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from heaptop.analysis.samples.estimate import Weight, weight, whole
+from heaptop.analysis.samples.producers import NO_SITE
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
@@ -39,7 +40,7 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
     rows = [RetainerRow(name, name, counts[name], sizes[name], stacks=tuple(stacks.get(name, ()))) for name in counts]
     rest = everything - sum(sizes.values())
     if rest > 0:
-        name = f"{sampling.older_name}; tables, buffers"
+        name = f"{NO_SITE}; tables, buffers"
         rows.append(RetainerRow(name, name, 0, rest, rest=True))
     return rows
 

@@ -5,12 +5,10 @@ This module never reads the command line and never attaches by itself.
 
 from __future__ import annotations
 
-from typing import Final
-
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.reports.sampled_report import REPORTS, ReportRow, report_filtered, report_json, report_rows
 from heaptop.analysis.samples.estimate import Estimate
-from heaptop.analysis.samples.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED
+from heaptop.analysis.samples.producers import NO_SITE
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
 from heaptop.cli.counting import census_notices
@@ -19,8 +17,6 @@ from heaptop.cli.terminal import table
 from heaptop.cli.watching import CensusResult
 from heaptop.tui.charts.marks import about_bytes, estimate_text
 from heaptop.tui.state.sampling_words import rate_text
-
-_NOBODY: Final = frozenset({BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED})
 
 
 def sampled_json(
@@ -48,7 +44,7 @@ def sampled_lines(
     """A table of at most ``top`` rows (all for None), and what the figures are worth."""
     report = REPORTS[by]
     # What nobody is named for stands last: the first row is to name a line.
-    rows = sorted(_rows(taken, sampling, by, where), key=lambda row: row.name in _NOBODY)
+    rows = sorted(_rows(taken, sampling, by, where), key=lambda row: row.name == NO_SITE)
     shown = rows[:top]
     hidden, out = report_filtered(by, rows, sampling, taken.snapshot, where)
     filtered = filtered_words(hidden, out, about="" if sampling.samples.is_traced else "≈")

@@ -185,9 +185,9 @@ class BandsView(LevelView[Level]):
             NHC.at("§1.1"),
         ),
         FigureHelp(
-            ("(before the attach)", "±"),
-            "What the last census counted beyond the samples: objects from before the attach, whose sites are "
-            "unknown. It is as uncertain as the samples (±), and is updated only when it is off by more than that.",
+            ("(no site)",),
+            "What the last census counted beyond the samples: allocated before sampling began, or not sampled. It is "
+            "a remainder of estimates, updated only when it is off by more than their interval: no change is shown.",
         ),
         FigureHelp(
             ("Lifetime",),
@@ -379,7 +379,6 @@ class BandsView(LevelView[Level]):
         largest = (found.largest / found.total if found.total else 0.0) or 1.0
         about = "≈" if estimated else ""
         lettered = self.query_one(AreaChart).lettered
-        error = self.now.moments[-1].error if estimated and self.now.moments else 0
 
         def draw(row: TableRow) -> list[CellText]:
             slot = slots.get(row.name)
@@ -387,8 +386,8 @@ class BandsView(LevelView[Level]):
             changed = (about if row.bytes_change else "") + format_change(row.bytes_change)
             if estimated and row.bytes_change is not None and abs(row.bytes_change) < LEAST:
                 changed = "0"
-            if row.count is None and not row.bytes_change and error:
-                changed = f"±{format_bytes(error)}"
+            if row.count is None:
+                changed = ""
             pieces = [
                 CellText(*swatch(slot, look, lettered=slot in lettered)) if slot is not None else CellText(""),
                 CellText(row.name),
@@ -410,7 +409,7 @@ class BandsView(LevelView[Level]):
                 ("exact_blocks" if estimated else "exact_objects", lambda row: "" if row.count is None else row.count),
                 ("exact_bytes", lambda row: row.bytes),
                 ("exact_hidden", lambda row: row.hidden),
-                ("exact_change", lambda row: "" if row.bytes_change is None else row.bytes_change),
+                ("exact_change", lambda row: "" if row.bytes_change is None or row.count is None else row.bytes_change),
             ),
             rows=found,
             key=lambda row: row.name,

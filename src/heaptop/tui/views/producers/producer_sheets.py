@@ -347,8 +347,9 @@ def _trend(row: ProducerRow, name: str, facts: ProducerFacts) -> CellText:
     look = facts.look
     if name == "trend":
         return CellText(sparkline(values, _SPARK, ascii_only=look.ascii_only), Style.parse(look.palette.band(0)))
-    # What is older was always there, also while no census had counted it.
-    change = change_of([value for value in values if value] if isinstance(row, OlderThanSampling) else values)
+    if isinstance(row, OlderThanSampling):
+        return CellText("")
+    change = change_of(values)
     if change == 0:
         return CellText("0", Style(dim=True))
     tint = look.palette.shrunk if change < 0 else look.palette.grown

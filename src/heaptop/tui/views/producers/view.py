@@ -204,8 +204,9 @@ class ProducersView(LevelView[ProducersLevel]):
             MPROF.at("the allocation call graph"),
         ),
         FigureHelp(
-            ("(before the attach)",),
-            "What a census counted beyond the samples since the attach: its sites are unknown.",
+            ("(no site)",),
+            "What a census counted beyond the samples: allocated before sampling began, or not sampled. It is a "
+            "remainder of estimates, so its change is not shown.",
         ),
         FigureHelp(
             ("Frames, innermost first; › is the site",),
