@@ -22,8 +22,9 @@ from heaptop.tui.state.control.replay_state import ReplayState
 from heaptop.tui.views import LIVE
 from heaptop.tui.widgets.help_screen import keys_here
 from heaptop.tui.widgets.recording_line import LEFT, RecordingLine
-from tests.fakes.source import FakeAgent, FakeSource
+from tests.fakes.source import SECOND, START_NS, FakeAgent, FakeSource
 from tests.support.recorded import STEP_NS, written
+from tests.tui.sampled import column
 from tests.tui.support import LARGE, SMALL, Stage, check_golden
 
 pytestmark = pytest.mark.usefixtures("plain_environment", "utc", "short_segments")
@@ -164,6 +165,19 @@ async def test_n_goes_from_jump_to_jump(jumping: Path) -> None:
         await stage.at(30)
         await stage.press("n")
         assert "no jump after this moment" in stage.text
+
+
+async def test_at_a_jump_change_is_from_the_moment_before_it(tmp_path: Path) -> None:
+    """Half a minute after the census before: what was allocated early in that time is in view 2's Change."""
+    path = written(tmp_path / "a.heaptop", 180, step_ns=SECOND, jumps={3: 60 * MIB}, bursts={65: 60 * MIB}, every=30)
+    async with opened(path, LARGE) as stage:
+        await stage.until(lambda: stage.screen.state.jumps, "jumps are known")
+        await stage.press("2", "N")
+        await stage.until(lambda: "jump 1 of 1" in stage.text, "it is there")
+        moment = START_NS + 92 * SECOND  # a census is recorded with the tick that follows it
+        await stage.until(lambda: stage.screen.state.display.now_ns == moment, "it is drawn")
+        change = dict(zip(column(stage, "name"), column(stage, "change"), strict=True))
+        assert change["shop/app.py:14 main"] == "+60.0 MiB"
 
 
 async def test_a_click_or_a_drag_on_the_line_goes_there(path: Path) -> None:
@@ -399,8 +413,8 @@ async def test_figures_that_do_not_fit_are_said_of_the_file(path: Path, monkeypa
     """The messages are well formed; what they say cannot be."""
     shown = Recording.events
 
-    def events(recording: Recording, time_ns: int) -> Iterator[Event]:
-        yield from shown(recording, time_ns)
+    def events(recording: Recording, time_ns: int, since_ns: int | None = None) -> Iterator[Event]:
+        yield from shown(recording, time_ns, since_ns)
         counted = next(said for said in FakeAgent().answer(CensusRequest(1)) if isinstance(said, Census))
         yield Received(replace(counted, rows=(*counted.rows, Row(4_000, 0, 1, 1))))
 

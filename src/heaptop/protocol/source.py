@@ -290,6 +290,6 @@ class Player(Source, Protocol):
     def moments(self) -> Sequence[int]:
         """Times of all that can be shown, ascending, on the target's clock."""
 
-    def seek(self, time_ns: int) -> None:
+    def seek(self, time_ns: int, since_ns: int | None = None) -> None:
         """Show the last moment up to this one, or else the first: a :class:`Seek` follows, what was known, and
-        :class:`SeekDone`."""
+        :class:`SeekDone`. With ``since_ns`` all that was recorded from then on is told, as far as it is kept."""

@@ -31,8 +31,8 @@ class ReplaySource:
         self._course_told = False
         self._wakes = threading.Condition()
         # Guarded by the condition:
-        self._time_ns: int | None = recording.last_ns
-        """The moment to show next."""
+        self._wanted: tuple[int, int | None] | None = recording.last_ns, None
+        """The moment to show next, and since when all is told."""
         self._answers: list[Event] = []
         self._closing = False
 
@@ -53,10 +53,10 @@ class ReplaySource:
         self._thread = threading.Thread(target=self._play, name="heaptop-player", daemon=True)
         self._thread.start()
 
-    def seek(self, time_ns: int) -> None:
+    def seek(self, time_ns: int, since_ns: int | None = None) -> None:
         """Of several that wait only the last is shown."""
         with self._wakes:
-            self._time_ns = time_ns
+            self._wanted = time_ns, since_ns
             self._wakes.notify()
 
     def close(self, timeout: float = 5.0) -> None:
@@ -108,25 +108,25 @@ class ReplaySource:
         error: HeaptopError | None = None
         try:
             while (wanted := self._next()) is not None:
-                time_ns, answers = wanted
+                moment, answers = wanted
                 for answer in answers:
                     self._deliver(answer)
-                if time_ns is not None:
-                    self._show(time_ns)
+                if moment is not None:
+                    self._show(*moment)
                     self._tell_course()
         except HeaptopError as failed:
             error = failed
         self.recording.close()
         self._deliver(Ended(error))
 
-    def _next(self) -> tuple[int | None, list[Event]] | None:
+    def _next(self) -> tuple[tuple[int, int | None] | None, list[Event]] | None:
         """What to show and to answer, once there is something; None for the end."""
         with self._wakes:
-            self._wakes.wait_for(lambda: self._closing or self._time_ns is not None or self._answers)
+            self._wakes.wait_for(lambda: self._closing or self._wanted is not None or self._answers)
             if self._closing:
                 return None
-            wanted = self._time_ns, self._answers
-            self._time_ns, self._answers = None, []
+            wanted = self._wanted, self._answers
+            self._wanted, self._answers = None, []
             return wanted
 
     def _tell_course(self) -> None:
@@ -145,9 +145,9 @@ class ReplaySource:
         rss = [(tick.time_ns, tick.rss) for tick in history.ticks if tick.rss is not None]
         self._deliver(WholeCourse(tuple(heap), tuple(rss)))
 
-    def _show(self, time_ns: int) -> None:
+    def _show(self, time_ns: int, since_ns: int | None) -> None:
         with naming_file(self.recording.path):
-            for event in self.recording.events(time_ns):
+            for event in self.recording.events(time_ns, since_ns):
                 self._deliver(event)
                 if self._closing:  # read without the lock: it is only ever set
                     return

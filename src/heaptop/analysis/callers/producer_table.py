@@ -6,6 +6,7 @@ which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
@@ -192,6 +193,15 @@ def older_at(samples: SampledBlocks, moments: Sequence[SiteSnapshot]) -> OlderTh
         return None
     error = moments[-1].error
     return OlderThanSampling(cell.site, Estimate(cell.bytes, 0, max(cell.bytes - error, 0), cell.bytes + error, 0))
+
+
+def moments_since(moments: Sequence[SiteSnapshot], since_ns: int) -> Sequence[SiteSnapshot]:
+    """The last :data:`TREND` moments; where ``since_ns`` is before these, as many from then to the last one."""
+    first = max(bisect_right(moments, since_ns, key=attrgetter("time_ns")) - 1, 0)
+    covered = moments[min(first, max(len(moments) - TREND, 0)) :]
+    if len(covered) <= TREND:
+        return covered
+    return [covered[place * (len(covered) - 1) // (TREND - 1)] for place in range(TREND)]
 
 
 class RecentMoments:

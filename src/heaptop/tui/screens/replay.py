@@ -155,7 +155,7 @@ class ReplayScreen(LiveScreen):
             self.outcome(f"no jump {where} this moment" if ends else "nothing in this recording jumps")
             return
         jump = self.state.jumps[place]
-        self.seek(ends[place])
+        self.seek(ends[place], jump.begin_ns)
         lasted, change = format_duration_ns(jump.end_ns - jump.begin_ns), format_change(jump.bytes)
         what = "RSS" if jump.is_rss else "live heap"
         self.show_notice(f"jump {place + 1} of {len(ends)}: {what} {change} within {lasted}")
@@ -180,14 +180,14 @@ class ReplayScreen(LiveScreen):
         shown = self.session.shown
         return self._wanted if self._wanted is not None or shown is None else shown.time_ns
 
-    def seek(self, time_ns: int) -> None:
-        """Go to this moment."""
+    def seek(self, time_ns: int, since_ns: int | None = None) -> None:
+        """Go to this moment, with all that was recorded since an earlier one."""
         shown = self.session.shown
         if shown is not None and time_ns == self._now:
             self.show_notice(f"this is the {'end' if time_ns >= shown.last_ns else 'beginning'} of the recording")
             return
         self._wanted, self.state.told = time_ns, False  # a drawing now would put off the next one
-        self._player.seek(time_ns)
+        self._player.seek(time_ns, since_ns)
 
 
 class TimePrompt(Prompt):

@@ -19,13 +19,13 @@ from heaptop.analysis.callers.call_paths import Amounts, Measure
 from heaptop.analysis.callers.function_parts import FunctionPart, parts_of
 from heaptop.analysis.callers.producer_table import (
     TABLE_KEYS,
-    TREND,
     Callee,
     OlderThanSampling,
     ProducerGroup,
     ProducerRow,
     ProducerTables,
     RecentMoments,
+    moments_since,
     older_at,
 )
 from heaptop.analysis.filters.filters import LIVE_BLOCKS, Filter, parse_filter
@@ -161,7 +161,8 @@ class ProducersView(LevelView[ProducersLevel]):
         ),
         FigureHelp(
             ("≈Change", "Change", "Trend"),
-            "Both cover the last 16 ticks. Change is allocated minus freed.",
+            "Both cover the last 16 ticks; in a recording also all since the census before. Change is allocated "
+            "minus freed.",
         ),
         FigureHelp(
             ("≈Self", "Self", "Total", "≈Total"),
@@ -472,7 +473,11 @@ class ProducersView(LevelView[ProducersLevel]):
     def _trend(self, display: Display) -> Trend | None:
         level = self._level
         void_ns = display.sampling_status.void_ns or 0  # what lived before is in other rows, and has not gone
-        moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]
+        since_ns = display.now_ns
+        if display.shown is not None and len(display.snapshots) > 1:
+            # A jump of a recorded heap is known at the census after it, which may be long after it.
+            since_ns = display.snapshots[-2].time_ns
+        moments = [moment for moment in moments_since(display.moments, since_ns) if moment.time_ns >= void_ns]
         return self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
 
     def _show_stacks(self, samples: SampledBlocks, look: ChartStyle) -> None:
