@@ -116,7 +116,7 @@ async def test_bands_by_producer_are_exact() -> None:
         assert "by traced producer" in stage.text
         row = next(line for line in stage.text.splitlines() if line.startswith(" ") and "shop/views.py:88" in line)
         assert "≈" not in row
-        assert "(before" in stage.text
+        assert "(no site)" in stage.text
 
 
 async def test_no_question_where_tracemalloc_cannot_be() -> None:
