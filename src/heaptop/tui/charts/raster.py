@@ -182,8 +182,8 @@ def window_for(first: float, last: float, width: int, times: Times = ELAPSED) ->
 def columns(series: ChartBands, window: TimeWindow, width: int) -> list[tuple[float, ...] | None]:
     """The value of every band in each of ``width`` columns; None where there is no data.
 
-    A column that holds censuses shows the largest of them, so that no peak is lost; one between two censuses
-    lies on the line between them.
+    A column that holds censuses shows the largest of them, so that no peak is lost; one between two censuses shows the
+    one before.
     """
     times = series.times
     samples = list(zip(*series.values, strict=True)) if series.values else [() for _ in times]
@@ -196,9 +196,7 @@ def columns(series: ChartBands, window: TimeWindow, width: int) -> list[tuple[fl
         if high > low:
             found.append(max(samples[low:high], key=sum))
         elif 0 < low < len(times):
-            middle = end - step / 2
-            part = (middle - times[low - 1]) / (times[low] - times[low - 1])
-            found.append(_between(samples[low - 1], samples[low], part))
+            found.append(samples[low - 1])
         else:
             found.append(None)
         low = high
@@ -206,11 +204,6 @@ def columns(series: ChartBands, window: TimeWindow, width: int) -> list[tuple[fl
 
 
 # From one frame to the next most columns stay as they are: what they come to is remembered.
-
-
-@lru_cache(maxsize=1024)
-def _between(before: tuple[float, ...], after: tuple[float, ...], part: float) -> tuple[float, ...]:
-    return tuple([a + (b - a) * part for a, b in zip(before, after, strict=True)])
 
 
 @lru_cache(maxsize=1024)
