@@ -24,6 +24,7 @@ from heaptop.tui.state.sheet import ALWAYS, GAP, WIDE, Column, Sheet, fair_share
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.leaks import hunting_sheets
 from heaptop.tui.views.producers import producer_sheets
+from heaptop.tui.views.producers.call_rows import CallTree
 from heaptop.tui.views.retainers import retainer_sheets
 from heaptop.tui.widgets.picture import _filled
 from heaptop.tui.widgets.too_small import LEAST, TooSmall, needs
@@ -105,7 +106,7 @@ TABLES: dict[str, Callable[[int], Sheet[Any]]] = {
         for key in TABLE_KEYS
     },
     "tree of calls": lambda width: producer_sheets.tree_sheet(
-        (), (), ProducerTables(SampledBlocks(), Sampling().sites), "live", width, LOOK, "", around=False
+        (), CallTree((), "live"), ProducerTables(SampledBlocks(), Sampling().sites), width, LOOK, ""
     ),
     **{
         f"retainers by {key}": lambda width, key=key: retainer_sheets.row_sheet((), key, retained(width))

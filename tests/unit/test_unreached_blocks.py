@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.protocol.findings import LEAK, UNREACHED, Findings, Suspect
+from heaptop.protocol.findings import LEAK, UNCLEAR, UNREACHED, Findings, Suspect
 from tests.fakes.graph import PlantedHeap
 from tests.fakes.shop import growing_shop
 from tests.unit.hunting_cases import Hunting
@@ -63,6 +63,18 @@ def test_blocks_that_stay_as_many_are_no_leak(numbers: list[int]) -> None:
 
 def test_a_few_samples_more_say_nothing() -> None:
     assert unreached(hunted([1, 2, 3, 4])) == []
+
+
+def test_little_growth_is_unclear_however_steady() -> None:
+    (suspect,) = unreached(hunted([4, 8, 12, 16]))
+    assert suspect.verdict == UNCLEAR
+    assert suspect.evidence[0].startswith("too little to tell: 12 samples more")
+
+
+def test_a_site_that_grows_no_more_is_refuted() -> None:
+    found = hunted([10, 30, 50, 70, 20])
+    assert unreached(found) == []
+    assert any("memory block was called a leak" in note and "refuted" in note for note in found.notes)
 
 
 def test_of_several_sites_each_is_a_suspect_of_its_own() -> None:

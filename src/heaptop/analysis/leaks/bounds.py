@@ -70,6 +70,11 @@ class Fill:
         return self.lengths[-1]
 
     @property
+    def grown(self) -> int:
+        """By how many items it is longer than at the first mark; 0 where that is not known."""
+        return self.now - self.lengths[0] if min(self.lengths[0], self.now) >= 0 else 0
+
+    @property
     def is_queue(self) -> bool:
         return self.holder in _QUEUES
 

@@ -257,6 +257,8 @@ class _Hunt:
         self._totals = totals_by_type(moment.ages, moment.types)
         self._ranks = TypeRanks(moment.sampling)
         self._notes: list[str] = []
+        self._knows_unreached = False
+        """Which blocks no object has, at each mark and now."""
         self._new_garbage = 0
         """Objects that are new and that nothing holds, as far as paths tell."""
         self._new_bytes = sum(aged.born_bytes for aged in self._aged.values())
@@ -359,12 +361,15 @@ class _Hunt:
         known = [each for each in courses if each is not None]
         if len(known) < len(moments):
             return []
+        self._knows_unreached = True
         none = SiteBlocks()
         by_site = {site: [each.get(site, none) for each in known] for site in known[-1]}
         return unreached_suspects(by_site, at.seconds, at.sampling, leaking)
 
     def _of_all(self, name: str) -> tuple[Judgement, int]:
         """What all objects of a type, by its full name, are judged to be, and how many there are; -1: nobody knows."""
+        if name == UNREACHED and self._knows_unreached:
+            return Judgement(NO_LEAK, ("they are not more now than before",)), 1
         if name == UNREACHED:
             return Judgement(UNCLEAR, ("which blocks no object has is not known now",)), -1
         type = self._by_name.get(name)
@@ -467,7 +472,9 @@ class _Hunt:
         judged = judge(course)
         if fill is not None:
             head = type_of(at.types, candidate.head_type)
-            judged = by_fill(judged, fill, course, are_items=is_of_items(named, sums, head, candidate.heads))
+            # Items that came to addresses used before pass for older ones: the length tells that they are new.
+            are_items = is_of_items(named, sums, head, candidate.heads) or 2 * fill.grown >= candidate.heads > 0
+            judged = by_fill(judged, fill, course, are_items=are_items)
         judged = self._as_all_do(self._by_bytes(judged, named, candidate), course, named, candidate.kind)
         if KINDS[candidate.kind] == "none" and judged.verdict != NO_LEAK:
             judged = self._of_garbage(judged)

@@ -21,12 +21,16 @@ from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.analysis.snapshot.kept_sites import SamplingIntervals
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
 from heaptop.protocol import images
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNREACHED, Suspect
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Suspect
 from heaptop.protocol.images import Blocks, Question
 
 _MOST_STACKS: Final = 10_000
 _MOST: Final = 3
 """Suspects."""
+_ENOUGH: Final = 16
+"""Sampled blocks by which a site has grown: fewer call nothing a leak."""
+_LEAST: Final = 64 << 10
+"""Bytes, likewise."""
 HOLDING: Final = "no live object that heaptop can look into has them"
 
 
@@ -99,8 +103,15 @@ class _Grown:
         known = tuple(round(count * part) for count in self._series)
         self.samples = known[-1] - known[0]
         born = tuple(max(0, after - before) for before, after in pairwise(known))
-        self.judged: Judgement = judge(Turnover(seconds, born, known[0], known))
         self._error = (now.high - now.low) / 2
+        self.judged = self._sure(judge(Turnover(seconds, born, known[0], known)))
+
+    def _sure(self, judged: Judgement) -> Judgement:
+        """Few samples rise at each mark by chance, and little may be what a library keeps for itself."""
+        if judged.verdict != LEAK or (self.samples >= _ENOUGH and self.bytes >= max(_LEAST, 1.5 * self._error)):
+            return judged
+        why = f"too little to tell: {format_number(self.samples, 'sample')} more, ≈{format_bytes(self.bytes)}"
+        return Judgement(UNCLEAR, (why, *judged.evidence))
 
     def suspect(self, count: int, sampling: Sampling) -> Suspect:
         (stack, _), = self._now.stacks.most_common(1)
