@@ -54,6 +54,11 @@ def test_what_is_full_at_two_moments_is_no_leak() -> None:
     assert same == told, "a place that is used again makes an item pass for an older one"
 
 
+def test_by_how_much_a_container_is_longer_than_at_the_first_mark() -> None:
+    assert fill(100, 300, -1, 700).grown == 600
+    assert fill(-1, 300, 500, 700).grown == 0
+
+
 def test_what_collects_in_older_items_is_not_excused_by_a_bound() -> None:
     for found in (fill(1_000, 1_000, 1_000, 1_000), fill(100, 300, 500, 700), waiting(100, 300, 500, 700)):
         assert by_fill(judge(UNKNOWN), found, UNKNOWN, are_items=False) == judge(UNKNOWN)
