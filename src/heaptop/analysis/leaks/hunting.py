@@ -9,21 +9,19 @@ This module never talks to an agent: :meth:`LeakHunt.check` yields questions and
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence, Set
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Final
 
-from heaptop.analysis.heap.history import Amount, History
+from heaptop.analysis.heap.history import History
 from heaptop.analysis.heap.path_words import path_words, type_name, type_of
 from heaptop.analysis.leaks.bounds import CACHE, Fill, by_fill, fill_of, fill_question, is_of_items, unknown_bound_words
 from heaptop.analysis.leaks.container_growth import (
-    LEAST_GROWTH,
     ContainerGrowth,
     container_growth_sentence,
     grown_containers,
 )
+from heaptop.analysis.leaks.courses import Courses, HuntMoment
 from heaptop.analysis.leaks.growth import (
     BirthCounts,
     BirthIntervals,
@@ -36,10 +34,8 @@ from heaptop.analysis.leaks.growth import (
 )
 from heaptop.analysis.leaks.lints import LintContext, lints_of
 from heaptop.analysis.leaks.marks import (
-    Holder,
     Mark,
     MarkContext,
-    Trends,
     facts,
     retainer_steps,
     retainer_words,
@@ -67,11 +63,11 @@ from heaptop.analysis.leaks.suspects import (
     type_to_name,
 )
 from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_suspects
-from heaptop.analysis.leaks.verdicts import ENDED, STEADY_GROWTH, Judgement, Turnover, judge
+from heaptop.analysis.leaks.verdicts import STEADY_GROWTH, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.analysis.snapshot.why import path_json
-from heaptop.analysis.text.units import format_bytes, format_count
+from heaptop.analysis.text.units import format_count
 from heaptop.protocol import images
 from heaptop.protocol.findings import (
     BACKLOG,
@@ -84,17 +80,14 @@ from heaptop.protocol.findings import (
     Findings,
     Growth,
     Lint,
-    MarkFacts,
     Suspect,
 )
 from heaptop.protocol.images import (
     KINDS,
-    AccumulationPoint,
     Ages,
     Blocks,
     Groups,
     Image,
-    ObjectRow,
     Objects,
     PathGroup,
     Paths,
@@ -117,14 +110,6 @@ _MOST_PATHS: Final = 2_000
 _MOST_TYPES: Final = 2_000
 _MOST_IDS: Final = 2_000
 """Of types, in one question."""
-_WHOLE: Final = 0.8
-"""Of the new objects of a type: a place that holds so many is judged by all objects of the type."""
-_ALIKE: Final = 0.1
-"""Two counts of the same differ by no more than this part."""
-_KNOWN: Final = 3
-"""Moments, with the last one: from so many numbers on it is seen that it grew."""
-_BETWEEN: Final = 24
-"""Moments between the marks at which a type's total is examined."""
 _MOST_APART: Final = 4
 """Types that are examined by themselves, beside those that earlier checks have proven to leak."""
 _WAITING: Final = 0.3
@@ -209,7 +194,7 @@ class LeakHunt:
         if marks:
             last = facts(image, mark or NOW, around, collected)
             epochs = BirthIntervals(len(self.marks), tuple(chosen), until if until in chosen else None)
-            moment = _Moment(image, types, history, sampling, around, last, marks, epochs, ages, trends)
+            moment = HuntMoment(image, types, history, sampling, around, last, marks, epochs, ages, trends)
             # What is asked of a part of the time proves nothing of the whole, nor refutes it.
             proofs = self._proofs.setdefault(since, Proofs()) if until is None else Proofs()
             self._checks += 1
@@ -221,38 +206,17 @@ class LeakHunt:
         return findings
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """All that is known at the moment of a hunt before anything is asked about what is new."""
-
-    image: Image
-    types: Sequence[TypeName]
-    history: History
-    sampling: Sampling
-    around: MarkContext
-    last: MarkFacts
-    marks: Sequence[Mark]
-    """Those that are compared with; what is new is since the first of them."""
-    epochs: BirthIntervals
-    ages: Ages
-    trends: Trends
-
-    @property
-    def seconds(self) -> tuple[float, ...]:
-        times = [*(mark.facts.time_ns for mark in self.marks), self.last.time_ns]
-        return tuple(max(after - before, 0) / 1e9 for before, after in pairwise(times))
-
-
 class _Hunt:
     """One hunt."""
 
-    def __init__(self, moment: _Moment, proofs: Proofs, check: int) -> None:
+    def __init__(self, moment: HuntMoment, proofs: Proofs, check: int) -> None:
         self._at = moment
         self._proofs = proofs
         self._check = check
         self._looked_at: dict[str, int] = {}
         """New objects by their type's name, at the places that were examined."""
         self._aged = aged_by_type(moment.ages, moment.types, moment.epochs)
+        self._courses = Courses(moment, self._aged)
         self._by_name = {type.full: type for type in self._aged}
         self._totals = totals_by_type(moment.ages, moment.types)
         self._ranks = TypeRanks(moment.sampling)
@@ -375,7 +339,7 @@ class _Hunt:
         type = self._by_name.get(name)
         if type is None:
             return Judgement(NO_LEAK, ("none of them is left",)), 0
-        course = self._everywhere(type)
+        course = self._courses.everywhere(type)
         return judge(course), course.totals[-1]
 
     # -- one suspect
@@ -468,14 +432,15 @@ class _Hunt:
         everywhere = self._aged[named.type].new if named.type in self._aged else named.count
         if not is_large_enough(named.count, candidate.bytes, self._new_bytes):
             return None
-        course = self._course(candidate, named, aged)
+        course = self._courses.course(candidate, named, aged)
         judged = judge(course)
         if fill is not None:
             head = type_of(at.types, candidate.head_type)
             # Items that came to addresses used before pass for older ones: the length tells that they are new.
             are_items = is_of_items(named, sums, head, candidate.heads) or 2 * fill.grown >= candidate.heads > 0
             judged = by_fill(judged, fill, course, are_items=are_items)
-        judged = self._as_all_do(self._by_bytes(judged, named, candidate), course, named, candidate.kind)
+        judged = self._courses.by_bytes(judged, named, candidate)
+        judged = self._courses.as_all_do(judged, course, named, candidate.kind)
         if KINDS[candidate.kind] == "none" and judged.verdict != NO_LEAK:
             judged = self._of_garbage(judged)
         elif judged.verdict == LEAK:
@@ -557,53 +522,7 @@ class _Hunt:
             holding=f"held by {arrows(path.steps)}",
         )
 
-    # -- how it went
-
-    def _course(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> Turnover:
-        """By the length of the container, where that is how many there are; of all objects of the type, where most of
-        the new ones are here; else by what was seen here at the marks."""
-        lengths, everywhere = self._lengths(candidate, aged), self._everywhere(named.type)
-        # What others hold as well is not below the container, and may be old.
-        shared = max(0, lengths[-1] - aged.count) if lengths else 0
-        here = Turnover(self._at.seconds, tuple(aged.born), aged.old + shared, lengths)
-        if lengths and here.is_exact:
-            return replace(here, between=everywhere.between) if _differ_evenly(everywhere.totals, lengths) else here
-        if self._is_most(named):
-            return everywhere
-        here = replace(here, totals=lengths or self._kept(candidate, named, aged))
-        return here if here.is_exact else self._by_length(candidate) or here
-
-    def _by_length(self, candidate: Candidate) -> Turnover | None:
-        """Of a container, as if each item more were an object born then; None where it did not grow in each interval,
-        or that is not known."""
-        holder = candidate.holder
-        lengths = self._lengths_of(holder) if holder is not None else ()
-        born = tuple(after - before for before, after in pairwise(lengths))
-        if holder is None or not born or min(lengths) < 0 or min(born) <= 0:
-            return None
-        counted = f"items of the {type_name(self._at.types, holder.type)}"
-        return Turnover(self._at.seconds, born, lengths[0], lengths, counted=counted)
-
-    def _everywhere(self, type: TypeName) -> Turnover:
-        at, aged = self._at, self._aged.get(type, BirthCounts([0] * self._at.epochs.birth_intervals))
-        then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
-        return Turnover(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
-
-    def _as_all_do(self, judged: Judgement, course: Turnover, named: TypeSum, kind: int) -> Judgement:
-        """Of what goes again at once, survivors by address alone look as those of a leak do: where hardly anything else
-        says that there are more here, or a running call holds them, all of the type have to grow, and by what is new
-        here."""
-        in_call = KINDS[kind] == "frame"
-        if judged.verdict != LEAK or (not in_call and sum(total >= 0 for total in course.totals) >= _KNOWN):
-            return judged
-        all_of_type = self._everywhere(named.type)
-        everywhere = judge(all_of_type)
-        if everywhere.verdict == LEAK and 2 * named.count >= all_of_type.new:
-            return judged
-        here = "what a running call holds goes when it returns" if in_call else "the earlier number here is unknown"
-        there = everywhere.evidence[0] if everywhere.verdict != LEAK else "most new ones are elsewhere"
-        why = f"{here}; of all {named.type.full}: {there}"
-        return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
+    # -- what says more than numbers do
 
     def _of_garbage(self, judged: Judgement) -> Judgement:
         """What nothing holds is no leak where it will be collected: with gc on, as long as garbage is no larger a part
@@ -625,60 +544,6 @@ class _Hunt:
         why = f"they may refer to garbage: {format_count(self._new_garbage)} new objects wait for a full collection"
         return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
 
-    def _is_most(self, named: TypeSum) -> bool:
-        """Whether most of the type's new objects are at this place."""
-        everywhere = self._aged.get(named.type)
-        return everywhere is not None and named.count >= _WHOLE * everywhere.new
-
-    def _by_bytes(self, judged: Judgement, named: TypeSum, candidate: Candidate) -> Judgement:
-        """Objects that are as many as they were may be larger ones."""
-        before = self._at.marks[0].types.get(named.type, Amount(0, 0)).bytes
-        grown = self._totals.get(named.type, Amount(0, 0)).bytes - before
-        if judged.verdict != NO_LEAK or judged.evidence[0] == ENDED or not self._is_most(named):
-            return judged
-        if grown < max(LEAST_GROWTH, candidate.bytes // 2):
-            return judged
-        why = f"all {named.type.full} together take {format_bytes(grown)} more than at the first mark"
-        return Judgement(UNCLEAR, (why, *judged.evidence))
-
-    def _between(self, type: TypeName) -> tuple[tuple[float, int], ...]:
-        """The type's totals by the censuses since the first mark, or by some of them; empty where they are few."""
-        snapshots, first = self._at.history.snapshots, self._at.marks[0].facts.time_ns
-        times = [each.time_ns for each in snapshots]
-        begin, end = bisect_left(times, first), bisect_right(times, self._at.last.time_ns)
-        if end - begin < 2:
-            return ()
-        step = max(1.0, (end - begin - 1) / (_BETWEEN - 1))
-        places = [begin + round(step * each) for each in range(_BETWEEN)]
-        return tuple(
-            (
-                (times[place] - first) / 1e9,
-                sum(cell.count for cell in snapshots[place].cells if cell.type == type),
-            )
-            for place in places
-            if place < end
-        )
-
-    def _lengths(self, candidate: Candidate, aged: BirthCounts) -> tuple[int, ...]:
-        """How long the container was at each mark; empty where that does not say how many objects there were."""
-        holder = candidate.holder
-        return self._lengths_of(holder) if holder is not None and _is_alike(holder.length, aged.count) else ()
-
-    def _lengths_of(self, holder: AccumulationPoint) -> tuple[int, ...]:
-        """How long a container was at each mark and is now, -1 where that is not known; empty where it never is."""
-        was_there = self._at.epochs.was_there
-        lengths = [
-            0 if not was_there(holder.seen, place) else -1 if each is None else each.length  # 0: it is younger
-            for place, each in enumerate(self._at_marks(holder))
-        ]
-        return (*lengths, holder.length) if any(length >= 0 for length in lengths) else ()
-
-    def _at_marks(self, holder: AccumulationPoint | ObjectRow) -> list[Holder | None]:
-        """This container at each mark; None where it is not known how it was."""
-        name = type_name(self._at.types, holder.type)
-        known = (mark.trends.holders.get(holder.address) for mark in self._at.marks)
-        return [each if each is not None and each.type == name else None for each in known]
-
     def _fill(self, steps: Sequence[Step]) -> Asking[Fill | None]:
         """How full the container is to which these lead; None where it is not known which one that is."""
         question = fill_question(steps)
@@ -689,17 +554,7 @@ class _Hunt:
         except NotAnswered:
             return None
         assert isinstance(answer, Objects)
-        return fill_of(steps, answer, self._at.types, self._at_marks, self._at.seconds)
-
-    def _kept(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> tuple[int, ...]:
-        """How many of the type were kept along such paths at each mark."""
-        at = self._at
-        words = retainer_words(candidate.steps)
-        now = at.trends.amount(words, named.type.full)
-        if now is None or not _is_alike(now.count, aged.count):
-            return (-1,) * (len(at.marks) + 1)
-        then = (mark.trends.amount(words, named.type.full) for mark in at.marks)
-        return (*(-1 if known is None else known.count for known in then), now.count)
+        return fill_of(steps, answer, self._at.types, self._courses.at_marks, self._at.seconds)
 
     # -- all of it
 
@@ -740,16 +595,6 @@ def _less_echoes(suspects: Sequence[Suspect]) -> list[Suspect]:
         else each
         for each in suspects
     ]
-
-
-def _differ_evenly(totals: Sequence[int], lengths: Sequence[int]) -> bool:
-    """Whether all objects of a type came and went as those of one container: there are as many others at each mark."""
-    others = [total - length for total, length in zip(totals, lengths, strict=True)]
-    return max(others) - min(others) <= _ALIKE * (max(lengths) - min(lengths))
-
-
-def _is_alike(one: int, other: int) -> bool:
-    return one >= 0 and abs(one - other) <= _ALIKE * max(one, other)
 
 
 def _is_as_sure(now: Suspect | None, proven: Suspect) -> bool:

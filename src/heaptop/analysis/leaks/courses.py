@@ -1,0 +1,187 @@
+"""How the objects at one place came and went: by the length of their container, by all of their type, or by paths.
+
+The first of these that is known decides. This module never asks a snapshot, and judges only by comparing a place with
+all objects of the type.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from heaptop.analysis.heap.history import Amount, History
+from heaptop.analysis.heap.path_words import type_name
+from heaptop.analysis.leaks.container_growth import LEAST_GROWTH
+from heaptop.analysis.leaks.growth import BirthCounts, BirthIntervals
+from heaptop.analysis.leaks.marks import Holder, Mark, MarkContext, Trends, retainer_words, totals_by_type
+from heaptop.analysis.leaks.suspects import Candidate, TypeSum
+from heaptop.analysis.leaks.verdicts import ENDED, Judgement, Turnover, judge
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.text.units import format_bytes
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts
+from heaptop.protocol.images import KINDS, AccumulationPoint, Ages, Image, ObjectRow
+from heaptop.protocol.messages import TypeName
+
+_WHOLE: Final = 0.8
+"""Of the new objects of a type: a place that holds so many is judged by all objects of the type."""
+_ALIKE: Final = 0.1
+"""Two counts of the same differ by no more than this part."""
+_KNOWN: Final = 3
+"""Moments, with the last one: from so many numbers on it is seen that it grew."""
+_BETWEEN: Final = 24
+"""Moments between the marks at which a type's total is examined."""
+
+
+@dataclass(frozen=True, slots=True)
+class HuntMoment:
+    """All that is known at the moment of a hunt before anything is asked about what is new."""
+
+    image: Image
+    types: Sequence[TypeName]
+    history: History
+    sampling: Sampling
+    around: MarkContext
+    last: MarkFacts
+    marks: Sequence[Mark]
+    """Those that are compared with; what is new is since the first of them."""
+    epochs: BirthIntervals
+    ages: Ages
+    trends: Trends
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        times = [*(mark.facts.time_ns for mark in self.marks), self.last.time_ns]
+        return tuple(max(after - before, 0) / 1e9 for before, after in pairwise(times))
+
+
+class Courses:
+    """Those of one hunt."""
+
+    def __init__(self, moment: HuntMoment, aged: Mapping[TypeName, BirthCounts]) -> None:
+        self._at = moment
+        self._aged = aged
+        self._totals = totals_by_type(moment.ages, moment.types)
+
+    def course(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> Turnover:
+        """By the length of the container, where that is how many there are; of all objects of the type, where most of
+        the new ones are here; else by what was seen here at the marks."""
+        lengths, everywhere = self._lengths(candidate, aged), self.everywhere(named.type)
+        # What others hold as well is not below the container, and may be old.
+        shared = max(0, lengths[-1] - aged.count) if lengths else 0
+        here = Turnover(self._at.seconds, tuple(aged.born), aged.old + shared, lengths)
+        if lengths and here.is_exact:
+            return replace(here, between=everywhere.between) if _differ_evenly(everywhere.totals, lengths) else here
+        if self.is_most(named):
+            return everywhere
+        here = replace(here, totals=lengths or self._kept(candidate, named, aged))
+        return here if here.is_exact else self._by_length(candidate) or here
+
+    def _by_length(self, candidate: Candidate) -> Turnover | None:
+        """Of a container, as if each item more were an object born then; None where it did not grow in each interval,
+        or that is not known."""
+        holder = candidate.holder
+        lengths = self._lengths_of(holder) if holder is not None else ()
+        born = tuple(after - before for before, after in pairwise(lengths))
+        if holder is None or not born or min(lengths) < 0 or min(born) <= 0:
+            return None
+        counted = f"items of the {type_name(self._at.types, holder.type)}"
+        return Turnover(self._at.seconds, born, lengths[0], lengths, counted=counted)
+
+    def everywhere(self, type: TypeName) -> Turnover:
+        """Of all objects of a type."""
+        at, aged = self._at, self._aged.get(type, BirthCounts([0] * self._at.epochs.birth_intervals))
+        then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
+        return Turnover(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
+
+    def as_all_do(self, judged: Judgement, course: Turnover, named: TypeSum, kind: int) -> Judgement:
+        """Of what goes again at once, survivors by address alone look as those of a leak do: where hardly anything else
+        says that there are more here, or a running call holds them, all of the type have to grow, and by what is new
+        here."""
+        in_call = KINDS[kind] == "frame"
+        if judged.verdict != LEAK or (not in_call and sum(total >= 0 for total in course.totals) >= _KNOWN):
+            return judged
+        all_of_type = self.everywhere(named.type)
+        everywhere = judge(all_of_type)
+        if everywhere.verdict == LEAK and 2 * named.count >= all_of_type.new:
+            return judged
+        here = "what a running call holds goes when it returns" if in_call else "the earlier number here is unknown"
+        there = everywhere.evidence[0] if everywhere.verdict != LEAK else "most new ones are elsewhere"
+        why = f"{here}; of all {named.type.full}: {there}"
+        return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
+
+    def by_bytes(self, judged: Judgement, named: TypeSum, candidate: Candidate) -> Judgement:
+        """Objects that are as many as they were may be larger ones."""
+        before = self._at.marks[0].types.get(named.type, Amount(0, 0)).bytes
+        grown = self._totals.get(named.type, Amount(0, 0)).bytes - before
+        if judged.verdict != NO_LEAK or judged.evidence[0] == ENDED or not self.is_most(named):
+            return judged
+        if grown < max(LEAST_GROWTH, candidate.bytes // 2):
+            return judged
+        why = f"all {named.type.full} together take {format_bytes(grown)} more than at the first mark"
+        return Judgement(UNCLEAR, (why, *judged.evidence))
+
+    def at_marks(self, holder: AccumulationPoint | ObjectRow) -> list[Holder | None]:
+        """This container at each mark; None where it is not known how it was."""
+        name = type_name(self._at.types, holder.type)
+        known = (mark.trends.holders.get(holder.address) for mark in self._at.marks)
+        return [each if each is not None and each.type == name else None for each in known]
+
+    def is_most(self, named: TypeSum) -> bool:
+        """Whether most of the type's new objects are at this place."""
+        everywhere = self._aged.get(named.type)
+        return everywhere is not None and named.count >= _WHOLE * everywhere.new
+
+    def _between(self, type: TypeName) -> tuple[tuple[float, int], ...]:
+        """The type's totals by the censuses since the first mark, or by some of them; empty where they are few."""
+        snapshots, first = self._at.history.snapshots, self._at.marks[0].facts.time_ns
+        times = [each.time_ns for each in snapshots]
+        begin, end = bisect_left(times, first), bisect_right(times, self._at.last.time_ns)
+        if end - begin < 2:
+            return ()
+        step = max(1.0, (end - begin - 1) / (_BETWEEN - 1))
+        places = [begin + round(step * each) for each in range(_BETWEEN)]
+        return tuple(
+            (
+                (times[place] - first) / 1e9,
+                sum(cell.count for cell in snapshots[place].cells if cell.type == type),
+            )
+            for place in places
+            if place < end
+        )
+
+    def _lengths(self, candidate: Candidate, aged: BirthCounts) -> tuple[int, ...]:
+        """How long the container was at each mark; empty where that does not say how many objects there were."""
+        holder = candidate.holder
+        return self._lengths_of(holder) if holder is not None and _is_alike(holder.length, aged.count) else ()
+
+    def _lengths_of(self, holder: AccumulationPoint) -> tuple[int, ...]:
+        """How long a container was at each mark and is now, -1 where that is not known; empty where it never is."""
+        was_there = self._at.epochs.was_there
+        lengths = [
+            0 if not was_there(holder.seen, place) else -1 if each is None else each.length  # 0: it is younger
+            for place, each in enumerate(self.at_marks(holder))
+        ]
+        return (*lengths, holder.length) if any(length >= 0 for length in lengths) else ()
+
+    def _kept(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> tuple[int, ...]:
+        """How many of the type were kept along such paths at each mark."""
+        at = self._at
+        words = retainer_words(candidate.steps)
+        now = at.trends.amount(words, named.type.full)
+        if now is None or not _is_alike(now.count, aged.count):
+            return (-1,) * (len(at.marks) + 1)
+        then = (mark.trends.amount(words, named.type.full) for mark in at.marks)
+        return (*(-1 if known is None else known.count for known in then), now.count)
+
+
+def _differ_evenly(totals: Sequence[int], lengths: Sequence[int]) -> bool:
+    """Whether all objects of a type came and went as those of one container: there are as many others at each mark."""
+    others = [total - length for total, length in zip(totals, lengths, strict=True)]
+    return max(others) - min(others) <= _ALIKE * (max(lengths) - min(lengths))
+
+
+def _is_alike(one: int, other: int) -> bool:
+    return one >= 0 and abs(one - other) <= _ALIKE * max(one, other)
