@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -31,8 +32,9 @@ def suspect_of(found: dict[str, Any], type: str) -> dict[str, Any]:
 @pytest.mark.timeout(300)
 @pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.14")
 def test_what_a_hunt_says_of_bounds(interpreter: Interpreter) -> None:
-    with ThreadPoolExecutor(zoo.AT_ONCE) as pool:
-        found = dict(zip(EXPECTED, pool.map(lambda name: zoo.hunt(interpreter, name, SECONDS), EXPECTED), strict=True))
+    short = replace(zoo.PLANTED, seconds=SECONDS)
+    with ThreadPoolExecutor(short.at_once) as pool:
+        found = dict(zip(EXPECTED, pool.map(lambda name: zoo.hunt(interpreter, name, short), EXPECTED), strict=True))
     for name, (type, verdict, words) in EXPECTED.items():
         suspect = suspect_of(found[name], type)
         assert suspect["verdict"] == verdict, (name, suspect["evidence"])
