@@ -104,13 +104,13 @@ def test_the_filter_matches_only_the_warning_that_is_ours(monkeypatch: pytest.Mo
     state = SimpleNamespace(attached=True, pid=pid)
     matcher = SPACE["make_matcher"](state)
     text = f"This process (pid={pid}) is multi-threaded, use of fork() may lead to deadlocks in the child."
-    monkeypatch.setattr(posix, "listdir", lambda path: ["1", "2"])
+    monkeypatch.setitem(SPACE, "read_proc", lambda file: b"Name:\tshop\nThreads:\t2\nSigQ:\t0/1\n")
     assert matcher.match(text)
     assert not matcher.match("Another warning")
     assert not matcher.match(text.replace(str(pid), str(pid + 1)))
-    monkeypatch.setattr(posix, "listdir", lambda path: ["1", "2", "3"])
+    monkeypatch.setitem(SPACE, "read_proc", lambda file: b"Name:\tshop\nThreads:\t3\nSigQ:\t0/1\n")
     assert not matcher.match(text), "the application has threads of its own: it would have been warned"
-    monkeypatch.setattr(posix, "listdir", lambda path: ["1", "2"])
+    monkeypatch.setitem(SPACE, "read_proc", lambda file: b"Name:\tshop\nThreads:\t2\nSigQ:\t0/1\n")
     state.attached = False
     assert not matcher.match(text)
 
