@@ -68,7 +68,7 @@ def test_a_server_and_its_workers(interpreter: Interpreter) -> None:
             screen.press("Enter")
             screen.shows(f"pid {come}", "● live", "Session")
             screen.press("Tab")
-            screen.shows("4 of 5 processes", f"{come} came at")
+            screen.shows("4 of 5 processes", f"{come} joined at")
             screen.press("q")
             screen.shows("exit=0", "detached from 4 processes (", "until they exit", f"Process {pids[1]} ended at ")
         assert touched({**before, come: facts}) == []

@@ -47,11 +47,14 @@ def test_the_table_writes_its_own_keys_so_too() -> None:
             assert textual_name(row.shown) in row.keys.split(","), row.shown
 
 
-def test_no_screen_shows_a_key_twice_but_one_that_answers_a_question() -> None:
+def test_no_screen_shows_a_key_twice_but_one_that_answers_a_question_or_jumps_in_a_recording() -> None:
     for table in SCREENS:
-        shown = [key.shown for key in table if key.group != QUESTION]
+        shown = [key.shown for key in table if key.group not in {QUESTION, "Recording"}]
+        jumps = [key.shown for key in table if key.group == "Recording"]
         ids = [key.id for key in table]
         assert len(shown) == len(set(shown))
+        assert len(jumps) == len(set(jumps))
+        assert not {"n", "N"}.symmetric_difference({*shown} & {*jumps}) or not jumps, "in a recording these two jump"
         assert len(ids) == len(set(ids))
 
 

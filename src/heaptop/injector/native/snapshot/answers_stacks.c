@@ -148,7 +148,7 @@ static void reach_from(struct answering *a, struct reached *r, uint32_t number) 
 }
 
 /* Whether an object that no other one leads to waits in one of the interpreter's free lists. It is not tracked, and where a
-   living one has its count of references there is 0, or from 3.13 on the next one of the list. */
+   living one has its count of references there is 0, or in later versions the next one of the list. */
 static bool is_free(const struct sample_found *found) {
     if (found->domain != SAMPLE_OBJECT || found->size < sizeof(PyObject))
         return false;
