@@ -223,7 +223,7 @@ def _missing(pid: int) -> None:
     [
         (["attach", "no-such-name"], "No Python process has the name 'no-such-name'"),
         (["attach", "0"], "There is no process 0."),
-        (["attach", "-5"], "No Python process has the name '-5'"),
+        (["attach", "-59123775"], "No Python process has the name '-59123775'"),
         (["attach", "0", "--theme", "plaid"], "There is no theme called 'plaid'"),
         (["attach", "0", "--record", "/nowhere/x"], "/nowhere/x cannot be written"),
         (["attach", "0", "--rate", "3"], "--rate"),
