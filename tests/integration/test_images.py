@@ -347,22 +347,27 @@ with exploring(int(sys.argv[1])) as explorer:
 """
 
 
+def kill_heaptop(target: Target, program: str, word: str, delay: float = 0.0) -> None:
+    """Run a heaptop that opens a snapshot, and kill it when it has said the word: clone and agent end."""
+    command = [sys.executable, "-c", program, str(target.pid), ROOT]
+    with starting(command, environment={"PYTHONPATH": f"{ROOT}/src"}, pipe=True) as heaptop:
+        assert eventually(lambda: word in heaptop.stdout() or not heaptop.alive, 4 * PATIENCE)
+        assert heaptop.alive, heaptop.stderr()
+        (clone,) = clones(target.pid)
+        time.sleep(delay)
+        heaptop.signal(signal.SIGKILL)
+        heaptop.process.wait()
+    assert eventually(lambda: is_gone(clone))
+    assert eventually(lambda: agent_thread(target.pid) is None)
+    assert target.said() == []
+
+
 @pytest.mark.pythons(*FEW)
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.02, 0.1])
 def test_a_heaptop_that_is_killed_in_a_mark_leaves_nothing(interpreter: Interpreter, delay: float) -> None:
     """Neither a mapping or descriptor (as :func:`imaged` sees), nor a child, nor the agent."""
     with imaged(interpreter, boxes=BOXES) as target:
-        command = [sys.executable, "-c", MARKING, str(target.pid), ROOT]
-        with starting(command, environment={"PYTHONPATH": f"{ROOT}/src"}, pipe=True) as heaptop:
-            assert eventually(lambda: "marked" in heaptop.stdout() or not heaptop.alive, 4 * PATIENCE)
-            assert heaptop.alive, heaptop.stderr()
-            (clone,) = clones(target.pid)
-            time.sleep(delay)
-            heaptop.signal(signal.SIGKILL)
-            heaptop.process.wait()
-        assert eventually(lambda: is_gone(clone))
-        assert eventually(lambda: agent_thread(target.pid) is None)
-        assert target.said() == []
+        kill_heaptop(target, MARKING, "marked", delay)
 
 
 @pytest.mark.pythons(*FEW)
@@ -405,16 +410,7 @@ with exploring(int(sys.argv[1])) as explorer:
 @pytest.mark.pythons(*FEW)
 def test_it_ends_with_a_heaptop_that_is_killed(interpreter: Interpreter) -> None:
     with imaged(interpreter) as target:
-        command = [sys.executable, "-c", HEAPTOP, str(target.pid), ROOT]
-        with starting(command, environment={"PYTHONPATH": f"{ROOT}/src"}, pipe=True) as heaptop:
-            assert eventually(lambda: "open" in heaptop.stdout() or not heaptop.alive)
-            assert heaptop.alive, heaptop.stderr()
-            (clone,) = clones(target.pid)
-            heaptop.signal(signal.SIGKILL)
-            heaptop.process.wait()
-        assert eventually(lambda: is_gone(clone))
-        assert eventually(lambda: agent_thread(target.pid) is None)
-        assert target.said() == []
+        kill_heaptop(target, HEAPTOP, "open")
 
 
 @pytest.mark.pythons(*FEW)

@@ -7,7 +7,6 @@ import asyncio
 import collections
 import functools
 import gc
-import json
 import queue
 import sys
 
@@ -198,10 +197,7 @@ class Exercise(image_exercise.Exercise):
 
 
 def main():
-    exercise = Exercise()
-    for line in sys.stdin:
-        name, argument = json.loads(line)
-        print(ascii(getattr(exercise, name)(argument)), flush=True)
+    image_exercise.serve(Exercise())
 
 
 if __name__ == "__main__":

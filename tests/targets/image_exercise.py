@@ -271,11 +271,15 @@ class Exercise:
         self.agent.stop()
 
 
-def main():
-    exercise = Exercise()
+def serve(exercise):
+    """Do what each line of stdin says, until its end."""
     for line in sys.stdin:
         name, argument = json.loads(line)
         print(ascii(getattr(exercise, name)(argument)), flush=True)
+
+
+def main():
+    serve(Exercise())
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ import asyncio
 import collections
 import functools
 import gc
-import json
-import sys
 import threading
 
 import image_exercise
@@ -182,10 +180,7 @@ def main():
     for worker in WORKERS:
         worker.start()
         worker.done.acquire()
-    exercise = Exercise()
-    for line in sys.stdin:
-        name, argument = json.loads(line)
-        print(ascii(getattr(exercise, name)(argument)), flush=True)
+    image_exercise.serve(Exercise())
 
 
 if __name__ == "__main__":
