@@ -172,7 +172,7 @@ def test_a_proof_by_addresses_alone_does_not_outlast_a_check_that_cannot_tell() 
         [replace(unknown, verdict=UNCLEAR)], 2, (10.0, 10.0, 10.0), lambda _: (Judgement(LEAK, ("",)), 40)
     )
     assert [each.verdict for each in kept] == [UNCLEAR]
-    assert notes[0].endswith("survivors by address alone had told so, and this check does not confirm it")
+    assert notes[0].endswith("it rested on survivors by address alone, and this check does not confirm it")
 
 
 def swelling_shop(image: int) -> PlantedHeap:

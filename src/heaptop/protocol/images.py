@@ -83,7 +83,7 @@ class CloseRequest(Message):
 GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS, WASTE, UNREACHED = range(1, 15)
 
 MOST_MARKS: Final = 200
-"""Marks that are told apart: a piece of a mark has a byte for the number of those before it."""
+"""The most marks in one hunt: a mark stores the number of earlier marks in one byte."""
 LONGEST_PIECE: Final = 500_000
 """Bytes of a piece of a mark: an agent takes no request above 512 KiB, and each is copied with the GIL held."""
 

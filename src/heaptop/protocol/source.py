@@ -222,7 +222,7 @@ class Source(Protocol):
     def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
         """Sample allocations from now on every ``interval`` bytes, on average (0: not at all), with at most ``depth``
         frames of a stack; a :class:`~heaptop.protocol.messages.Sampler` follows. With ``tracer`` by tracemalloc where
-        there is no native core, which only a person who was told its cost may ask for. With a ``target`` the interval
+        there is no native core: only after the user has confirmed its cost. With a ``target`` the interval
         follows the program, for so many samples a second. The last call counts."""
 
     def decide(self, accept: bool) -> None:
@@ -292,4 +292,4 @@ class Player(Source, Protocol):
 
     def seek(self, time_ns: int, since_ns: int | None = None) -> None:
         """Show the last moment up to this one, or else the first: a :class:`Seek` follows, what was known, and
-        :class:`SeekDone`. With ``since_ns`` all that was recorded from then on is told, as far as it is kept."""
+        :class:`SeekDone`. With ``since_ns`` every message stored from then on is sent."""

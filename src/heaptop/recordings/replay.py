@@ -32,7 +32,7 @@ class ReplaySource:
         self._wakes = threading.Condition()
         # Guarded by the condition:
         self._wanted: tuple[int, int | None] | None = recording.last_ns, None
-        """The moment to show next, and since when all is told."""
+        """The moment to show next, and from when on every stored message is sent again."""
         self._answers: list[Event] = []
         self._closing = False
 

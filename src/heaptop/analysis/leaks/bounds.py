@@ -3,7 +3,7 @@
 An lru_cache, a deque with a maxlen and a queue with a maxsize hold no more than that. What is full at two moments is no
 leak, what fills is unclear until then. A queue without a bound that grows is a backlog: its consumer is too slow.
 
-A new kind of holder is known by its type here and nowhere else. This module never asks a snapshot.
+A new kind of holder is added here alone. Queries are built here and sent by the hunt.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """How the objects at one place came and went: by the length of their container, by all of their type, or by paths.
 
-The first of these that is known decides. This module never asks a snapshot, and judges only by comparing a place with
-all objects of the type.
+The first of these that is known decides. Everything here is computed from answers that the hunt already has.
 """
 
 from __future__ import annotations

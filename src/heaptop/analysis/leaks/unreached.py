@@ -1,8 +1,8 @@
 """Blocks that live and that no live object has: a reference lost in C, or memory that an extension holds.
 
 Sampled blocks tell where they were allocated and how many there are; a snapshot tells which of them no object leads to.
-How many there were at each mark makes a suspect of such a site, judged as any other. This module never asks by itself:
-its generator yields a query.
+A site where their number rises from mark to mark becomes a suspect and is judged like any other. The one query is
+yielded to the caller.
 """
 
 from __future__ import annotations

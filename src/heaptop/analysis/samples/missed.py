@@ -1,7 +1,7 @@
 """What a sample that was not taken may have represented, where the sampling interval was changed: for the intervals of
 estimates (:meth:`~heaptop.analysis.samples.estimate.Sums.estimate`).
 
-This module never sees a block; it counts what was allocated, sampled and freed at each sampling interval.
+It counts what was allocated, sampled and freed at each sampling interval, not single blocks.
 """
 
 from __future__ import annotations

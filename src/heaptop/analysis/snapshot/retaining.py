@@ -433,7 +433,7 @@ class TreeRow:
 def tree_rows(
     tree: PathTree, opened: set[str], measure: Measure, *, descending: bool = True, unfolded: Collection[str] = ()
 ) -> list[TreeRow]:
-    """The lines that are to be seen, from the top; what was not told stands last.
+    """The visible lines, from the top; what the answer left out is last.
 
     Args:
         unfolded: the first steps of what would be one line, of which each has its own.
