@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import pty
@@ -11,6 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,7 +23,7 @@ import pytest
 
 from heaptop.errors import AmbiguousName, ProcessNotFound
 from heaptop.injector import processes
-from heaptop.injector.processes import python_processes, resolve
+from heaptop.injector.processes import _Delays, python_processes, resolve
 
 HEAPTOP = [sys.executable, "-m", "heaptop"]
 SLEEPER = "import sys, time\nprint('up', flush=True)\nsys.stdin.read()\n"
@@ -80,6 +82,21 @@ def test_ps_says_why_not(start: Start, script: Path) -> None:
     at = next(number for number, line in enumerate(table) if line.split()[0] == str(pid))
     assert table[at].split()[5] == "no"
     assert table[at + 1].strip() == row["why"]
+
+
+def test_a_busy_machine_is_no_process_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def left_after_a_hundred_looks(load: float) -> float:
+        monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+        now = itertools.count(0.0, 0.08)
+        monkeypatch.setattr(time, "monotonic", lambda: next(now))
+        delays = _Delays()
+        for _ in range(100):
+            with delays.of(0):
+                pass
+        return delays.left(0)
+
+    assert left_after_a_hundred_looks(0.5) < 0
+    assert left_after_a_hundred_looks(8.0 * (os.cpu_count() or 1)) == 3.0
 
 
 def test_only_pythons_are_listed_and_never_heaptop(start: Start, script: Path, tmp_path: Path) -> None:

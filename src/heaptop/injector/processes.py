@@ -55,7 +55,9 @@ class _Delays:
     hold up the others."""
 
     def __init__(self, each: float = 3.0, together: float = 6.0, usual: float = 0.025) -> None:
-        self._each, self._together, self._usual = each, together, usual
+        self._each, self._together = each, together
+        self._usual = usual * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        """Where others use the processors, every look takes longer, and nobody is to blame."""
         self._taken: dict[int, float] = {}
 
     def left(self, user: int) -> float:
