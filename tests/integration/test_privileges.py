@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from heaptop.errors import PtraceDenied
 from heaptop.injector.entry import helper_client
 from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.privileges import KEPT, SYS_ADMIN
@@ -196,6 +197,22 @@ def test_a_dropped_root_attaches_to_processes_of_others(interpreter: Interpreter
     with running(interpreter, target_name, *arguments, wrapper=wrapper) as target:
         before = resting(target.pid)
         assert answer_of_child(target.pid, privileges.drop).text.strip() == ""
+        assert difference(before, resting(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.11-debian")
+@pytest.mark.parametrize("missing", ["setuid", "setgid", "dac_read_search"])
+def test_a_process_of_another_user_is_refused_before_it_is_touched_where_a_capability_is_missing(
+    interpreter: Interpreter, missing: str
+) -> None:
+    has = ",".join(f"+{each}" for each in ("sys_ptrace", "setuid", "setgid", "dac_read_search") if each != missing)
+    with running(interpreter, "sleeper", wrapper=AS_NOBODY) as target:
+        before = resting(target.pid)
+        argv = ["setpriv", f"--bounding-set=-all,{has}", *HEAPTOP, "census", str(target.pid)]
+        ran = subprocess.run(argv, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+        assert ran.returncode == PtraceDenied.exit_code
+        assert f"but not CAP_{missing.upper()}: " in ran.stderr
         assert difference(before, resting(target.pid)) == []
         assert target.terminate() == EXIT_CODE
 

@@ -76,6 +76,7 @@ def _check(pid: int) -> CheckedProcess:
     try:
         facts = read_facts(pid)
         check_state(facts)
+        check_capabilities(facts)
         return CheckedProcess(facts, read_interpreter(facts))
     except HeaptopError as error:
         error.about(pid)
@@ -101,6 +102,20 @@ def check_state(facts: ProcessFacts) -> None:
         raise ZombieTarget(f"Process {facts.pid} ({facts.name}) is a zombie.")
     if facts.state == "T":
         raise StoppedTarget(f"Process {facts.pid} ({facts.name}) is stopped (state T).")
+
+
+def check_capabilities(facts: ProcessFacts) -> None:
+    """Who traces by capability needs the others that heaptop keeps too, to open what belongs to the target's user."""
+    own = process.capabilities()
+    if os.geteuid() in facts.uids or not own >> privileges.SYS_PTRACE & 1:
+        return
+    missing = [name for name, number in privileges.NAMES.items() if not own >> number & 1]
+    if missing:
+        raise PtraceDenied(
+            f"No permission to attach to process {facts.pid} ({facts.name}) of {facts.user}.",
+            why=f"heaptop has CAP_SYS_PTRACE, but not {', '.join(missing)}: it opens files of another user's process.",
+            fix=f"Add {', '.join(missing)} to the capabilities of heaptop's container or unit.",
+        )
 
 
 def read_interpreter(facts: ProcessFacts) -> Interpreter:

@@ -19,7 +19,13 @@ from typing import Final, NamedTuple
 
 DAC_READ_SEARCH, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN = 2, 6, 7, 19, 21
 """``linux/capability.h``."""
-KEPT: Final = 1 << SYS_PTRACE | 1 << DAC_READ_SEARCH | 1 << SETUID | 1 << SETGID
+NAMES: Final = {
+    "CAP_SYS_PTRACE": SYS_PTRACE,
+    "CAP_DAC_READ_SEARCH": DAC_READ_SEARCH,
+    "CAP_SETUID": SETUID,
+    "CAP_SETGID": SETGID,
+}
+KEPT: Final = sum(1 << number for number in NAMES.values())
 """To look into processes, to read below folders of others, and to act as the target's user."""
 
 _VERSION_3: Final = 0x20080522
