@@ -17,6 +17,7 @@ from heaptop.errors import NotARecording, ProtocolError, RecordingError, Recordi
 from heaptop.protocol.messages import Census
 from heaptop.recordings import allowance, reader
 from heaptop.recordings.allowance import Allowance
+from heaptop.recordings.exports import EXPORTERS
 from heaptop.recordings.format import KEY, NOTE, TICK, BlockHeader, frames, messages, unpack_alone
 from heaptop.recordings.reader import Recording
 from tests.support.recorded import written
@@ -109,7 +110,7 @@ def test_what_a_crafted_recording_takes_is_bounded(
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("to", ["collapsed", "pprof", "speedscope", "html"])
+@pytest.mark.parametrize("to", list(EXPORTERS))
 @pytest.mark.parametrize("kind", ["deep stacks", "many stacks", "long names"])
 def test_what_stacks_are_written_out_to_is_bounded(
     kind: str, to: str, made: dict[str, Path], tmp_path_factory: pytest.TempPathFactory

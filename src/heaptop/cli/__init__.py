@@ -2,7 +2,7 @@
 
 This module never imports what a command needs to work, nor do the commands' modules at their top:
 ``heaptop --help`` answers before Textual would be loaded. A new command is a class like those in
-``COMMANDS``, in a module of its own, and one line here.
+``MORE``, in a module of its own, and one line here.
 """
 
 from __future__ import annotations

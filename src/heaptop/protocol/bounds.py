@@ -1,4 +1,4 @@
-"""How much heaptop keeps of what an agent says: limits on what comes from the wire, and the gate that applies them.
+"""Limits on what an agent may send, and the gate that merges or refuses what is beyond them.
 
 Whoever holds the agent's end of the socket may send anything, for as long as it likes: the program's own code can. An
 honest agent stays far below these limits (it names 50,000 types at most: ``MAX_TYPES`` of ``agent/type_table.py``,

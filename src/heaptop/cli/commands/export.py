@@ -20,7 +20,7 @@ OF = ("live", "allocated")
 
 
 class Export:
-    """Write a recording as collapsed stacks, for speedscope or pprof, as JSON, or as one HTML page.
+    """Write a recording in another format: stacks for flame graphs or pprof, JSON, or an HTML page.
 
     It is of one moment, the end unless --at says another: +90m (after the beginning), -1h (before the end), 02:13 (on
     the clock), or seconds. What stacks hold is estimated from samples.

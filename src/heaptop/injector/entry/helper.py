@@ -78,6 +78,7 @@ from heaptop.injector.inspect.threads import (
 )
 
 STOP_TIMEOUT: Final = 2.0
+"""Seconds for a thread of the target to stop."""
 FIRST_WAIT: Final = 0.05
 LONGEST_WAIT: Final = 1.0
 REPORT_EVERY: Final = 0.2
