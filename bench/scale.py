@@ -28,9 +28,9 @@ from promises import Promise, Verdict, core_library, together
 
 from heaptop.analysis.leaks.marks import send_pieces, take_pieces
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.cli.hunting import Hunter, HuntWatch, Plan
 from heaptop.cli.terminal import ProgressLine
 from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 
 SIZES = (1_000_000, 5_000_000, 25_000_000)
 BYTES_AN_OBJECT = 260

@@ -38,3 +38,6 @@ HUNTING: Final = SamplingRate(ADAPTIVE.interval, 1000)
 """Likewise during a leak hunt."""
 COST_OF_SAMPLE: Final = 10e-6
 """Seconds of CPU time that a sample costs the target at most, with 128 frames, its death and its way to heaptop."""
+
+TIMEOUT: Final = 300.0
+"""Seconds that a command waits for all its answers together, beside the time that it was asked to let pass."""

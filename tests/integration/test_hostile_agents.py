@@ -10,12 +10,12 @@ import sys
 import pytest
 
 from heaptop.cli.counting import take_census
-from heaptop.cli.snapshot_watch import SnapshotWatch
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UnresponsiveTarget
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.source import Attached, Behind, Deliver, Event, Source, never_behind
+from heaptop.watching.snapshot_watch import SnapshotWatch
 from tests.interpreters import Interpreter
 from tests.support.attaching import resting
 from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running

@@ -14,12 +14,13 @@ import pytest
 from heaptop.__main__ import main
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.leaks.lints import LINTS
-from heaptop.cli import hunting, terminal
+from heaptop.cli import terminal
 from heaptop.cli.commands.leaks import LEAK_FOUND
 from heaptop.errors import AgentLost, ImageRefused, PauseTooLong, TargetExited, UsageError
 from heaptop.protocol.images import LIVE, Question
 from heaptop.protocol.messages import CollectRequest, Failure, Message, Sampler, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
+from heaptop.watching import hunting
 from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
 from tests.fakes.shop import MORE_SESSIONS, SESSIONS, growing_shop
 from tests.fakes.source import SECOND, FakeSource

@@ -10,12 +10,12 @@ import pytest
 
 from heaptop.__main__ import main
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.cli import recording
-from heaptop.cli.hunting import LAST_WORDS, HuntWatch
-from heaptop.cli.recording import ended_by_signals, missing
 from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.source import RecordingStatus
 from heaptop.recordings.reader import Recording
+from heaptop.watching import recording
+from heaptop.watching.hunting import LAST_WORDS, HuntWatch
+from heaptop.watching.recording import ended_by_signals, missing
 from tests.fakes.source import FakeSource
 from tests.unit.test_cli_leaks import Growing, LeakDoors
 

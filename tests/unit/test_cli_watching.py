@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.cli.terminal import ProgressLine
-from heaptop.cli.watching import SourceWatch
 from heaptop.protocol.messages import Message
 from heaptop.protocol.source import Behind, Deliver, never_behind
+from heaptop.watching.source_watch import SourceWatch
 from tests.fakes.source import FakeSource
 
 MOST = 200

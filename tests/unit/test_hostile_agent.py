@@ -17,7 +17,6 @@ from heaptop.analysis.samples import stacks
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.stacks import ReportedStacks
 from heaptop.cli.terminal import ProgressLine
-from heaptop.cli.watching import SourceWatch
 from heaptop.errors import ProtocolError, UnresponsiveTarget
 from heaptop.protocol import bounds
 from heaptop.protocol.bounds import NAME, OTHER_TYPES, MessageBounds
@@ -43,6 +42,7 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Behind, Deliver, Received, never_behind
+from heaptop.watching.source_watch import SourceWatch
 from tests.fakes.source import FakeSource
 
 pytestmark = pytest.mark.slow

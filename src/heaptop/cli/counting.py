@@ -15,10 +15,10 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
-from heaptop.cli.options import TIMEOUT
+from heaptop.choices import TIMEOUT
 from heaptop.cli.terminal import ProgressLine, table
-from heaptop.cli.watching import CensusResult, SourceWatch
 from heaptop.protocol.source import Source
+from heaptop.watching.source_watch import CensusResult, SourceWatch
 
 
 def take_census(
@@ -34,9 +34,9 @@ def take_census(
 
     With ``sampling`` allocations are sampled into it for so many ``seconds``, and the census is made after that.
 
-    ``timeout`` is in seconds, as :class:`~heaptop.cli.watching.SourceWatch` has it.
+    ``timeout`` is in seconds, as :class:`~heaptop.watching.source_watch.SourceWatch` has it.
 
-    Errors: as :class:`~heaptop.cli.watching.SourceWatch`; SamplerRefused.
+    Errors: as :class:`~heaptop.watching.source_watch.SourceWatch`; SamplerRefused.
     """
     with SourceWatch(source, progress, sampling, timeout=timeout) as watch:
         taken = watch.census()

@@ -43,17 +43,12 @@ class DetachOutcome:
         return self.ended is not None and self.ended.error is None and self.ended.gone
 
 
-def report_leftovers(ended: Ended | None, pid: int) -> None:
-    """One remark, where the agent could not take out all that it had put in; nothing otherwise."""
-    if ended is not None and ended.left:
-        notice(f"process {pid} continues, but not all of heaptop could be removed: {ended.left}")
-
-
 def report_outcomes(partings: Sequence[DetachOutcome], fate: str = "") -> None:
     """How the processes were left; only what went wrong, where nobody reads it. ``fate``: what becomes of them now, in
     place of what stays in them."""
     for parting in partings:
-        report_leftovers(parting.ended, parting.target.pid)
+        if parting.ended is not None and (remark := parting.ended.leftovers(parting.target.pid)):
+            notice(remark)
     if not has_reader():
         return
     with suppress(OSError):  # the terminal may be gone by now

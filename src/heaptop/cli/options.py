@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from heaptop.choices import ADAPTIVE, MODES, NOT_SAMPLED, THEMES, TIMES, UNITS, SamplingRate
+from heaptop.choices import ADAPTIVE, MODES, NOT_SAMPLED, THEMES, TIMEOUT, TIMES, UNITS, SamplingRate
 from heaptop.cli.first_run import first_run
 from heaptop.errors import UsageError
 
@@ -26,8 +26,6 @@ FRAMES = 128
 """As long as a person says nothing else."""
 TOP = 20
 """Rows a person is shown unless they ask for another number."""
-TIMEOUT = 300.0
-"""Seconds that a command waits for all its answers together, beside the time that it was asked to let pass."""
 NEVER = 86_400.0
 """Seconds to the next census but those that are asked for."""
 MAX_SIZE, LEAST_SIZE = 256 << 20, 1 << 20

@@ -157,6 +157,11 @@ class ProgressLine:
         """Leave the line empty, for what comes next."""
         self._write("\r\x1b[K")
 
+    def notice(self, text: str) -> None:
+        """One remark, as :func:`notice` prints it, on a line of its own."""
+        self.clear()
+        notice(text)
+
     def _write(self, text: str) -> None:
         if self._shown:
             with suppress(OSError):  # the terminal was closed, which a signal tells too

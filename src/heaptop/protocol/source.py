@@ -187,6 +187,10 @@ class Ended(Event):
     gone: bool = False
     """It was seen that the agent has taken out what it had put in, and that its thread has ended."""
 
+    def leftovers(self, pid: int) -> str:
+        """One remark on process ``pid`` where the agent could not take out all that it had put in; else empty."""
+        return f"process {pid} continues, but not all of heaptop could be removed: {self.left}" if self.left else ""
+
 
 def is_tick(event: Event) -> bool:
     """Whether it is a tick or a census: each ends all that was said with it."""

@@ -29,7 +29,7 @@ from heaptop.errors import HeaptopError, UsageError
 
 if TYPE_CHECKING:
     from heaptop.analysis.leaks.gate import LeakGate
-    from heaptop.cli.hunting import Hunter
+    from heaptop.watching.hunting import Hunter
 
 SECONDS = 30.0
 MARKS = 4
@@ -135,8 +135,8 @@ class Leaks:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.leaks.lints import LINTS
         from heaptop.analysis.samples.sampling import Sampling
-        from heaptop.cli.hunting import Hunter, HuntWatch, Plan
         from heaptop.injector.api import attach_source
+        from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 
         # A wrong option is said before anything is touched.
         refuse_mode(args, "heaptop leaks")

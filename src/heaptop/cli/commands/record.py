@@ -27,7 +27,7 @@ from heaptop.errors import RecordingFailed
 from heaptop.protocol.text import printable
 
 if TYPE_CHECKING:
-    from heaptop.cli.recording import Recorder, RecordWatch
+    from heaptop.watching.recording import Recorder, RecordWatch
 
 INTERVAL = 10.0
 MARKS = 12
@@ -88,10 +88,10 @@ class Record:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.samples.sampling import Sampling
         from heaptop.analysis.text.recorded_times import file_name
-        from heaptop.cli.hunting import Plan
-        from heaptop.cli.recording import Recorder, RecordWatch, ended_by_signals, missing
         from heaptop.injector.api import attach_source
         from heaptop.recordings.recorded_source import RecordedSource
+        from heaptop.watching.hunting import Plan
+        from heaptop.watching.recording import Recorder, RecordWatch, ended_by_signals, missing
 
         pid, progress = target_pid(args), ProgressLine()
         path = args.output or file_name(pid, time.time())
@@ -116,7 +116,7 @@ def _result(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Nam
     """What has become of it, as two lines or JSON."""
     from heaptop.analysis.leaks.findings_report import findings_json
     from heaptop.analysis.text.units import format_bytes, format_duration_ns
-    from heaptop.cli.recording import summary
+    from heaptop.watching.recording import summary
 
     recording_status, hunter = watch.recording_status, recorder.hunter
     found = hunter.found if hunter is not None else None

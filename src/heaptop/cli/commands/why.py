@@ -25,7 +25,7 @@ from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import NotInHeap, UsageError
 
 if TYPE_CHECKING:
-    from heaptop.cli.snapshot_watch import SnapshotWatch
+    from heaptop.watching.snapshot_watch import SnapshotWatch
 
 MOST_PATHS = 1 << 20
 """Paths that are asked for: more than any snapshot tells."""
@@ -74,8 +74,8 @@ class Why:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.snapshot.why import address_of
-        from heaptop.cli.snapshot_watch import SnapshotWatch
         from heaptop.injector.api import attach_source
+        from heaptop.watching.snapshot_watch import SnapshotWatch
 
         # Report a wrong option before anything is touched.
         address = address_of(args.what)
@@ -103,8 +103,8 @@ class Why:
         from heaptop.analysis.snapshot.why import types_called, why_json
         from heaptop.cli.output.retained import retained_table
         from heaptop.cli.output.why_text import why_lines, why_notices
-        from heaptop.cli.snapshot_watch import snapshot_notices
         from heaptop.protocol.images import PATHS, RETAINERS, Paths, Question, Retainers, Selection
+        from heaptop.watching.snapshot_watch import snapshot_notices
 
         image = watch.freeze()
         wanted = types_called(watch.types, args.what)
@@ -134,8 +134,8 @@ class Why:
     def _of_object(watch: SnapshotWatch, address: int, args: argparse.Namespace) -> str:
         from heaptop.analysis.snapshot.why import object_json
         from heaptop.cli.output.why_text import object_lines
-        from heaptop.cli.snapshot_watch import snapshot_notices
         from heaptop.protocol.images import OBJECT, OBJECTS, Object, Objects, Question, Selection
+        from heaptop.watching.snapshot_watch import snapshot_notices
 
         image = watch.freeze()
         target, hello = watch.attached.target, watch.attached.hello

@@ -21,9 +21,9 @@ from heaptop.analysis.rss.memory import (
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.counting import census_notices
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
-from heaptop.cli.watching import CensusResult
 from heaptop.protocol.messages import Memory, Outside, Region
 from heaptop.protocol.text import printable
+from heaptop.watching.source_watch import CensusResult
 
 NAMED: Final = (
     ("file", "mapped file"),

@@ -23,12 +23,12 @@ from heaptop.analysis.snapshot.retained import (
 from heaptop.analysis.snapshot.retaining import SMALL_SETS
 from heaptop.analysis.snapshot.why import elided
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_number
-from heaptop.cli.options import TIMEOUT
-from heaptop.cli.snapshot_watch import SnapshotWatch, snapshot_notices
+from heaptop.choices import TIMEOUT
 from heaptop.cli.terminal import ProgressLine, stdout_columns, table
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
 from heaptop.protocol.source import Attached, Source
+from heaptop.watching.snapshot_watch import SnapshotWatch, snapshot_notices
 
 MOST_ROWS = 1 << 20
 """Rows that are asked for: more than any snapshot tells."""
@@ -58,7 +58,7 @@ def take_retained(
 ) -> RetainedResult:
     """Attach, freeze, ask, detach; ``number`` is the most members of a retainer set.
 
-    Errors: as :class:`~heaptop.cli.snapshot_watch.SnapshotWatch`; UsageError of the filter.
+    Errors: as :class:`~heaptop.watching.snapshot_watch.SnapshotWatch`; UsageError of the filter.
     """
     with SnapshotWatch(source, progress, again, timeout=timeout) as watch:
         image = watch.freeze()

@@ -14,9 +14,9 @@ from heaptop.analysis.text.units import filtered_words, format_bytes, format_cou
 from heaptop.cli.counting import census_notices
 from heaptop.cli.output.traced import traced_lines
 from heaptop.cli.terminal import table
-from heaptop.cli.watching import CensusResult
 from heaptop.tui.charts.marks import about_bytes, estimate_text
 from heaptop.tui.state.sampling_words import rate_text
+from heaptop.watching.source_watch import CensusResult
 
 
 def sampled_json(

@@ -15,7 +15,7 @@ from heaptop.analysis.samples.tracing import TELLS_NOT
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.cli.counting import census_notices
 from heaptop.cli.terminal import table
-from heaptop.cli.watching import CensusResult
+from heaptop.watching.source_watch import CensusResult
 
 
 def traced_lines(

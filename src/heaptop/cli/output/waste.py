@@ -17,13 +17,13 @@ from heaptop.analysis.snapshot.waste import (
     waste_report,
 )
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
-from heaptop.cli.options import TIMEOUT
+from heaptop.choices import TIMEOUT
 from heaptop.cli.output.retained import fitted
-from heaptop.cli.snapshot_watch import SnapshotWatch, snapshot_notices
 from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.images import WASTE, Image, Question, Waste
 from heaptop.protocol.source import Attached, Source
 from heaptop.protocol.text import printable
+from heaptop.watching.snapshot_watch import SnapshotWatch, snapshot_notices
 
 HEADER: Final = ("SAVES", "OBJECTS", "WHAT", "TYPE", "HELD BY")
 

@@ -1,7 +1,4 @@
-"""Records a process until its time is over, and hunts for leaks on the way, for a command that nobody watches.
-
-This module never reads the command line, never attaches by itself, and writes to no file: the recording's writer does.
-"""
+"""Records a process until its time is over, and hunts for leaks on the way, for a command that nobody watches."""
 
 from __future__ import annotations
 
@@ -17,14 +14,13 @@ from typing import Final
 
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
-from heaptop.cli.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
-from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import ProgressLine, notice
-from heaptop.cli.watching import enough_ms, pause_too_long
+from heaptop.choices import TIMEOUT
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
 from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.protocol.source import Event, RecordingStatus
 from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.watching.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
+from heaptop.watching.source_watch import ProgressReport, enough_ms, pause_too_long
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
 LAST_CHECK: Final = 8.0
@@ -81,7 +77,7 @@ class RecordWatch(HuntWatch):
     def __init__(
         self,
         source: RecordedSource,
-        progress: ProgressLine,
+        progress: ProgressReport,
         again: str,
         sampling: Sampling,
         *,
@@ -114,7 +110,8 @@ class RecordWatch(HuntWatch):
                 # The heap has grown, and nobody is here to ask. From now on it is counted in slices.
                 self._source.decide(False)
                 self.no_checks = f"a snapshot would pause it for {format_duration_ns(message.pause_ns)}"
-                notice(f"{self.no_checks}, which is above the budget: from now on censuses run in slices")
+                slices = "from now on censuses run in slices"
+                self._progress.notice(f"{self.no_checks}, which is above the budget: {slices}")
             case Failure() if self._seen is not None and message.request != self._id:
                 pass  # a later census or tick: the next one may be better
             case _:
@@ -131,7 +128,7 @@ class RecordWatch(HuntWatch):
 class Recorder:
     """One recording, from the first census to its end."""
 
-    def __init__(self, watch: RecordWatch, source: RecordedSource, progress: ProgressLine, plan: Plan | None) -> None:
+    def __init__(self, watch: RecordWatch, source: RecordedSource, progress: ProgressReport, plan: Plan | None) -> None:
         """Without a ``plan`` no leak is hunted for. Its ``seconds`` may be infinite."""
         self._watch = watch
         self._source = source
@@ -202,13 +199,11 @@ class Recorder:
             hunter.check(name)
         except (ImageLost, ImageRefused, UnresponsiveTarget) as error:
             self._watch.close()
-            self._progress.clear()
-            notice(f"no check after {self._passed:.0f} s: {error.message}")
+            self._progress.notice(f"no check after {self._passed:.0f} s: {error.message}")
             return
         if hunter.found is not None:
             self._source.note(hunter.found)
-            self._progress.clear()
-            notice(f"after {format_duration_ns(round(self._passed * 1e9))}: {summary(hunter)}")
+            self._progress.notice(f"after {format_duration_ns(round(self._passed * 1e9))}: {summary(hunter)}")
 
     def _last_check(self, limit: float) -> None:
         """At most so many seconds (0: however long it takes), and until a signal comes."""
@@ -216,7 +211,7 @@ class Recorder:
         if hunter is None or self._watch.no_checks or not hunter.has_marks:
             return
         if limit:
-            notice(LAST_WORDS)
+            self._progress.notice(LAST_WORDS)
         begin = time.monotonic()
         try:
             with _interrupted_after(limit):
@@ -226,8 +221,7 @@ class Recorder:
             why = f"it takes more than {limit:g} s" if is_late else "it was stopped"
             self._watch.close()
             self._source.note(hunter.miss_last_check(why))
-            self._progress.clear()
-            notice(f"the last check is missing: {why}")
+            self._progress.notice(f"the last check is missing: {why}")
 
     def _words(self, left: float) -> str:
         """``recorded 2.5 h, 12.3 MiB: RSS 1.20 GiB, live 810 MiB; next check in 3.1 min; so far: leak``"""

@@ -18,13 +18,13 @@ from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import NotAnswered
 from heaptop.analysis.text.units import format_change, format_duration_ns
-from heaptop.cli.options import TIMEOUT
-from heaptop.cli.snapshot_watch import SnapshotWatch
-from heaptop.cli.terminal import ProgressLine
+from heaptop.choices import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol.findings import UNCLEAR, Findings
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Source
+from heaptop.watching.snapshot_watch import SnapshotWatch
+from heaptop.watching.source_watch import ProgressReport
 
 FIRST_INTERVAL: Final = 60.0
 """Seconds from the first mark to the second where nobody knows when it will end; each interval is twice the last."""
@@ -64,7 +64,7 @@ class HuntWatch(SnapshotWatch):
     """A source that is watched from mark to mark. Where allocations cannot be sampled, it continues without."""
 
     def __init__(
-        self, source: Source, progress: ProgressLine, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
+        self, source: Source, progress: ProgressReport, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
     ) -> None:
         super().__init__(source, progress, again, sampling, timeout=timeout)
         self.sampling = sampling
@@ -144,7 +144,7 @@ class HuntWatch(SnapshotWatch):
 class Hunter:
     """One hunt, as planned. :attr:`found` is what is known so far, also when it ends by an error."""
 
-    def __init__(self, watch: HuntWatch, plan: Plan, progress: ProgressLine) -> None:
+    def __init__(self, watch: HuntWatch, plan: Plan, progress: ProgressReport) -> None:
         self.found: Findings | None = None
         self._watch = watch
         self._plan = plan

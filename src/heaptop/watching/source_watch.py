@@ -1,7 +1,4 @@
-"""Takes what a source delivers, one event at a time, for a command that waits for a few messages and then leaves.
-
-This module never reads the command line, never attaches by itself, and prints nothing but progress.
-"""
+"""Takes what a source delivers, one event at a time, for a command that waits for a few messages and then leaves."""
 
 from __future__ import annotations
 
@@ -11,14 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
-from heaptop.cli.detach_report import report_leftovers
-from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import ProgressLine
+from heaptop.choices import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused, UnresponsiveTarget
 from heaptop.protocol.event_queue import EventQueue
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
@@ -26,6 +21,19 @@ from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, 
 
 TURN: Final = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
+
+class ProgressReport(Protocol):
+    """Who reads how a watch is doing."""
+
+    def show(self, text: str) -> None:
+        """What is being waited for, in place of what was shown before."""
+
+    def clear(self) -> None:
+        """Nothing is being waited for."""
+
+    def notice(self, text: str) -> None:
+        """One remark that stays."""
+
 
 W = TypeVar("W", bound="SourceWatch")
 
@@ -49,7 +57,7 @@ class SourceWatch:
     """
 
     def __init__(
-        self, source: Source, progress: ProgressLine, sampling: Sampling | None = None, *, timeout: float = TIMEOUT
+        self, source: Source, progress: ProgressReport, sampling: Sampling | None = None, *, timeout: float = TIMEOUT
     ) -> None:
         """With ``sampling``, what is sampled goes there. ``timeout``: seconds for all answers together, from the attach
         on; the attach itself has limits of its own."""
@@ -161,10 +169,11 @@ class SourceWatch:
             self._next()
 
     def _report_leftovers(self) -> None:
-        """Take what was said until the source was closed; say on stderr what could not be taken out of the target."""
+        """Take what was said until the source was closed; report what could not be taken out of the target."""
         for event in self._events.drain():
             if isinstance(event, Ended):
-                report_leftovers(event, self._pid)
+                if remark := event.leftovers(self._pid):
+                    self._progress.notice(remark)
             else:
                 self._receive_after(event)
 

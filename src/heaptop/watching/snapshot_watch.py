@@ -1,7 +1,4 @@
-"""Freezes a process in an open snapshot and asks it, for a command that prints what it says and leaves.
-
-This module never reads the command line, never attaches by itself, and prints nothing but progress.
-"""
+"""Freezes a process in an open snapshot and asks it, for a command that prints what it says and leaves."""
 
 from __future__ import annotations
 
@@ -11,14 +8,13 @@ from typing import Final, TypeVar
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered, drive
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
-from heaptop.cli.options import TIMEOUT
-from heaptop.cli.terminal import ProgressLine
-from heaptop.cli.watching import SourceWatch, enough_ms, pause_too_long
+from heaptop.choices import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol import images
 from heaptop.protocol.images import Image, ImageGone, ImageTypes, Question
 from heaptop.protocol.messages import Core, Decision, Failure, Message, TypeName
 from heaptop.protocol.source import Attached, Source
+from heaptop.watching.source_watch import ProgressReport, SourceWatch, enough_ms, pause_too_long
 
 KEEP: Final = 300.0
 """Seconds that the snapshot may stay at most: to build it, and for a handful of questions."""
@@ -34,7 +30,7 @@ class SnapshotWatch(SourceWatch):
     def __init__(
         self,
         source: Source,
-        progress: ProgressLine,
+        progress: ProgressReport,
         again: str,
         sampling: Sampling | None = None,
         *,
