@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,10 +16,9 @@ from typing import Any, Final, NamedTuple
 from heaptop.choices import ADAPTIVE, THEMES, TIMES, UNITS
 from heaptop.cli.options import FRAMES, core_share, frame_count, sample_rate, seconds
 from heaptop.errors import ConfigError
+from heaptop.toml_file import content_of, did_you_mean, parsed, written
 
 NAME: Final = "heaptop.toml"
-LARGEST: Final = 1 << 20
-"""Bytes of the file: a device has no end."""
 Reader = Callable[[Any], Any]
 """From what TOML has to what the option has. Raises ValueError or ArgumentTypeError, with what is allowed."""
 
@@ -143,27 +140,24 @@ def load(asked: str | None = None, environ: Mapping[str, str] = os.environ) -> C
     named = asked or environ.get("HEAPTOP_CONFIG")
     path = Path(named) if named else default_path()
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+        content = content_of(path)
     except OSError as error:
         if not named and isinstance(error, FileNotFoundError | NotADirectoryError):
             return NOTHING
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
-    if len(content) > LARGEST:
-        raise ConfigError(f"{path} is larger than {LARGEST >> 20} MiB: not a settings file.")
     return Config(path, _checked(path, content))
 
 
 def _checked(path: Path, content: bytes) -> dict[str, ConfigValue]:
     given = {}
-    for name, value in _parsed(path, _decoded(path, content)).items():
+    for name, value in parsed(path, content).items():
         setting = BY_NAME.get(name)
         if setting is None:
-            raise _wrong(f"{path}", f"unknown setting `{name}`{_meant(name, list(BY_NAME))}", _SETTINGS_ARE)
+            raise _wrong(f"{path}", f"unknown setting `{name}`{did_you_mean(name, list(BY_NAME))}", _SETTINGS_ARE)
         try:
             read = setting.read(value)
         except (ValueError, argparse.ArgumentTypeError) as error:
-            raise _wrong(f"{path}", f"`{name}` cannot be {_shown(value)}", _allowed(error)) from None
+            raise _wrong(f"{path}", f"`{name}` cannot be {written(value)}", _allowed(error)) from None
         given[name] = ConfigValue(_checked_keys(path, value) if name == "keys" else read, value)
     return given
 
@@ -178,7 +172,7 @@ def _checked_keys(path: Path, table: dict[str, Any]) -> dict[str, Any]:
         keys = [value] if isinstance(value, str) else value
         if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
             allowed = 'A key is written as "ctrl+x", "f5", "X", or an array of these.'
-            raise _wrong(f"{path}, [keys]", f"`{shown}` is {_shown(value)}, which is not a key", allowed)
+            raise _wrong(f"{path}, [keys]", f"`{shown}` is {written(value)}, which is not a key", allowed)
         found[shown] = tuple(keys)
     try:
         check(found, SCREENS)
@@ -195,52 +189,9 @@ def _allowed(error: Exception) -> str:
     return text + "." if " is not " in text else f"Use {text}."
 
 
-def _shown(value: Any) -> str:
-    """As the file has it, about."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f'"{value}"' if len(value) <= 40 else f'"{value[:39]}…"'
-    return "a table" if isinstance(value, dict) else "an array" if isinstance(value, list) else str(value)
-
-
-def _meant(name: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name.lower().replace("-", "_"), known, 1)
-    return f"; did you mean `{near[0]}`?" if near else ""
-
-
 def _wrong(where: str, said: str, allowed: str) -> ConfigError:
     stop = "" if said[-1] in "?." else "."
     return ConfigError(f"{where}: {said}{stop}", why=allowed)
-
-
-def _decoded(path: Path, content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}, line {line}: invalid UTF-8 (TOML is UTF-8).") from None
-
-
-def _parsed(path: Path, text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        document: dict[str, Any] = tomllib.loads(text)
-    except RecursionError:
-        raise ConfigError(f"{path} cannot be read: its arrays are nested too deep.") from None
-    except tomllib.TOMLDecodeError as error:
-        said = str(error)
-        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", said, re.DOTALL)
-        what = found[1] if found else said
-        line, column = (found[2], found[3]) if found and found[2] else (text.rstrip("\n").count("\n") + 1, None)
-        where = f"line {line}" + (f", column {column}" if column else "")
-        raise ConfigError(f"{path}, {where}: this is not TOML: {what[:1].lower()}{what[1:]}.") from None
-    return document
 
 
 # -- what it is for ----------------------------------------------------------------------------------------
