@@ -1,0 +1,202 @@
+"""The file of ``heaptop serve --config FILE``: read and checked as a whole; an error names the key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from heaptop.analysis.text.recorded_times import seconds_of
+from heaptop.analysis.text.units import parse_size
+from heaptop.errors import ConfigError, UsageError
+from heaptop.fleet.selection import MIN_AGE, MIN_RSS, SelectRule
+from heaptop.toml_file import content_of, did_you_mean, parsed, written
+
+FIX: Final = "Correct the file. docs/fleet.md lists all keys."
+
+
+@dataclass(frozen=True, slots=True)
+class FleetConfig:
+    """All that a person decides about the host agent."""
+
+    rules: tuple[SelectRule, ...] = ()
+    limit: int = 50
+    """Attached processes."""
+    interval: float = 60.0
+    """Seconds between two censuses of a process."""
+    share: float = 0.01
+    """Of one core, that the censuses of one process may take."""
+    budget: float = 0.5
+    """Of one core, that those of all processes together may take."""
+    rate: int = 20
+    """Samples per second of each process; 0: none."""
+    pause_budget: float = 0.05
+    """Seconds."""
+    top: int = 20
+    """Types, and allocation sites, that each service has series of its own for."""
+
+    @property
+    def most_attached(self) -> int:
+        """As many as keep the budget when each takes its whole share."""
+        return min(self.limit, int(self.budget / self.share + 1e-9))
+
+
+def load(path: Path) -> FleetConfig:
+    """What the file says.
+
+    Raises:
+        ConfigError: it cannot be read, or a key or value of it is wrong.
+    """
+    try:
+        return _config(path, parsed(path, content_of(path)))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", fix=FIX) from None
+    except ConfigError as error:
+        error.fix = FIX
+        raise
+
+
+def _config(path: Path, document: Mapping[str, Any]) -> FleetConfig:
+    tables = document.get("select", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ConfigError(f"{path}: `select` is {written(tables)}.", why="Write each rule as a table: [[select]].")
+    values = _read(f"{path}", {key: value for key, value in document.items() if key != "select"}, _KEYS)
+    rules = tuple(_rule(f"{path}, [[select]] {number}", table) for number, table in enumerate(tables, 1))
+    config = FleetConfig(rules, **values)
+    if not config.most_attached:
+        raise ConfigError(
+            f"{path}: `budget` is less than the `share` of one process, so that no process could be attached to."
+        )
+    return config
+
+
+def _rule(where: str, table: Mapping[str, Any]) -> SelectRule:
+    values = _read(where, table, _RULE_KEYS)
+    if not values.get("exclude"):
+        values = {"min_rss": MIN_RSS, "min_age": MIN_AGE, **values}
+    return SelectRule(**values)
+
+
+def _read(where: str, table: Mapping[str, Any], keys: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    found = {}
+    for key, value in table.items():
+        if key not in keys:
+            known = list(keys)
+            raise ConfigError(
+                f"{where}: unknown key `{key}`{did_you_mean(key, known)}".rstrip("?") + ".",
+                why=f"Keys: {', '.join(known)}.",
+            )
+        try:
+            found[key] = keys[key](value)
+        except (ValueError, UsageError) as error:
+            raise ConfigError(f"{where}: `{key}` cannot be {written(value)}.", why=f"Use {error}.") from None
+    return found
+
+
+# -- values: each function raises ValueError with what is allowed -----------------------------------------------
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("a text that is not empty")
+    return value
+
+
+def _pattern(value: Any) -> re.Pattern[str]:
+    try:
+        return re.compile(_text(value))
+    except re.error as error:
+        raise ValueError(f"a regular expression of Python: {error}") from None
+
+
+def _container(value: Any) -> str:
+    if re.fullmatch("[0-9a-f]{4,64}", _text(value)) is None:
+        raise ValueError("the first 4 to 64 hexadecimal digits of a container's id")
+    return _text(value)
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _size(value: Any) -> int:
+    allowed = 'bytes, or a size such as "50MB" or "1GiB"'
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(allowed)
+    try:
+        return parse_size(str(value))
+    except UsageError:
+        raise ValueError(allowed) from None
+
+
+def _age(value: Any) -> float:
+    allowed = 'seconds, or a time such as "90m"'
+    if isinstance(value, str):
+        seconds = seconds_of(value)
+        if seconds is None:
+            raise ValueError(allowed)
+        return seconds
+    return _number(0.0, float("inf"), allowed)(value)
+
+
+def _number(least: float, most: float, allowed: str) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise ValueError(allowed)
+        return float(value)
+
+    return read
+
+
+def _whole(least: int, most: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return value
+
+    return read
+
+
+def _part(most: float) -> Callable[[Any], float]:
+    """A part of one core, from percent."""
+    read = _number(0.01, most, f"percent of one core, from 0.01 to {most:g}")
+    return lambda value: read(value) / 100
+
+
+def _rate(value: Any) -> int:
+    if value == "off":
+        return 0
+    found = re.fullmatch(r"(\d{1,4}) ?/ ?s", value, re.ASCII) if isinstance(value, str) else None
+    if found is None or not 1 <= int(found[1]) <= 1000:
+        raise ValueError('samples per second from "1/s" to "1000/s", or "off"')
+    return int(found[1])
+
+
+def _pause(value: Any) -> float:
+    return _number(0.0, 60_000.0, "milliseconds, up to 60000")(value) / 1000
+
+
+_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "limit": _whole(1, 1000),
+    "interval": _number(1.0, 86_400.0, "seconds, from 1 to a day"),
+    "share": _part(100.0),
+    "budget": _part(100_000.0),
+    "rate": _rate,
+    "pause_budget": _pause,
+    "top": _whole(1, 200),
+}
+_RULE_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "name": _text,
+    "command": _pattern,
+    "user": _text,
+    "cgroup": _pattern,
+    "unit": _text,
+    "container": _container,
+    "min_rss": _size,
+    "min_age": _age,
+    "exclude": _truth,
+}

@@ -1,0 +1,226 @@
+"""Which processes ``heaptop serve`` attaches to, by its rules and its file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.errors import ConfigError
+from heaptop.fleet.configuration import FleetConfig, load
+from heaptop.fleet.selection import (
+    MIN_AGE,
+    MIN_RSS,
+    SeenProcess,
+    SelectRule,
+    cgroup_path,
+    choose,
+    container_of,
+    unit_of,
+)
+
+ID = "0f" * 32
+SHOP = SeenProcess(10, 1.0, "www", "/usr/bin/python3 shop.py --port 80", "shop", 200_000_000, 3600.0)
+
+processes = st.lists(
+    st.builds(
+        SeenProcess,
+        pid=st.integers(1, 50),
+        created=st.sampled_from([1.0, 2.0]),
+        user=st.sampled_from(["www", "root"]),
+        command=st.sampled_from(["python shop.py", "python jobs.py", "python -m celery"]),
+        name=st.sampled_from(["shop", "jobs", ""]),
+        rss=st.integers(0, 1 << 34),
+        age=st.floats(0, 1e6),
+        unit=st.sampled_from(["", "shop.service", "session-3.scope"]),
+    ),
+    unique_by=lambda seen: seen.key,
+    max_size=20,
+)
+rules = st.lists(
+    st.builds(
+        SelectRule,
+        name=st.sampled_from(["", "web", "batch"]),
+        command=st.sampled_from([None, re.compile("shop"), re.compile("py$")]),
+        user=st.sampled_from(["", "www"]),
+        unit=st.sampled_from(["", "shop*"]),
+        min_rss=st.sampled_from([0, MIN_RSS]),
+        min_age=st.sampled_from([0.0, MIN_AGE]),
+        exclude=st.booleans(),
+    ),
+    max_size=4,
+)
+
+
+# -- the choice ------------------------------------------------------------------------------------------------
+
+
+@given(rules, processes, st.integers(1, 10), st.sets(st.tuples(st.integers(1, 50), st.sampled_from([1.0, 2.0]))))
+def test_the_choice_keeps_to_its_limit_and_its_rules(
+    given_rules: list[SelectRule], seen: list[SeenProcess], limit: int, held: set[tuple[int, float]]
+) -> None:
+    chosen = choose(given_rules, seen, limit, held)
+    keys = {one.key for one in chosen}
+    assert len(chosen) == len(keys) <= limit
+    assert all(one.service for one in chosen)
+    excluding = [rule for rule in given_rules if rule.exclude]
+    assert not any(rule.is_met_by(one.seen) for rule in excluding for one in chosen)
+    new = [one.seen for one in chosen if one.key not in held]
+    left = [one for one in choose(given_rules, seen, 1000, held) if one.key not in keys]
+    assert all(one.key not in held for one in left) or not new
+    if new and left:
+        assert min(one.rss for one in new) >= max(one.seen.rss for one in left if one.key not in held)
+
+
+@given(rules, processes, st.integers(1, 10))
+def test_a_choice_made_again_of_the_same_processes_is_the_same(
+    given_rules: list[SelectRule], seen: list[SeenProcess], limit: int
+) -> None:
+    first = {one.key for one in choose(given_rules, seen, limit)}
+    assert {one.key for one in choose(given_rules, seen, limit, first)} == first
+
+
+def test_without_rules_every_large_old_process_is_chosen() -> None:
+    small = SeenProcess(11, 1.0, "www", "python a.py", "a", MIN_RSS - 1, 3600.0)
+    young = SeenProcess(12, 1.0, "www", "python b.py", "b", MIN_RSS, MIN_AGE - 1)
+    assert [one.key for one in choose((), [small, young, SHOP], 9)] == [SHOP.key]
+    only_excluding = [SelectRule(user="www", exclude=True)]
+    assert choose(only_excluding, [SHOP], 9) == []
+
+
+def test_an_attached_process_that_shrinks_stays_chosen() -> None:
+    shrunk = SeenProcess(10, 1.0, "www", "python shop.py", "shop", 1, 3600.0)
+    assert choose((), [shrunk], 9) == []
+    assert [one.key for one in choose((), [shrunk], 9, {shrunk.key})] == [shrunk.key]
+
+
+@pytest.mark.parametrize(
+    ("rule", "seen", "service"),
+    [
+        (SelectRule(name="web"), SHOP, "web"),
+        (SelectRule(), SHOP, "shop"),
+        (SelectRule(), SeenProcess(1, 1.0, "", "", "", 0, 0.0), "python"),
+        (SelectRule(), SeenProcess(1, 1.0, "", "", "app", 0, 0.0, unit="shop@1.service"), "shop@1"),
+        (SelectRule(), SeenProcess(1, 1.0, "", "", "app", 0, 0.0, unit="docker-1.scope"), "app"),
+    ],
+)
+def test_a_service_is_named_by_its_rule_its_unit_or_its_program(
+    rule: SelectRule, seen: SeenProcess, service: str
+) -> None:
+    assert [one.service for one in choose([rule], [seen], 9)] == [service]
+
+
+# -- control groups --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "container"),
+    [
+        ("0::/system.slice/shop.service\n", "shop.service", ""),
+        (f"0::/system.slice/docker-{ID}.scope\n", f"docker-{ID}.scope", ID),
+        (f"12:memory:/docker/{ID}\n1:name=systemd:/\n", "", ID),
+        (f"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{ID}.scope\n", f"cri-containerd-{ID}.scope", ID),
+        ("0::/user.slice/user-0.slice/user@0.service/app.slice/a:b.service\n", "a:b.service", ""),
+        ("0::/\n", "", ""),
+        ("", "", ""),
+        ("nonsense", "", ""),
+    ],
+)
+def test_units_and_containers_are_read_from_the_control_group(text: str, unit: str, container: str) -> None:
+    path = cgroup_path(text)
+    assert (unit_of(path), container_of(path)) == (unit, container)
+
+
+@given(st.text())
+def test_any_control_group_is_read(text: str) -> None:
+    path = cgroup_path(text)
+    assert path in text
+    assert unit_of(path) in path
+    assert container_of(path) in path
+
+
+# -- the file --------------------------------------------------------------------------------------------------
+
+
+def config(folder: Path, text: str) -> FleetConfig:
+    file = folder / "fleet.toml"
+    file.write_text(text)
+    return load(file)
+
+
+def test_a_file_of_all_keys(tmp_path: Path) -> None:
+    found = config(
+        tmp_path,
+        f"""
+        limit = 10
+        interval = 30
+        share = 2
+        budget = 6
+        rate = "50/s"
+        pause_budget = 20
+        top = 5
+        [[select]]
+        name = "web"
+        command = "gunicorn .*shop"
+        user = "www"
+        cgroup = "^/system"
+        unit = "shop*.service"
+        container = "{ID[:12]}"
+        min_rss = "100MB"
+        min_age = "5m"
+        [[select]]
+        user = "ci"
+        exclude = true
+        """,
+    )
+    web, ci = found.rules
+    assert (web.name, web.min_rss, web.min_age, web.exclude) == ("web", 100_000_000, 300.0, False)
+    assert (ci.user, ci.min_rss, ci.min_age, ci.exclude) == ("ci", 0, 0.0, True)
+    assert (found.rate, found.pause_budget, found.top, found.interval) == (50, 0.02, 5, 30.0)
+    assert found.most_attached == 3
+
+
+def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> None:
+    (rule,) = config(tmp_path, '[[select]]\nuser = "www"').rules
+    assert (rule.min_rss, rule.min_age) == (MIN_RSS, MIN_AGE)
+    assert config(tmp_path, 'rate = "off"').rate == 0
+    assert config(tmp_path, "") == FleetConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("limits = 3", "unknown key `limits`; did you mean `limit`."),
+        ("limit = 0", "`limit` cannot be 0"),
+        ("limit = true", "`limit` cannot be true"),
+        ('share = "1"', '`share` cannot be "1"'),
+        ("share = 2\nbudget = 1", "`budget` is less than the `share`"),
+        ('rate = "20"', '`rate` cannot be "20"'),
+        ('rate = "0/s"', "`rate` cannot be"),
+        ("interval = nan", "`interval` cannot be nan"),
+        ('select = "www"', '`select` is "www"'),
+        ("select = [1]", "`select` is an array"),
+        ('[[select]]\ncomand = "a"', "[[select]] 1: unknown key `comand`; did you mean `command`."),
+        ('[[select]]\ncommand = "("', "[[select]] 1: `command` cannot be"),
+        ('[[select]]\n[[select]]\nuser = ""', "[[select]] 2: `user` cannot be"),
+        ('[[select]]\nmin_rss = "big"', "`min_rss` cannot be"),
+        ('[[select]]\nmin_age = "soon"', "`min_age` cannot be"),
+        ("[[select]]\nmin_age = -1", "`min_age` cannot be"),
+        ('[[select]]\ncontainer = "web"', "`container` cannot be"),
+        ('[[select]]\nexclude = "yes"', "`exclude` cannot be"),
+        ("limit = = 3", "line 1, column 9: this is not TOML"),
+    ],
+)
+def test_an_error_names_the_key(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(tmp_path, text)
+    assert said in caught.value.message
+    assert "docs/fleet.md" in caught.value.fix
+
+
+def test_a_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load(tmp_path / "none.toml")
