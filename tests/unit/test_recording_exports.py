@@ -24,7 +24,9 @@ from heaptop.recordings.exports import EXPORTERS
 from heaptop.recordings.exports.band_picture import COLOURS, band_picture
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.exports.page import _table
+from heaptop.recordings.exports.pprof import ProfileWriter
 from heaptop.recordings.exports.protobuf import varint
+from heaptop.recordings.exports.stack_names import one_line
 from tests.fakes.source import BYTES_PER_TICK, CODES, START_NS
 from tests.support.recorded import STEP_NS, events, findings, material
 
@@ -164,13 +166,13 @@ class Profile:
         found = fields(gzip.decompress(content))
         self.texts = [text.decode() for text in found[6] if isinstance(text, bytes)]
         self.types = [(self.text(one, 1), self.text(one, 2)) for one in map(message, found[1])]
-        functions = {number(one, 1): (self.text(one, 2), self.text(one, 4)) for one in map(message, found[5])}
+        functions = {number(one, 1): (self.text(one, 2), self.text(one, 4)) for one in map(message, found.get(5, []))}
         self.places = {}
-        for one in map(message, found[4]):
+        for one in map(message, found.get(4, [])):
             (line,) = map(message, one[4])
             self.places[number(one, 1)] = (*functions[number(line, 1)], number(line, 2))
         self.samples = []
-        for one in map(message, found[2]):
+        for one in map(message, found.get(2, [])):
             labels = {self.text(label, 1): self.text(label, 2) for label in map(message, one.get(3, []))}
             stack = tuple(self.places[place] for place in numbers(one[1][0]))
             self.samples.append((stack, tuple(numbers(one[2][0])), labels))
@@ -204,6 +206,24 @@ def test_pprof_is_a_heap_profile(night: Material) -> None:
     assert profile.duration == 29 * STEP_NS
     assert any("estimated" in comment for comment in profile.comments)
     assert any("PyMem_RawMalloc" in comment for comment in profile.comments)
+
+
+def test_a_profile_of_several_processes_labels_each(night: Material) -> None:
+    writer = ProfileWriter(flows=True)
+    for pid in ("1", HOSTILE):
+        writer.add(night.recorded, {"service": "shop", "pid": pid})
+    profile = Profile(writer.content(LIVE, 7, 0))
+    alone = Profile(made("pprof", night))
+    assert len(profile.samples) == 2 * len(alone.samples)
+    assert sum(values[3] for _, values, _ in profile.samples) == 2 * sum(values[3] for _, values, _ in alone.samples)
+    assert {labels["pid"] for _, _, labels in profile.samples} == {"1", one_line(HOSTILE)}
+    assert {labels["service"] for _, _, labels in profile.samples} == {"shop"}
+
+
+def test_a_profile_of_no_process_is_valid() -> None:
+    profile = Profile(ProfileWriter(flows=True).content(LIVE))
+    assert [name for name, _ in profile.types] == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
+    assert (profile.samples, profile.default) == ([], "inuse_space")
 
 
 def test_the_same_recording_gives_the_same_file(night: Material) -> None:

@@ -8,10 +8,12 @@ address: locations have none.
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.analysis.reports.stack_sums import LIVE, StackSum, stack_sums
+from heaptop.analysis.reports.stack_sums import LIVE, MOST_TEXT, StackSum, stack_sums
 from heaptop.analysis.samples.producers import Frame
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED
 from heaptop.recordings.exports.material import Material
@@ -30,6 +32,7 @@ _FUNCTION_ID, _FUNCTION_NAME, _FUNCTION_SYSTEM_NAME, _FUNCTION_FILE = 1, 2, 3, 4
 
 _ALLOCATED: Final = (("alloc_objects", "count"), ("alloc_space", "bytes"))
 _IN_USE: Final = (("inuse_objects", "count"), ("inuse_space", "bytes"))
+NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class _Tables:
@@ -63,41 +66,69 @@ class _Tables:
 def pprof(material: Material) -> bytes:
     """The profile; it opens with the sample type that was asked for."""
     recorded = material.recorded
-    samples = recorded.sampling.samples
-    tables = _Tables()
-
-    def value_type(name: str, unit: str) -> bytes:
-        return number(_VALUE_TYPE_NAME, tables.text(name)) + number(_VALUE_TYPE_UNIT, tables.text(unit))
-
-    flows = not samples.only_live
-    types = (*_ALLOCATED, *_IN_USE) if flows else _IN_USE
-    parts = [block(_SAMPLE_TYPE, value_type(*one)) for one in types]
-    sums = stack_sums(recorded, most=material.most_text)
-    parts += [block(_SAMPLE, _sample(one, tables, flows)) for one in sums]
-    parts += _about(recorded, material.of, tables)
-    if samples.state is not None and samples.state.interval:
-        parts += [block(_PERIOD_TYPE, value_type("space", "bytes")), number(_PERIOD, samples.state.interval)]
-    # Texts are numbered while all else is written, so their table comes last. Without a time in gzip's header the
-    # same recording gives the same file.
-    return gzip.compress(b"".join([*parts, tables.encoded()]), mtime=0)
-
-
-def _sample(one: StackSum, tables: _Tables, flows: bool) -> bytes:
-    in_use = (one.live_count, one.live_bytes)
-    values = (one.allocated_count, one.allocated_bytes, *in_use) if flows else in_use
-    out = packed(_SAMPLE_LOCATIONS, [tables.location(frame) for frame in one.frames]) + packed(_SAMPLE_VALUES, values)
-    if one.type is not None:
-        named = number(_LABEL_KEY, tables.text("type")) + number(_LABEL_TEXT, tables.text(one_line(one.type.full)))
-        out += block(_SAMPLE_LABEL, named)
-    return out
-
-
-def _about(recorded: Recorded, of: str, tables: _Tables) -> list[bytes]:
-    """Of when it is, what it opens with, and what a reader should know."""
+    profile = ProfileWriter(flows=not recorded.sampling.samples.only_live)
+    profile.add(recorded, most_text=material.most_text)
     shown = recorded.shown
-    parts = [number(_DEFAULT_TYPE, tables.text("inuse_space" if of == LIVE else "alloc_space"))]
-    notices = ["heaptop: figures are estimated from samples", f"not sampled: {NEVER_SAMPLED}", *recorded.notices]
-    if shown is not None:
-        begin = int(recorded.wall(shown.first_ns) * 1e9)
-        parts += [number(_TIME_NANOS, begin), number(_DURATION_NANOS, shown.time_ns - shown.first_ns)]
-    return [*parts, *(number(_COMMENT, tables.text(one_line(notice))) for notice in notices)]
+    if shown is None:
+        return profile.content(material.of)
+    begin = int(recorded.wall(shown.first_ns) * 1e9)
+    return profile.content(material.of, begin, shown.time_ns - shown.first_ns)
+
+
+class ProfileWriter:
+    """A profile of one process, or of several that are added one after another."""
+
+    def __init__(self, *, flows: bool) -> None:
+        """``flows``: with what was allocated too; it is 0 for a process of which only what lives is known."""
+        self._flows = flows
+        self._tables = _Tables()
+        self._samples: list[bytes] = []
+        self._notices = dict.fromkeys(("heaptop: figures are estimated from samples", f"not sampled: {NEVER_SAMPLED}"))
+        self._interval = 0
+
+    def add(self, recorded: Recorded, labels: Mapping[str, str] = NO_LABELS, most_text: int = MOST_TEXT) -> None:
+        """All stacks of a process, each with these labels.
+
+        Raises:
+            RecordingTooLarge: written out they would take more than ``most_text`` characters.
+        """
+        samples = recorded.sampling.samples
+        sums = stack_sums(recorded, most=most_text)
+        self._samples += [block(_SAMPLE, self._sample(one, labels)) for one in sums]
+        self._notices.update(dict.fromkeys(recorded.notices))
+        if self._flows and samples.only_live:
+            self._notices[f"{recorded.name}: what was allocated is not known"] = None
+        if not self._interval and samples.state is not None:
+            self._interval = samples.state.interval
+
+    def content(self, of: str, begin_ns: int = 0, duration_ns: int = 0) -> bytes:
+        """The file. ``begin_ns`` is in nanoseconds since 1970."""
+        text = self._tables.text
+        types = (*_ALLOCATED, *_IN_USE) if self._flows else _IN_USE
+        parts = [block(_SAMPLE_TYPE, self._value_type(*one)) for one in types]
+        parts += self._samples
+        parts.append(number(_DEFAULT_TYPE, text("inuse_space" if of == LIVE else "alloc_space")))
+        parts += [number(_TIME_NANOS, begin_ns), number(_DURATION_NANOS, duration_ns)]
+        parts += [number(_COMMENT, text(one_line(notice))) for notice in self._notices]
+        if self._interval:
+            parts += [block(_PERIOD_TYPE, self._value_type("space", "bytes")), number(_PERIOD, self._interval)]
+        # Texts are numbered while all else is written, so their table comes last. Without a time in gzip's header the
+        # same recording gives the same file.
+        return gzip.compress(b"".join([*parts, self._tables.encoded()]), mtime=0)
+
+    def _value_type(self, name: str, unit: str) -> bytes:
+        return number(_VALUE_TYPE_NAME, self._tables.text(name)) + number(
+            _VALUE_TYPE_UNIT, self._tables.text(unit)
+        )
+
+    def _sample(self, one: StackSum, labels: Mapping[str, str]) -> bytes:
+        tables = self._tables
+        in_use = (one.live_count, one.live_bytes)
+        values = (one.allocated_count, one.allocated_bytes, *in_use) if self._flows else in_use
+        locations = [tables.location(frame) for frame in one.frames]
+        out = packed(_SAMPLE_LOCATIONS, locations) + packed(_SAMPLE_VALUES, values)
+        named = {**labels, "type": one.type.full} if one.type is not None else labels
+        for key, value in named.items():
+            label = number(_LABEL_KEY, tables.text(key)) + number(_LABEL_TEXT, tables.text(one_line(value)))
+            out += block(_SAMPLE_LABEL, label)
+        return out
