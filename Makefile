@@ -15,7 +15,7 @@ UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats n
 BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted web)
 # What is done to a target, and that it goes on: each attaches to targets of its own.
 HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm hostile_agents hostile_images \
-    hostile_transport kill9 killed_helper privileges residue seccomp seccomp_filters stacks suspension ways_out)
+    hostile_transport kill9 killed_helper privileges residue seccomp seccomp_filters serve stacks suspension ways_out)
 # Mostly wait: while programs leak, or are sampled, or heaptop is traced.
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why \
     hostile_names touched_files)

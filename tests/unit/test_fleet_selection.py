@@ -23,13 +23,13 @@ from heaptop.fleet.selection import (
 )
 
 ID = "0f" * 32
-SHOP = SeenProcess(10, 1.0, "www", "/usr/bin/python3 shop.py --port 80", "shop", 200_000_000, 3600.0)
+SHOP = SeenProcess(10, 1, "www", "/usr/bin/python3 shop.py --port 80", "shop", 200_000_000, 3600.0)
 
 processes = st.lists(
     st.builds(
         SeenProcess,
         pid=st.integers(1, 50),
-        created=st.sampled_from([1.0, 2.0]),
+        start=st.sampled_from([1, 2]),
         user=st.sampled_from(["www", "root"]),
         command=st.sampled_from(["python shop.py", "python jobs.py", "python -m celery"]),
         name=st.sampled_from(["shop", "jobs", ""]),
@@ -58,9 +58,9 @@ rules = st.lists(
 # -- the choice ------------------------------------------------------------------------------------------------
 
 
-@given(rules, processes, st.integers(1, 10), st.sets(st.tuples(st.integers(1, 50), st.sampled_from([1.0, 2.0]))))
+@given(rules, processes, st.integers(1, 10), st.sets(st.tuples(st.integers(1, 50), st.sampled_from([1, 2]))))
 def test_the_choice_keeps_to_its_limit_and_its_rules(
-    given_rules: list[SelectRule], seen: list[SeenProcess], limit: int, held: set[tuple[int, float]]
+    given_rules: list[SelectRule], seen: list[SeenProcess], limit: int, held: set[tuple[int, int]]
 ) -> None:
     chosen = choose(given_rules, seen, limit, held)
     keys = {one.key for one in chosen}
@@ -84,15 +84,15 @@ def test_a_choice_made_again_of_the_same_processes_is_the_same(
 
 
 def test_without_rules_every_large_old_process_is_chosen() -> None:
-    small = SeenProcess(11, 1.0, "www", "python a.py", "a", MIN_RSS - 1, 3600.0)
-    young = SeenProcess(12, 1.0, "www", "python b.py", "b", MIN_RSS, MIN_AGE - 1)
+    small = SeenProcess(11, 1, "www", "python a.py", "a", MIN_RSS - 1, 3600.0)
+    young = SeenProcess(12, 1, "www", "python b.py", "b", MIN_RSS, MIN_AGE - 1)
     assert [one.key for one in choose((), [small, young, SHOP], 9)] == [SHOP.key]
     only_excluding = [SelectRule(user="www", exclude=True)]
     assert choose(only_excluding, [SHOP], 9) == []
 
 
 def test_an_attached_process_that_shrinks_stays_chosen() -> None:
-    shrunk = SeenProcess(10, 1.0, "www", "python shop.py", "shop", 1, 3600.0)
+    shrunk = SeenProcess(10, 1, "www", "python shop.py", "shop", 1, 3600.0)
     assert choose((), [shrunk], 9) == []
     assert [one.key for one in choose((), [shrunk], 9, {shrunk.key})] == [shrunk.key]
 
@@ -102,9 +102,9 @@ def test_an_attached_process_that_shrinks_stays_chosen() -> None:
     [
         (SelectRule(name="web"), SHOP, "web"),
         (SelectRule(), SHOP, "shop"),
-        (SelectRule(), SeenProcess(1, 1.0, "", "", "", 0, 0.0), "python"),
-        (SelectRule(), SeenProcess(1, 1.0, "", "", "app", 0, 0.0, unit="shop@1.service"), "shop@1"),
-        (SelectRule(), SeenProcess(1, 1.0, "", "", "app", 0, 0.0, unit="docker-1.scope"), "app"),
+        (SelectRule(), SeenProcess(1, 1, "", "", "", 0, 0.0), "python"),
+        (SelectRule(), SeenProcess(1, 1, "", "", "app", 0, 0.0, unit="shop@1.service"), "shop@1"),
+        (SelectRule(), SeenProcess(1, 1, "", "", "app", 0, 0.0, unit="docker-1.scope"), "app"),
     ],
 )
 def test_a_service_is_named_by_its_rule_its_unit_or_its_program(

@@ -28,6 +28,7 @@ from heaptop.cli.commands.ps import Ps
 from heaptop.cli.commands.record import Record
 from heaptop.cli.commands.report import Report
 from heaptop.cli.commands.run import Run
+from heaptop.cli.commands.serve import Serve
 from heaptop.cli.commands.waste import WasteCommand
 from heaptop.cli.commands.why import Why
 from heaptop.cli.config_file import parse
@@ -58,6 +59,7 @@ MORE: tuple[Command, ...] = (
     WasteCommand(),
     Diff(),
     Export(),
+    Serve(),
     Detach(),
     Pick(),
     ConfigCommand(),

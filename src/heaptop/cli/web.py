@@ -33,6 +33,7 @@ from textual_serve.server import Server, to_int
 
 from heaptop.cli.terminal import notice
 from heaptop.errors import UsageError
+from heaptop.fleet.access import is_loopback
 
 PATIENCE: Final = 5.0
 """Seconds that a screen has for its end, once its page is closed."""
@@ -107,13 +108,6 @@ def serve(command: Sequence[str], title: str, host: str, port: int) -> None:
             "functions and files), and so can anyone on the network path: nothing is encrypted."
         )
     asyncio.run(server.run(listening))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    with suppress(ValueError):
-        return ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -15,7 +15,7 @@ MIN_RSS: Final = 50_000_000
 MIN_AGE: Final = 60.0
 """Seconds: what ends sooner is not worth an attach."""
 
-ProcessKey = tuple[int, float]
+ProcessKey = tuple[int, int]
 """Pid and start: what names a process forever."""
 
 
@@ -24,8 +24,8 @@ class SeenProcess:
     """A Python process of this host, as far as rules consider it."""
 
     pid: int
-    created: float
-    """Start, in seconds since the epoch."""
+    start: int
+    """When it began, in the kernel's ticks since boot: a clock that is set does not change it."""
     user: str
     command: str
     name: str
@@ -42,7 +42,7 @@ class SeenProcess:
 
     @property
     def key(self) -> ProcessKey:
-        return self.pid, self.created
+        return self.pid, self.start
 
 
 @dataclass(frozen=True, slots=True)

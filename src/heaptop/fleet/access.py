@@ -1,0 +1,96 @@
+"""Who may read what the host agent serves: everybody on this machine, or who knows a secret out of a file."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from heaptop.errors import UsageError
+
+LARGEST: Final = 1 << 16
+"""Bytes of the file."""
+SHORTEST: Final = 16
+"""Characters of a secret: others can try as often as they like."""
+_FIX: Final = "Write lines such as `bearer TOKEN` or `basic USER:PASSWORD` into it, and run `chmod 600` on it."
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The secrets that let a request in."""
+
+    tokens: tuple[bytes, ...] = ()
+    logins: tuple[bytes, ...] = ()
+    """``user:password``."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no secret is asked for."""
+        return not self.tokens and not self.logins
+
+    def allows(self, header: str) -> bool:
+        """By the request's ``Authorization`` header; in a time that does not depend on the secrets."""
+        if self.is_open:
+            return True
+        scheme, _, rest = header.partition(" ")
+        given = rest.strip().encode("utf-8", "replace")
+        if scheme.lower() == "bearer":
+            return _is_one_of(given, self.tokens)
+        if scheme.lower() == "basic":
+            try:
+                return _is_one_of(base64.b64decode(given, validate=True), self.logins)
+            except binascii.Error:
+                return False
+        return False
+
+
+def _is_one_of(given: bytes, secrets: tuple[bytes, ...]) -> bool:
+    return sum(hmac.compare_digest(given, secret) for secret in secrets) > 0
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def read_access(path: Path) -> Access:
+    """The secrets of a file.
+
+    Raises:
+        UsageError: it cannot be read, others may read it, or a line of it means nothing.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            content = file.read(LARGEST).decode("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", fix=_FIX) from None
+    if mode & 0o077:
+        raise UsageError(f"Other users may read or change {path} (mode {mode:o}).", fix=f"Run `chmod 600 {path}`.")
+    tokens: list[bytes] = []
+    logins: list[bytes] = []
+    for number, line in enumerate(content.splitlines(), 1):
+        kind, _, secret = line.strip().partition(" ")
+        secret = secret.strip()
+        if not kind or kind.startswith("#"):
+            continue
+        password = secret.partition(":")[2] if kind == "basic" else secret
+        if kind not in ("bearer", "basic") or len(password) < SHORTEST:
+            raise UsageError(
+                f"{path}, line {number}: neither `bearer TOKEN` nor `basic USER:PASSWORD` with a secret of at least "
+                f"{SHORTEST} characters.",
+                fix=_FIX,
+            )
+        (tokens if kind == "bearer" else logins).append(secret.encode())
+    if not tokens and not logins:
+        raise UsageError(f"{path} contains no secret.", fix=_FIX)
+    return Access(tuple(tokens), tuple(logins))

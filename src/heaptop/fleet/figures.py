@@ -1,0 +1,130 @@
+"""What one process, and a service of several, keeps in memory: rows with labels, bounded in number and length.
+
+Labels are made of names that the target chose. They are cut off and made printable before rows are summed, so that no
+two rows of a service have the same label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from heaptop.analysis.heap.history import Snapshot
+from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.samples.producers import NO_SITE, Flow, live_total, older_than_sampling
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.protocol.text import printable
+
+OTHER: Final = "other"
+"""The row of all that has none of its own."""
+LABEL_LENGTH: Final = 160
+"""Characters of a label's value."""
+
+Rows = dict[str, tuple[int, ...]]
+"""Figures by label. The first one decides which rows are large."""
+
+
+def label(name: str) -> str:
+    """A name that others chose as a label's value: printable, on one line, of bounded length, not empty."""
+    return printable(name, LABEL_LENGTH).strip() or "(no name)"
+
+
+def add_row(rows: Rows, name: str, figures: Iterable[int]) -> None:
+    """Add to the row of that label."""
+    before = rows.get(name)
+    new = tuple(figures)
+    rows[name] = new if before is None else tuple(map(sum, zip(before, new, strict=True)))
+
+
+def add_rows(rows: Rows, more: Rows) -> None:
+    """Add every row to the one with its label."""
+    for name, figures in more.items():
+        add_row(rows, name, figures)
+
+
+def largest(rows: Rows, top: int) -> tuple[Rows, int]:
+    """The ``top`` largest rows, and :data:`OTHER`, the sum of those left; and how many these are."""
+    names = sorted((name for name in rows if name != OTHER), key=lambda name: (-rows[name][0], name))
+    kept = {name: rows[name] for name in names[:top]}
+    left = names[top:]
+    for name in [*left, *([OTHER] if OTHER in rows else [])]:
+        add_row(kept, OTHER, rows[name])
+    return kept, len(left)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFigures:
+    """What one process kept at its last census."""
+
+    types: Rows = field(default_factory=dict)
+    """By type: bytes and objects. Empty before the first census."""
+    sites: Rows = field(default_factory=dict)
+    """By allocation site, of what lives: bytes, their lower and upper bounds, and blocks. Estimated."""
+    allocated: Mapping[str, int] = field(default_factory=dict)
+    """By allocation site: bytes allocated since the attach. Estimated."""
+
+
+def target_figures(recorded: Recorded) -> TargetFigures:
+    """All rows of a process, as far as it was read."""
+    latest = recorded.history.latest
+    live, allocated = _sites(recorded.sampling, latest)
+    return TargetFigures(_types(latest) if latest is not None else {}, live, allocated)
+
+
+def _types(snapshot: Snapshot) -> Rows:
+    rows: Rows = {}
+    for cell in snapshot.cells:
+        add_row(rows, label(cell.type.full), (cell.bytes, cell.count))
+    return rows
+
+
+def _sites(sampling: Sampling, latest: Snapshot | None) -> tuple[Rows, dict[str, int]]:
+    if sampling.state is None:
+        return {}, {}  # never sampled: nothing is known of sites
+    samples, sites = sampling.samples, sampling.sites
+    flows: dict[str, Flow] = {}
+    for tally in samples.tallies():
+        flows.setdefault(label(sites.name(tally.stack, "site")), Flow()).add(tally)
+    live: Rows = {}
+    for name, flow in flows.items():
+        if flow.live.samples:
+            estimate = flow.live.estimate(samples.live_missed)
+            add_row(live, name, (estimate.bytes, estimate.low, estimate.high, estimate.count))
+    if latest is not None:
+        older = older_than_sampling(latest.total, live_total(samples))
+        add_row(live, NO_SITE, (older.bytes, older.low, older.high, older.count))
+    if samples.only_live:
+        return live, {}
+    return live, {name: flow.allocated.rounded_bytes for name, flow in flows.items()}
+
+
+class SiteCounters:
+    """Bytes that a service has allocated by site, as counters of which none ever falls.
+
+    A site keeps the counter that it once got; what sites without one allocate is added to :data:`OTHER`. A process that
+    ends takes nothing away.
+    """
+
+    def __init__(self) -> None:
+        self.bytes: dict[str, int] = {}
+
+    def add(self, before: Mapping[str, int], now: Mapping[str, int], top: int) -> int:
+        """Add what a process allocated between two readings; how many sites were added to :data:`OTHER`, because
+        ``top`` have a counter already.
+
+        The sampler may move a site's bytes to the row of stacks that it no longer distinguishes: so the whole is
+        counted, and of a single site only what it grew by.
+        """
+        grown = {name: size - before.get(name, 0) for name, size in now.items() if size > before.get(name, 0)}
+        left = max(sum(now.values()) - sum(before.values()), 0)
+        folded = 0
+        for name in sorted(grown, key=lambda name: (-grown[name], name)):
+            if name == OTHER or (name not in self.bytes and len(self.bytes.keys() - {OTHER}) >= top):
+                folded += 1
+                continue
+            counted = min(grown[name], left)
+            self.bytes[name] = self.bytes.get(name, 0) + counted
+            left -= counted
+        self.bytes[OTHER] = self.bytes.get(OTHER, 0) + left
+        return folded

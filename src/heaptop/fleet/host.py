@@ -1,0 +1,294 @@
+"""The host agent's loop: attaches to the chosen processes one at a time, and detaches from those that no longer are.
+
+Whatever a process, its session or one round of the loop fails with is counted, and the loop goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from heaptop.analysis.reports.stack_sums import LIVE, MOST_TEXT
+from heaptop.choices import ADAPTIVE
+from heaptop.errors import HeaptopError, InjectionFailed, ProcessNotFound, fault
+from heaptop.fleet.audit import audit
+from heaptop.fleet.configuration import FleetConfig
+from heaptop.fleet.figures import SiteCounters, add_rows, label
+from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
+from heaptop.fleet.scanning import seen_processes
+from heaptop.fleet.selection import ChosenProcess, ProcessKey, SeenProcess, choose
+from heaptop.fleet.session import FleetSession
+from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.injector.inspect.process import is_same_process
+from heaptop.protocol.source import Source
+from heaptop.recordings.exports.pprof import ProfileWriter
+
+ROUND: Final = 5.0
+"""Seconds between two looks at which processes there are."""
+SETTLE_PATIENCE: Final = 30.0
+"""Seconds that a first census may take before the next process is attached to."""
+FIRST_REST: Final = 60.0
+"""Seconds until a refused process is tried again: each time twice as many, up to :data:`LONGEST_REST`."""
+LONGEST_REST: Final = 3600.0
+CLOSERS: Final = 8
+"""Processes that are detached from at the same time at the end."""
+TURN: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedProcess:
+    """A process that could not be attached to, or whose session failed."""
+
+    chosen: ChosenProcess
+    name: str
+    """Of the error's class."""
+    message: str
+    times: int
+    again_at: float
+    """By ``time.monotonic``."""
+
+
+class FleetHost:
+    """All sessions of one ``heaptop serve``. :meth:`run` is one thread's; the other methods may be called from any."""
+
+    def __init__(
+        self,
+        load: Callable[[], FleetConfig],
+        meters: HostMeters,
+        *,
+        scan: Callable[[], list[SeenProcess]] = seen_processes,
+        attach: Callable[[int, AttachOptions], Source] = attach_source,
+    ) -> None:
+        """``load`` reads the configuration. Raises what it raises: ConfigError."""
+        self._load = load
+        self._config = load()
+        self._meters = meters
+        self._scan = scan
+        self._attach_source = attach
+        self._sessions: dict[ProcessKey, FleetSession] = {}
+        self._refused: dict[ProcessKey, RefusedProcess] = {}
+        self._counters: dict[str, SiteCounters] = {}
+        self._lock = threading.Lock()
+        """Of the three tables above."""
+        self._stopping = threading.Event()
+        self._awake = threading.Event()
+        meters.registry.register(ServiceCollector(self))
+
+    # -- from any thread ---------------------------------------------------------------------------------------
+
+    @property
+    def top(self) -> int:
+        return self._config.top
+
+    def reload(self) -> None:
+        """Read the configuration again. Raises ConfigError; the one before stays in force then."""
+        self._config = self._load()
+        self._awake.set()
+
+    def stop(self) -> None:
+        """Let :meth:`run` detach from all processes, and return."""
+        self._stopping.set()
+        self._awake.set()
+
+    def services(self) -> list[ServiceFigures]:
+        """All services that have attached processes, by name."""
+        found: dict[str, ServiceFigures] = {}
+        for session in self._attached():
+            name = label(session.service)
+            one = found.setdefault(name, ServiceFigures(name))
+            age, figures = session.census_age, session.figures
+            one.processes += 1
+            one.rss += session.rss
+            if age is not None:
+                one.counted += 1
+                one.inexact += not session.exact
+                one.oldest_census = max(one.oldest_census or 0.0, age)
+            add_rows(one.types, figures.types)
+            add_rows(one.sites, figures.sites)
+        with self._lock:
+            for name, one in found.items():
+                if name in self._counters:
+                    one.allocated = dict(self._counters[name].bytes)
+        return [found[name] for name in sorted(found)]
+
+    def profile(self, of: str = LIVE, service: str | None = None, pid: int | None = None) -> bytes:
+        """A pprof profile of the attached processes, or those of one service, or one pid. Raises RecordingTooLarge."""
+        writer = ProfileWriter(flows=True)
+        sessions = [
+            session
+            for session in self._attached()
+            if (service is None or label(session.service) == service) and (pid is None or session.pid == pid)
+        ]
+        for session in sessions:
+            session.add_to(writer, MOST_TEXT // len(sessions))
+        return writer.content(of, time.time_ns())
+
+    def processes(self) -> dict[str, Any]:
+        """What is attached to, and what was refused, for JSON."""
+        now = time.monotonic()
+        with self._lock:
+            refused = [one for key, one in self._refused.items() if key not in self._sessions]
+        return {
+            "attached": [_session_json(session) for session in self._attached()],
+            "refused": [
+                {
+                    **_process_json(one.chosen),
+                    "class": one.name,
+                    "message": one.message,
+                    "times": one.times,
+                    "again_in_seconds": round(max(one.again_at - now, 0.0), 1),
+                }
+                for one in refused
+            ],
+        }
+
+    def _attached(self) -> list[FleetSession]:
+        with self._lock:
+            sessions = list(self._sessions.values())
+        return [session for session in sessions if session.attached is not None and session.ended is None]
+
+    # -- the loop ----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Until :meth:`stop`. Then every process is detached from."""
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self._round()
+                except Exception as error:
+                    self._meters.refuse(type(error).__name__)
+                    audit("error", reason=type(error).__name__, message=str(error))
+                self._awake.wait(ROUND)
+                self._awake.clear()
+        finally:
+            self._detach_all()
+
+    def _round(self) -> None:
+        config = self._config
+        self._drop_ended()
+        seen = self._scan()
+        self._forget_refusals({one.key for one in seen})
+        now = time.monotonic()
+        resting = {key for key, one in self._refused.items() if one.again_at > now}
+        candidates = [one for one in seen if one.key not in resting]
+        chosen = {one.key: one for one in choose(config.rules, candidates, config.most_attached, self._sessions)}
+        for key, session in list(self._sessions.items()):
+            if key in chosen:
+                session.chosen = chosen[key]
+            else:
+                session.close()
+                self._drop(key)
+        for key, one in chosen.items():
+            if self._awake.is_set() or self._stopping.is_set():
+                return
+            if key not in self._sessions:
+                self._attach(one, config)
+
+    def _attach(self, chosen: ChosenProcess, config: FleetConfig) -> None:
+        """Attach to one process, and wait until that is over: no other is attached to meanwhile."""
+        pid, start = chosen.key
+        if not is_same_process(pid, start):
+            return
+        try:
+            source = self._attach_source(pid, attach_options(config))
+        except ProcessNotFound:
+            return
+        except Exception as error:
+            self._refuse(chosen, error if isinstance(error, HeaptopError) else fault(error, InjectionFailed))
+            return
+        session = FleetSession(chosen, source, self._meters, config.interval, self._add_allocated)
+        with self._lock:
+            self._sessions[chosen.key] = session
+        session.open()
+        while session.attached is None and session.ended is None and not self._stopping.is_set():
+            session.settled.wait(TURN)
+        end = time.monotonic() + SETTLE_PATIENCE
+        while not session.settled.wait(TURN) and not self._stopping.is_set() and time.monotonic() < end:
+            pass
+        if session.ended is not None:
+            self._drop(chosen.key)
+
+    def _drop_ended(self) -> None:
+        for key, session in list(self._sessions.items()):
+            if session.ended is not None:
+                self._drop(key)
+
+    def _drop(self, key: ProcessKey) -> None:
+        """Forget a session that has ended, and its service's counters with the last one. What failed rests for a
+        while."""
+        with self._lock:
+            session = self._sessions.pop(key)
+            services = {label(each.service) for each in self._sessions.values()}
+            for service in self._counters.keys() - services:
+                del self._counters[service]
+            if session.attached is not None and session.error is None:
+                self._refused.pop(key, None)
+        if session.error is not None and not isinstance(session.error, ProcessNotFound):
+            self._refuse(session.chosen, session.error)
+
+    def _refuse(self, chosen: ChosenProcess, error: HeaptopError) -> None:
+        name, before = type(error).__name__, self._refused.get(chosen.key)
+        times = before.times + 1 if before is not None else 1
+        rest = min(FIRST_REST * 2.0 ** min(times - 1, 30), LONGEST_REST)
+        with self._lock:
+            self._refused[chosen.key] = RefusedProcess(chosen, name, error.message, times, time.monotonic() + rest)
+        self._meters.refuse(name)
+        audit("refused", pid=chosen.seen.pid, service=chosen.service, reason=name, message=error.message)
+
+    def _forget_refusals(self, there: set[ProcessKey]) -> None:
+        with self._lock:
+            for key in self._refused.keys() - there:
+                del self._refused[key]
+
+    def _detach_all(self) -> None:
+        with ThreadPoolExecutor(CLOSERS) as closers:
+            list(closers.map(_close, self._sessions.values()))
+
+    def _add_allocated(self, session: FleetSession, before: Mapping[str, int], now: Mapping[str, int]) -> None:
+        """On a session's thread."""
+        top = self._config.top
+        with self._lock:
+            counters = self._counters.setdefault(label(session.service), SiteCounters())
+            folded = counters.add(before, now, top)
+        rows = session.figures.types, session.figures.sites
+        self._meters.dropped.inc(folded + sum(max(len(each) - top, 0) for each in rows))
+
+
+def attach_options(config: FleetConfig) -> AttachOptions:
+    """How each process is attached to: without waiting for long, and without anything that a person would be asked."""
+    return AttachOptions(
+        interval=config.interval,
+        max_share=config.share,
+        pause_budget=config.pause_budget,
+        sample_interval=ADAPTIVE.interval if config.rate else 0,
+        sample_target=config.rate,
+    )
+
+
+def _close(session: FleetSession) -> None:
+    try:
+        session.close()
+    except Exception as error:  # the others are detached from all the same
+        audit("error", pid=session.pid, reason=type(error).__name__, message=str(error))
+
+
+def _process_json(chosen: ChosenProcess) -> dict[str, Any]:
+    seen = chosen.seen
+    return {"pid": seen.pid, "service": label(chosen.service), "user": seen.user, "unit": seen.unit}
+
+
+def _session_json(session: FleetSession) -> dict[str, Any]:
+    attached, age = session.attached, session.census_age
+    return {
+        **_process_json(session.chosen),
+        "python": attached.hello.python if attached is not None else "",
+        "way": attached.backend if attached is not None else "",
+        "rss": session.rss,
+        "census_age_seconds": round(age, 1) if age is not None else None,
+        "mode": session.mode,
+        "exact": session.exact if age is not None else None,
+    }

@@ -1,0 +1,148 @@
+"""heaptop's metrics in Prometheus's text format: those of services, from the last censuses, and those of its own.
+
+A scrape reads what is there already. It takes no census.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from heaptop.fleet.figures import Rows, largest
+
+PAUSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+"""Upper bounds of the histogram, in seconds."""
+
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each counter
+
+
+@dataclass(slots=True)
+class ServiceFigures:
+    """One service at a moment: sums over its attached processes."""
+
+    service: str
+    processes: int = 0
+    counted: int = 0
+    """Processes of which there is a census."""
+    inexact: int = 0
+    """Processes whose last census is partial, or estimated."""
+    rss: int = 0
+    oldest_census: float | None = None
+    """Seconds."""
+    types: Rows = field(default_factory=dict)
+    sites: Rows = field(default_factory=dict)
+    allocated: dict[str, int] = field(default_factory=dict)
+
+
+class HasServices(Protocol):
+    """What metrics are read from."""
+
+    def services(self) -> Sequence[ServiceFigures]: ...
+    @property
+    def top(self) -> int: ...
+
+
+class HostMeters:
+    """heaptop's own metrics. Each may be changed from any thread."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.pauses = Histogram(
+            "heaptop_pause_seconds",
+            "Longest pause of a process that heaptop caused between two censuses, and of each attach.",
+            buckets=PAUSES,
+            registry=self.registry,
+        )
+        self.refusals = Counter(
+            "heaptop_refusals_total",
+            "Attaches, censuses and samplers that were refused, and sessions that failed, by error class.",
+            ["class"],
+            registry=self.registry,
+        )
+        self.attaches = Counter("heaptop_attaches_total", "Processes attached to.", registry=self.registry)
+        self.censuses = Counter("heaptop_censuses_total", "Censuses taken.", registry=self.registry)
+        self.agent_cpu = Counter(
+            "heaptop_agent_cpu_seconds_total",
+            "CPU time that heaptop's agents, and the clones they count in, took in all processes.",
+            registry=self.registry,
+        )
+        self.dropped = Counter(
+            "heaptop_dropped_series_total",
+            "Types and sites that had no series of their own and were summed into other, added up over all censuses.",
+            registry=self.registry,
+        )
+        ProcessCollector(namespace="heaptop", registry=self.registry)
+
+    def refuse(self, name: str) -> None:
+        """Count one refusal; ``name`` is that of an error class."""
+        self.refusals.labels(name).inc()
+
+    def text(self) -> bytes:
+        """All metrics, in Prometheus's text format."""
+        return prometheus_client.generate_latest(self.registry)
+
+
+class ServiceCollector(Collector):
+    """The metrics of services."""
+
+    def __init__(self, host: HasServices) -> None:
+        self._host = host
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing is collected when the collector is registered."""
+        yield from _families().values()
+
+    def collect(self) -> Iterator[Metric]:
+        """All services, as they are now."""
+        families = _families()
+        for one in self._host.services():
+            _add(families, one, self._host.top)
+        yield from families.values()
+
+
+def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"heaptop_{name}", about, labels=["service", *labels])
+
+
+def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
+    sampled = "Estimated from samples."
+    allocated = f"Bytes allocated since the attach, by allocation site. {sampled}"
+    return {
+        "processes": _gauge("attached_processes", "Processes that heaptop is attached to."),
+        "counted": _gauge("counted_processes", "Attached processes of which there is a census."),
+        "inexact": _gauge("inexact_processes", "Attached processes whose last census is partial or estimated."),
+        "age": _gauge("census_age_seconds", "Age of the oldest of the last censuses of the service's processes."),
+        "rss": _gauge("resident_bytes", "Resident memory of the attached processes."),
+        "type_bytes": _gauge(
+            "live_bytes", "Bytes of live objects by type at the last census, as sys.getsizeof counts.", "type"
+        ),
+        "type_objects": _gauge("live_objects", "Live objects by type at the last census.", "type"),
+        "site_bytes": _gauge("site_live_bytes", f"Live bytes by allocation site. {sampled}", "site"),
+        "site_low": _gauge("site_live_low_bytes", "Lower bound of heaptop_site_live_bytes (95 %).", "site"),
+        "site_high": _gauge("site_live_high_bytes", "Upper bound of heaptop_site_live_bytes (95 %).", "site"),
+        "site_blocks": _gauge("site_live_blocks", f"Live memory blocks by allocation site. {sampled}", "site"),
+        "allocated": CounterMetricFamily("heaptop_site_allocated_bytes", allocated, labels=["service", "site"]),
+    }
+
+
+def _add(families: dict[str, GaugeMetricFamily | CounterMetricFamily], one: ServiceFigures, top: int) -> None:
+    for key, value in (("processes", one.processes), ("counted", one.counted), ("inexact", one.inexact)):
+        families[key].add_metric([one.service], value)
+    families["rss"].add_metric([one.service], one.rss)
+    if one.oldest_census is not None:
+        families["age"].add_metric([one.service], one.oldest_census)
+    for keys, rows in (
+        (("type_bytes", "type_objects"), one.types),
+        (("site_bytes", "site_low", "site_high", "site_blocks"), one.sites),
+    ):
+        for name, figures in largest(rows, top)[0].items():
+            for key, figure in zip(keys, figures, strict=True):
+                families[key].add_metric([one.service, name], figure)
+    for name, size in one.allocated.items():
+        families["allocated"].add_metric([one.service, name], size)

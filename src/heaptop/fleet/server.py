@@ -1,0 +1,235 @@
+"""What the host agent serves over HTTP: metrics, profiles, its state. Requests read; none but a reload changes
+anything, and none makes a census.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import signal
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from heaptop.analysis.reports.stack_sums import ALLOCATED, LIVE
+from heaptop.errors import ConfigError, HeaptopError, UsageError
+from heaptop.fleet.access import Access, is_loopback
+from heaptop.fleet.audit import audit
+from heaptop.fleet.host import FleetHost
+from heaptop.fleet.metrics import HostMeters
+
+CONNECTIONS: Final = 64
+"""At the same time; beyond, the oldest is closed."""
+IDLE_SECONDS: Final = 10.0
+"""For the head of a request, and between two of them."""
+SEND_SECONDS: Final = 30.0
+"""For a client to take an answer."""
+FRESH_SECONDS: Final = 1.0
+"""For which metrics are not made again: a storm of scrapes costs no more than one a second."""
+REQUEST_BYTES: Final = 4096
+"""Of a request's body: none needs one."""
+STOP_SECONDS: Final = 60.0
+"""For all processes to be detached from."""
+
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+}
+_ABOUT: Final = {
+    "/metrics": "metrics for Prometheus",
+    "/debug/pprof/heap": "pprof profile of what lives (?service=NAME, ?pid=N)",
+    "/debug/pprof/allocs": "pprof profile of what was allocated since the attach",
+    "/processes": "attached and refused processes, JSON",
+    "/healthz": "whether the agent runs",
+}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def listening_socket(address: str, access: Access) -> socket.socket:
+    """Bind ``HOST:PORT``, or ``[HOST]:PORT``.
+
+    Raises:
+        UsageError: it is no such address, is taken, or other machines could read it without a secret.
+    """
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or port is None or parts.path or parts.username is not None:
+        raise UsageError(f"{address} is not an address.", fix="Write it as 127.0.0.1:9917.")
+    if access.is_open and not is_loopback(host):
+        raise UsageError(
+            f"Other machines could reach {address}, and nothing asks for a secret.",
+            why="Metrics and profiles show the names of types, functions and files of the processes.",
+            fix="Listen on 127.0.0.1, or ask for a secret: add `--credentials FILE`.",
+        )
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "invalid host name"
+        raise UsageError(f"Cannot listen on {address}: {why}.", fix="Choose another with `--listen`.") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen()
+        return listening
+    except OSError as error:
+        listening.close()
+        raise UsageError(
+            f"Cannot listen on {address}: {error.strerror}.", fix="Choose another with `--listen`."
+        ) from None
+
+
+class FleetServer:
+    """The HTTP server of one host agent."""
+
+    def __init__(self, host: FleetHost, meters: HostMeters, access: Access) -> None:
+        self._host = host
+        self._meters = meters
+        self._access = access
+        self._thread = threading.Thread(target=host.run, name="heaptop-fleet", daemon=True)
+        self._work = asyncio.Lock()
+        """One answer is made at a time."""
+        self._metrics = b""
+        self._made_at = float("-inf")
+
+    async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
+        """Serve until SIGTERM or SIGINT, and detach from every process. SIGHUP reads the configuration again."""
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        runner = web.AppRunner(
+            self.application(),
+            access_log=None,
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=0,
+            shutdown_timeout=1.0,
+        )
+        await runner.setup()
+        assert runner.server is not None
+        try:
+            self._thread.start()
+            async with await loop.create_server(partial(self._accept, runner.server), sock=listening):
+                ready()
+                await ended.wait()
+        finally:
+            self._host.stop()
+            await asyncio.to_thread(self._thread.join, STOP_SECONDS)
+            await runner.cleanup()
+
+    def application(self) -> web.Application:
+        """All paths."""
+        application = web.Application(middlewares=[self._guard], client_max_size=REQUEST_BYTES)
+        application.add_routes(
+            [
+                web.get("/", self._index),
+                web.get("/metrics", self._answer_metrics),
+                web.get("/debug/pprof/heap", partial(self._answer_profile, of=LIVE)),
+                web.get("/debug/pprof/allocs", partial(self._answer_profile, of=ALLOCATED)),
+                web.get("/processes", self._answer_processes),
+                web.get("/healthz", self._answer_health),
+                web.post("/-/reload", self._answer_reload),
+            ]
+        )
+        return application
+
+    def _accept(self, server: web.Server) -> asyncio.Protocol:
+        """Of a new connection. Who only holds connections loses the oldest, and keeps nobody out."""
+        held = server.connections
+        for each in held[: max(len(held) + 1 - CONNECTIONS, 0)]:
+            each.force_close()
+        return server()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Let in who may read this, and send the answer in bounded time."""
+        if not self._access.allows(request.headers.get("Authorization", "")):
+            raise web.HTTPUnauthorized(headers={"WWW-Authenticate": 'Basic realm="heaptop", Bearer'})
+        # A page in a browser of this machine must not read it under another name (DNS rebinding), nor send a reload.
+        origin = request.headers.get("Origin")
+        if (self._access.is_open and not _is_this_machine(request.host)) or (
+            origin is not None and urlsplit(origin).netloc != request.host
+        ):
+            raise web.HTTPForbidden(text="This is served to its own address only.\n")
+        response = await handler(request)
+        response.headers.update(_HEADERS)
+        try:
+            await asyncio.wait_for(_send(request, response), SEND_SECONDS)
+        except asyncio.TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        return response
+
+    async def _index(self, _: web.Request) -> web.Response:
+        links = [f'<li><a href="{path}">{path}</a> {html.escape(about)}' for path, about in _ABOUT.items()]
+        head = "<!doctype html><meta charset=utf-8><title>heaptop serve</title><h1>heaptop serve</h1>"
+        return web.Response(text="\n".join([head, "<ul>", *links, "</ul>\n"]), content_type="text/html")
+
+    async def _answer_metrics(self, _: web.Request) -> web.Response:
+        async with self._work:
+            if time.monotonic() - self._made_at > FRESH_SECONDS:
+                self._metrics = await asyncio.to_thread(self._meters.text)
+                self._made_at = time.monotonic()
+        return web.Response(body=self._metrics, headers={"Content-Type": _TEXT})
+
+    async def _answer_profile(self, request: web.Request, of: str) -> web.Response:
+        asked = request.query.get("pid")
+        if asked is not None and not (asked.isascii() and asked.isdigit() and len(asked) < 10):
+            raise web.HTTPBadRequest(text="pid is not a process id.\n")
+        pid = int(asked) if asked is not None else None
+        async with self._work:
+            try:
+                content = await asyncio.to_thread(self._host.profile, of, request.query.get("service"), pid)
+            except HeaptopError as error:
+                raise web.HTTPServiceUnavailable(text=f"{error.message}\n") from None
+        name = {"Content-Disposition": 'attachment; filename="heap.pb.gz"'}
+        return web.Response(body=content, content_type="application/octet-stream", headers=name)
+
+    async def _answer_processes(self, _: web.Request) -> web.Response:
+        return web.json_response(self._host.processes())
+
+    async def _answer_health(self, _: web.Request) -> web.Response:
+        if not self._thread.is_alive():
+            raise web.HTTPServiceUnavailable(text="The loop that attaches to processes has ended.\n")
+        return web.Response(text="ok\n")
+
+    async def _answer_reload(self, _: web.Request) -> web.Response:
+        why = self._reload()
+        if why:
+            raise web.HTTPInternalServerError(text=f"The configuration before stays in force. {why}\n")
+        return web.Response(text="reloaded\n")
+
+    def _reload(self) -> str:
+        """Why the configuration could not be read; empty where it could."""
+        try:
+            self._host.reload()
+        except ConfigError as error:
+            audit("reload", result="failed", message=error.message)
+            return error.message
+        audit("reload", result="done")
+        return ""
+
+
+async def _send(request: web.Request, response: web.StreamResponse) -> None:
+    await response.prepare(request)
+    await response.write_eof()
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False

@@ -1,0 +1,177 @@
+"""Rows of services: bounded, with labels that nobody can forge, and counters that never fall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from heaptop.fleet.figures import (
+    LABEL_LENGTH,
+    OTHER,
+    SiteCounters,
+    add_row,
+    add_rows,
+    label,
+    largest,
+    target_figures,
+)
+from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
+from tests.support.recorded import events, played
+
+names = st.text(max_size=300)
+rows = st.dictionaries(
+    st.one_of(names.map(label), st.just(OTHER)), st.tuples(st.integers(0, 1 << 50), st.integers(0, 99)), max_size=30
+)
+readings = st.dictionaries(st.sampled_from([*"abcdefgh", OTHER]), st.integers(0, 1000))
+
+
+# -- rows ------------------------------------------------------------------------------------------------------
+
+
+@given(names)
+def test_a_label_is_one_short_printable_line(name: str) -> None:
+    made = label(name)
+    assert made.isprintable()
+    assert 0 < len(made) <= LABEL_LENGTH
+    assert label(made) == made
+
+
+@given(rows, st.integers(1, 10))
+def test_the_largest_rows_and_other_sum_to_the_whole(given_rows: dict[str, tuple[int, ...]], top: int) -> None:
+    kept, left = largest(given_rows, top)
+    assert len(kept) <= top + 1
+    assert len(kept.keys() - {OTHER}) + left == len(given_rows.keys() - {OTHER})
+    for place in (0, 1):
+        assert sum(row[place] for row in kept.values()) == sum(row[place] for row in given_rows.values())
+    own = [row[0] for name, row in kept.items() if name != OTHER]
+    assert all(row[0] <= min(own) for name, row in given_rows.items() if name not in kept and own)
+
+
+@given(rows, rows)
+def test_rows_of_two_processes_with_one_label_are_summed(
+    one: dict[str, tuple[int, ...]], two: dict[str, tuple[int, ...]]
+) -> None:
+    both = dict(one)
+    add_rows(both, two)
+    assert both.keys() == one.keys() | two.keys()
+    assert sum(row[0] for row in both.values()) == sum(row[0] for row in [*one.values(), *two.values()])
+
+
+def test_figures_of_a_process_sum_to_its_census() -> None:
+    recorded = played(events(5))
+    figures = target_figures(recorded)
+    latest = recorded.history.latest
+    assert latest is not None
+    assert sum(row[0] for row in figures.types.values()) == latest.total.bytes
+    assert sum(row[1] for row in figures.types.values()) == latest.total.count
+    assert sum(row[0] for row in figures.sites.values()) == pytest.approx(latest.total.bytes, abs=len(figures.sites))
+    assert all(low <= size <= high for size, low, high, _ in figures.sites.values())
+    assert figures.allocated["shop/views.py:88 create_session"] > 0
+
+
+def test_a_process_that_is_not_sampled_has_no_sites() -> None:
+    figures = target_figures(played(events(3, sampled=False)))
+    assert figures.types
+    assert (figures.sites, figures.allocated) == ({}, {})
+
+
+# -- counters --------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(readings, min_size=1, max_size=8), st.integers(1, 3))
+def test_no_counter_falls_and_all_of_them_grow_as_the_process_allocates(
+    given_readings: list[dict[str, int]], top: int
+) -> None:
+    counters = SiteCounters()
+    last: dict[str, int] = {}
+    for now in given_readings:
+        before, total = dict(counters.bytes), sum(counters.bytes.values())
+        counters.add(last, now, top)
+        assert all(counters.bytes[name] >= size for name, size in before.items())
+        assert sum(counters.bytes.values()) - total == max(sum(now.values()) - sum(last.values()), 0)
+        assert len(counters.bytes) <= top + 1
+        last = now
+
+
+def test_a_site_without_a_counter_is_added_to_other() -> None:
+    counters = SiteCounters()
+    assert counters.add({}, {"a": 10, "b": 5}, 1) == 1
+    assert counters.bytes == {"a": 10, OTHER: 5}
+    assert counters.add({"a": 10, "b": 5}, {"a": 11, "b": 105}, 1) == 1
+    assert counters.bytes == {"a": 11, OTHER: 105}
+
+
+# -- metrics ---------------------------------------------------------------------------------------------------
+
+
+class Services:
+    """What a host has."""
+
+    top = 2
+
+    def __init__(self, *services: ServiceFigures) -> None:
+        self._services = services
+
+    def services(self) -> Sequence[ServiceFigures]:
+        return self._services
+
+
+def scraped(*services: ServiceFigures) -> dict[str, Metric]:
+    meters = HostMeters()
+    meters.registry.register(ServiceCollector(Services(*services)))
+    return {family.name: family for family in text_string_to_metric_families(meters.text().decode())}
+
+
+def test_names_that_a_target_chose_break_no_line() -> None:
+    rows = {}
+    for name in ('a"} 1\nheaptop_up 1', "b\\", "\x1b[2J\u202e", "ü" * 1000, "", "\ud800"):
+        add_row(rows, label(name), (5, 1))
+    service = ServiceFigures("shop", processes=1, types=rows)
+    families = scraped(service)
+    assert all(name.startswith("heaptop_") for name in families)
+    assert "heaptop_up" not in families
+    samples = families["heaptop_live_bytes"].samples
+    assert len(samples) == Services.top + 1
+    assert sum(sample.value for sample in samples) == 5 * 6
+
+
+def test_every_metric_has_a_type_and_help_and_base_units() -> None:
+    service = ServiceFigures(
+        "shop", 2, 1, 1, 4096, 3.5, {"dict": (64, 1)}, {"a.py:1 f": (9, 8, 10, 1)}, {"a.py:1 f": 99, OTHER: 0}
+    )
+    families = scraped(service)
+    assert [name for name, family in families.items() if not family.documentation or family.type == "unknown"] == []
+    assert families["heaptop_site_allocated_bytes"].type == "counter"
+    assert families["heaptop_pause_seconds"].type == "histogram"
+    values = {
+        sample.name: sample.value
+        for family in families.values()
+        for sample in family.samples
+        if sample.labels.get("service") == "shop" and sample.labels.get("site") != OTHER
+    }
+    assert values == {
+        "heaptop_attached_processes": 2,
+        "heaptop_counted_processes": 1,
+        "heaptop_inexact_processes": 1,
+        "heaptop_resident_bytes": 4096,
+        "heaptop_census_age_seconds": 3.5,
+        "heaptop_live_bytes": 64,
+        "heaptop_live_objects": 1,
+        "heaptop_site_live_bytes": 9,
+        "heaptop_site_live_low_bytes": 8,
+        "heaptop_site_live_high_bytes": 10,
+        "heaptop_site_live_blocks": 1,
+        "heaptop_site_allocated_bytes_total": 99,
+    }
+
+
+def test_without_a_census_there_is_no_age_and_no_type() -> None:
+    families = scraped(ServiceFigures("shop", processes=1, rss=1))
+    assert families["heaptop_census_age_seconds"].samples == []
+    assert families["heaptop_live_bytes"].samples == []
+    assert families["heaptop_counted_processes"].samples[0].value == 0

@@ -1,0 +1,260 @@
+"""The host agent's loop, over sources without a process: whatever one of them does, the others are watched."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from heaptop.errors import AgentLost, ConfigError, HeaptopError, PtraceDenied, TargetExited
+from heaptop.fleet import host as host_module
+from heaptop.fleet.configuration import FleetConfig
+from heaptop.fleet.host import FleetHost
+from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.selection import SeenProcess, SelectRule
+from heaptop.injector.api import AttachOptions
+from heaptop.protocol.messages import Decision, Failure
+from heaptop.protocol.source import Behind, Deliver, never_behind
+from tests.fakes.source import FakeAgent, FakeSource
+from tests.support.processes import eventually
+
+EVERYTHING = FleetConfig((SelectRule(name="shop"),))
+
+
+class PromptSource(FakeSource):
+    """Attaches and counts as soon as it is opened; fails with ``error`` instead where there is one."""
+
+    def __init__(self, options: AttachOptions, error: HeaptopError | None = None) -> None:
+        super().__init__(FakeAgent())
+        self.over = False
+        self._options = options
+        self._error = error
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        super().open(deliver, behind)
+        if self._error is not None:
+            self.end(self._error)
+            return
+        self.attach()
+        self.sample(self._options.sample_interval, self._options.sample_depth)
+        self.tick()
+
+    def end(self, error: HeaptopError | None = None) -> None:
+        self.over = True
+        super().end(error)
+
+
+class Hosted:
+    """A running host and the processes that it sees."""
+
+    def __init__(self) -> None:
+        self.seen = [process(1)]
+        self.config = EVERYTHING
+        self.broken: Exception | None = None
+        """What to scan, and to read the configuration, fails with."""
+        self.errors: dict[int, Exception] = {}
+        """What an attach to these pids ends with: raised at once where it is no HeaptopError."""
+        self.sources: dict[int, list[PromptSource]] = {}
+        self.meters = HostMeters()
+        self.host = FleetHost(self._load, self.meters, scan=self._scan, attach=self._attach)
+
+    def _load(self) -> FleetConfig:
+        if self.broken is not None:
+            raise self.broken
+        return self.config
+
+    def _scan(self) -> list[SeenProcess]:
+        if self.broken is not None:
+            raise self.broken
+        return list(self.seen)
+
+    def _attach(self, pid: int, options: AttachOptions) -> PromptSource:
+        error = self.errors.get(pid)
+        if error is not None and not isinstance(error, HeaptopError):
+            raise error
+        source = PromptSource(options, error)
+        self.sources.setdefault(pid, []).append(source)
+        return source
+
+    def attached(self) -> list[int]:
+        return sorted(one["pid"] for one in self.host.processes()["attached"])
+
+    def refused(self) -> list[tuple[int, str, int]]:
+        return [(one["pid"], one["class"], one["times"]) for one in self.host.processes()["refused"]]
+
+    def refusals(self, name: str) -> float:
+        return self.meters.registry.get_sample_value("heaptop_refusals_total", {"class": name}) or 0.0
+
+
+def process(pid: int, rss: int = 100) -> SeenProcess:
+    return SeenProcess(pid, 1, "www", "python shop.py", "shop", rss, 1000.0)
+
+
+@pytest.fixture
+def hosted(monkeypatch: pytest.MonkeyPatch) -> Hosted:
+    monkeypatch.setattr(host_module, "ROUND", 0.01)
+    monkeypatch.setattr(host_module, "is_same_process", lambda pid, start: True)
+    return Hosted()
+
+
+@contextmanager
+def running(hosted: Hosted) -> Iterator[threading.Thread]:
+    thread = threading.Thread(target=hosted.host.run)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        hosted.host.stop()
+        thread.join(60)
+        assert not thread.is_alive()
+        assert all(source.over for sources in hosted.sources.values() for source in sources)
+
+
+def test_processes_that_come_are_attached_and_those_that_end_are_dropped(hosted: Hosted) -> None:
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1])
+        hosted.seen.append(process(2))
+        assert eventually(lambda: hosted.attached() == [1, 2])
+        (service,) = hosted.host.services()
+        assert (service.service, service.processes, service.counted) == ("shop", 2, 2)
+        alone = hosted.host.services()[0].types["dict"][0]
+        hosted.sources[1][0].end(TargetExited("Process 1 ended."))
+        del hosted.seen[0]
+        assert eventually(lambda: hosted.attached() == [2])
+        assert hosted.host.services()[0].types["dict"][0] == alone / 2
+        assert hosted.refused() == []
+
+
+def test_what_a_service_allocated_is_not_taken_back_when_a_process_ends(hosted: Hosted) -> None:
+    with running(hosted):
+        hosted.seen.append(process(2))
+        assert eventually(lambda: hosted.attached() == [1, 2])
+        for pid in (1, 2):
+            hosted.sources[pid][0].tick(3)
+        before = sum(hosted.host.services()[0].allocated.values())
+        assert before > 0
+        hosted.sources[1][0].end(TargetExited("Process 1 ended."))
+        del hosted.seen[0]
+        assert eventually(lambda: hosted.attached() == [2])
+        assert sum(hosted.host.services()[0].allocated.values()) == before
+
+
+@pytest.mark.parametrize("error", [PtraceDenied("denied"), ValueError("a bug")], ids=str)
+def test_a_refused_process_rests_and_the_others_are_attached(hosted: Hosted, error: Exception) -> None:
+    hosted.errors[1] = error
+    hosted.seen.append(process(2, rss=50))
+    name = "PtraceDenied" if isinstance(error, HeaptopError) else "InjectionFailed"
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [2])
+        hosted.seen.append(process(3))
+        assert eventually(lambda: hosted.attached() == [2, 3])  # rounds pass meanwhile
+        assert hosted.refused() == [(1, name, 1)]
+        assert hosted.refusals(name) == 1
+        del hosted.seen[0]
+        assert eventually(lambda: hosted.refused() == [])
+
+
+def test_a_refused_process_takes_no_place(hosted: Hosted) -> None:
+    hosted.config = FleetConfig((SelectRule(),), limit=1)
+    hosted.host.reload()
+    hosted.errors[1] = PtraceDenied("denied")
+    hosted.seen.append(process(2, rss=50))
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [2])
+
+
+def test_rests_get_longer(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "FIRST_REST", 0.001)
+    hosted.errors[1] = PtraceDenied("denied")
+    with running(hosted):
+        assert eventually(lambda: any(times >= 4 for _, _, times in hosted.refused()))
+        del hosted.errors[1]
+        assert eventually(lambda: hosted.attached() == [1])
+        assert hosted.refused() == []
+
+
+def test_a_session_that_fails_rests_too(hosted: Hosted) -> None:
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1])
+        hosted.sources[1][0].end(AgentLost("The agent exited."))
+        assert eventually(lambda: hosted.refused() == [(1, "AgentLost", 1)])
+        assert hosted.attached() == []
+
+
+def test_a_round_that_fails_ends_nothing(hosted: Hosted) -> None:
+    with running(hosted) as thread:
+        assert eventually(lambda: hosted.attached() == [1])
+        hosted.broken = OSError("no /proc")
+        assert eventually(lambda: hosted.refusals("OSError") >= 1)
+        hosted.broken = None
+        hosted.seen.append(process(2))
+        assert eventually(lambda: hosted.attached() == [1, 2])
+        assert thread.is_alive()
+
+
+def test_a_long_pause_is_refused_and_nobody_decides(hosted: Hosted) -> None:
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1])
+        source = hosted.sources[1][0]
+        for _ in range(3):
+            source.say(Decision(1, "clone", "", 90_000_000, 50_000_000))
+        assert hosted.refusals("PauseTooLong") == 1
+        source.say(Failure(1, "no memory"))
+        assert hosted.refusals("NoCensus") == 1
+        assert source.decisions == []
+        assert hosted.attached() == [1]
+
+
+def test_a_reload_applies_and_a_broken_file_changes_nothing(hosted: Hosted) -> None:
+    hosted.seen.append(process(2))
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1, 2])
+        hosted.broken = ConfigError("unknown key `limits`.")
+        with pytest.raises(ConfigError):
+            hosted.host.reload()
+        hosted.broken = None
+        hosted.seen.append(process(3))
+        assert eventually(lambda: hosted.attached() == [1, 2, 3])
+        hosted.config = FleetConfig((SelectRule(name="web"),), limit=1)
+        hosted.host.reload()
+        assert eventually(lambda: len(hosted.attached()) == 1)
+        assert [service.service for service in hosted.host.services()] == ["web"]
+
+
+def test_no_two_attaches_are_under_way_at_once(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way: set[int] = set()
+    most: list[int] = []
+    start = PromptSource.open
+
+    def slow(source: PromptSource, deliver: Deliver, behind: Behind = never_behind) -> None:
+        under_way.add(id(source))
+        most.append(len(under_way))
+
+        def later() -> None:
+            under_way.discard(id(source))
+            start(source, deliver, behind)
+
+        threading.Timer(0.1, later).start()
+
+    monkeypatch.setattr(PromptSource, "open", slow)
+    hosted.seen += [process(2), process(3)]
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1, 2, 3])
+    assert most == [1, 1, 1]
+
+
+def test_a_process_beyond_the_limit_is_not_attached_to(hosted: Hosted) -> None:
+    hosted.config = FleetConfig((SelectRule(),), share=0.01, budget=0.02)
+    hosted.host.reload()
+    hosted.seen = [process(pid, rss=pid) for pid in range(1, 6)]
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [4, 5])
+
+
+def test_attaches_ask_for_what_production_bears(hosted: Hosted) -> None:
+    options = host_module.attach_options(FleetConfig())
+    assert (options.interval, options.max_share, options.pause_budget) == (60.0, 0.01, 0.05)
+    assert (options.sample_target, options.tracer, options.allow_seccomp) == (20, False, False)
+    assert host_module.attach_options(FleetConfig(rate=0)).sample_interval == 0
