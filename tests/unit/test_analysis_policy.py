@@ -229,6 +229,63 @@ def test_room_is_the_least_that_any_control_group_has_left(
     assert forecast.room(7) == Headroom(left, together=group == "1")
 
 
+def faked(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
+    """A /proc and control groups of such files, for process 7."""
+    monkeypatch.setattr(forecast, "PROC", folder / "proc")
+    monkeypatch.setattr(forecast, "CGROUPS", folder / "cgroup")
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+MACHINE = {"proc/meminfo": "MemTotal: 4194304 kB\nMemAvailable: 2097152 kB\n"}
+STAT = f"anon 1\ninactive_file {10 << 20}\n"
+
+
+def test_the_limit_in_version_2_is_the_smallest_of_max_and_high_up_to_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = {"current": str(900 << 20), "stat": STAT, "max": str(1000 << 20), "high": "max"}
+    pressure = "some avg10=12.34 avg60=0.00 avg300=0.00 total=1\nfull avg10=1.00 avg60=0.00 avg300=0.00 total=1\n"
+    files = {
+        **MACHINE,
+        "proc/7/cgroup": "0::/pod/app\n",
+        **{f"cgroup/pod/memory.{name}": text for name, text in group.items()},
+        "cgroup/pod/app/memory.max": "max",
+        "cgroup/pod/app/memory.high": "max",
+        "cgroup/pod/app/memory.pressure": pressure,
+        "cgroup/pod/memory.pressure": pressure.replace("12.34", "99.00"),
+    }
+    faked(tmp_path, monkeypatch, files)
+    assert forecast.memory_limit(7) == forecast.MemoryLimit(1000 << 20, "memory.max of /pod", 110 << 20, 12.34)
+    (tmp_path / "cgroup/pod/memory.high").write_text(str(950 << 20))
+    assert forecast.memory_limit(7) == forecast.MemoryLimit(950 << 20, "memory.high of /pod", 60 << 20, 12.34)
+
+
+def test_the_limit_in_version_1_is_the_smallest_of_the_ancestors_and_a_huge_number_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        **MACHINE,
+        "proc/7/cgroup": "9:name=systemd:/\n4:memory:/docker/app\n0::/\n",
+        "cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+        "cgroup/memory/docker/memory.limit_in_bytes": str(500 << 20),
+        "cgroup/memory/docker/memory.usage_in_bytes": str(450 << 20),
+        "cgroup/memory/docker/memory.stat": f"total_inactive_file {20 << 20}\n",
+        "cgroup/memory/docker/app/memory.limit_in_bytes": str(3 << 30),
+    }
+    faked(tmp_path, monkeypatch, files)
+    found = forecast.memory_limit(7)
+    assert found == forecast.MemoryLimit(500 << 20, "memory.limit_in_bytes of /docker", 70 << 20)
+
+
+def test_without_a_limit_the_machine_is_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(tmp_path, monkeypatch, {**MACHINE, "proc/7/cgroup": "0::/\n", "proc/pressure/memory": "some avg10=0.50 a\n"})
+    assert forecast.memory_limit(7) == forecast.MemoryLimit(4 << 30, "the machine", 2 << 30, 0.5)
+    faked(tmp_path / "nothing", monkeypatch, {"proc/7/cgroup": "0::/../other\n"})
+    assert forecast.memory_limit(7) is None
+
+
 def test_only_a_rollup_is_read_as_one() -> None:
     text = "55d-7ff ---p 00000000 00:00 0 [rollup]\nRss:  12 kB\nAnonHugePages: 2048 kB\n"
     assert rollup(text) == {"Rss": 12 << 10, "AnonHugePages": 2 << 20}

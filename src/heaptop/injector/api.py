@@ -13,10 +13,21 @@ from heaptop.injector.inspect.preflight import apart, check
 from heaptop.injector.inspect.process import user_name
 from heaptop.injector.requests import AttachOptions, Launch
 from heaptop.injector.rss import own
+from heaptop.injector.session.forecast import MemoryLimit, memory_limit
 from heaptop.injector.session.session import LiveSource
 from heaptop.protocol.source import Source, TargetInfo
 
-__all__ = ["AttachOptions", "Check", "Diagnosis", "attach_source", "diagnose", "launch_source", "remove_agent"]
+__all__ = [
+    "AttachOptions",
+    "Check",
+    "Diagnosis",
+    "MemoryLimit",
+    "attach_source",
+    "diagnose",
+    "launch_source",
+    "memory_limit",
+    "remove_agent",
+]
 
 
 def attach_source(pid: int, options: AttachOptions) -> Source:

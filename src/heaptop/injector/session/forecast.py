@@ -1,4 +1,5 @@
-"""What a census in a clone will cost the target, before there was one: its pause, and whether there is memory for it.
+"""What a census in a clone will cost the target, before there was one: its pause, and whether there is memory for it;
+and the limit of its memory.
 
 Reads ``/proc`` only, from outside the target; nothing here knows Python or decides anything.
 
@@ -9,7 +10,9 @@ found again in the page cache), and one huge page is one entry for 512 small one
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -31,6 +34,8 @@ PROC: Final = Path("/proc")
 CGROUPS: Final = Path("/sys/fs/cgroup")
 VERSION_1: Final = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 VERSION_2: Final = ("memory.max", "memory.current", "inactive_file")
+HIGH: Final = ("memory.high",)
+"""Of version 2: beyond it the kernel slows the group down and takes its memory back."""
 CLONE_SHARE: Final = 1 / 16
 """Of the anonymous memory, what a clone is taken to need: its tables, and copies of the pages that change meanwhile."""
 CLONE_LEAST: Final = 32 << 20
@@ -137,9 +142,59 @@ class Headroom:
 def room(pid: int) -> Headroom:
     """The least of what the machine and the control groups of ``pid`` have left."""
     groups = list(_groups(pid))
-    left = [_available(), *(_group_left(folder, names) for folder, names in groups)]
+    left = [_meminfo("MemAvailable"), *(_group_left(folder, names) for folder, names in groups)]
     together = any(_read(folder / "memory.oom.group") == "1" for folder, _ in groups)
     return Headroom(min((size for size in left if size is not None), default=None), together)
+
+
+# -- the limit that ends it ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """How much memory a process may take, and how near it is to that."""
+
+    bytes: int
+    """The smallest limit of its control groups, or all memory of the machine."""
+    of: str
+    """Which one: ``memory.max of /pod/app``, or ``the machine``."""
+    left: int | None
+    """Bytes that it may still take before the first of its limits, the machine's free memory among them."""
+    pressure: float | None = None
+    """Per cent of the last ten seconds in which some thread of its control group (without one, of the machine) waited
+    for memory; None before Linux 4.20 and in version 1."""
+
+
+def memory_limit(pid: int) -> MemoryLimit | None:
+    """The limit for ``pid`` now; None where not even the machine's memory can be read. A group that has no limit has
+    ``max`` there, or in version 1 a number beyond all memory."""
+    found: list[tuple[int, str, int | None]] = []
+    if (whole := _meminfo("MemTotal")) is not None:
+        found.append((whole, "the machine", _meminfo("MemAvailable")))
+    groups = list(_groups(pid))
+    for folder, names in groups:
+        for name in (names[0], *HIGH) if names is VERSION_2 else names[:1]:
+            with suppress(ValueError):
+                root = CGROUPS if names is VERSION_2 else CGROUPS / "memory"
+                of = f"{name} of /{folder.relative_to(root)}".replace("/.", "/")
+                found.append((int(_read(folder / name)), of, _group_left(folder, (name, *names[1:]))))
+    if not found:
+        return None
+    size, of, _ = min(found, key=lambda each: each[0])
+    left = min((room for _, _, room in found if room is not None), default=None)
+    own = [folder / "memory.pressure" for folder, names in groups if names is VERSION_2]
+    return MemoryLimit(size, of, left, _pressure([*own[:1], PROC / "pressure" / "memory"]))
+
+
+def _pressure(files: Sequence[Path]) -> float | None:
+    """Of the first that is there: pressure stall information, as ``some avg10=1.23 avg60=…``."""
+    for file in files:
+        if found := re.search(r"^some avg10=(\d{1,3}\.\d+)", _read(file)):
+            return float(found[1])
+    return None
+
+
+# -- files --------------------------------------------------------------------------------------------------
 
 
 def _read(file: Path) -> str:
@@ -149,13 +204,13 @@ def _read(file: Path) -> str:
         return ""
 
 
-def _available() -> int | None:
+def _meminfo(name: str) -> int | None:
     try:
         lines = proc.text(PROC / "meminfo").splitlines()
     except OSError:
         return None
     sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
-    return sizes.get("MemAvailable")
+    return sizes.get(name)
 
 
 def _groups(pid: int) -> Iterator[tuple[Path, tuple[str, str, str]]]:
