@@ -1,3 +1,4 @@
-"""The host agent, ``heaptop serve``: which processes of a host are attached to, one session for each, and their figures
-over HTTP, by service. It draws nothing and stores nothing.
+"""What attaches and reports on its own, without a person: ``heaptop serve`` (a host's processes, their figures over HTTP
+by service) and ``heaptop guard`` (one process, and what is done when a trigger fires). It draws nothing and imports no
+tui.
 """
