@@ -21,6 +21,7 @@ from heaptop.cli.commands.detach import Detach
 from heaptop.cli.commands.diff import Diff
 from heaptop.cli.commands.doctor import Doctor
 from heaptop.cli.commands.export import Export
+from heaptop.cli.commands.guard import GuardCommand
 from heaptop.cli.commands.leaks import Leaks
 from heaptop.cli.commands.open import Open
 from heaptop.cli.commands.pick import Pick
@@ -60,6 +61,7 @@ MORE: tuple[Command, ...] = (
     Diff(),
     Export(),
     Serve(),
+    GuardCommand(),
     Detach(),
     Pick(),
     ConfigCommand(),

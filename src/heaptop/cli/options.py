@@ -84,8 +84,8 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
-def add_attach_options(parser: argparse.ArgumentParser) -> None:
-    """How to get in: read them with :func:`attach_options`."""
+def add_attach_options(parser: argparse.ArgumentParser, *, budget_ms: int = 100) -> None:
+    """How to get in, with a pause budget of so many milliseconds: read them with :func:`attach_options`."""
     counting = parser.add_argument_group("counting")
     counting.add_argument(
         "--mode",
@@ -97,9 +97,9 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
     counting.add_argument(
         "--pause-budget",
         type=_milliseconds,
-        default=0.1,
+        default=budget_ms / 1000,
         metavar="MS",
-        help="the longest pause for a census without asking (default 100)",
+        help=f"the longest pause for a census without asking (default {budget_ms})",
     )
     group = parser.add_argument_group("attaching")
     group.add_argument(
@@ -328,6 +328,16 @@ def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
         "tracer": getattr(args, "tracemalloc", defaults.tracer),
     }
     return AttachOptions(**{**options, **others})
+
+
+def duration(text: str) -> float:
+    """For an option: seconds, or with units."""
+    from heaptop.analysis.text.recorded_times import seconds_of
+
+    value = seconds_of(re.sub(r"min\b", "m", text))
+    if not value:
+        raise argparse.ArgumentTypeError(f"{text} is not a time: 600, 90m, 8h, 1h30m")
+    return value
 
 
 def _milliseconds(text: str) -> float:

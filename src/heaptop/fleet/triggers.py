@@ -23,6 +23,7 @@ HUNT_EVERY: Final = 3600
 """Seconds between two leak hunts for a verdict, where none are written."""
 TREND_SECONDS: Final = 300.0
 """Growth is that of so much time, or since the attach."""
+RECENT: Final = 10.0
 LEAST_TREND: Final = 30.0
 """Before that nothing is called growth: a program that has just started grows."""
 
@@ -172,6 +173,15 @@ class RssTrend:
         first, last = readings[:third], readings[-third:]
         seconds = median(at for at, _ in last) - median(at for at, _ in first)
         return (median(rss for _, rss in last) - median(rss for _, rss in first)) / seconds
+
+    def seconds_until(self, bytes_: int) -> float | None:
+        """When RSS will have grown by so much, if it goes on as in the last seconds; None where it does not grow. For
+        what has to be done before: a trigger is no reason to hurry, but this is."""
+        readings = [reading for reading in self._readings if self._readings[-1][0] - reading[0] <= RECENT]
+        if len(readings) < 2 or readings[-1][1] <= readings[0][1]:
+            return None
+        (first, before), (last, now) = readings[0], readings[-1]
+        return bytes_ * (last - first) / (now - before)
 
 
 # -- reading a trigger --------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from heaptop.cli.options import (
     add_units,
     attach_options,
     core_share,
+    duration,
     mark_count,
     seconds,
     target_pid,
@@ -141,16 +142,6 @@ def _result(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Nam
     if watch.no_checks:
         hunted = f"no leak hunt: {watch.no_checks}"
     return "\n".join([printable(recording_status.path), line, *([hunted] if hunted else [])])
-
-
-def duration(text: str) -> float:
-    """For an option: seconds, or with units."""
-    from heaptop.analysis.text.recorded_times import seconds_of
-
-    value = seconds_of(text)
-    if not value:
-        raise argparse.ArgumentTypeError(f"{text} is not a time: 600, 90m, 8h, 1h30m")
-    return value
 
 
 def _marks_or_none(text: str) -> int:

@@ -1,0 +1,236 @@
+"""``heaptop guard``: the flight recorder of one process."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from heaptop.cli.options import (
+    add_attach_options,
+    add_sampling_options,
+    add_target,
+    add_timeout,
+    add_units,
+    attach_options,
+    core_share,
+    duration,
+    seconds,
+    size,
+    target_pid,
+)
+from heaptop.cli.terminal import ProgressLine
+from heaptop.errors import RecordingFailed, UsageError
+
+if TYPE_CHECKING:
+    from heaptop.fleet.guarding import GuardRule
+
+ACTIONS: Final = ("report", "hunt", "record")
+INTERVAL: Final = 60.0
+SHARE: Final = 0.01
+BUDGET_MS: Final = 50
+LEAST_QUOTA: Final = 5_000_000
+
+
+class GuardCommand:
+    """Watch a process, and write a report when its memory gets near a limit, grows, or leaks.
+
+    A report says what the heap holds, what grew, and which lines allocated it; it is written at once, from what is
+    known, then completed. `hunt` adds a leak hunt, `record` keeps a recording of the time before. Nothing is asked:
+    what would pause the process for too long, or needs memory that is not there, is left out, and the report says so.
+    Each event is a line on stderr. The guard ends with the process, by ctrl+C or SIGTERM, or after --at-most firings.
+
+    A trigger is: rss > 2GB; rss > 80% of limit; left < 200MB; growth > 10MB/min; limit in < 30min; garbage > 1000;
+    pressure > 10%; verdict = leak every 2h; every 6h. The limit is the smallest of the process's control groups, else
+    the machine's memory; `left` is what may still be taken before any of them; `limit in` is when that is used up.
+
+    heaptop guard PID --when 'rss > 80% of limit' --do hunt,record
+    heaptop guard PID --when 'limit in < 30min' --when 'growth > 50MB/min' --dir /var/tmp/shop-reports
+    heaptop guard PID --when 'verdict = leak every 1h' --webhook https://hooks.example.com/heap
+    """
+
+    name = "guard"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser)
+        parser.add_argument(
+            "--when",
+            action="append",
+            required=True,
+            metavar="TRIGGER",
+            help="when to act; can be given several times: any of them",
+        )
+        parser.add_argument(
+            "--do",
+            type=_actions,
+            default=("report",),
+            metavar="ACTIONS",
+            help="report, hunt (report, then hunt for leaks), record (report, and keep the recording so far), with "
+            "commas between them (default report)",
+        )
+        parser.add_argument(
+            "--for",
+            dest="seconds",
+            type=seconds,
+            default=30.0,
+            metavar="S",
+            help="seconds of a leak hunt (default %(default)g)",
+        )
+        parser.add_argument(
+            "--dir",
+            default="heaptop-guard",
+            metavar="DIR",
+            help="the folder for reports, for you alone; it is made (default %(default)s)",
+        )
+        parser.add_argument(
+            "--quota",
+            type=_quota,
+            default=500_000_000,
+            metavar="SIZE",
+            help="size of all reports and recordings in the folder; the oldest are removed (default 500MB)",
+        )
+        parser.add_argument(
+            "--cooldown",
+            type=duration,
+            default=600.0,
+            metavar="TIME",
+            help="after acting, do nothing for so long (default 10m)",
+        )
+        parser.add_argument(
+            "--at-most",
+            type=_count,
+            default=10,
+            metavar="N",
+            help="end after acting so many times (default %(default)s)",
+        )
+        parser.add_argument(
+            "--webhook", type=_url, metavar="URL", help="POST each report there, as JSON; no redirects"
+        )
+        parser.add_argument(
+            "--command",
+            dest="argv",
+            type=_argv,
+            default=(),
+            metavar="ARGV",
+            help="run this with each report, without a shell: the JSON is its stdin, the file in $HEAPTOP_REPORT",
+        )
+        parser.add_argument(
+            "--interval",
+            type=seconds,
+            default=INTERVAL,
+            metavar="S",
+            help="seconds between two censuses (default %(default)g)",
+        )
+        parser.add_argument(
+            "--share",
+            type=core_share,
+            default=SHARE,
+            metavar="PERCENT",
+            help="the most CPU for censuses, in percent of one core; they get rarer to stay below it (default 1)",
+        )
+        add_timeout(parser)
+        add_units(parser)
+        add_sampling_options(parser)
+        add_attach_options(parser, budget_ms=BUDGET_MS)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.samples.sampling import Sampling
+        from heaptop.fleet.guarding import Guard, GuardWatch
+        from heaptop.fleet.reports import ReportFolder
+        from heaptop.injector.api import attach_source
+        from heaptop.recordings.recorded_source import RecordedSource
+        from heaptop.watching.recording import ended_by_signals
+
+        # A wrong option is reported before anything is touched.
+        rule = _rule(args)
+        folder = ReportFolder(Path(args.dir), args.quota)
+        pid, progress = target_pid(args), TimedLine()
+        source = RecordedSource(attach_source(pid, attach_options(args)), max_size=folder.ring_size)
+        again = f"heaptop guard {pid}"
+        with ended_by_signals():
+            watch = GuardWatch(source, progress, again, Sampling(args.user_code), timeout=args.timeout)
+            guard = Guard(watch, source, rule, folder, progress)
+            try:
+                guard.begin_ring(pid)
+            except OSError as error:
+                raise RecordingFailed(f"{folder.path} cannot hold a recording: {error}.") from None
+            try:
+                with watch:
+                    what = " or ".join(map(str, rule.triggers))
+                    progress.notice(f"guarding process {pid}: when {what}, {', '.join(args.do)} into {folder.path}")
+                    why = guard.run()
+            finally:
+                guard.close()
+        progress.notice(f"ended: {why}")
+        return 0
+
+
+class TimedLine(ProgressLine):
+    """As a command's, with the time before each remark."""
+
+    def notice(self, text: str) -> None:
+        super().notice(f"{datetime.now():%Y-%m-%d %H:%M:%S} {text}")
+
+
+def _rule(args: argparse.Namespace) -> GuardRule:
+    """What was asked for. Errors: UsageError of a trigger."""
+    from heaptop.fleet.guarding import GuardRule
+    from heaptop.fleet.triggers import parse_trigger
+
+    triggers = tuple(map(parse_trigger, args.when))
+    if any(trigger.figure == "verdict" for trigger in triggers) and args.mode != "clone":
+        raise UsageError(f"A verdict needs leak hunts, which --mode {args.mode} cannot do.", fix="Leave `--mode` out.")
+    return GuardRule(
+        triggers,
+        hunts="hunt" in args.do,
+        records="record" in args.do,
+        webhook=args.webhook or "",
+        command=args.argv,
+        hunt_seconds=args.seconds,
+        cooldown=args.cooldown,
+        at_most=args.at_most,
+    )
+
+
+def _actions(text: str) -> tuple[str, ...]:
+    actions = tuple(word.strip() for word in text.split(","))
+    for action in actions:
+        if action not in ACTIONS:
+            raise argparse.ArgumentTypeError(f"{action!r} is not one of {', '.join(ACTIONS)}")
+    return actions
+
+
+def _quota(text: str) -> int:
+    value = size(text)
+    if value < LEAST_QUOTA:
+        raise argparse.ArgumentTypeError(f"{text} is not a size of 5MB or more")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)  # argparse turns a ValueError into its own message
+    if not 1 <= value <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to 1000000")
+    return value
+
+
+def _url(text: str) -> str:
+    from heaptop.fleet.sending import webhook_host
+
+    try:
+        webhook_host(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not a URL to post to: {error}") from None
+    return text
+
+
+def _argv(text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a command: {error}") from None
+    if not words:
+        raise argparse.ArgumentTypeError("the command is empty")
+    return words

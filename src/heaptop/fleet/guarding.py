@@ -1,0 +1,371 @@
+"""The guard: watches one process, and writes reports, hunts for leaks and keeps a recording when a trigger fires.
+
+Nobody is asked: what would pause the process for too long, or needs memory that is not there, is not done, and the
+report says so. A report is written first, from what is known, before anything is asked of the process.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Final
+
+from heaptop.analysis.text.units import format_bytes, format_duration_ns
+from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
+from heaptop.fleet.reports import RING, GuardReport, ReportFolder
+from heaptop.fleet.sending import Sender, call, post
+from heaptop.fleet.triggers import ProcessReadings, RssTrend, Trigger, readings_words
+from heaptop.injector.api import memory_limit
+from heaptop.injector.inspect.process import rss_bytes
+from heaptop.protocol.findings import GROWING, Findings
+from heaptop.protocol.messages import Decision, Message
+from heaptop.protocol.source import Event, RecordingStatus
+from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.watching.hunting import Hunter, Plan, marks_at
+from heaptop.watching.recording import RecordWatch, summary
+from heaptop.watching.source_watch import ProgressReport
+
+TURN: Final = 1.0
+"""Seconds between two readings."""
+MARKS: Final = 4
+"""Of a hunt."""
+LEAST_HUNT: Final = 8.0
+"""Seconds: a shorter hunt finds nothing."""
+CENSUS_SECONDS: Final = 10.0
+"""For so long a report waits for a census of its own."""
+RING_SECONDS: Final = 5.0
+"""For what waits to be written to a recording that is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRule:
+    """What a person wants."""
+
+    triggers: tuple[Trigger, ...]
+    """Any of them."""
+    hunts: bool = False
+    records: bool = False
+    webhook: str = ""
+    command: tuple[str, ...] = ()
+    hunt_seconds: float = 30.0
+    cooldown: float = 600.0
+    """Seconds after a firing in which nothing fires."""
+    at_most: int = 10
+    """Firings after which the guard ends."""
+
+
+class GuardWatch(RecordWatch):
+    """A process that is guarded: what cannot be done now may be possible later, and no question is put to anybody."""
+
+    def _not_frozen(self, reason: str) -> None:
+        """There may be room for a snapshot later: each asks for itself."""
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Decision):
+            self._source.decide(False)
+            pause = format_duration_ns(message.pause_ns)
+            self.no_checks = f"a snapshot would pause the process for {pause}, above the budget"
+            self._progress.notice(f"{self.no_checks}: from now on censuses run in slices")
+            return
+        super()._take(message)
+
+    def _receive(self, event: Event) -> None:
+        if isinstance(event, RecordingStatus):
+            if event.error and not self.recording_status.error:
+                self._progress.notice(f"the recording {event.path} ended: {event.error}")
+            self.recording_status = event
+
+
+@dataclass(slots=True)
+class _Hunt:
+    """A hunt that goes on."""
+
+    hunter: Hunter
+    began: float
+    left: list[float]
+    """When the next checks are due, in seconds since it began; the last one ends it."""
+    report: GuardReport | None = None
+    """Which it is for; None for one whose verdict is a trigger."""
+
+
+class Guard:
+    """One guarded process, from its first census to its end."""
+
+    def __init__(
+        self,
+        watch: GuardWatch,
+        source: RecordedSource,
+        rule: GuardRule,
+        folder: ReportFolder,
+        progress: ProgressReport,
+    ) -> None:
+        self._watch = watch
+        self._source = source
+        self._rule = rule
+        self._folder = folder
+        self._progress = progress
+        self._sender = Sender(progress.notice)
+        self._trend = RssTrend()
+        self._hunt: _Hunt | None = None
+        self._stem = ""
+        """Of the last report's files."""
+        self._ring = ""
+        """The recording that goes on, by its file's name."""
+        self._began = time.monotonic()
+        self._fired_at: dict[Trigger, float] = {}
+        self._hunted_at = self._began
+        self._quiet_until = self._began
+        self.fired = 0
+
+    def begin_ring(self, pid: int) -> None:
+        """Record from now on, where the rule wants recordings. Errors: RecordingFailed, RecordingExists, OSError."""
+        if self._rule.records:
+            self._folder.make_room(0)
+            self._ring = self._folder.new_stem(pid, time.time()) + RING
+            self._folder.keep(self._ring)
+            self._source.begin_recording(str(self._folder.path / self._ring))
+
+    def run(self) -> str:
+        """Until the process ends, ctrl+C or SIGTERM, or the last firing; why it ended, in a few words.
+
+        Errors: as :class:`GuardWatch`. Ctrl+C before the first census is passed on.
+        """
+        self._watch.ready()
+        self._began = self._hunted_at = self._quiet_until = time.monotonic()
+        try:
+            with self._watch.patience():
+                while self.fired < self._rule.at_most or self._hunt is not None:
+                    self._turn()
+            why = f"fired {self.fired} times, as often as --at-most allows"
+        except KeyboardInterrupt:
+            why = "you stopped it"
+        except TargetExited as error:
+            why = error.message.rstrip(".")
+            if self._ring:
+                self._progress.notice(f"its last minutes are in {self._folder.path / self._ring}")
+                self._ring = ""
+        finally:
+            self._abandon_hunt("the guard ended meanwhile")
+            self._sender.close()
+        return why
+
+    def close(self) -> None:
+        """Remove the recording that nothing was kept of; the source is closed."""
+        if self._ring:
+            self._folder.remove(self._ring)
+
+    # -- turns -------------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        self._watch.renew()
+        self._watch.wait(TURN, self._words)
+        now = self._readings()
+        if self._hunt is not None:
+            self._hunt_on(self._hunt, now)
+            return
+        if time.monotonic() < self._quiet_until or self.fired >= self._rule.at_most:
+            return
+        for trigger in self._rule.triggers:
+            if trigger.fires(now, time.monotonic() - self._fired_at.get(trigger, self._began)):
+                self._fire(trigger, now)
+                return
+        self._begin_due_hunt(now)
+
+    def _readings(self) -> ProcessReadings:
+        """What is known now: memory by /proc, so that of a process that does not answer it is known too."""
+        watch, pid = self._watch, self._watch.attached.target.pid
+        rss = rss_bytes(pid) or None
+        if rss is not None:
+            self._trend.add(time.monotonic(), rss)
+        limit = memory_limit(pid)
+        ticks = watch.history.ticks
+        now = ProcessReadings(rss=rss, growth=self._trend.growth, garbage=ticks[-1].garbage if ticks else None)
+        if limit is None:
+            return now
+        return replace(now, limit=limit.bytes, limit_of=limit.of, left=limit.left, pressure=limit.pressure)
+
+    def _time_left(self, now: ProcessReadings) -> float:
+        """Seconds until the limit, by how much was taken in the last seconds; infinite where that is not known."""
+        seconds = None if now.left is None else self._trend.seconds_until(now.left)
+        return float("inf") if seconds is None else seconds
+
+    def _words(self, left: float) -> str:
+        resident = self._watch.resident
+        rss = "" if resident is None else f", RSS {format_bytes(resident)}"
+        hunting = ", hunting for leaks" if self._hunt is not None else ""
+        return f"guarding process {self._watch.attached.target.pid}{rss}, fired {self.fired} times{hunting}"
+
+    # -- firing ------------------------------------------------------------------------------------------------
+
+    def _fire(self, trigger: Trigger, now: ProcessReadings, hunted: Hunter | None = None) -> None:
+        """Act. The order is that of what may be lost: the limit may be a moment away."""
+        watch = self._watch
+        self.fired += 1
+        self._fired_at[trigger] = time.monotonic()
+        self._quiet_until = time.monotonic() + self._rule.cooldown
+        self._progress.notice(f"{trigger}: {readings_words(now)}")
+        report = GuardReport(watch.attached, trigger, time.time(), now, watch.history, watch.sampling)
+        if watch.no_checks:
+            report.notes.append(f"no snapshot: {watch.no_checks}")
+        if hunted is not None:
+            report.findings = hunted.found
+        self._stem = self._folder.new_stem(watch.attached.target.pid, report.wall)
+        is_written = self._write(report) is not None
+        self._wait_for_census(now, report)
+        self._keep_ring(report)
+        content = self._write(report, again=is_written)
+        if content is not None:
+            self._send(content)
+        if self._rule.hunts and hunted is None:
+            self._begin_hunt_for(report, now)
+
+    def _write(self, report: GuardReport, *, again: bool = False) -> bytes | None:
+        """Its JSON; None where it cannot be written."""
+        path = self._folder.path / self._stem
+        self._folder.keep(self._ring, *(f"{self._stem}.{end}" for end in ("json", "txt", "heaptop")))
+        try:
+            content = self._folder.write(report, self._stem, again=again)
+        except OSError as error:
+            self._progress.notice(f"the report {path}.json cannot be written: {error.strerror or error}")
+            return None
+        if not again:
+            self._progress.notice(f"report {path}.json")
+        return content
+
+    def _wait_for_census(self, now: ProcessReadings, report: GuardReport) -> None:
+        """A newer one, as long as there is time: at most half of what is left until the limit."""
+        watch, before = self._watch, self._watch.history.latest
+        seconds = min(CENSUS_SECONDS, self._time_left(now) / 2)
+        end = time.monotonic() + seconds
+        self._source.census_now()
+        while watch.history.latest is before:
+            if time.monotonic() >= end:
+                report.notes.append(f"no newer census: it took more than the {seconds:.0f} s that there was time for")
+                return
+            watch.wait(0.1, self._words)
+
+    def _keep_ring(self, report: GuardReport) -> None:
+        """The recording so far becomes the report's, and another one begins."""
+        if not self._ring:
+            return
+        watch, ring, name = self._watch, self._ring, f"{self._stem}.heaptop"
+        self._source.end_recording()
+        end = time.monotonic() + RING_SECONDS
+        while watch.recording_status.on and time.monotonic() < end:
+            watch.wait(0.1, self._words)
+        status = watch.recording_status
+        lost = status.error or ("the disk is too slow" if status.on else "")
+        try:
+            self._folder.move(ring, name)
+            report.recording = name
+            self._progress.notice(f"recording {self._folder.path / name}")
+        except OSError as error:
+            lost = lost or str(error.strerror or error)
+        if lost:
+            report.notes.append(f"the recording is incomplete: {lost}")
+            self._progress.notice(f"the recording {ring} is incomplete: {lost}")
+        self._ring = ""
+        try:
+            self.begin_ring(watch.attached.target.pid)
+        except (HeaptopError, OSError) as error:
+            self._ring = ""
+            self._progress.notice(f"nothing is recorded any more: {getattr(error, 'message', None) or error}")
+
+    def _send(self, content: bytes) -> None:
+        rule, path = self._rule, str(self._folder.path / f"{self._stem}.json")
+        if rule.webhook:
+            self._sender.put(lambda: post(rule.webhook, content))
+        if rule.command:
+            self._sender.put(lambda: call(rule.command, content, path))
+
+    # -- hunting -----------------------------------------------------------------------------------------------
+
+    def _begin_due_hunt(self, now: ProcessReadings) -> None:
+        """One whose verdict is a trigger, where it is time for it."""
+        every = min((trigger.value for trigger in self._rule.triggers if trigger.figure == "verdict"), default=None)
+        if every is not None and time.monotonic() - self._hunted_at >= every:
+            self._hunted_at = time.monotonic()
+            if refused := self._begin_hunt(None, now):
+                self._progress.notice(f"no leak hunt: {refused}")
+
+    def _begin_hunt_for(self, report: GuardReport, now: ProcessReadings) -> None:
+        if refused := self._begin_hunt(report, now):
+            report.notes.append(f"no leak hunt, the report is from what was known: {refused}")
+            self._progress.notice(f"no leak hunt: {refused}")
+            self._write(report, again=True)
+
+    def _begin_hunt(self, report: GuardReport | None, now: ProcessReadings) -> str:
+        """Take the first mark; why there is no hunt, where there is none."""
+        watch, seconds = self._watch, self._rule.hunt_seconds
+        if watch.no_checks:
+            return watch.no_checks
+        left = self._time_left(now)
+        seconds = min(seconds, left / 2)
+        if seconds < min(LEAST_HUNT, self._rule.hunt_seconds):
+            return f"the memory limit is expected in about {left:.0f} s"
+        hunter = Hunter(watch, Plan(seconds, MARKS), self._progress)
+        _, *due = marks_at(seconds, MARKS)
+        self._hunt = _Hunt(hunter, time.monotonic(), [*due, seconds], report)
+        if refused := self._check(hunter, "start"):
+            self._hunt = None
+        return refused
+
+    def _check(self, hunter: Hunter, name: str | None) -> str:
+        """Why the heap cannot be checked now, where it cannot."""
+        self._watch.renew()
+        try:
+            hunter.check(name)
+        except (ImageLost, ImageRefused, UnresponsiveTarget) as error:
+            self._watch.close()
+            return error.message.rstrip(".")
+        return ""
+
+    def _hunt_on(self, hunt: _Hunt, now: ProcessReadings) -> None:
+        """Take the next mark where it is due; with the last one the hunt ends."""
+        passed = time.monotonic() - hunt.began
+        if passed < hunt.left[0]:
+            return
+        hunt.left = [at for at in hunt.left[:-1] if at > passed] + hunt.left[-1:]
+        if passed < hunt.left[-1]:
+            if refused := self._check(hunt.hunter, f"{passed:.3g} s"):
+                self._note(hunt, f"the check after {passed:.0f} s is missing: {refused}")
+            return
+        refused = self._check(hunt.hunter, None)
+        self._hunt = None
+        if refused:
+            self._end_early(hunt, refused)
+        else:
+            self._end_hunt(hunt, now)
+
+    def _note(self, hunt: _Hunt, text: str) -> None:
+        self._progress.notice(text)
+        if hunt.report is not None:
+            hunt.report.notes.append(text)
+
+    def _end_hunt(self, hunt: _Hunt, now: ProcessReadings) -> None:
+        found = hunt.hunter.found
+        assert found is not None
+        self._source.note(found)
+        self._progress.notice(f"leak hunt: {summary(hunt.hunter)}")
+        if hunt.report is not None:
+            self._complete(hunt.report, found)
+        elif found.verdict in GROWING:
+            verdict = next(trigger for trigger in self._rule.triggers if trigger.figure == "verdict")
+            self._fire(verdict, replace(now, verdict_is_leak=True), hunt.hunter)
+
+    def _abandon_hunt(self, why: str) -> None:
+        """The guard ends."""
+        hunt, self._hunt = self._hunt, None
+        if hunt is not None:
+            self._end_early(hunt, why)
+
+    def _end_early(self, hunt: _Hunt, why: str) -> None:
+        """The last check is missing: what earlier ones have found goes into the report."""
+        self._note(hunt, f"the leak hunt ended early: {why}")
+        if hunt.report is not None:
+            self._complete(hunt.report, None if hunt.hunter.found is None else hunt.hunter.miss_last_check(why))
+
+    def _complete(self, report: GuardReport, found: Findings | None) -> None:
+        report.findings = found
+        if (content := self._write(report, again=True)) is not None:
+            self._send(content)

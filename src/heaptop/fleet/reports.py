@@ -1,0 +1,251 @@
+"""What the guard writes: a report as JSON and as text, in a folder with a quota.
+
+A report has names of types, files and functions, sizes and counts. It has no value of any object, and no argument of
+the program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import stat
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from heaptop import __version__, files
+from heaptop.analysis.bands.census_growth import CountedGrowth, growth_since
+from heaptop.analysis.bands.report import census_json, census_rows
+from heaptop.analysis.bands.series import SeriesCache
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.leaks.findings_report import findings_json, findings_lines
+from heaptop.analysis.reports.sampled_report import ReportRow, report_rows
+from heaptop.analysis.samples.producers import NO_SITE
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.text.recorded_times import utc
+from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
+from heaptop.errors import SaveFailed
+from heaptop.fleet.triggers import ProcessReadings, Trigger, readings_words
+from heaptop.protocol.findings import Findings
+from heaptop.protocol.source import Attached
+from heaptop.protocol.text import printable
+
+ROWS: Final = 20
+"""Of each table."""
+RING: Final = "-ring.heaptop"
+"""The end of the name of a recording that goes on."""
+LEAST_RING: Final = 1 << 20
+LARGEST_RING: Final = 64 << 20
+_OURS: Final = re.compile(r"guard-\d+-\d{8}-\d{6}(-\d+)?(-ring)?\.(json|txt|heaptop(\.thinner)?)")
+
+
+@dataclass(slots=True)
+class GuardReport:
+    """One firing of a trigger. It is written at once from what is known, and again when more is."""
+
+    attached: Attached
+    trigger: Trigger
+    wall: float
+    """Seconds since 1970 at which the trigger fired."""
+    readings: ProcessReadings
+    history: History
+    sampling: Sampling
+    findings: Findings | None = None
+    """Of the leak hunt."""
+    recording: str = ""
+    """The file's name."""
+    notes: list[str] = field(default_factory=list)
+    """What was refused, or left out, and why: sentences without their full stops."""
+
+    def document(self) -> dict[str, Any]:
+        """For JSON: ``grown`` is since the first census, ``allocated_at`` what lives of what was allocated since the
+        attach, estimated from samples, with the 95 % interval of its bytes. What is not known is null."""
+        pid, python = self.attached.target.pid, self.attached.hello.python
+        latest, growth = self.history.latest, self._growth()
+        return {
+            "heaptop": __version__,
+            "time": utc(self.wall),
+            "host": socket.gethostname(),
+            "pid": pid,
+            "python": python,
+            "trigger": str(self.trigger),
+            "readings": {**asdict(self.readings), "seconds_left": self.readings.seconds_left},
+            "notes": self._all_notes,
+            "census_age_seconds": self._census_age,
+            "census": None if latest is None else census_json(latest, pid=pid, python=python, top=ROWS),
+            "grown": [{"name": row.name, "count": row.count, "bytes": row.bytes} for row in growth[:ROWS]],
+            "grown_seconds": self._growth_seconds,
+            "allocated_at": [
+                {"name": row.name, "bytes": row.live.bytes, "low": row.live.low, "high": row.live.high}
+                for row in self._sites()
+            ],
+            "leaks": None if self.findings is None else findings_json(self.findings, pid=pid, python=python, top=ROWS),
+            "recording": self.recording or None,
+        }
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        target, when = self.attached.target, datetime.fromtimestamp(self.wall).astimezone()
+        lines = [
+            f"{when:%Y-%m-%d %H:%M:%S %z}: {self.trigger}",
+            f"process {target.pid}, Python {self.attached.hello.python}, on {socket.gethostname()}",
+            readings_words(self.readings) or "memory: not known",
+            *(f"note: {note}" for note in self._all_notes),
+            *([f"recording: {self.recording}"] if self.recording else []),
+            "",
+            *(["Leak hunt", *findings_lines(self.findings), ""] if self.findings is not None else []),
+            *self._census_lines(),
+        ]
+        sites = [
+            (f"≈{format_bytes(live.bytes)}", f"{format_bytes(live.low)} to {format_bytes(live.high)}", name)
+            for name, live in [(row.name, row.live) for row in self._sites()]
+        ]
+        if sites:
+            lines += ["", "Allocated since the attach and alive (estimated, 95 % interval), by site:", *_columns(sites)]
+        return [printable(line) for line in lines]
+
+    @property
+    def _all_notes(self) -> list[str]:
+        state = self.sampling.state
+        return [*self.notes, *([f"no allocation sites: {state.text}"] if state is not None and not state.on else [])]
+
+    def _census_lines(self) -> list[str]:
+        latest = self.history.latest
+        if latest is None:
+            return ["no census yet"]
+        mode = f"mode {latest.census.mode}" + (f", {latest.census.mode_reason}" if latest.census.mode_reason else "")
+        worth = "" if latest.census.complete else f"; partial: {latest.census.cut}"
+        worth += "; estimated: the heap changed meanwhile" if latest.census.mode == "python" else ""
+        age = "" if self._census_age is None else f", {max(self._census_age, 0):.0f} s before the trigger"
+        if self._census_age is not None and self._census_age < 0:
+            age = f", {-self._census_age:.0f} s after the trigger"
+        rows = [
+            (format_bytes(row.bytes), format_count(row.count or 0), row.name) for row in census_rows(latest)[:ROWS]
+        ]
+        lines = [f"Live objects by type ({mode}{age}{worth}):", *_columns(rows)]
+        grown = [row for row in self._growth() if row.bytes > 0][:ROWS]
+        if grown:
+            seconds = format_duration_ns(round(self._growth_seconds * 1e9))
+            rows = [(format_change(row.bytes), format_change(row.count, bytes_=False), row.name) for row in grown]
+            lines += ["", f"Grown in {seconds}, from the first census to the last, by type:", *_columns(rows)]
+        return lines
+
+    @property
+    def _census_age(self) -> float | None:
+        """Seconds from the last census to the trigger, by the last tick; below 0: it was after it."""
+        latest, ticks = self.history.latest, self.history.ticks
+        if latest is None or not ticks:
+            return None
+        now = ticks[-1].time_ns / 1e9 - (time.time() - self.wall)
+        return round(now - latest.time_ns / 1e9, 1)
+
+    def _growth(self) -> Sequence[CountedGrowth]:
+        return growth_since(self.history.snapshots, 0, "type", EVERYTHING, SeriesCache()).rows
+
+    @property
+    def _growth_seconds(self) -> float:
+        snapshots = self.history.snapshots
+        return (snapshots[-1].time_ns - snapshots[0].time_ns) / 1e9 if snapshots else 0.0
+
+    def _sites(self) -> list[ReportRow]:
+        latest = self.history.latest
+        if latest is None or self.sampling.state is None:
+            return []
+        rows = [row for row in report_rows("producer", self.sampling, latest) if row.name != NO_SITE]
+        return rows[:ROWS]
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Figures flush right, the name last."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    return [
+        "  ".join([*(cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]]) for row in rows
+    ]
+
+
+class ReportFolder:
+    """A folder for the files of guards. What is there and is no file of a guard's is never touched."""
+
+    def __init__(self, path: Path, quota: int) -> None:
+        """``quota`` in bytes: the oldest files of guards are removed for a new one. A recording that goes on counts as
+        large as it may get.
+
+        Raises:
+            SaveFailed: it cannot be made, or others may write to it.
+        """
+        self.path = path
+        self.quota = quota
+        self.ring_size = max(LEAST_RING, min(LARGEST_RING, quota // 4))
+        """Bytes of a recording."""
+        self._kept: set[str] = set()
+        """Names that are not removed: of this firing, and of the recording that goes on."""
+        try:
+            files.private_folder(path)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise SaveFailed(
+                f"{path} cannot be the folder for reports: {why}.",
+                why="It must be a folder of yours that no other user can write to. Nothing was attached to.",
+                fix="Choose another one: `--dir DIR`.",
+            ) from None
+
+    def new_stem(self, pid: int, wall: float) -> str:
+        """The first part of the names of files that are not there yet: ``guard-4711-20261122-041200``."""
+        stem = f"guard-{pid}-{datetime.fromtimestamp(wall):%Y%m%d-%H%M%S}"
+        taken = {name.partition(".")[0].removesuffix("-ring") for name in os.listdir(self.path)}
+        number = 1
+        while (name := stem if number == 1 else f"{stem}-{number}") in taken:
+            number += 1
+        return name
+
+    def keep(self, *names: str) -> None:
+        """Only these are not removed for the quota from now on."""
+        self._kept = set(names)
+
+    def write(self, report: GuardReport, stem: str, *, again: bool = False) -> bytes:
+        """Write a report to new files, or ``again`` with more; its JSON. Errors: OSError."""
+        content = json.dumps(report.document(), indent=2).encode()
+        text = "\n".join([*report.lines(), ""]).encode(errors="replace")
+        self._make_room(len(content) + len(text), {f"{stem}.json", f"{stem}.txt"})
+        files.write(str(self.path / f"{stem}.json"), content, force=again)
+        files.write(str(self.path / f"{stem}.txt"), text, force=again)
+        return content
+
+    def move(self, old: str, new: str) -> None:
+        """Rename a file to a name that is not there. Errors: OSError."""
+        if os.path.lexists(self.path / new):
+            raise FileExistsError(f"{new} exists already")
+        files.rename(str(self.path / old), str(self.path / new))
+
+    def remove(self, name: str) -> None:
+        """Remove a file; no effect where there is none."""
+        with suppress(FileNotFoundError):
+            files.remove(str(self.path / name))
+
+    def make_room(self, size: int) -> None:
+        """Remove the oldest files of guards until there is so much room within the quota. Errors: OSError."""
+        self._make_room(size, set())
+
+    def _make_room(self, size: int, replaced: set[str]) -> None:
+        found = []
+        for name in os.listdir(self.path):
+            status = os.lstat(self.path / name)
+            if _OURS.fullmatch(name) and stat.S_ISREG(status.st_mode) and name not in replaced:
+                goes_on = name in self._kept and name.endswith(RING)
+                found.append((status.st_mtime_ns, name, self.ring_size if goes_on else status.st_size))
+        kept = sum(length for _, name, length in found if name in self._kept) + size
+        if kept > self.quota:
+            raise OSError(f"the quota of {format_bytes(self.quota)} is too small")
+        old = [(name, length) for _, name, length in sorted(found) if name not in self._kept]
+        used = kept + sum(length for _, length in old)
+        for name, length in old:
+            if used > self.quota:
+                self.remove(name)
+                used -= length

@@ -1,0 +1,108 @@
+"""Sends the guard's reports on: to a URL, or to a command. Neither keeps the guard from watching, nor from its end."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from heaptop import __version__
+
+WEBHOOK_SECONDS: Final = 10.0
+COMMAND_SECONDS: Final = 60.0
+LAST_SECONDS: Final = 5.0
+"""For what waits to be sent when the guard ends."""
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A report goes where a person has said, and nowhere else."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def webhook_host(url: str) -> str:
+    """Its host: of a URL the rest may be secret. Raises ValueError where it is not one of http or https."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isascii() or not url.isprintable():
+        raise ValueError(f"{parts.scheme or 'this'} is not http or https with a host")
+    if parts.username is not None:
+        raise ValueError("a user name in it is not supported")
+    parts.port  # noqa: B018 - raises ValueError where it is none
+    return parts.hostname
+
+
+def post(url: str, content: bytes) -> str:
+    """POST a report as JSON; what came of it, in a few words."""
+    headers = {"Content-Type": "application/json", "User-Agent": f"heaptop/{__version__}"}
+    host = webhook_host(url)
+    try:
+        with build_opener(_NoRedirect).open(Request(url, content, headers), timeout=WEBHOOK_SECONDS) as answer:
+            return f"webhook {host}: {answer.status}"
+    except HTTPError as error:
+        error.close()
+        why = " (redirects are not followed)" if error.code // 100 == 3 else ""
+        return f"webhook {host} failed: status {error.code}{why}"
+    except (OSError, http.client.HTTPException) as error:
+        return f"webhook {host} failed: {getattr(error, 'reason', None) or error}"
+
+
+def call(argv: Sequence[str], content: bytes, path: str) -> str:
+    """Run a command, without a shell; what came of it. The report's JSON is its stdin, the file's path is in
+    HEAPTOP_REPORT. It is ended after some time, with what it has started."""
+    try:
+        with subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "HEAPTOP_REPORT": path},
+            start_new_session=True,
+        ) as process:
+            try:
+                process.communicate(content, COMMAND_SECONDS)
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+            return f"command {argv[0]}: exit code {process.returncode}"
+    except subprocess.TimeoutExpired:
+        return f"command {argv[0]} was ended: it took more than {COMMAND_SECONDS:g} s"
+    except (OSError, ValueError) as error:
+        return f"command {argv[0]} failed: {getattr(error, 'strerror', None) or error}"
+
+
+class Sender:
+    """Does one thing after another on a thread of its own, and reports what came of each."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._work: queue.SimpleQueue[Callable[[], str] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def put(self, work: Callable[[], str]) -> None:
+        """Have it done; what it returns is reported."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="heaptop-sending", daemon=True)
+            self._thread.start()
+        self._work.put(work)
+
+    def close(self) -> None:
+        """Wait for what was put, a few seconds."""
+        if self._thread is not None:
+            self._work.put(None)
+            self._thread.join(LAST_SECONDS)
+            if self._thread.is_alive():
+                self._report("the guard ends; what is still being sent is given up")
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            self._report(work())
