@@ -1,4 +1,4 @@
-"""``heaptop detach``: an agent that a hanging heaptop left behind goes, through every door it may have come by."""
+"""``heaptop detach``: an agent that a hanging heaptop left behind goes, by whichever backend it came."""
 
 from __future__ import annotations
 

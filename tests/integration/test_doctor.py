@@ -46,8 +46,8 @@ def test_a_good_target_is_good_and_untouched(interpreter: Interpreter) -> None:
             said = {check.name: check for check in found.checks}
             assert said["interpreter"].detail.startswith(f"CPython {interpreter.version[0]}.{interpreter.version[1]}")
             assert said["process"].detail.startswith(f"{target.pid} ")
-            assert said["door ptrace"].ok
-            assert said["door pep768"].ok is (True if interpreter.version >= (3, 14) else None)
+            assert said["backend ptrace"].ok
+            assert said["backend pep768"].ok is (True if interpreter.version >= (3, 14) else None)
             assert not [check for check in found.checks if check.ok is False]
             assert difference(before, Facts.of(target.pid), allow_pages=False) == []
             assert not is_held(target.pid)
@@ -98,19 +98,19 @@ def test_how_it_would_be_counted_is_said(interpreter: Interpreter, monkeypatch: 
     if checks()["native core"].ok is None:
         pytest.skip("the native core is not built: setup.py build_ext --inplace")
     with running(interpreter, "sleeper") as target:
-        found = checks(pid=target.pid)["counting"]
+        found = checks(pid=target.pid)["census"]
         if interpreter.root is not None:
             assert "the target has no /proc" in found.detail
         else:
             assert found.detail.startswith("in a clone, pause about ")
-            found = {each.name: each for each in diagnose(target.pid, AttachOptions(pause_budget=0)).checks}["counting"]
+            found = {each.name: each for each in diagnose(target.pid, AttachOptions(pause_budget=0)).checks}["census"]
             assert "asks first" in found.detail
 
         def missing() -> Library:
             raise NoCore("no native core: heaptop was installed without it")
 
         monkeypatch.setattr(diagnosing, "library", missing)
-        found = checks(pid=target.pid)["counting"]
+        found = checks(pid=target.pid)["census"]
         assert found.detail == "in Python mode, in slices: no native core: heaptop was installed without it"
         assert checks()["native core"].fix
 

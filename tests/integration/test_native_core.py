@@ -409,12 +409,12 @@ def test_a_filter_that_answers_with_an_error(interpreter: Interpreter) -> None:
     with running(interpreter, "seccomp", "errno", "memfd_create") as target:
         refusal = "the target's kernel refused a memfd: Operation not permitted"
         assert python_mode(target.pid) == refusal
-        (told,) = (check.detail for check in diagnose(target.pid).checks if check.name == "counting")
+        (told,) = (check.detail for check in diagnose(target.pid).checks if check.name == "census")
         assert refusal in told, "by the doctor, from then on"
         assert target.terminate() == EXIT_CODE
     with running(interpreter, "sleeper") as target:
         attach_once(target.pid, census=True)
-        (told,) = (check.detail for check in diagnose(target.pid).checks if check.name == "counting")
+        (told,) = (check.detail for check in diagnose(target.pid).checks if check.name == "census")
         assert told.startswith("in a clone"), "until it goes better"
     with running(interpreter, "seccomp", "errno", "clone") as target:
         with attached(target.pid, pause_budget=60.0) as attachment:

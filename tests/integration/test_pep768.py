@@ -1,4 +1,4 @@
-"""The second door: where it is taken, that it is where CPython says, and that nothing of it stays."""
+"""PEP 768, the second backend: where it is taken, that it is where CPython says, and that nothing of it stays."""
 
 from __future__ import annotations
 
@@ -220,13 +220,13 @@ def test_switched_off_by_whoever_started_the_program(
                     assert attachment.event(Attached).backend == "pep768"
                     assert memory.u32(place.enabled) == 0
                 assert memory.u32(place.enabled) == 0
-        # The switch is about that door. The first stays open, and doctor says both.
+        # The switch is about that backend. The first still works, and doctor reports both.
         assert eventually(lambda: Facts.of(target.pid).tracer == 0)
         diagnosis = diagnose(target.pid)
         assert diagnosis.attachable
-        assert {check.name: check.ok for check in diagnosis.checks if check.name.startswith("door")} == {
-            "door ptrace": True,
-            "door pep768": None,
+        assert {check.name: check.ok for check in diagnosis.checks if check.name.startswith("backend")} == {
+            "backend ptrace": True,
+            "backend pep768": None,
         }
         with opened(target.pid) as attachment:
             assert attachment.event(Attached).backend == "ptrace"
@@ -284,7 +284,7 @@ def test_all_of_heaptop_goes_when_it_is_killed_at_pep768(interpreter: Interprete
         assert target.stderr() == ""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else is let past the filter by the first door")
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else is let past the filter by ptrace")
 def test_a_filter_that_this_door_cannot_suspend(interpreter: Interpreter) -> None:
     with running(interpreter, "seccomp", "kill", "socket") as target:
         before = Facts.of(target.pid)

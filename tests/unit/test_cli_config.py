@@ -272,7 +272,7 @@ def test_it_says_what_holds_and_where_that_is_from(file: Path, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert out.splitlines()[0] == str(file)
     rows = [" ".join(line.split()) for line in out.splitlines()[2:]]
-    assert rows[0] == 'theme "dark" usual'
+    assert rows[0] == 'theme "dark" default'
     assert "interval 2.5 the file" in rows
     assert 'keys {q = "X", "[" = ["f2", "\\\\"]} the file' in rows
 

@@ -86,15 +86,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_attach_options(parser: argparse.ArgumentParser, *, budget_ms: int = 100) -> None:
     """How to get in, with a pause budget of so many milliseconds: read them with :func:`attach_options`."""
-    counting = parser.add_argument_group("counting")
-    counting.add_argument(
+    census = parser.add_argument_group("census")
+    census.add_argument(
         "--mode",
         choices=MODES,
         default=MODES[0],
         help="the best census mode to try: in a clone of the process, in the process while it is stopped, or by "
         "Python in slices (default %(default)s)",
     )
-    counting.add_argument(
+    census.add_argument(
         "--pause-budget",
         type=_milliseconds,
         default=budget_ms / 1000,

@@ -1,4 +1,4 @@
-"""``heaptop doctor``: says before anyone tries what would stop an attach, and what mends it.
+"""``heaptop doctor``: checks whether an attach would work, and what fixes what would prevent it.
 
 It calls the checks that an attach makes (:mod:`heaptop.injector.inspect.preflight`, each backend's ``refusal``) and
 turns what they raise into lines; it never decides anything by itself and never changes the target.
@@ -147,9 +147,9 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
         return checks, error
     try:
         # Apart from the others: an attach does not read what this does.
-        checks.append(preflight.apart(pid, lambda: _counting(seen.facts, seen.interpreter.version, options)))
+        checks.append(preflight.apart(pid, lambda: _census(seen.facts, seen.interpreter.version, options)))
     except UnresponsiveTarget:
-        checks.append(Check("counting", None, "not checked: a file system of the process does not answer"))
+        checks.append(Check("census", None, "not checked: a file system of the process does not answer"))
     named = agent_error(pid)
     return [*checks, _line("agent", named, "none runs there", pid)], error or named
 
@@ -164,7 +164,7 @@ def _preflight_checks(
         checks.append(Check("process", True, f"{pid} {facts.command} (user {facts.user}, state {facts.state})"))
         checks += _surroundings(facts)
         error = _error_of(lambda: preflight.check_state(facts))
-        checks.append(_line("state", error, f"{facts.state}, {len(thread_ids(pid))} threads", pid))
+        checks.append(_line("state", error, facts.state, pid))
         if error is not None:
             return checks, error, None
         interpreter = preflight.read_interpreter(facts)
@@ -172,7 +172,7 @@ def _preflight_checks(
         return [*checks, _line("interpreter" if checks else "process", caught, "", pid)], caught, None
     checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
     seen = CheckedProcess(facts, interpreter)
-    backend_checks, error = _doors(seen, options)
+    backend_checks, error = _backends(seen, options)
     return [*checks, *backend_checks], error, seen
 
 
@@ -192,49 +192,49 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     yield Check("threads", True, f"{len(thread_ids(facts.pid))}, {len(blocked)} at a safe point")
 
 
-def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOptions) -> Check:
-    """How the heap would be counted, as far as that is known from outside: the self-check runs at the attach."""
+def _census(facts: ProcessFacts, version: PythonVersion, options: AttachOptions) -> Check:
+    """How a census would be taken, as far as that is known from outside: the self-check runs at the attach."""
     try:
         build = library().build
     except NoCore as why:
-        return Check("counting", None, f"in Python mode, in slices: {why}")
+        return Check("census", None, f"in Python mode, in slices: {why}")
     if refusal := refusals_cache.refusal(facts.pid, build):
         last = "as at the last attach to this executable"
-        return Check("counting", None, f"in Python mode, in slices, {last}: {refusal}")
+        return Check("census", None, f"in Python mode, in slices, {last}: {refusal}")
     if version.micro is not None and version.micro < version.facts.first_counted:
-        return Check("counting", None, f"in Python mode, in slices: Python {version} has the incremental collector")
+        return Check("census", None, f"in Python mode, in slices: Python {version} has the incremental collector")
     if not os.path.exists(f"/proc/{facts.pid}/root/proc/stat"):
-        return Check("counting", None, "in Python mode, in slices: the target has no /proc to load the core from")
+        return Check("census", None, "in Python mode, in slices: the target has no /proc to load the core from")
     seen = forecast(facts.pid)
     if seen is None:
-        return Check("counting", True, "in a clone")
+        return Check("census", True, "in a clone")
     if reason := room(facts.pid).shortage(seen.anonymous):
-        return Check("counting", None, f"while the process is stopped: {reason}")
+        return Check("census", None, f"while the process is stopped: {reason}")
     budget = options.pause_budget * 1e9
     asked = f", above the budget of {budget / 1e6:.0f} ms: asks first" if seen.pause_ns > budget else ""
     huge = f", {100 * seen.huge // seen.anonymous} % of it in huge pages" if seen.huge else ""
     detail = f"in a clone, pause about {seen.pause_ns / 1e6:.1f} ms{asked} (RSS {seen.rss >> 20} MiB{huge})"
     filtered = "; in Python mode if the seccomp filter kills for one of the calls" if facts.seccomp else ""
-    return Check("counting", None if asked else True, detail + filtered)
+    return Check("census", None if asked else True, detail + filtered)
 
 
-def _doors(seen: CheckedProcess, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
-    """Every backend's word; the error is None when one of them is open."""
+def _backends(seen: CheckedProcess, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
+    """Check every backend; the error is None when one of them works."""
     request = Request(options, "doctor", lambda phase, seconds: None, checked=seen)
     checks: list[Check] = []
     refusals: list[HeaptopError] = []
-    open_doors: list[str] = []
+    working: list[str] = []
     for backend in BACKENDS:
         if backend.name == "run":
             continue
         refusal = backend.refusal(request)
         if refusal is None:
-            open_doors.append(backend.name)
-            checks.append(Check(f"door {backend.name}", True, "open"))
+            working.append(backend.name)
+            checks.append(Check(f"backend {backend.name}", True, "works"))
         else:
             refusals.append(refusal.about(seen.facts.pid))
-            checks.append(Check(f"door {backend.name}", None, refusal.message, refusal.fix))
-    if not open_doors:
+            checks.append(Check(f"backend {backend.name}", None, refusal.message, refusal.fix))
+    if not working:
         return checks, most_informative(refusals)
-    works = f"not needed, as {open_doors[0]} works"
-    return [one if one.ok else replace(one, detail=f"{works}: {one.detail}", fix="") for one in checks], None
+    unneeded = f"not needed, as {working[0]} works"
+    return [one if one.ok else replace(one, detail=f"{unneeded}: {one.detail}", fix="") for one in checks], None

@@ -22,7 +22,7 @@ class AttachOptions:
     allow_seccomp: bool = False
     override_remote_debug: bool = False
     backend: str | None = None
-    """Take this door and no other."""
+    """Use this backend and no other."""
     interval: float = 1.0
     """Seconds from the start of a census to the next."""
     max_share: float = 0.05

@@ -19,7 +19,7 @@ class Attach:
     The process is not restarted, needs nothing installed, and is left as it was when you quit (key q).
 
     With --children, or several PIDs, each process has a tab, and a first tab shows the sum of all. They are
-    attached to one after the other, and --share is what the counts of all of them together may cost.
+    attached to one after the other, and --share limits the censuses of all of them together.
 
     heaptop attach 4711
     heaptop attach gunicorn --rate 8KiB --record night.heaptop

@@ -53,7 +53,7 @@ class CensusCommand:
     """Count a process's live objects once, and print them by type, module or generation.
 
     By producer, producer-module, size and lifetime it samples allocations first: see --for. By retainer and by kind of
-    root it freezes a clone of the process, and asks that.
+    root it takes a snapshot.
 
     heaptop census PID --by module --where 'type:Session,Cart size>1MB' --top 5
     heaptop census PID --by producer --for 60

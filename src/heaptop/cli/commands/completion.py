@@ -21,7 +21,7 @@ class Completion:
     name = "completion"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("shell", choices=SHELLS, help="whose language it is written in")
+        parser.add_argument("shell", choices=SHELLS, help="the shell")
 
     def run(self, args: argparse.Namespace) -> int:
         import shtab

@@ -10,10 +10,10 @@ from heaptop.protocol.text import printable
 
 
 class ConfigCommand:
-    """Say which settings hold and where they are from: heaptop.toml, an environment variable, or heaptop itself.
+    """Show the settings in effect, and where each is from: heaptop.toml, an environment variable, or the default.
 
-    What holds, from the strongest: NO_COLOR, an option, HEAPTOP_THEME, the file, what is usual. HEAPTOP_CONFIG names
-    another file than the usual one, as --config does.
+    Each of these overrides the next: NO_COLOR, an option, HEAPTOP_THEME, the file, the default. HEAPTOP_CONFIG names
+    another file, as --config does.
 
     heaptop config
     heaptop config --example > ~/.config/heaptop/heaptop.toml
@@ -43,7 +43,8 @@ def example() -> list[str]:
     for setting in SETTINGS:
         if setting.name == "keys":
             continue
-        lines += ["", f"# {setting.about} (usual: {_written(setting.default)})", f"#{setting.name} = {setting.example}"]
+        about = f"# {setting.about} (default: {_written(setting.default)})"
+        lines += ["", about, f"#{setting.name} = {setting.example}"]
     return [
         *lines,
         "",
@@ -73,7 +74,7 @@ def _status(config: Config, name: str, default: object) -> tuple[str, str]:
     if name == "theme" and theme:
         return _written(theme), "HEAPTOP_THEME"
     given = config.given.get(name)
-    return (_written(given.said), "the file") if given else (_written(default), "usual")
+    return (_written(given.said), "the file") if given else (_written(default), "default")
 
 
 def _written(value: object) -> str:

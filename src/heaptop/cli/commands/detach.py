@@ -11,8 +11,8 @@ from heaptop.cli.terminal import notice
 class Detach:
     """Remove an agent that was left behind.
 
-    Never needed after an orderly end, nor after heaptop was killed: the agent leaves when its socket closes.
-    This is for a heaptop that hangs or is stopped, and keeps that socket open.
+    The agent exits when its socket closes, also when heaptop is killed. Use this for a heaptop that hangs or is
+    stopped, and so keeps the socket open.
 
     heaptop detach 4711
     """

@@ -14,10 +14,10 @@ KEYS = ("type", "module", "producer")
 
 
 class Diff:
-    """Say what changed between two moments of a recording, or between the ends of two recordings.
+    """Show what changed between two moments of a recording, or between the ends of two recordings.
 
     A moment is written as +90m (after the beginning), -1h (before the end), 02:13 (on the clock), or in seconds. By
-    producer bytes are estimated from samples.
+    producer, bytes are estimated from samples.
 
     heaptop diff night.heaptop
     heaptop diff night.heaptop --at +1h --to -1h --by producer

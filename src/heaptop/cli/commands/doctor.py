@@ -16,10 +16,10 @@ MARKS = {True: "ok", False: "no", None: "?"}
 
 
 class Doctor:
-    """Say what would stop an attach, and the command that mends it.
+    """Check whether an attach would work, and show the command that fixes what would prevent it.
 
-    With PID, everything about that process is looked at; without, what this machine and user allow.
-    Nothing is changed. The exit code is 0 when an attach would work, else that of the error to expect.
+    With PID, it checks that process; without, what this machine and user allow. Nothing is changed. The exit code is
+    0 when an attach would work, else that of the error to expect.
 
     heaptop doctor
     heaptop doctor 4711

@@ -22,8 +22,8 @@ OF = ("live", "allocated")
 class Export:
     """Write a recording in another format: stacks for flame graphs or pprof, JSON, or an HTML page.
 
-    It is of one moment, the end unless --at says another: +90m (after the beginning), -1h (before the end), 02:13 (on
-    the clock), or seconds. What stacks hold is estimated from samples.
+    It exports one moment, by default the end; --at chooses another: +90m (after the beginning), -1h (before the end),
+    02:13 (on the clock), or seconds. The weights of stacks are estimated from samples.
 
     heaptop export night.heaptop --to html -o night.html
     heaptop export night.heaptop --to collapsed | flamegraph.pl > flames.svg

@@ -77,10 +77,10 @@ def add_failing(parser: argparse.ArgumentParser) -> None:
 
 
 class Leaks:
-    """Hunt for leaks: mark, wait, mark, and say what grew, where it was allocated, and what holds it.
+    """Hunt for leaks: mark, wait, mark, and report what grew, where it was allocated, and what holds it.
 
-    At each mark the process stands still for as long as for a count, and a clone of it is asked; the process goes on
-    meanwhile. Ctrl+C has the last look taken at once.
+    Each mark takes a snapshot, which pauses the process for as long as a census does. Ctrl+C takes the last check at
+    once.
 
     heaptop leaks PID
     heaptop leaks PID --for 600 --marks 6 --collect

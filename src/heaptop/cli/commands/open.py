@@ -13,13 +13,13 @@ LOOPBACK = "127.0.0.1"
 
 
 class Open:
-    """Show a recording as if it were live, at any of its moments.
+    """Replay a recording on the live screen.
 
-    It opens at its end, or at a moment: +90m (after the beginning), -1h (before the end), 02:13 (on the clock), or
-    seconds. Keys , and . go one moment back and on, ( and ) a tenth of the recording.
+    It opens at the end, or with --at at another moment: +90m (after the beginning), -1h (before the end), 02:13 (on
+    the clock), or seconds. Keys , and . seek one step back and forward, ( and ) a tenth of the recording.
 
-    With --web a browser shows it: open the address that is printed. Only this machine is served; from elsewhere,
-    `ssh -L 8000:127.0.0.1:8000 HOST` brings `--port 8000` to your own.
+    With --web it prints a URL to open in a browser on this machine. From another machine, forward the port:
+    `ssh -L 8000:127.0.0.1:8000 HOST`, with `--port 8000` here.
 
     heaptop open night.heaptop
     heaptop open night.heaptop --at -1h

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Pick:
-    """Choose a process from a list, and attach to it: what `heaptop` alone does.
+    """Choose a process from a list, and attach to it; the same as `heaptop` alone.
 
     heaptop pick --interval 2
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Ps:
     """List the Python processes here, the largest first, and whether heaptop can attach to them.
 
-    Nothing is touched: this is what can be seen from outside. `heaptop doctor PID` says more about one.
+    No process is touched or stopped. `heaptop doctor PID` checks one in detail.
 
     heaptop ps
     heaptop ps --json

@@ -36,11 +36,11 @@ MARKS = 12
 
 
 class Record:
-    """Record what a process keeps in memory, to be looked at later: `heaptop open FILE`, `heaptop report FILE`.
+    """Record a process's heap into a file, for `heaptop open FILE` and `heaptop report FILE`.
 
-    It needs no terminal, and ends with the process, after --for, or by Ctrl+C, SIGTERM or SIGHUP (put nohup before it
-    to log out meanwhile). The file can be read at any time, also when heaptop was killed. Now and then the heap is
-    frozen and looked at as by `heaptop leaks`: what is found is in the recording, and on stderr.
+    It needs no terminal. It ends when the process exits, after --for, or on Ctrl+C, SIGTERM or SIGHUP (use nohup to
+    log out meanwhile). The file can be read at any time, also when heaptop was killed. Now and then it checks for
+    leaks, as `heaptop leaks` does: findings are in the recording, and on stderr.
 
     heaptop record PID -o night.heaptop --for 8h
     nohup heaptop record PID --max-size 1GiB &

@@ -13,7 +13,7 @@ ROWS = 8
 
 
 class Report:
-    """Say what happened in a recording: how it grew, when it jumped, what grew most, what leak hunts have found.
+    """Summarize a recording: how memory grew, when it jumped, what grew most, what leak hunts found.
 
     heaptop report night.heaptop
     heaptop report night.heaptop --json

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Run:
     """Start a program with the agent in it from its first line, and show its heap, live.
 
-    This needs no privileges. The program's output goes to a file, because the screen is taken. After you quit
-    (key q) the program goes on running; when it ends by itself, heaptop's exit code is the program's.
+    This needs no privileges. The program's output goes to a file, because heaptop uses the terminal. After you quit
+    (key q) the program continues; when it exits first, heaptop exits with its exit code.
 
     heaptop run -- prog.py --its --arguments
     heaptop run --python .venv/bin/python -- -m package.module argument

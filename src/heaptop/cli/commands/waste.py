@@ -22,11 +22,11 @@ from heaptop.cli.terminal import ProgressLine
 
 
 class WasteCommand:
-    """Say what the heap could do without, and what to change.
+    """Show what memory the heap could save, and what to change.
 
-    Duplicate texts and numbers, empty and sparse containers, instances whose class has no __slots__, lists of nothing
-    but numbers, free room in arenas. The process goes on while a frozen clone of it is asked; what texts and numbers
-    are never leaves it. Totals count each byte once; ≈ is an estimate.
+    Duplicate strings and numbers, empty and sparse containers, instances whose class has no __slots__, lists of
+    numbers only, free memory in arenas. It takes a snapshot, from which it reads no values. Totals count each byte
+    once; ≈ is an estimate.
 
     heaptop waste PID
     heaptop waste PID --top 50

@@ -34,10 +34,10 @@ LINKS = 10
 
 
 class Why:
-    """Say what keeps the objects of a type alive, or one object.
+    """Show what keeps the objects of a type alive, or one object.
 
-    TYPE is a type's module and name, or the last parts of that where only one type has them. The process goes on
-    while a frozen clone of it is asked; lengths, types and names of attributes are shown, values only with --values.
+    TYPE is a type's module and name, or the last parts of that where only one type has them. It takes a snapshot, and
+    shows lengths, types and names of attributes; values only with --values.
 
     heaptop why PID shop.models.Session
     heaptop why PID Session --retainers 3 --json

@@ -1,4 +1,4 @@
-"""The second door: PEP 768 (newer CPython), where ptrace is taken or denied. The helper does the writing."""
+"""The second backend: PEP 768 (newer CPython), where ptrace is taken or denied. The helper does the writing."""
 
 from __future__ import annotations
 

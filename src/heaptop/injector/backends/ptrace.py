@@ -1,4 +1,4 @@
-"""The first door: ptrace, by way of the helper process. This module itself never traces."""
+"""The first backend: ptrace, by way of the helper process. This module itself never traces."""
 
 from __future__ import annotations
 

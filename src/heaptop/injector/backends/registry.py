@@ -1,4 +1,4 @@
-"""The registry of doors, in the order they are tried. One line adds one."""
+"""The registry of backends, in the order they are tried. One line adds one."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The third door: heaptop starts the program itself, with the agent in it from its first line. No privileges.
+"""The third backend: heaptop starts the program itself, with the agent in it from its first line. No privileges.
 
 The program runs under ``runpy`` as ``__main__``, in a session of its own (ctrl+C in heaptop's terminal is not for
 it), its output in a file. It continues running when heaptop leaves.

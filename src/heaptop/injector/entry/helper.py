@@ -116,7 +116,7 @@ class StartForbidden(Exception):
 
 
 class Attempt(ABC):
-    """One attach, from the plan to the agent's first line: what both doors share."""
+    """One attach, from the plan to the agent's first line: what both backends share."""
 
     def __init__(self, plan: AttachPlan, control: socket.socket) -> None:
         self.plan = plan

@@ -293,7 +293,7 @@ def peer_uid(link: Link) -> int:
 
 
 PEER_NAME: Final = b"\0heaptop-agent-"
-"""Our end's abstract address begins so. It tells an agent's socket from the program's own, through every door."""
+"""Our end's abstract address begins so. It marks an agent's socket, not the program's own, with every backend."""
 
 
 def sign(link: Link) -> None:

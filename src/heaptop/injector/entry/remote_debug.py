@@ -1,4 +1,4 @@
-"""PEP 768, the second door: asks the interpreter itself, from 3.14 on, to run a script at its next safe point.
+"""The entry of PEP 768: asks the interpreter itself, from 3.14 on, to run a script at its next safe point.
 
 Only ``/proc/PID/mem`` is written: a path, a flag and a bit, as ``sys.remote_exec`` does (CPython 3.14,
 ``Python/remote_debugging.c``). No thread is stopped, so another tracer is no hindrance. The script never runs while

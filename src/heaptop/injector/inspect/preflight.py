@@ -1,4 +1,4 @@
-"""Looks before anything is touched: is this a process heaptop may and can enter, and by which door.
+"""Looks before anything is touched: is this a process heaptop may and can enter, and by which backend.
 
 Reads ``/proc`` and the target's memory, changes nothing. :func:`check` raises the error that an attach would end
 with; ``heaptop doctor`` shows the same errors, because it calls the same functions.

@@ -63,7 +63,7 @@ def thread_name(descriptor: int) -> bytes:
 
 
 def naming(descriptor: int) -> str:
-    """Python source that names the thread that runs it so: for the doors where no stub does."""
+    """Python source that names the thread that runs it so: for the backends without a stub."""
     return NAMING.format(prefix=AGENT_NAME, long=LONG_NAME, descriptor=descriptor)
 
 

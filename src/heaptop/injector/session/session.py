@@ -1,4 +1,4 @@
-"""The session: goes through a door, holds the conversation with the agent, and delivers what happens as events.
+"""The session: connects by a backend, holds the conversation with the agent, and delivers what happens as events.
 
 One thread does all of it, so that events come in order and one at a time. It never touches the target other than
 through a backend and the agent's socket.
@@ -64,7 +64,7 @@ EXIT_PATIENCE: Final = 1.0
 
 
 def connect(request: Request) -> Connection:
-    """Through the first door that is open. Raises what the most telling of the closed ones says."""
+    """Connect by the first backend that does not refuse. Raises the most informative refusal."""
     refusals: list[HeaptopError] = []
     for backend in BACKENDS:
         if request.options.backend not in (None, backend.name):
@@ -80,7 +80,7 @@ def connect(request: Request) -> Connection:
 
 
 def most_informative(refusals: list[HeaptopError]) -> HeaptopError:
-    """A door that somebody has switched off on purpose says more than one that does not exist."""
+    """A backend that somebody disabled on purpose is more informative than one that does not exist."""
     return next((error for error in refusals if isinstance(error, RemoteDebuggingDisabled)), refusals[0])
 
 
