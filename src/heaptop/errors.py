@@ -286,7 +286,7 @@ class InjectionFailed(TargetError):
 
 class NoAgent(TargetError):
     exit_code = 33
-    why = "No agent of heaptop runs in that process: there is nothing to remove."
+    why = "There is nothing to remove."
 
 
 class PauseTooLong(TargetError):
@@ -304,7 +304,7 @@ class SamplerRefused(TargetError):
 class ImageRefused(TargetError):
     exit_code = 36
     why = (
-        "Retainers need an open snapshot: a clone of the process in which heaptop's native core records every "
+        "Retainers need a snapshot: a clone of the process in which heaptop's native core records every "
         "reference. heaptop does not guess them."
     )
     fix = "A census works without it: `heaptop census PID`."
@@ -381,7 +381,7 @@ class LaunchFailed(SessionError):
 
 class ImageLost(SessionError):
     exit_code = 45
-    why = "The open snapshot exited before it answered. The process continues."
+    why = "The snapshot ended before it answered. The process continues."
     fix = "Retry. If memory ran out, free some first, or use a census: `heaptop census PID`."
 
 

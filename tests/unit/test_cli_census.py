@@ -9,7 +9,7 @@ import pytest
 
 from heaptop.__main__ import main
 from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, SamplerRefused, TargetExited
-from heaptop.protocol.messages import Decision, Failure, Row
+from heaptop.protocol.messages import Decision, Failure, Pauses, Row
 from heaptop.protocol.source import Behind, Deliver, Ended, Forecast, Received, Waiting, never_behind
 from tests.fakes.source import FakeSource
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
@@ -76,7 +76,7 @@ def test_what_the_core_adds_is_told(doors: Doors, capsys: pytest.CaptureFixture[
     assert "≈3.91 KiB   40.0 %  (2 more)" in capsys.readouterr().out
     assert "mode stop" in text
     assert "no better mode: no clone could be made" in text
-    assert "and 320 B that sys.getsizeof leaves out" in text
+    assert "not included: 320 B of attributes stored without a dict, which sys.getsizeof leaves out" in text
     assert "approximate" not in text
     assert (doors.calls[0][2].mode, doors.calls[0][2].pause_budget) == ("clone", 0.25)
 
@@ -137,6 +137,18 @@ def test_the_table_ends_with_other_rows_and_the_total(doors: Doors, capsys: pyte
     assert "mode python, longest pause 3 ms, took 50 ms and 25 ms of CPU" in text
     assert "estimated:" in text
     assert "partial" not in text
+
+
+def test_the_longest_pause_in_the_text_is_that_of_the_document(
+    doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for pauses, words in (
+        (Pauses(start_ns=4_000_000), "longest pause 5 ms (attach 5 ms, census 3 ms)"),
+        (Pauses(start_ns=1_000_000), "longest pause 3 ms (attach 2 ms, census 3 ms)"),
+    ):
+        doors.source = counted(pauses=pauses)
+        assert main(["census", "4711"]) == 0
+        assert words in capsys.readouterr().out
 
 
 def test_every_row_is_there_with_top_0(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,7 +276,7 @@ def test_by_what_samples_know(
     assert main(["census", "4711", *arguments, "--for", "0.01", "--top", "2"]) == 0
     text = capsys.readouterr().out
     assert "95 % INTERVAL" in text
-    assert "sampled for 0.01 s: one sample every 64 KiB of the" in text
+    assert "sampled for 0.01 s: sampling interval 64 KiB, " in text
     assert "not sampled: memory that C code takes from malloc or PyMem_RawMalloc" in text
     assert "estimated: sites of list, dict, tuple, float" in text
 

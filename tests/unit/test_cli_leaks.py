@@ -449,7 +449,7 @@ def test_ctrl_c_before_anything_is_known_and_once_more(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--mode", "python"), "heaptop leaks needs an open snapshot"),
+        (("--mode", "python"), "heaptop leaks needs a snapshot"),
         (("--tracemalloc",), "--tracemalloc cannot replace it. Leave `--tracemalloc` out."),
         (("--allow", "thread"), f"Unknown lint 'thread'. Choose from: {', '.join(LINTS)}."),
     ],

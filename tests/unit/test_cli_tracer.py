@@ -76,7 +76,7 @@ def test_the_table_has_no_estimates(doors: Doors, capsys: pytest.CaptureFixture[
     assert main([*CENSUS, "--tracemalloc", "--mode", "python"]) == 0
     text = capsys.readouterr().out
     table, _, notices = text.partition("\n\n")
-    assert table.split("\n")[0].split() == ["OBJECTS", "LIVES", "ALLOCATED", "BY"]
+    assert table.split("\n")[0].split() == ["OBJECTS", "LIVE", "ALLOCATED", "AT"]
     assert "≈" not in table
     assert "at most 4 frames per stack" in notices
     assert "tracemalloc has no lifetimes, no block sizes and no freed memory" in notices

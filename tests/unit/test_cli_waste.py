@@ -162,8 +162,8 @@ def test_names_of_the_target_do_not_reach_the_terminal_as_they_are(doors: Frozen
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--mode", "python"], "--mode python makes none"),
-        (["--mode", "stop"], "--mode stop makes none"),
+        (["--mode", "python"], "--mode python cannot take"),
+        (["--mode", "stop"], "--mode stop cannot take"),
         (["--where", "generation:2"], "Rows of waste have no generation."),
         (["--where", "retainer:shop"], "Rows of waste have no retainer."),
     ],

@@ -177,7 +177,7 @@ def test_garbage_is_told_with_its_cycles(doors: FrozenDoors, capsys: Said) -> No
     assert (found["garbage"]["count"], found["garbage"]["bytes"]) == (3, 144)
     assert main(["why", "4711", "Ring"]) == 0
     text = capsys.readouterr().out
-    assert "garbage in the whole heap: 3 objects, 144 B in 1 cycle kept only by cycles" in text
+    assert "garbage in the whole heap: 3 objects, 144 B, in 1 cycle that nothing else keeps" in text
 
 
 def test_steps_that_stand_for_several_are_explained(doors: FrozenDoors, capsys: Said) -> None:
@@ -308,8 +308,8 @@ BY_RETAINER = ["census", "4711", "--by", "retainer"]
         (["why", "4711", "0xzz"], "'0xzz' is not an address."),
         ([*WHY, "--values"], "--values shows the content of one object: give an ADDRESS."),
         (["why", "4711", "0x10", "--retainers", "2"], "give a TYPE"),
-        ([*WHY, "--mode", "python"], "--mode python makes none"),
-        ([*BY_RETAINER, "--mode", "stop"], "--mode stop makes none"),
+        ([*WHY, "--mode", "python"], "--mode python cannot take"),
+        ([*BY_RETAINER, "--mode", "stop"], "--mode stop cannot take"),
         ([*BY_RETAINER, "--where", "generation:2"], "Counts by retainer have no generation."),
         ([*BY_RETAINER, "--for", "3"], "--for goes with --by producer"),
         (["census", "4711", "--by", "kind", "--retainers", "2"], "--retainers needs --by retainer"),

@@ -646,6 +646,6 @@ def test_no_garbage_is_collected_where_a_snapshots_copies_have_no_room(stage: st
     else:
         assert told == []
         assert refused == [
-            "only 1055 MiB of memory are free, and the open snapshot may need 1056 MiB during a collection: close "
+            "only 1055 MiB of memory are free, and the snapshot may need 1056 MiB during a collection: close "
             "the snapshot first"
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heaptop.analysis.bands.report import attach_pause_ns, census_json, census_rows
+from heaptop.analysis.bands.report import attach_pause_ns, census_json, census_rows, longest_pause_ns
 from heaptop.analysis.bands.table import TableRow
 from heaptop.analysis.filters.attributes import BandKey
 from heaptop.analysis.filters.filters import Filter
@@ -92,10 +92,11 @@ def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: st
     notices = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
     if where:
         notices.append(f"only {where}: {filtered}")
-    pause = f"longest pause {format_duration_ns(census.pause_ns)}"
+    stopped_ns = taken.attached.stopped_ns
+    pause = f"longest pause {format_duration_ns(longest_pause_ns(census, stopped_ns))}"
     if census.pauses is not None:
-        attach = attach_pause_ns(census, taken.attached.stopped_ns)
-        pause += f" (attach {format_duration_ns(attach)})"
+        attach = format_duration_ns(attach_pause_ns(census, stopped_ns))
+        pause += f" (attach {attach}, census {format_duration_ns(census.pause_ns)})"
     notices.append(
         f"mode {census.mode}, {pause}, "
         f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "
@@ -114,6 +115,6 @@ def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: st
         )
     if hidden:
         notices.append(
-            f"and {format_bytes(hidden)} that sys.getsizeof leaves out: attribute values stored without a dict"
+            f"not included: {format_bytes(hidden)} of attributes stored without a dict, which sys.getsizeof leaves out"
         )
     return notices

@@ -400,7 +400,7 @@ def refuse_mode(args: argparse.Namespace, what: str) -> None:
     """Raise where a mode was asked for in which there is no open snapshot; ``what`` is who needs one."""
     if args.mode != MODES[0]:
         raise UsageError(
-            f"{what} needs an open snapshot, a clone of the process: --mode {args.mode} makes none.",
+            f"{what} needs a snapshot, which --mode {args.mode} cannot take.",
             fix=f"Leave `--mode {args.mode}` out.",
         )
 

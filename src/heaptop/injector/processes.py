@@ -194,8 +194,7 @@ def resolve(target: str, *, children: bool = False) -> int:
         found = [process for process in running if target and target in process.command]
     if not found:
         raise ProcessNotFound(
-            f"No Python process has the name {target!r}, or has that in its command line.",
-            why="`heaptop ps` lists the Python processes that heaptop sees.",
+            f"No Python process has the name {target!r}, or has that in its command line.", why=""
         )
     if len(found) > 1:
         pids = {process.pid for process in found}

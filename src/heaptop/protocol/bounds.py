@@ -106,7 +106,7 @@ class MessageBounds:
             self._image, self._image_bytes = message.id, 0
         self._image_bytes += sum(map(_length, message.names))
         if message.first + len(message.names) > self._types or self._image_bytes > self._type_bytes:
-            raise ProtocolError("The open snapshot names more types than heaptop keeps.")
+            raise ProtocolError("The snapshot names more types than heaptop keeps.")
 
     def _merged(self, message: Message, other: int) -> Message:
         """The same, with all types from ``other`` on as one."""

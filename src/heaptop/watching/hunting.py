@@ -270,7 +270,7 @@ class Hunter:
         try:
             found = watch.run(asking)
         except NotAnswered as error:
-            raise ImageLost(f"The open snapshot could not answer: {error}.") from None
+            raise ImageLost(f"The snapshot could not answer: {error}.") from None
         watch.close()
         self._longest = max(self._longest, time.monotonic() - begin)
         if found is not None:

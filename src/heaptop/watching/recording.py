@@ -245,8 +245,8 @@ def missing(recording_status: RecordingStatus) -> str:
 
 
 def summary(hunter: Hunter) -> str:
-    """``leak; 1,240 Session (+3.1 MiB) allocated at …``"""
+    """``leak: 1,240 Session (+3.1 MiB) allocated at …``"""
     found = hunter.found
     if found is None:
         return ""
-    return "; ".join([found.verdict, *(suspect.sentence for suspect in found.suspects[:1])])
+    return ": ".join([found.verdict, *(suspect.sentence for suspect in found.suspects[:1])])

@@ -119,13 +119,13 @@ class SnapshotWatch(SourceWatch):
             case images.Progress() if message.id == self._id:
                 self._doing = _step(message)
             case ImageGone() if self._image is not None and message.image == self._image.image:
-                lost = ImageLost(f"The open snapshot of process {self._pid} was lost: {message.reason}.")
+                lost = ImageLost(f"The snapshot of process {self._pid} was lost: {message.reason}.")
                 raise lost.about(self._pid)
         super()._take(message)
 
     def _failed(self, failure: Failure) -> HeaptopError:
         if self._image is not None:
-            text = f"The open snapshot of process {self._pid} could not answer: {failure.text}."
+            text = f"The snapshot of process {self._pid} could not answer: {failure.text}."
             return ImageLost(text).about(self._pid)
         if self._id >= 0:
             return self._refused(failure.text)
@@ -155,8 +155,8 @@ def snapshot_notices(attached: Attached, image: Image) -> list[str]:
     target = attached.target
     return [
         f"{target.command} (pid {target.pid}, Python {attached.hello.python})",
-        f"paused for {format_duration_ns(image.pause_ns)}; {format_count(image.objects)} objects, "
-        f"{format_bytes(image.bytes)}, and {format_count(image.edges)} references read in a clone, "
-        f"{format_duration_ns(image.build_ns)} and {format_bytes(image.memory)} of tables",
+        f"paused for {format_duration_ns(image.pause_ns)}; snapshot of {format_count(image.objects)} objects, "
+        f"{format_bytes(image.bytes)}, and {format_count(image.edges)} references: "
+        f"{format_duration_ns(image.build_ns)}, {format_bytes(image.memory)} of tables",
         *(f"unknown: {gap}" for gap in image.gaps),
     ]

@@ -280,7 +280,7 @@ def origin_of(key: BandKey, where: Filter) -> Origin:
     if "retained" in where.attributes:
         raise UsageError(
             f"Bands by {key.name} have no retained size.",
-            why="Only an open snapshot has retained sizes.",
+            why="Only a snapshot has retained sizes.",
             fix="Leave retained out, or use Retainers (view 3).",
         )
     wanted = {key.name: key.origin}

@@ -124,8 +124,8 @@ _NOISE: Final = 0.02
 NOW: Final = "now"
 """The name of a moment that was examined and not marked."""
 AT_LEAST: Final = (
-    "new and gone are lower bounds: an address may be reused for another object of the same type, which then "
-    "passes for the older one, also among survivors"
+    "new and gone are lower bounds: a new object at the reused address of an older one of its type passes for that "
+    "one, also among survivors"
 )
 
 

@@ -144,12 +144,12 @@ def _by_lifetime(asked: _Asked) -> list[ReportRow]:
         if one.died.samples:
             died.append(ReportRow(f"died, {label}", one.died, {"from_bytes": one.low, **reaching}))
         if one.live_blocks.samples:
-            alive.append(ReportRow(f"lives, {label}", one.live_blocks, {"from_bytes": one.low}))
+            alive.append(ReportRow(f"live, {label}", one.live_blocks, {"from_bytes": one.low}))
     return [*died, *alive]
 
 
 REPORTS: Final[dict[str, AttributeReport]] = {
-    "producer": AttributeReport("Allocated by", _by_producer("site")),
+    "producer": AttributeReport("Allocated at", _by_producer("site")),
     "producer-module": AttributeReport("Allocated by", _by_producer("module")),
     "size": AttributeReport("Block size", _by_size, allocated=True),
     "lifetime": AttributeReport("Lifetime", _by_lifetime, alive=False),

@@ -142,7 +142,7 @@ class Leaks:
         refuse_mode(args, "heaptop leaks")
         if args.tracemalloc:
             raise UsageError(
-                "heaptop leaks needs an open snapshot, and so the native core: --tracemalloc cannot replace it.",
+                "heaptop leaks needs snapshots, and so the native core: --tracemalloc cannot replace it.",
                 fix="Leave `--tracemalloc` out.",
             )
         unknown = [name for name in args.allow if name not in LINTS]

@@ -137,7 +137,8 @@ def _result(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Nam
         return json.dumps(document, indent=2)
     lasted = format_duration_ns(round(recorder.seconds * 1e9))
     thinned = ", older ticks dropped" if recording_status.thinned else ""
-    line = f"{lasted} of process {watch.attached.target.pid}, {format_bytes(recording_status.bytes)}{thinned}; {why}"
+    size = format_bytes(recording_status.bytes)
+    line = f"recorded {lasted} of process {watch.attached.target.pid}, {size}{thinned}; {why}"
     hunted = summary(hunter) if hunter is not None else ""
     if watch.no_checks:
         hunted = f"no leak hunt: {watch.no_checks}"

@@ -120,12 +120,12 @@ def _hunt(checks: Sequence[Findings], recorded: Recorded) -> list[str]:
     if len(checks) > 1:
         verdicts = Counter(look.verdict for look in checks[:-1])
         said = ", ".join(f"{verdict} ({number})" for verdict, number in verdicts.items())
-        lines.append(f"verdicts of the {len(checks) - 1} earlier checks: {said}")
+        lines.append(f"earlier verdicts: {said}")
     return lines
 
 
 def _notices(recorded: Recorded) -> list[str]:
-    return [*recorded.notices] or ["nothing is missing from the recording"]
+    return [*recorded.notices] or ["the recording is complete"]
 
 
 # -- differences ---------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def sampled_lines(
     if sampling.samples.is_traced:
         return traced_lines(taken, sampling, shown, len(rows), report.title, where, filtered, seconds)
     flow = ("ALLOCATED", "FREED") if report.allocated and where.lifetime is None else ()
-    size = "LIVES" if report.alive else "BYTES"
+    size = "LIVE" if report.alive else "BYTES"
     header = (*flow, "BLOCKS", size, "95 % INTERVAL", "SAMPLES", report.title.upper())
     cells = [(*_flow(row, bool(flow)), *_figures(row.live), row.name) for row in shown]
     lines = table(header, cells, left=frozenset({len(header) - 1}))
@@ -87,7 +87,7 @@ def _notices(taken: CensusResult, sampling: Sampling, where: Filter, filtered: s
     notices = census_notices(taken, where, 0, filtered)
     allocated = format_bytes(sampling.timeline.latest)
     every = " to ".join(rate_text(interval) for interval in sampling.samples.intervals) or "?"
-    notices.append(f"sampled for {seconds:g} s: one sample every {every} of the {allocated} allocated meanwhile")
+    notices.append(f"sampled for {seconds:g} s: sampling interval {every}, {allocated} allocated")
     notices.append("estimates with 95 % intervals; objects made before the attach have no site")
     notices.append(f"not sampled: {NEVER_SAMPLED}")
     if state and state.approximate:

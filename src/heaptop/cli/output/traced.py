@@ -29,7 +29,7 @@ def traced_lines(
     seconds: float,
 ) -> list[str]:
     """A table of these rows out of ``number``, and what the figures are worth."""
-    lines = table(("OBJECTS", "LIVES", title.upper()), [(*_figures(row.live), row.name) for row in rows], left=_LAST)
+    lines = table(("OBJECTS", "LIVE", title.upper()), [(*_figures(row.live), row.name) for row in rows], left=_LAST)
     if number > len(rows):
         lines.append(f"({number - len(rows)} more)")
     state = sampling.state

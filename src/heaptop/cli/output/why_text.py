@@ -71,7 +71,7 @@ def garbage(image: Image) -> str:
     cycles = "1 cycle" if image.cycles == 1 else f"{format_count(image.cycles)} cycles"
     fate = "the next full collection frees what it can" if image.gc_enabled else "gc is disabled: nothing frees it"
     size = f"{format_count(total.objects)} objects, {format_bytes(total.bytes)}"
-    return f"garbage in the whole heap: {size} in {cycles} kept only by cycles; {fate}"
+    return f"garbage in the whole heap: {size}, in {cycles} that nothing else keeps; {fate}"
 
 
 # -- one object -----------------------------------------------------------------------------------------------
@@ -84,9 +84,9 @@ def object_lines(found: Object, dominator: Object | None, types: Types, image: I
     facts = [
         ("size", f"{format_bytes(row.size)}, retained size {format_bytes(row.retained)}"),
         ("generation", generation_label(row.generation)),
-        ("kind", KIND_WORDS[KINDS[row.kind]]),
+        ("root", KIND_WORDS[KINDS[row.kind]]),
         ("path", _path(found.path)),
-        ("freed with", _dominator(dominator, types)),
+        ("dominator", _dominator(dominator, types)),
     ]
     if found.surplus:
         facts.append(("held by C", f"{format_count(found.surplus)} references from no object"))
@@ -105,7 +105,7 @@ def _path(steps: Sequence[Step]) -> str:
 
 def _dominator(dominator: Object | None, types: Types) -> str:
     if dominator is None:
-        return "no single object keeps it"
+        return "none: no single object keeps it"
     row = dominator.row
     return f"{type_name(types, row.type)} at {hex(row.address)}, {format_bytes(row.retained)}: {_path(dominator.path)}"
 

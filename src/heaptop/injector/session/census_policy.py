@@ -102,7 +102,7 @@ class CensusPolicy:
         if room.left is None or room.left >= need:
             return ""
         return (
-            f"only {room.left >> 20} MiB of memory are free, and the open snapshot may need {need >> 20} MiB during "
+            f"only {room.left >> 20} MiB of memory are free, and the snapshot may need {need >> 20} MiB during "
             "a collection: close the snapshot first"
         )
 

@@ -70,7 +70,7 @@ def page(material: Material) -> bytes:
         *_bands("The heap over time, by type", material.course.snapshots, "type", material),
         *_bands("Live samples by allocation site", material.course.sites, "producer", material),
         *_table("Types", "Objects", changed_rows(material.first, recorded, "type")),
-        *_table("Allocated by", "Blocks", changed_rows(material.first, recorded, "producer")),
+        *_table("Allocated at", "Blocks", changed_rows(material.first, recorded, "producer")),
         *_notices(recorded.notices),
         "</body></html>",
     ]
