@@ -130,7 +130,7 @@ def _core() -> Check:
     try:
         found = library()
     except NoCore as why:
-        fix = "Install a C compiler (`apt install gcc`), then install heaptop again."
+        fix = "Install a C compiler and Python's headers (`apt install gcc python3-dev`), then install heaptop again."
         return Check("native core", None, f"{why}: censuses run in Python mode", fix)
     return Check("native core", True, f"build {found.build}, {len(found.data) >> 10} KiB")
 
