@@ -24,8 +24,10 @@ _NAME: Final = 32
 """Columns of a name, at least, where it has as many."""
 _KEPT: Final = 3
 """Columns that are shown however narrow the terminal is: the name, and by how much it grew."""
-_HEADINGS: Final = ("OBJECTS", "SIZE", "NOW", "SIZE NOW", "BORN", "GONE", "≈SURVIVORS")
+_HEADINGS: Final = ("OBJECTS", "SIZE", "NOW", "SIZE NOW", "≥BORN", "≥GONE", "≈SURVIVORS")
 """Of the figures beside a name."""
+_SITE_HEADINGS: Final = ("≈BLOCKS", "≈SIZE", "≈NOW", "≈SIZE NOW", "≈BORN", "≈GONE", "≈SURVIVORS")
+"""The same by site: estimates, which count memory blocks."""
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------
@@ -123,9 +125,7 @@ def lint_lines(lint: Lint, width: int | None = None) -> list[str]:
 
 def growth_lines(growth: Growth, top: int | None = GROWN, width: int | None = None) -> list[str]:
     """A table, and how many rows it leaves out."""
-    bound = "≈" if growth.key == "site" else "≥"
-    estimated = (f"{bound}{name}" if name in ("BORN", "GONE") else name for name in _HEADINGS)
-    header = (growth.key.upper(), *estimated)
+    header = (growth.key.upper(), *(_SITE_HEADINGS if growth.key == "site" else _HEADINGS))
     lines = _table([header, *map(_row, growth.rows[:top])], growth.key, width)
     left = len(growth.rows) - len(growth.rows[:top])
     if left:
