@@ -150,7 +150,7 @@ def _by_lifetime(asked: _Asked) -> list[ReportRow]:
 
 REPORTS: Final[dict[str, AttributeReport]] = {
     "producer": AttributeReport("Allocated at", _by_producer("site")),
-    "producer-module": AttributeReport("Allocated by", _by_producer("module")),
+    "producer-module": AttributeReport("Module", _by_producer("module")),
     "size": AttributeReport("Block size", _by_size, allocated=True),
     "lifetime": AttributeReport("Lifetime", _by_lifetime, alive=False),
 }

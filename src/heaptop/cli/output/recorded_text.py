@@ -141,7 +141,7 @@ def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> l
     if len(rows) > len(shown):
         left = rows[len(shown) :]
         shrunk = sum(row.bytes < 0 for row in left)
-        lines.append(f"({len(left)} more, {shrunk} of them shrank)")
+        lines.append(f"({len(left)} more, {shrunk} of them shrank)" if shrunk else f"({len(left)} more)")
     lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
     if any(row.error for row in rows):
         lines.append("estimates: ± is half the 95 % interval, at most; objects made before the attach have no site")
