@@ -1,0 +1,258 @@
+"""``heaptop serve`` on live processes: it attaches to what its rules choose, serves what these keep, and whatever ends
+it leaves them as they were.
+
+Each test chooses its own targets alone, by a word in their command lines.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("aiohttp", reason="the extra heaptop[serve] is not installed")
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from heaptop.injector.inspect.threads import agent_thread
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once, is_held, resting
+from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running, starting
+from tests.support.profiles import Profile
+
+SOURCES = str(Path(__file__).parents[2] / "src")
+RULE = """
+interval = 1
+[[select]]
+name = "served"
+command = "{word}"
+min_rss = 0
+min_age = 0
+"""
+KEPT = 20_000_000
+"""Bytes, at least, that a target keeps after SIGUSR1."""
+
+
+class Serve:
+    """A running ``heaptop serve``."""
+
+    def __init__(self, process: Target, file: Path) -> None:
+        assert eventually(lambda: "\n" in process.stdout() or not process.alive)
+        assert process.alive, process.stderr()
+        self.process = process
+        self.file = file
+        self.address = process.stdout().strip()
+
+    def get(self, path: str, *, post: bool = False) -> bytes:
+        request = urllib.request.Request(f"{self.address}{path}", method="POST" if post else "GET")
+        with urllib.request.urlopen(request, timeout=60) as response:
+            content: bytes = response.read()
+            return content
+
+    def processes(self) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = json.loads(self.get("processes"))
+        return found
+
+    def attached(self) -> set[int]:
+        return {one["pid"] for one in self.processes()["attached"]}
+
+    def counted(self) -> set[int]:
+        """Those of which there is a census."""
+        return {one["pid"] for one in self.processes()["attached"] if one["census_age_seconds"] is not None}
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """By the name of a sample and its type, site, class or service."""
+        found: dict[str, dict[str, float]] = {}
+        for family in text_string_to_metric_families(self.get("metrics").decode()):
+            for sample in family.samples:
+                labels = sample.labels
+                key = labels.get("type") or labels.get("site") or labels.get("class") or labels.get("service") or ""
+                found.setdefault(sample.name, {})[key] = sample.value
+        return found
+
+    def events(self, event: str) -> list[str]:
+        return [line for line in self.process.stderr().splitlines() if f" event={event} " in line]
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.signal(number)
+        return self.process.process.wait(120)
+
+
+@contextmanager
+def serving(file: Path, text: str) -> Iterator[Serve]:
+    file.write_text(text)
+    command = [sys.executable, "-m", "heaptop", "serve", "--config", file, "--listen", "127.0.0.1:0"]
+    with starting(command, environment={"PYTHONPATH": SOURCES}) as process:
+        yield Serve(process, file)
+
+
+@pytest.fixture
+def word() -> str:
+    """That no other command line has."""
+    return f"served-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "fleet.toml"
+
+
+def is_as_before(target: Target, before: Facts) -> bool:
+    return eventually(lambda: difference(before, resting(target.pid)) == [])
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.14")
+def test_metrics_and_profiles_agree_on_what_a_process_keeps(interpreter: Interpreter, word: str, file: Path) -> None:
+    with running(interpreter, "served", word) as target, serving(file, RULE.format(word=word)) as serve:
+        assert eventually(lambda: serve.counted() == {target.pid}), serve.process.stderr()
+        target.signal(signal.SIGUSR1)
+        assert eventually(lambda: serve.metrics()["heaptop_live_bytes"].get("bytearray", 0) > KEPT)
+
+        def keeping() -> dict[str, float]:
+            """Live bytes by site, once the target's allocations were read."""
+            sites = serve.metrics().get("heaptop_site_live_bytes", {})
+            return sites if sum(size for site, size in sites.items() if "served.py" in site) > KEPT / 2 else {}
+
+        assert eventually(keeping)
+        (site,) = (site for site, size in keeping().items() if size > KEPT / 2 and "served.py" in site)
+        assert "keep" in site
+
+        def agree() -> bool:
+            """A census may come between the two readings."""
+            metrics = serve.metrics()
+            profile = Profile(serve.get(f"debug/pprof/heap?pid={target.pid}"))
+            served = sum(metrics["heaptop_site_live_bytes"].values())
+            return profile.total("inuse_space", service="served") == pytest.approx(served, rel=0.001)
+
+        assert eventually(agree)
+        metrics = serve.metrics()
+        low, high = (metrics[f"heaptop_site_live_{end}_bytes"][site] for end in ("low", "high"))
+        assert low <= metrics["heaptop_site_live_bytes"][site] <= high
+        assert low <= metrics["heaptop_live_bytes"]["bytearray"] * 1.2
+        assert metrics["heaptop_site_allocated_bytes_total"][site] >= low
+        assert metrics["heaptop_attached_processes"] == {"served": 1}
+        assert metrics["heaptop_live_objects"]["bytearray"] >= 20_000
+        assert metrics["heaptop_resident_bytes"]["served"] > KEPT
+        assert metrics["heaptop_pause_seconds_count"][""] >= 2
+        assert not any(metrics.get("heaptop_refusals_total", {}).values())
+        allocated = Profile(serve.get("debug/pprof/allocs?service=served"))
+        assert allocated.default == "alloc_space"
+        assert allocated.total("alloc_space", pid=str(target.pid)) > KEPT / 2
+        assert Profile(serve.get("debug/pprof/heap?service=other")).samples == []
+        (line,) = serve.events("attach")
+        assert f"pid={target.pid} service=served" in line
+        assert target.terminate() == EXIT_CODE
+        assert eventually(lambda: serve.attached() == set())
+        assert "reason=TargetExited" in serve.events("detach")[0]
+        assert serve.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.sample(2)
+@pytest.mark.pythons("3.8", "3.12", "3.14")
+@pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda way: way.name)
+def test_whatever_ends_it_leaves_its_targets_as_they_were(
+    interpreter: Interpreter, way: signal.Signals, word: str, file: Path
+) -> None:
+    with ExitStack() as stack:
+        targets = [stack.enter_context(running(interpreter, name, word)) for name in ("busy", "sleeper", "threads8")]
+        before = {target.pid: Facts.of(target.pid) for target in targets}
+        serve = stack.enter_context(serving(file, RULE.format(word=word)))
+        assert eventually(lambda: serve.counted() == before.keys()), serve.process.stderr()
+        assert serve.end(way) == (-way if way == signal.SIGKILL else 0)
+        if way != signal.SIGKILL:
+            assert len(serve.events("detach")) == len(targets)
+        for target in targets:
+            assert is_as_before(target, before[target.pid]), difference(before[target.pid], resting(target.pid))
+            assert not is_held(target.pid)
+            attach_once(target.pid, census=True)
+            assert target.terminate() == EXIT_CODE
+            assert (target.said(), target.stderr()) == ([], "")
+
+
+@pytest.mark.sample(2)
+@pytest.mark.pythons("3.9", "3.13")
+def test_killed_while_it_attaches_it_harms_none_and_its_successor_attaches_again(
+    interpreter: Interpreter, word: str, file: Path
+) -> None:
+    with ExitStack() as stack:
+        targets = [stack.enter_context(running(interpreter, "busy", word)) for _ in range(3)]
+        before = {target.pid: Facts.of(target.pid) for target in targets}
+        for attached in range(1, 4):
+            with serving(file, RULE.format(word=word)) as serve:
+                assert eventually(lambda wanted=attached, one=serve: len(one.events("attach")) >= wanted)
+                assert serve.end(signal.SIGKILL) == -signal.SIGKILL
+        for target in targets:
+            assert eventually(lambda pid=target.pid: agent_thread(pid) is None and not is_held(pid))
+        with serving(file, RULE.format(word=word)) as serve:
+            assert eventually(lambda: serve.counted() == before.keys()), serve.process.stderr()
+            assert serve.end(signal.SIGTERM) == 0
+        for target in targets:
+            assert is_as_before(target, before[target.pid]), difference(before[target.pid], resting(target.pid))
+            assert target.terminate() == EXIT_CODE
+            assert (target.said(), target.stderr()) == ([], "")
+
+
+@pytest.mark.pythons("3.12")
+def test_a_reload_detaches_from_what_is_no_longer_chosen(interpreter: Interpreter, word: str, file: Path) -> None:
+    with running(interpreter, "sleeper", word, "web") as web, running(interpreter, "sleeper", word, "ci") as ci:
+        before = {target.pid: Facts.of(target.pid) for target in (web, ci)}
+        with serving(file, RULE.format(word=word)) as serve:
+            assert eventually(lambda: serve.attached() == before.keys())
+            file.write_text("limits = 1")
+            with pytest.raises(urllib.error.HTTPError) as failed:
+                serve.get("-/reload", post=True)
+            assert "unknown key `limits`" in failed.value.read().decode()
+            serve.process.signal(signal.SIGHUP)
+            assert eventually(lambda: len(serve.events("reload")) == 2)
+            assert serve.attached() == before.keys()
+            file.write_text(f'{RULE.format(word=word)}[[select]]\ncommand = "ci$"\nexclude = true\n')
+            serve.process.signal(signal.SIGHUP)
+            assert eventually(lambda: serve.attached() == {web.pid})
+            assert is_as_before(ci, before[ci.pid])
+            assert agent_thread(web.pid) is not None
+            assert serve.end(signal.SIGTERM) == 0
+        assert is_as_before(web, before[web.pid])
+
+
+@pytest.mark.pythons("3.12")
+def test_a_process_that_refuses_does_not_keep_others_out(interpreter: Interpreter, word: str, file: Path) -> None:
+    with running(interpreter, "sleeper", word) as stopped, running(interpreter, "sleeper", word) as other:
+        stopped.stop()
+        before = Facts.of(stopped.pid)
+        with serving(file, RULE.format(word=word)) as serve:
+            assert eventually(lambda: serve.attached() == {other.pid})
+            assert eventually(lambda: [one["pid"] for one in serve.processes()["refused"]] == [stopped.pid])
+            assert serve.processes()["refused"][0]["class"] == "StoppedTarget"
+            assert serve.metrics()["heaptop_refusals_total"]["StoppedTarget"] == 1
+            assert difference(before, Facts.of(stopped.pid), allow_pages=False) == []
+            assert serve.end(signal.SIGTERM) == 0
+        stopped.signal(signal.SIGCONT)
+
+
+@pytest.mark.pythons("3.12")
+def test_it_survives_processes_that_come_and_end(interpreter: Interpreter, word: str, file: Path) -> None:
+    with running(interpreter, "sleeper", word) as stays, serving(file, RULE.format(word=word)) as serve:
+        before = resting(stays.pid) if agent_thread(stays.pid) is None else None
+        assert eventually(lambda: serve.attached() == {stays.pid})
+        for number in range(6):
+            with running(interpreter, "busy", word) as ends:
+                serve.get("-/reload", post=True)  # looks for processes at once
+                if number % 2:
+                    assert eventually(lambda pid=ends.pid: pid in serve.attached())
+                assert ends.terminate() == EXIT_CODE
+                assert (ends.said(), ends.stderr()) == ([], "")
+        assert eventually(lambda: serve.attached() == {stays.pid})
+        assert serve.metrics()["heaptop_attached_processes"] == {"served": 1}
+        assert serve.get("healthz") == b"ok\n"
+        assert serve.end(signal.SIGTERM) == 0
+        assert before is None or is_as_before(stays, before)
+        assert stays.terminate() == EXIT_CODE
