@@ -6,14 +6,18 @@ Each test chooses its own targets alone, by a word in their command lines.
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
+import socket
 import sys
+import threading
 import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +88,13 @@ class Serve:
 
     def end(self, number: signal.Signals) -> int:
         self.process.signal(number)
-        return self.process.process.wait(120)
+        return self.process.process.wait(60)
 
 
 @contextmanager
-def serving(file: Path, text: str) -> Iterator[Serve]:
+def serving(file: Path, text: str, *options: str) -> Iterator[Serve]:
     file.write_text(text)
-    command = [sys.executable, "-m", "heaptop", "serve", "--config", file, "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "heaptop", "serve", "--config", file, "--listen", "127.0.0.1:0", *options]
     with starting(command, environment={"PYTHONPATH": SOURCES}) as process:
         yield Serve(process, file)
 
@@ -199,6 +203,61 @@ def test_killed_while_it_attaches_it_harms_none_and_its_successor_attaches_again
             assert is_as_before(target, before[target.pid]), difference(before[target.pid], resting(target.pid))
             assert target.terminate() == EXIT_CODE
             assert (target.said(), target.stderr()) == ([], "")
+
+
+@pytest.mark.pythons("3.12")
+def test_a_client_that_goes_on_asking_does_not_delay_its_end(
+    interpreter: Interpreter, word: str, file: Path
+) -> None:
+    with running(interpreter, "sleeper", word) as target, serving(file, RULE.format(word=word)) as serve:
+        assert eventually(lambda: serve.attached() == {target.pid})
+        connection = http.client.HTTPConnection(serve.address.removeprefix("http://").rstrip("/"), timeout=60)
+        stopped, answers = threading.Event(), []
+
+        def ask() -> None:
+            """On one connection, which stays open, until the server closes it."""
+            with suppress(OSError, http.client.HTTPException):
+                while not stopped.wait(0.2):
+                    connection.request("GET", "/healthz")
+                    answers.append(connection.getresponse().read())
+
+        with ThreadPoolExecutor(1) as others:
+            others.submit(ask)
+            try:
+                assert eventually(lambda: len(answers) > 2)
+                assert serve.end(signal.SIGTERM) == 0
+            finally:
+                stopped.set()
+        assert eventually(lambda: agent_thread(target.pid) is None)
+
+
+@pytest.mark.pythons("3.12")
+def test_clients_that_only_connect_keep_nobody_out(interpreter: Interpreter, word: str, file: Path) -> None:
+    with running(interpreter, "sleeper", word) as target, serving(file, RULE.format(word=word)) as serve:
+        host, _, port = serve.address.removeprefix("http://").rstrip("/").partition(":")
+        with ExitStack() as stack:
+            for _ in range(200):
+                stack.enter_context(socket.create_connection((host, int(port)))).sendall(b"GET /metrics HTTP/1.1\r\n")
+            assert eventually(lambda: serve.attached() == {target.pid})
+            descriptors = len(list(Path(f"/proc/{serve.process.pid}/fd").iterdir()))
+            assert descriptors < 150
+        assert serve.end(signal.SIGTERM) == 0
+
+
+def test_a_secret_is_asked_for(word: str, file: Path, tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.write_text("bearer 0123456789abcdef\n")
+    secrets.chmod(0o600)
+    with serving(file, RULE.format(word=word), "--credentials", str(secrets)) as serve:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            serve.get("metrics")
+        assert refused.value.code == 401
+        request = urllib.request.Request(
+            f"{serve.address}metrics", headers={"Authorization": "Bearer 0123456789abcdef"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            assert b"heaptop_attaches_total" in response.read()
+        assert serve.end(signal.SIGTERM) == 0
 
 
 @pytest.mark.pythons("3.12")

@@ -120,11 +120,12 @@ class FleetServer:
         )
         await runner.setup()
         assert runner.server is not None
+        self._thread.start()
         try:
-            self._thread.start()
-            async with await loop.create_server(partial(self._accept, runner.server), sock=listening):
-                ready()
-                await ended.wait()
+            accepting = await loop.create_server(partial(self._accept, runner.server), sock=listening)
+            ready()
+            await ended.wait()
+            accepting.close()  # and not waited for: that lasts as long as any client keeps its connection
         finally:
             self._host.stop()
             await asyncio.to_thread(self._thread.join, STOP_SECONDS)
