@@ -273,6 +273,16 @@ async def test_the_size_of_a_page_is_bounded(recording: Path) -> None:
             assert screen.memory_info().rss < 400 << 20, "90,000 columns took 717 MB"
 
 
+async def test_it_ends_while_a_page_is_open(recording: Path) -> None:
+    with served(recording) as server:
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}ws") as page:
+            assert await drawn(page)
+            ending = asyncio.create_task(asyncio.to_thread(server.end, signal.SIGINT))
+            async for _ in page:  # as a browser does, which also answers the pings
+                pass
+            assert await ending == 0
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "sent",

@@ -158,8 +158,9 @@ class _Server(Server):
         await runner.setup()
         assert runner.server is not None
         try:
-            async with await loop.create_server(partial(self._accept, runner.server), sock=listening):
-                await ended.wait()
+            accepting = await loop.create_server(partial(self._accept, runner.server), sock=listening)
+            await ended.wait()
+            accepting.close()  # and not waited for: that lasts as long as any page is open
         finally:
             await runner.cleanup()
 
