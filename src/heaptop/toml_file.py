@@ -41,6 +41,8 @@ def parsed(path: Path, content: bytes) -> dict[str, Any]:
         line, column = (found[2], found[3]) if found and found[2] else (text.rstrip("\n").count("\n") + 1, None)
         where = f"line {line}" + (f", column {column}" if column else "")
         raise ConfigError(f"{path}, {where}: this is not TOML: {what[:1].lower()}{what[1:]}.") from None
+    except ValueError:  # of int: TOML itself has no limit
+        raise ConfigError(f"{path} cannot be read: a number in it has too many digits.") from None
     return document
 
 
@@ -50,7 +52,7 @@ def written(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= 40 else f'"{value[:39]}…"'
-    return "a table" if isinstance(value, dict) else "an array" if isinstance(value, list) else str(value)
+    return "a table" if isinstance(value, dict) else "an array" if isinstance(value, list) else f"{value}"[:40]
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

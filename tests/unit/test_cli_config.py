@@ -133,6 +133,7 @@ def test_an_empty_file_says_nothing(file: Path) -> None:
         ("depth = 1\ntheme = nord\nascii = true", ", line 2, column 9: this is not TOML: ", ""),
         ("theme = 'dark'\ntheme = 'dark'\nascii = true", ", line 2, column 15: this is not TOML: ", ""),
         ("depth = 1\ntheme = [1,\n2\n", ", line 3: this is not TOML: ", ""),
+        (f"depth = {'9' * 5000}", " cannot be read: a number in it has too many digits.", ""),
     ],
 )
 def test_a_mistake_is_said_with_its_key_and_what_is_allowed(file: Path, text: str, message: str, allowed: str) -> None:

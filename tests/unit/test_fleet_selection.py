@@ -211,6 +211,10 @@ def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> Non
         ("[[select]]\nmin_age = -1", "`min_age` cannot be"),
         ('[[select]]\ncontainer = "web"', "`container` cannot be"),
         ('[[select]]\nexclude = "yes"', "`exclude` cannot be"),
+        ('[[select]]\ncommand = "a{99999999999}"', "`command` cannot be"),
+        (f'[[select]]\ncommand = "{"(" * 5000}"', "`command` cannot be"),
+        (f"limit = {'9' * 5000}", "cannot be read"),
+        (f"[[select]]\nmin_rss = {'9' * 4000}", "`min_rss` cannot be"),
         ("limit = = 3", "line 1, column 9: this is not TOML"),
     ],
 )

@@ -105,9 +105,10 @@ def _text(value: Any) -> str:
 
 
 def _pattern(value: Any) -> re.Pattern[str]:
+    text = _text(value)
     try:
-        return re.compile(_text(value))
-    except re.error as error:
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"a regular expression of Python: {error}") from None
 
 
