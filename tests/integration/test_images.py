@@ -43,6 +43,7 @@ from heaptop.protocol.messages import Census, CensusRequest, Failure, Tick
 from tests.interpreters import Interpreter
 from tests.support.agents import session as agent_session
 from tests.support.attaching import resting
+from tests.support.control_groups import joining, leave_room, memory_group
 from tests.support.images import ALL, Explorer, clones, exploring, is_gone
 from tests.support.processes import (
     EXIT_CODE,
@@ -457,21 +458,10 @@ def test_it_is_ended_before_memory_runs_out(interpreter: Interpreter, monkeypatc
         assert "only 8 MiB of memory are free, and a clone may need" in failed.text
 
 
-MEMORY: Final = Path("/sys/fs/cgroup/memory")
-JOIN: Final = 'echo $$ > "$0"/cgroup.procs && exec "$@"'
-
-
 @pytest.fixture
 def group() -> Iterator[Path]:
-    """A control group of version 1 without a limit yet; it is empty at the end of the test."""
-    folder = MEMORY / f"heaptop-tests-{os.getpid()}"
-    try:
-        folder.mkdir()
-    except OSError as error:
-        pytest.skip(f"no control group can be made: {error}")
-    yield folder
-    assert eventually(lambda: not (folder / "cgroup.procs").read_text())
-    folder.rmdir()
+    with memory_group() as folder:
+        yield folder
 
 
 @pytest.mark.pythons(*ONE)
@@ -483,10 +473,9 @@ def group() -> Iterator[Path]:
 def test_it_takes_no_memory_that_the_target_needs(interpreter: Interpreter, group: Path, left: int, end: str) -> None:
     """Of a control group with so many MiB left, when the target changes 48 MiB: the kernel, short of memory at once,
     ends the clone and not the target; where there is more, heaptop does."""
-    wrapper = ("sh", "-c", JOIN, str(group))
+    wrapper = joining(group)
     with running(interpreter, "imaged", "change()", wrapper=wrapper) as target, exploring(target.pid) as explorer:
-        used = int((group / "memory.usage_in_bytes").read_text())
-        (group / "memory.limit_in_bytes").write_text(str(used + left * MIB))
+        leave_room(group, left * MIB)
         made = explorer.until(Image, explorer.source.image(60.0))
         assert isinstance(made, Failure) == (end == "MiB of memory are free")
         act(target, "changed")

@@ -321,12 +321,13 @@ class Guard:
         return ""
 
     def _hunt_on(self, hunt: _Hunt, now: ProcessReadings) -> None:
-        """Take the next mark where it is due; with the last one the hunt ends."""
+        """Take the next mark where it is due; with the last one the hunt ends. None is left out where they take long:
+        three are needed for a verdict."""
         passed = time.monotonic() - hunt.began
         if passed < hunt.left[0]:
             return
-        hunt.left = [at for at in hunt.left[:-1] if at > passed] + hunt.left[-1:]
-        if passed < hunt.left[-1]:
+        hunt.left = hunt.left[1:]
+        if hunt.left:
             if refused := self._check(hunt.hunter, f"{passed:.3g} s"):
                 self._note(hunt, f"the check after {passed:.0f} s is missing: {refused}")
             return

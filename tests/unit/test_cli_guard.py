@@ -1,0 +1,292 @@
+"""``heaptop guard`` over a fake agent: what it writes when a trigger fires, what it leaves out, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heaptop.__main__ import main
+from heaptop.errors import SaveFailed, TargetExited, UsageError
+from heaptop.fleet import guarding, reports
+from heaptop.injector.session.forecast import MemoryLimit
+from heaptop.recordings.reader import Recording
+from tests.unit.test_cli_leaks import Growing, LeakDoors
+
+MIB = 1 << 20
+Said = pytest.CaptureFixture[str]
+
+
+class Guarded(Growing):
+    """A census comes when one is asked for."""
+
+    def census_now(self) -> None:
+        super().census_now()
+        self.tick()
+
+
+class Process:
+    """The guarded process as /proc shows it, and what happens at each reading of it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, doors: LeakDoors) -> None:
+        self.doors = doors
+        self.rss = 400 * MIB
+        self.limit = MemoryLimit(500 * MIB, "memory.max of /app", 100 * MIB, 0.0)
+        self.readings = 0
+        self.at_reading: Callable[[int], None] = lambda number: None
+        monkeypatch.setattr(guarding, "rss_bytes", lambda pid: self.rss)
+        monkeypatch.setattr(guarding, "memory_limit", self._limit)
+        monkeypatch.setattr(guarding, "TURN", 0.001)
+
+    def _limit(self, pid: int) -> MemoryLimit:
+        self.readings += 1
+        self.at_reading(self.readings)
+        return self.limit
+
+    def ends_at(self, reading: int) -> None:
+        """The process ends then."""
+
+        def end(number: int) -> None:
+            if number == reading:
+                self.doors.source.end(TargetExited("Process 4711 ended at 02:13:00."))
+
+        self.at_reading = end
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> Process:
+    doors = LeakDoors(monkeypatch)
+    doors.make = Guarded
+    return Process(monkeypatch, doors)
+
+
+def guard(folder: Path, *arguments: str, when: str = "rss > 300MB") -> int:
+    return main(["guard", "4711", "--when", when, "--dir", str(folder), "--at-most", "1", "--for", "0.05", *arguments])
+
+
+def written(folder: Path) -> list[Any]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+
+def test_a_trigger_writes_a_report_as_json_and_as_text(process: Process, tmp_path: Path, capsys: Said) -> None:
+    assert guard(tmp_path / "reports", when="rss > 70% of limit") == 0
+    (report,) = written(tmp_path / "reports")
+    assert report["trigger"] == "rss > 70% of limit"
+    assert report["readings"]["limit_of"] == "memory.max of /app"
+    assert "shop.models.Session" in [row["name"] for row in report["grown"]]
+    assert report["census"]["rows"]
+    assert report["allocated_at"]
+    (text,) = (tmp_path / "reports").glob("*.txt")
+    assert "RSS 400 MiB, 80 % of 500 MiB (memory.max of /app), 100 MiB left" in text.read_text()
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "rss > 70% of limit: RSS 400 MiB" in said.err
+    assert "ended: fired 1 times, as often as --at-most allows" in said.err
+    assert process.doors.source.closed
+
+
+def test_a_report_is_for_its_owner_alone(process: Process, tmp_path: Path) -> None:
+    assert guard(tmp_path / "reports", "--do", "record") == 0
+    assert (tmp_path / "reports").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "reports").iterdir()} == {0o600}
+
+
+def test_the_report_is_there_before_anything_is_asked_of_the_process(process: Process, tmp_path: Path) -> None:
+    """The limit may be a moment away."""
+    found: list[Any] = []
+
+    class Asked(Guarded):
+        def census_now(self) -> None:
+            found.extend(written(tmp_path / "reports"))
+            super().census_now()
+
+    process.doors.make = Asked
+    assert guard(tmp_path / "reports") == 0
+    assert [report["census"] is not None for report in found] == [True]
+
+
+def test_a_census_that_does_not_come_is_not_waited_for_long(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarding, "CENSUS_SECONDS", 0.05)
+    process.doors.make = Growing
+    assert guard(tmp_path / "reports") == 0
+    (report,) = written(tmp_path / "reports")
+    assert "no newer census" in report["notes"][0]
+    assert report["census"] is not None
+
+
+def test_a_hunt_puts_its_findings_into_the_report(process: Process, tmp_path: Path, capsys: Said) -> None:
+    assert guard(tmp_path / "reports", "--do", "hunt") == 0
+    (report,) = written(tmp_path / "reports")
+    assert report["leaks"]["verdict"] == "leak"
+    suspect = report["leaks"]["suspects"][0]
+    assert suspect["type"] == "shop.Cart"
+    assert suspect["site"]
+    assert suspect["sentence"] in next((tmp_path / "reports").glob("*.txt")).read_text()
+    assert "leak hunt: leak; " in capsys.readouterr().err
+
+
+def test_a_verdict_is_a_trigger_and_its_report_has_the_hunt(process: Process, tmp_path: Path) -> None:
+    assert guard(tmp_path / "reports", when="verdict = leak every 1s") == 0
+    (report,) = written(tmp_path / "reports")
+    assert report["trigger"] == "verdict = leak every 1s"
+    assert report["leaks"]["verdict"] == "leak"
+
+
+def test_what_is_refused_is_in_the_report(process: Process, tmp_path: Path) -> None:
+    source = Guarded()
+    source.agent.images.refusal = "refused, so that the program does not run out of memory"
+    process.doors.make = lambda: source
+    assert guard(tmp_path / "reports", "--do", "hunt") == 0
+    (report,) = written(tmp_path / "reports")
+    assert report["leaks"] is None
+    assert "the report is from what was known" in report["notes"][0]
+    assert "does not run out of memory" in report["notes"][0]
+
+
+def test_a_long_pause_is_declined_and_nobody_is_asked(process: Process, tmp_path: Path) -> None:
+    class Paused(Guarded):
+        def decide(self, accept: bool) -> None:
+            super().decide(accept)
+            self.agent.pause_ns, self.agent.mode = 0, "python"
+            self.tick()
+
+    source = Paused()
+    source.agent.pause_ns = 412_000_000
+    process.doors.make = lambda: source
+    assert guard(tmp_path / "reports", "--do", "hunt") == 0
+    (report,) = written(tmp_path / "reports")
+    assert source.decisions == [False]
+    assert "no snapshot: a snapshot would pause the process for 412 ms, above the budget" in report["notes"]
+    assert report["census"]["mode"] == "python"
+    assert report["leaks"] is None
+    assert "image" not in source.done
+
+
+def test_near_the_limit_there_is_no_hunt(process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would not end before the process does."""
+    monkeypatch.setattr(guarding.RssTrend, "seconds_until", lambda trend, left: 9.0 if left == 100 * MIB else None)
+    assert guard(tmp_path / "reports", "--do", "hunt", "--for", "30") == 0
+    (report,) = written(tmp_path / "reports")
+    assert "the memory limit is expected in about 9 s" in report["notes"][0]
+    assert "image" not in process.doors.source.done
+
+
+def test_the_recording_so_far_is_kept_beside_the_report(process: Process, tmp_path: Path) -> None:
+    assert guard(tmp_path / "reports", "--do", "record") == 0
+    (report,) = written(tmp_path / "reports")
+    with Recording.open(tmp_path / "reports" / report["recording"]) as recording:
+        assert not recording.damage
+        assert recording.moments
+    assert not list((tmp_path / "reports").glob(f"*{reports.RING}")), "the one that went on is of no use to anybody"
+
+
+def test_the_end_of_the_process_ends_the_guard_and_leaves_the_recording(
+    process: Process, tmp_path: Path, capsys: Said
+) -> None:
+    process.ends_at(3)
+    assert guard(tmp_path / "reports", "--do", "record", when="rss > 1TB") == 0
+    (ring,) = (tmp_path / "reports").iterdir()
+    with Recording.open(ring) as recording:
+        assert not recording.damage
+        assert recording.moments
+    said = capsys.readouterr().err
+    assert f"its last minutes are in {ring}" in said
+    assert "ended: Process 4711 ended at 02:13:00" in said
+
+
+def test_what_a_hunt_has_found_before_the_process_ends_is_in_the_report(process: Process, tmp_path: Path) -> None:
+    source = Guarded()
+    source.before_image = lambda image: source.end(TargetExited("Process 4711 ended.")) if image == 4 else None
+    process.doors.make = lambda: source
+    assert guard(tmp_path / "reports", "--do", "hunt") == 0
+    (report,) = written(tmp_path / "reports")
+    assert len(report["leaks"]["marks"]) == 3
+    assert any("ended early" in note for note in report["notes"])
+
+
+def test_after_a_firing_nothing_fires_for_the_cooldown(process: Process, tmp_path: Path) -> None:
+    process.ends_at(20)
+    assert guard(tmp_path / "reports", "--at-most", "5", "--cooldown", "1h") == 0
+    assert len(written(tmp_path / "reports")) == 1
+    process.readings = 0
+    process.ends_at(4)
+    assert guard(tmp_path / "more", "--at-most", "5", "--cooldown", "0.001s") == 0
+    assert len(written(tmp_path / "more")) > 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
+def test_a_signal_ends_it_well(number: signal.Signals, process: Process, tmp_path: Path, capsys: Said) -> None:
+    process.at_reading = lambda reading: signal.raise_signal(number) if reading == 3 else None
+    assert guard(tmp_path / "reports", "--do", "record", when="rss > 1TB") == 0
+    assert "ended: you stopped it" in capsys.readouterr().err
+    assert not list((tmp_path / "reports").iterdir())
+    assert process.doors.source.closed
+
+
+def test_a_disk_that_is_full_ends_neither_the_guard_nor_its_command(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("heaptop.files.write", full)
+    assert guard(tmp_path / "reports") == 0
+    said = capsys.readouterr().err
+    assert "cannot be written: No space left on device" in said
+    assert "ended: fired 1 times" in said
+
+
+def test_each_report_goes_to_the_command(process: Process, tmp_path: Path, capsys: Said) -> None:
+    copy = tmp_path / "copy"
+    assert guard(tmp_path / "reports", "--command", f"cp /dev/stdin '{copy}'") == 0
+    (report,) = written(tmp_path / "reports")
+    assert json.loads(copy.read_text()) == report
+    assert "command cp: exit code 0" in capsys.readouterr().err
+
+
+def test_a_report_has_no_argument_of_the_program(process: Process, tmp_path: Path) -> None:
+    """They hold passwords."""
+    assert guard(tmp_path / "reports", "--do", "hunt") == 0
+    for path in (tmp_path / "reports").iterdir():
+        assert process.doors.source.target.command not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--when", "heap > 3"],
+        ["--do", "dance"],
+        ["--quota", "1MB"],
+        ["--cooldown", "soon"],
+        ["--at-most", "0"],
+        ["--webhook", "file:///etc/passwd"],
+        ["--webhook", "ftp://host/x"],
+        ["--webhook", "http://user:secret@host/"],
+        ["--webhook", "http://host:port/"],
+        ["--command", ""],
+        ["--command", "'"],
+        ["--when", "verdict = leak", "--mode", "python"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_touches_nothing(wrong: list[str], process: Process, tmp_path: Path) -> None:
+    try:
+        code: Any = guard(tmp_path / "reports", *wrong)
+    except SystemExit as left:
+        code = left.code
+    assert code == UsageError.exit_code
+    assert process.doors.calls == []
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_folder_that_others_can_write_to_is_refused(process: Process, tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports").chmod(0o777)
+    assert guard(tmp_path / "reports") == SaveFailed.exit_code
+    assert process.doors.calls == []

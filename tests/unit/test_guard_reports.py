@@ -1,0 +1,184 @@
+"""The guard's folder and what it sends: a quota, no links, nothing overwritten, no shell, no redirect."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from heaptop.fleet import sending
+from heaptop.fleet.reports import RING, ReportFolder
+from heaptop.fleet.sending import Sender, call, post
+
+STEM = "guard-4711-20261122-041200"
+
+
+def aged(folder: Path, name: str, size: int, age: int) -> Path:
+    path = folder / name
+    path.write_bytes(b"x" * size)
+    os.utime(path, (10**9 - age, 10**9 - age))
+    return path
+
+
+def test_the_oldest_files_of_guards_give_way_and_no_others(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 10_000)
+    inside = tmp_path / "reports"
+    others = [aged(inside, name, 9_000, 99) for name in ("notes.txt", "guard-x.json", f"{STEM}.json.bak")]
+    link = inside / "guard-1-20261122-041200.json"
+    link.symlink_to(others[0])
+    old = aged(inside, "guard-1-20261122-041201.json", 4_000, 9)
+    ring = aged(inside, "guard-2-20261122-041200-ring.heaptop.thinner", 4_000, 8)
+    young = aged(inside, "guard-1-20261122-041202-2.heaptop", 4_000, 7)
+    folder.make_room(5_000)
+    assert [path.exists() for path in (old, ring, young)] == [False, False, True]
+    assert all(path.exists() for path in others)
+    assert link.is_symlink()
+
+
+def test_what_is_in_use_stays_and_counts_as_large_as_it_may_get(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 8 << 20)
+    inside = tmp_path / "reports"
+    ring = aged(inside, f"{STEM}{RING}", 10, 99)
+    old = aged(inside, "guard-1-20261122-041201.json", 5 << 20, 9)
+    folder.keep(ring.name)
+    assert folder.ring_size == 2 << 20
+    folder.make_room(1 << 20)
+    assert old.exists()
+    folder.make_room(2 << 20)
+    assert not old.exists()
+    assert ring.exists()
+
+
+def test_what_has_no_room_within_the_quota_removes_nothing(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 10_000)
+    old = aged(tmp_path / "reports", f"{STEM}.json", 4_000, 9)
+    with pytest.raises(OSError, match="quota"):
+        folder.make_room(10_001)
+    assert old.exists()
+
+
+def test_no_name_is_taken_twice(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 10_000)
+    names = set()
+    for ending in (".json", RING, ".txt"):
+        names.add(name := folder.new_stem(4711, 0.0))
+        (tmp_path / "reports" / f"{name}{ending}").touch()
+    (tmp_path / "reports" / f"{folder.new_stem(4711, 0.0)}.json").symlink_to(tmp_path / "nowhere")
+    names.add(folder.new_stem(4711, 0.0))
+    assert len(names) == 4
+
+
+def test_nothing_is_overwritten_by_a_name(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 10_000)
+    (tmp_path / "reports" / "a").write_text("a")
+    (tmp_path / "reports" / "b").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        folder.move("a", "b")
+    assert (tmp_path / "reports" / "a").read_text() == "a"
+
+
+# -- sending ----------------------------------------------------------------------------------------------------
+
+
+class _Hook(BaseHTTPRequestHandler):
+    got: list[tuple[str, str, bytes]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.got.append((self.path, self.headers["Content-Type"], body))
+        if self.path == "/away":
+            self.send_response(307)
+            self.send_header("Location", "/landed")
+        else:
+            self.send_response(503 if self.path.startswith("/down") else 204)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.got.append((self.path, "GET", b""))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests have no use for it."""
+
+
+@pytest.fixture
+def hook() -> Iterator[tuple[str, list[tuple[str, str, bytes]]]]:
+    """A server on loopback: its address, and what was sent to it."""
+    _Hook.got = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Hook) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", _Hook.got
+        server.shutdown()
+        thread.join()
+
+
+def test_a_webhook_gets_the_report_and_no_redirect_is_followed(
+    hook: tuple[str, list[tuple[str, str, bytes]]],
+) -> None:
+    url, got = hook
+    content = json.dumps({"pid": 4711}).encode()
+    assert post(f"{url}/heap", content) == "webhook 127.0.0.1: 204"
+    assert post(f"{url}/down?token=secret", content) == "webhook 127.0.0.1 failed: status 503"
+    assert "redirects are not followed" in post(f"{url}/away", content)
+    assert got == [(path, "application/json", content) for path in ("/heap", "/down?token=secret", "/away")]
+
+
+def test_a_webhook_that_nobody_listens_at_is_one_line(hook: tuple[str, object]) -> None:
+    assert "webhook 127.0.0.1 failed: " in post("http://127.0.0.1:9/", b"{}")
+
+
+def test_a_command_gets_the_report_and_no_shell_sees_it(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    program = (
+        "import os, sys; "
+        "open(sys.argv[1], 'w').write(sys.stdin.read() + sys.argv[2] + os.environ['HEAPTOP_REPORT'])"
+    )
+    argv = [sys.executable, "-c", program, str(out), "; touch $(x) &"]
+    assert call(argv, b"{}", "/r.json").endswith("exit code 0")
+    assert out.read_text() == "{}; touch $(x) &/r.json"
+
+
+def test_a_command_that_fails_is_one_line() -> None:
+    assert call(["false"], b"x" * 1_000_000, "") == "command false: exit code 1"
+    assert "No such file" in call(["/no/such/program"], b"{}", "")
+
+
+def test_a_command_that_does_not_end_is_ended_with_what_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "COMMAND_SECONDS", 0.5)
+    written = tmp_path / "child"
+    program = (
+        "import subprocess, sys, time; child = subprocess.Popen(['sleep', '600']); "
+        "open(sys.argv[1], 'w').write(str(child.pid)); time.sleep(600)"
+    )
+    assert "was ended: it took more than 0.5 s" in call([sys.executable, "-c", program, str(written)], b"{}", "")
+    if written.exists():  # else it was ended before it had started anything
+        status = Path(f"/proc/{written.read_text()}/stat")
+        assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_one_thing_is_sent_after_another_and_the_end_waits_for_them() -> None:
+    said: list[str] = []
+    sender = Sender(said.append)
+    for number in range(3):
+        sender.put(lambda number=number: f"done {number}")  # type: ignore[misc]
+    sender.close()
+    assert said == ["done 0", "done 1", "done 2"]
+
+
+def test_what_takes_too_long_to_send_does_not_keep_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "LAST_SECONDS", 0.01)
+    said: list[str] = []
+    go_on = threading.Event()
+    sender = Sender(said.append)
+    sender.put(lambda: "late" if go_on.wait(60) else "")
+    sender.close()
+    assert said == ["the guard ends; what is still being sent is given up"]
+    go_on.set()
