@@ -328,7 +328,15 @@ def test_every_command_with_settings_can_name_a_file() -> None:
             assert build_parser().parse_known_args([*args, *TARGETS.get(command.name, ["1"])])[0].config is False
 
 
-TARGETS = {"why": ["1", "T"], "export": ["f", "--to", "json"], "run": ["--", "x"], "ps": [], "demo": [], "pick": []}
+TARGETS = {
+    "why": ["1", "T"],
+    "export": ["f", "--to", "json"],
+    "run": ["--", "x"],
+    "guard": ["1", "--when", "every 1h"],
+    "ps": [],
+    "demo": [],
+    "pick": [],
+}
 
 
 def test_without_a_file_no_reader_of_toml_is_loaded(tmp_path: Path) -> None:

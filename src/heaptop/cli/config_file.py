@@ -99,7 +99,11 @@ SETTINGS: Final = (
     Setting("units", _one_of(*UNITS), UNITS[0], '"decimal"', "bytes in KiB and MiB, or in kB and MB"),
     Setting("times", _one_of(*TIMES), TIMES[0], '"clock"', "times: since the attach, of day, or in UTC"),
     Setting(
-        "interval", _number(seconds, "a number of seconds"), 1.0, "2.0", "seconds between two censuses; record: 10"
+        "interval",
+        _number(seconds, "a number of seconds"),
+        1.0,
+        "2.0",
+        "seconds between two censuses; record: 10, guard: 60",
     ),
     Setting("share", _number(core_share, "a percentage"), 5, "2", "the most CPU for censuses, in percent of a core"),
     Setting("rate", _size, f"{ADAPTIVE.target}/s", '"64KiB"', 'samples per second, a fixed interval in bytes, "off"'),

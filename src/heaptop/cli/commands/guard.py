@@ -47,8 +47,8 @@ class GuardCommand:
     the machine's memory; `left` is what may still be taken before any of them; `limit in` is when that is used up.
 
     heaptop guard PID --when 'rss > 80% of limit' --do hunt,record
-    heaptop guard PID --when 'limit in < 30min' --when 'growth > 50MB/min' --dir /var/tmp/shop-reports
-    heaptop guard PID --when 'verdict = leak every 1h' --webhook https://hooks.example.com/heap
+    heaptop guard PID --when 'limit in < 30min' --when 'every 6h' --dir reports
+    heaptop guard PID --when 'verdict = leak' --webhook https://example.com/x
     """
 
     name = "guard"
