@@ -128,7 +128,7 @@ def test_a_hunt_puts_its_findings_into_the_report(process: Process, tmp_path: Pa
     assert suspect["type"] == "shop.Cart"
     assert suspect["site"]
     assert suspect["sentence"] in next((tmp_path / "reports").glob("*.txt")).read_text()
-    assert "leak hunt: leak; " in capsys.readouterr().err
+    assert suspect["sentence"] in capsys.readouterr().err
 
 
 def test_a_verdict_is_a_trigger_and_its_report_has_the_hunt(process: Process, tmp_path: Path) -> None:
@@ -136,6 +136,43 @@ def test_a_verdict_is_a_trigger_and_its_report_has_the_hunt(process: Process, tm
     (report,) = written(tmp_path / "reports")
     assert report["trigger"] == "verdict = leak every 1s"
     assert report["leaks"]["verdict"] == "leak"
+
+
+@pytest.mark.parametrize("do", ["report", "hunt"])
+def test_a_trigger_fires_while_a_hunt_for_a_verdict_goes_on(process: Process, tmp_path: Path, do: str) -> None:
+    """The limit does not wait for the hunt's end; where the report is to have a hunt, it has this one."""
+    process.rss = 100 * MIB
+
+    def grow(number: int) -> None:
+        if "image" in process.doors.source.done:
+            process.rss = 400 * MIB
+
+    process.at_reading = grow
+    seconds = "60" if do == "report" else "2"
+    arguments = ("--when", "verdict = leak every 1s", "--do", do, "--for", seconds)
+    assert guard(tmp_path / "reports", *arguments) == 0
+    (report,) = written(tmp_path / "reports")
+    assert report["trigger"] == "rss > 300MB"
+    assert (report["leaks"] is not None) == (do == "hunt")
+    assert process.doors.source.done.count("image") == (4 if do == "hunt" else 1)
+
+
+def test_a_verdict_within_the_cooldown_fires_nothing(process: Process, tmp_path: Path, capsys: Said) -> None:
+    process.rss = 100 * MIB
+    last: list[int] = []
+
+    def go_on(number: int) -> None:
+        images = process.doors.source.done.count("image")
+        process.rss = 400 * MIB if images else process.rss
+        last.extend([number] * (images == 4))
+        if last and number == last[0] + 3:
+            process.doors.source.end(TargetExited("Process 4711 ended."))
+
+    process.at_reading = go_on
+    arguments = ("--when", "verdict = leak every 1s", "--at-most", "5", "--cooldown", "1h", "--for", "1")
+    assert guard(tmp_path / "reports", *arguments) == 0
+    assert [report["trigger"] for report in written(tmp_path / "reports")] == ["rss > 300MB"]
+    assert "leak hunt: " in capsys.readouterr().err
 
 
 def test_what_is_refused_is_in_the_report(process: Process, tmp_path: Path) -> None:

@@ -107,8 +107,6 @@ class Guard:
         self._sender = Sender(progress.notice)
         self._trend = RssTrend()
         self._hunt: _Hunt | None = None
-        self._stem = ""
-        """Of the last report's files."""
         self._ring = ""
         """The recording that goes on, by its file's name."""
         self._began = time.monotonic()
@@ -134,7 +132,7 @@ class Guard:
         self._began = self._hunted_at = self._quiet_until = time.monotonic()
         try:
             with self._watch.patience():
-                while self.fired < self._rule.at_most or self._hunt is not None:
+                while self.fired < self._rule.at_most or (self._hunt is not None and self._hunt.report is not None):
                     self._turn()
             why = f"fired {self.fired} times, as often as --at-most allows"
         except KeyboardInterrupt:
@@ -162,14 +160,18 @@ class Guard:
         now = self._readings()
         if self._hunt is not None:
             self._hunt_on(self._hunt, now)
-            return
-        if time.monotonic() < self._quiet_until or self.fired >= self._rule.at_most:
+        if not self._may_fire:
             return
         for trigger in self._rule.triggers:
             if trigger.fires(now, time.monotonic() - self._fired_at.get(trigger, self._began)):
                 self._fire(trigger, now)
                 return
-        self._begin_due_hunt(now)
+        if self._hunt is None:
+            self._begin_due_hunt(now)
+
+    @property
+    def _may_fire(self) -> bool:
+        return time.monotonic() >= self._quiet_until and self.fired < self._rule.at_most
 
     def _readings(self) -> ProcessReadings:
         """What is known now: memory by /proc, so that of a process that does not answer it is known too."""
@@ -204,27 +206,28 @@ class Guard:
         self._fired_at[trigger] = time.monotonic()
         self._quiet_until = time.monotonic() + self._rule.cooldown
         self._progress.notice(f"{trigger}: {readings_words(now)}")
-        report = GuardReport(watch.attached, trigger, time.time(), now, watch.history, watch.sampling)
+        wall, pid = time.time(), watch.attached.target.pid
+        stem = self._folder.new_stem(pid, wall)
+        report = GuardReport(stem, watch.attached, trigger, wall, now, watch.history, watch.sampling)
         if watch.no_checks:
             report.notes.append(f"no snapshot: {watch.no_checks}")
         if hunted is not None:
             report.findings = hunted.found
-        self._stem = self._folder.new_stem(watch.attached.target.pid, report.wall)
         is_written = self._write(report) is not None
         self._wait_for_census(now, report)
         self._keep_ring(report)
         content = self._write(report, again=is_written)
         if content is not None:
-            self._send(content)
+            self._send(report, content)
         if self._rule.hunts and hunted is None:
-            self._begin_hunt_for(report, now)
+            self._hunt_for(report, now)
 
     def _write(self, report: GuardReport, *, again: bool = False) -> bytes | None:
         """Its JSON; None where it cannot be written."""
-        path = self._folder.path / self._stem
-        self._folder.keep(self._ring, *(f"{self._stem}.{end}" for end in ("json", "txt", "heaptop")))
+        path = self._folder.path / report.stem
+        self._folder.keep(self._ring, *(f"{report.stem}.{end}" for end in ("json", "txt", "heaptop")))
         try:
-            content = self._folder.write(report, self._stem, again=again)
+            content = self._folder.write(report, again=again)
         except OSError as error:
             self._progress.notice(f"the report {path}.json cannot be written: {error.strerror or error}")
             return None
@@ -248,7 +251,7 @@ class Guard:
         """The recording so far becomes the report's, and another one begins."""
         if not self._ring:
             return
-        watch, ring, name = self._watch, self._ring, f"{self._stem}.heaptop"
+        watch, ring, name = self._watch, self._ring, f"{report.stem}.heaptop"
         self._source.end_recording()
         end = time.monotonic() + RING_SECONDS
         while watch.recording_status.on and time.monotonic() < end:
@@ -271,8 +274,8 @@ class Guard:
             self._ring = ""
             self._progress.notice(f"nothing is recorded any more: {getattr(error, 'message', None) or error}")
 
-    def _send(self, content: bytes) -> None:
-        rule, path = self._rule, str(self._folder.path / f"{self._stem}.json")
+    def _send(self, report: GuardReport, content: bytes) -> None:
+        rule, path = self._rule, str(self._folder.path / f"{report.stem}.json")
         if rule.webhook:
             self._sender.put(lambda: post(rule.webhook, content))
         if rule.command:
@@ -288,8 +291,14 @@ class Guard:
             if refused := self._begin_hunt(None, now):
                 self._progress.notice(f"no leak hunt: {refused}")
 
-    def _begin_hunt_for(self, report: GuardReport, now: ProcessReadings) -> None:
-        if refused := self._begin_hunt(report, now):
+    def _hunt_for(self, report: GuardReport, now: ProcessReadings) -> None:
+        """Hunt for leaks, for a report. One that is going on for a verdict is as good."""
+        if self._hunt is not None and self._hunt.report is None:
+            self._hunt.report = report
+        elif self._hunt is not None:
+            report.notes.append("no leak hunt of its own: that of the report before goes on")
+            self._write(report, again=True)
+        elif refused := self._begin_hunt(report, now):
             report.notes.append(f"no leak hunt, the report is from what was known: {refused}")
             self._progress.notice(f"no leak hunt: {refused}")
             self._write(report, again=True)
@@ -350,7 +359,7 @@ class Guard:
         self._progress.notice(f"leak hunt: {summary(hunt.hunter)}")
         if hunt.report is not None:
             self._complete(hunt.report, found)
-        elif found.verdict in GROWING:
+        elif found.verdict in GROWING and self._may_fire:
             verdict = next(trigger for trigger in self._rule.triggers if trigger.figure == "verdict")
             self._fire(verdict, replace(now, verdict_is_leak=True), hunt.hunter)
 
@@ -369,4 +378,4 @@ class Guard:
     def _complete(self, report: GuardReport, found: Findings | None) -> None:
         report.findings = found
         if (content := self._write(report, again=True)) is not None:
-            self._send(content)
+            self._send(report, content)

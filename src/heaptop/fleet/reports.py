@@ -50,6 +50,8 @@ _OURS: Final = re.compile(r"guard-\d+-\d{8}-\d{6}(-\d+)?(-ring)?\.(json|txt|heap
 class GuardReport:
     """One firing of a trigger. It is written at once from what is known, and again when more is."""
 
+    stem: str
+    """The first part of its files' names."""
     attached: Attached
     trigger: Trigger
     wall: float
@@ -209,13 +211,13 @@ class ReportFolder:
         """Only these are not removed for the quota from now on."""
         self._kept = set(names)
 
-    def write(self, report: GuardReport, stem: str, *, again: bool = False) -> bytes:
+    def write(self, report: GuardReport, *, again: bool = False) -> bytes:
         """Write a report to new files, or ``again`` with more; its JSON. Errors: OSError."""
         content = json.dumps(report.document(), indent=2).encode()
         text = "\n".join([*report.lines(), ""]).encode(errors="replace")
-        self._make_room(len(content) + len(text), {f"{stem}.json", f"{stem}.txt"})
-        files.write(str(self.path / f"{stem}.json"), content, force=again)
-        files.write(str(self.path / f"{stem}.txt"), text, force=again)
+        self._make_room(len(content) + len(text), {f"{report.stem}.json", f"{report.stem}.txt"})
+        files.write(str(self.path / f"{report.stem}.json"), content, force=again)
+        files.write(str(self.path / f"{report.stem}.txt"), text, force=again)
         return content
 
     def move(self, old: str, new: str) -> None:
