@@ -70,8 +70,11 @@ def test_one_item_too_many_is_what_a_cache_has_before_it_evicts() -> None:
 
 
 def test_a_full_container_does_not_excuse_that_there_are_more_at_each_mark() -> None:
-    judged = by_fill(judge(GROWING), fill(1_000, 1_000, 1_000, 1_000), GROWING)
+    several = course(1_000, 1_300, 1_500, 1_700)
+    judged = by_fill(judge(several), fill(1_000, 1_000, 1_000, 1_000), several)
     assert (judged.verdict, judged.evidence[-1]) == (LEAK, "an lru_cache at its maxsize of 1,000")
+    among_its_items = by_fill(judge(GROWING), fill(1_000, 1_000, 1_000, 1_000), GROWING)
+    assert among_its_items.verdict == NO_LEAK, "no more than it has items can be there"
 
 
 def test_what_has_just_become_full_is_unclear() -> None:

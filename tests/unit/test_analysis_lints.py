@@ -11,7 +11,7 @@ import pytest
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.leaks.lints import LINTS, LintContext, lints_of
 from heaptop.analysis.leaks.marks import MarkContext
-from heaptop.protocol.findings import UNCLEAR, UNREACHED, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import NO_LEAK, UNCLEAR, UNREACHED, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image, KindTotal
 from heaptop.protocol.messages import Malloc, Memory, Outside, Region, TypeName
 from tests.fakes.heap import PlantedImage
@@ -100,6 +100,15 @@ def test_what_is_allowed_is_not_said(name: str) -> None:
 
 def test_garbage_is_no_lint_where_it_will_be_collected() -> None:
     assert only(uncollected(10_000, gc_enabled=True)) is None
+
+
+def test_garbage_is_not_counted_and_what_comes_and_goes_is_no_lint() -> None:
+    found = seen(grown={"traceback": 25})
+    assert only(found) is not None
+    assert only(replace(found, garbage={"traceback": 6})) is None, "19 more that stay"
+    assert only(replace(found, verdict_of=lambda _: NO_LEAK)) is None
+    tasks = seen(grown={"_asyncio.Task": 25})
+    assert only(replace(tasks, verdict_of=lambda type: NO_LEAK if "tasks" in type else UNCLEAR)) is not None
 
 
 def test_what_is_not_known_is_not_said() -> None:

@@ -168,6 +168,28 @@ def test_an_exact_number_decides_and_births_by_address_refute_nothing() -> None:
     assert judge(replace(course, totals=(125, 340, 535, 540))).verdict == NO_LEAK
 
 
+def test_what_is_replaced_since_a_later_mark_is_no_leak() -> None:
+    """At the first mark there happened to be few: most of those that were there at the second have gone."""
+    judged = judge(Turnover((10.0,) * 3, (1, 5, 14), 1, (7, 20, 20, 20)))
+    assert (judged.verdict, judged.evidence[0]) == (NO_LEAK, "as many go as come: 20 at mark 2, 20 now")
+    dipped = judge(Turnover((10.0,) * 3, (3, 7, 5), 6, (7, 20, 14, 20)))
+    assert (dipped.verdict, dipped.evidence[0]) == (NO_LEAK, "as many go as come: 20 at mark 2, 20 now")
+    staying = Turnover((10.0,) * 3, (13, 0, 6), 7, (7, 20, 14, 26))
+    assert judge(staying).verdict == UNCLEAR, "they do not go"
+    late = Turnover((10.0,) * 3, (4, 4, 12), 0, (4, 8, 20, 20))
+    assert not judge(late).evidence[0].startswith("as many go as come"), "one interval is too short to say so"
+
+
+def test_after_a_fall_no_more_are_left_than_there_were_at_the_bottom() -> None:
+    """Whatever addresses say: one that is used again makes a new object pass for one that stayed."""
+    deep = Turnover((10.0,) * 3, (30, 30, 30), 0, (20, 60, 10, 90))
+    assert deep.floors == [10, 10, 10, 90]
+    assert judge(deep).verdict == NO_LEAK
+    rising = replace(deep, totals=(20, 30, 40, 90), between=((5.0, 90), (12.0, 35), (18.0, 110), (24.0, 50)))
+    assert rising.floors == [20, 30, 40, 90]
+    assert judge(rising).evidence[0] == "it fell in between, from 110 to 50; but some of each interval stayed"
+
+
 def test_what_was_counted_is_named() -> None:
     course = Turnover((10.0,) * 2, (10, 10), 5, (5, 15, 25), counted="items of the dict")
     assert "items of the dict at each mark: 5, 15 and 25" in judge(course).evidence

@@ -81,7 +81,16 @@ class Fill:
     @property
     def is_exceeded(self) -> bool:
         """It has no such bound, whatever it says."""
-        return self.now > self.bound + max(1, _SLACK * self.bound)
+        return self.now > self.bound + self.slack
+
+    @property
+    def slack(self) -> float:
+        return max(1, _SLACK * self.bound)
+
+    @property
+    def is_explaining(self) -> bool:
+        """Whether it says why things collect: it has a bound, or is a queue."""
+        return (self.bound > 0 and not self.is_exceeded) or (self.is_queue and self.bound == 0)
 
     @property
     def is_full(self) -> bool:
@@ -195,8 +204,9 @@ def _by_bound(judged: Judgement, fill: Fill, course: Turnover) -> Judgement:
         return judged
     if fill.is_full:
         why = f"{_holder(fill)} at its {most}"
-        if judged.verdict == LEAK and sum(total >= 0 for total in course.totals) >= _MOMENTS:
-            return Judgement(LEAK, (*judged.evidence, why))  # they are more nonetheless
+        is_known = sum(total >= 0 for total in course.totals) >= _MOMENTS
+        if judged.verdict == LEAK and is_known and course.totals[-1] > fill.now + fill.slack:
+            return Judgement(LEAK, (*judged.evidence, why))  # they are more than its items, and more at each mark
         return Judgement(NO_LEAK, (why, *judged.evidence[1:]))
     if fill.now >= fill.bound:
         why = f"{_holder(fill)} has just reached its {most}: another mark shows whether it stays there"

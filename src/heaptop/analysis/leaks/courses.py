@@ -26,6 +26,8 @@ from heaptop.protocol.messages import TypeName
 
 _WHOLE: Final = 0.8
 """Of the new objects of a type: a place that holds so many is judged by all objects of the type."""
+_PART: Final = 0.25
+"""Likewise: what holds so many is seen in the number of all objects of the type."""
 _ALIKE: Final = 0.1
 """Two counts of the same differ by no more than this part."""
 _KNOWN: Final = 3
@@ -100,16 +102,22 @@ class Courses:
         says that there are more here, or a running call holds them, all of the type have to grow, and by what is new
         here."""
         in_call = KINDS[kind] == "frame"
-        if judged.verdict != LEAK or (not in_call and sum(total >= 0 for total in course.totals) >= _KNOWN):
+        is_known = not in_call and sum(total >= 0 for total in course.totals) >= _KNOWN
+        if judged.verdict == NO_LEAK or is_known:
             return judged
         all_of_type = self.everywhere(named.type)
         everywhere = judge(all_of_type)
-        if everywhere.verdict == LEAK and 2 * named.count >= all_of_type.new:
-            return judged
         here = "what a running call holds goes when it returns" if in_call else "the earlier number here is unknown"
-        there = everywhere.evidence[0] if everywhere.verdict != LEAK else "most new ones are elsewhere"
-        why = f"{here}; of all {named.type.full}: {there}"
-        return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
+        # Had what is new here come to stay, they would be more by as many, unless most new ones are elsewhere.
+        is_told = _PART * all_of_type.new <= named.count and 2 * all_of_type.risen <= named.count
+        if everywhere.verdict == NO_LEAK and is_told:
+            verdict, there = NO_LEAK, everywhere.evidence[0]
+        elif judged.verdict == UNCLEAR or (everywhere.verdict == LEAK and 2 * named.count >= all_of_type.new):
+            return judged
+        else:
+            verdict = UNCLEAR
+            there = everywhere.evidence[0] if everywhere.verdict != LEAK else "most new ones are elsewhere"
+        return Judgement(verdict, (f"{here}; of all {named.type.full}: {there}", *judged.evidence[1:]))
 
     def by_bytes(self, judged: Judgement, named: TypeSum, candidate: Candidate) -> Judgement:
         """Objects that are as many as they were may be larger ones."""
@@ -152,9 +160,12 @@ class Courses:
         )
 
     def _lengths(self, candidate: Candidate, aged: BirthCounts) -> tuple[int, ...]:
-        """How long the container was at each mark; empty where that does not say how many objects there were."""
-        holder = candidate.holder
-        return self._lengths_of(holder) if holder is not None and _is_alike(holder.length, aged.count) else ()
+        """How long the container was at each mark; empty where that does not say how many objects there were. Of a
+        container that is younger than the last mark it says nothing: another one may have held as many before."""
+        holder, last = candidate.holder, len(self._at.marks) - 1
+        if holder is None or not self._at.epochs.was_there(holder.seen, last):
+            return ()
+        return self._lengths_of(holder) if _is_alike(holder.length, aged.count) else ()
 
     def _lengths_of(self, holder: AccumulationPoint) -> tuple[int, ...]:
         """How long a container was at each mark and is now, -1 where that is not known; empty where it never is."""

@@ -9,6 +9,7 @@ This module never talks to an agent: :meth:`LeakHunt.check` yields questions and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
 from typing import Final
@@ -44,7 +45,7 @@ from heaptop.analysis.leaks.marks import (
     totals_by_type,
     trends_of,
 )
-from heaptop.analysis.leaks.proofs import Proofs, key_of
+from heaptop.analysis.leaks.proofs import Key, Proofs, key_of
 from heaptop.analysis.leaks.suspects import (
     LEAST_OBJECTS,
     Candidate,
@@ -223,8 +224,10 @@ class _Hunt:
         self._notes: list[str] = []
         self._knows_unreached = False
         """Which blocks no object has, at each mark and now."""
-        self._new_garbage = 0
-        """Objects that are new and that nothing holds, as far as paths tell."""
+        self._garbage = Counter[str]()
+        """Objects that are new and that nothing holds, by their type's name, as far as paths tell."""
+        self._has_reason: set[Key] = set()
+        """Suspects that are no leak, or none yet, because of what is known of their container."""
         self._new_bytes = sum(aged.born_bytes for aged in self._aged.values())
 
     def findings(self, allowed: Sequence[str]) -> Asking[Findings]:
@@ -233,7 +236,9 @@ class _Hunt:
         points = yield from self._points(selection)
         paths = yield Question(images.PATHS, selection, limit=_MOST_PATHS)
         assert isinstance(paths, Paths)
-        self._new_garbage = sum(group.count for group in paths.groups if KINDS[group.kind] == "none")
+        for group in paths.groups:
+            if KINDS[group.kind] == "none" and group.steps:
+                self._garbage[type_of(at.types, group.steps[-1].type).full] += group.count
         suspects, missed = [], []
         found = candidates(points, paths, at.types)
         for candidate in found:
@@ -256,7 +261,9 @@ class _Hunt:
         yield from self._apart(suspects)
         suspects += self._unreached({each.site for each in suspects if each.verdict == LEAK})
         suspects = _less_echoes(suspects)
-        suspects, refuted = self._proofs.kept(suspects, self._check, at.seconds, self._of_all)
+        suspects, refuted = self._proofs.kept(
+            suspects, self._check, at.seconds, self._of_all, self._has_reason
+        )
         self._notes += refuted
         suspects = near_sites(_ranked(suspects))
         kept = tuple(lints_of(self._seen(suspects), allowed))
@@ -432,18 +439,19 @@ class _Hunt:
         everywhere = self._aged[named.type].new if named.type in self._aged else named.count
         if not is_large_enough(named.count, candidate.bytes, self._new_bytes):
             return None
-        course = self._courses.course(candidate, named, aged)
+        course, has_reason = self._courses.course(candidate, named, aged), False
         judged = judge(course)
         if fill is not None:
             head = type_of(at.types, candidate.head_type)
             # Items that came to addresses used before pass for older ones: the length tells that they are new.
             are_items = is_of_items(named, sums, head, candidate.heads) or 2 * fill.grown >= candidate.heads > 0
             judged = by_fill(judged, fill, course, are_items=are_items)
+            has_reason = are_items and fill.is_explaining and judged.verdict != LEAK
         judged = self._courses.by_bytes(judged, named, candidate)
         judged = self._courses.as_all_do(judged, course, named, candidate.kind)
         if KINDS[candidate.kind] == "none" and judged.verdict != NO_LEAK:
             judged = self._of_garbage(judged)
-        elif judged.verdict == LEAK:
+        elif judged.verdict != NO_LEAK:
             judged = self._of_weak_references(judged, named)
         rate = _rate(course)
         path, along = max(paths, key=lambda group: group.count, default=None), None
@@ -478,6 +486,8 @@ class _Hunt:
             sentence="",
             site_is_own=site is None or site.is_own,
         )
+        if has_reason:
+            self._has_reason.add(key_of(suspect))
         holding = holding_words(candidate, at.types, named.count, along)
         said = sentence(suspect, holding, site, named.bytes, least=at.epochs.until is None)
         return replace(suspect, sentence=said, holding=holding)
@@ -498,7 +508,7 @@ class _Hunt:
         if fill is not None and fill.holder == CACHE and any(step.address in explained for step in path.steps[-2:-1]):
             return None
         judged = by_fill(judged, fill, course) if fill is not None else judged
-        return Suspect(
+        suspect = Suspect(
             verdict=judged.verdict,
             type=each.type,
             count=1,
@@ -521,6 +531,9 @@ class _Hunt:
             sentence=container_growth_sentence(each, judged.verdict, arrows(path.steps), rate),
             holding=f"held by {arrows(path.steps)}",
         )
+        if fill is not None and fill.is_explaining and judged.verdict != LEAK:
+            self._has_reason.add(key_of(suspect))
+        return suspect
 
     # -- what says more than numbers do
 
@@ -538,11 +551,13 @@ class _Hunt:
         return Judgement(verdict, (why, *judged.evidence[1:]))
 
     def _of_weak_references(self, judged: Judgement, named: TypeSum) -> Judgement:
-        """Weak references go with what they refer to, which may be garbage that nothing has collected yet."""
-        if named.type.full not in _WEAK or not self._at.image.gc_enabled or self._new_garbage < named.count:
+        """Weak references go with what they refer to, which may be garbage that nothing has collected yet. Where as much
+        garbage is new, the verdict is one step milder."""
+        garbage = self._garbage.total()
+        if named.type.full not in _WEAK or not self._at.image.gc_enabled or garbage < named.count:
             return judged
-        why = f"they may refer to garbage: {format_count(self._new_garbage)} new objects wait for a full collection"
-        return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
+        why = f"they may refer to garbage: {format_count(garbage)} new objects wait for a full collection"
+        return Judgement(UNCLEAR if judged.verdict == LEAK else NO_LEAK, (why, *judged.evidence[1:]))
 
     def _fill(self, steps: Sequence[Step]) -> Asking[Fill | None]:
         """How full the container is to which these lead; None where it is not known which one that is."""
@@ -582,7 +597,18 @@ class _Hunt:
         then = at.marks[0]
         ticks = [tick for tick in at.history.ticks if tick.time_ns >= then.around.time_ns]
         course = [(tick.time_ns, tick.rss) for tick in ticks if tick.rss is not None]
-        return LintContext(at.image, at.around, self._totals, then.around, then.types, then.facts, suspects, course)
+        return LintContext(
+            at.image,
+            at.around,
+            self._totals,
+            then.around,
+            then.types,
+            then.facts,
+            suspects,
+            course,
+            self._garbage if at.image.gc_enabled else {},
+            lambda type: self._of_all(type)[0].verdict,
+        )
 
 
 def _less_echoes(suspects: Sequence[Suspect]) -> list[Suspect]:

@@ -7,7 +7,7 @@ never asks anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from statistics import median
@@ -17,7 +17,7 @@ from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.leaks.marks import MarkContext
 from heaptop.analysis.rss.memory import explain
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_rate
-from heaptop.protocol.findings import LEAK, UNREACHED, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image
 from heaptop.protocol.messages import Memory, TypeName
 
@@ -47,14 +47,18 @@ class LintContext:
     suspects: Sequence[Suspect] = ()
     course: Sequence[tuple[int, int]] = ()
     """(time in nanoseconds, RSS) of the ticks since the mark."""
+    garbage: Mapping[str, int] = field(default_factory=dict)
+    """By a type's full name: new objects that nothing holds, and that the next full collection frees."""
+    verdict_of: Callable[[str], str] = lambda _: UNCLEAR
+    """Of all objects of a type, by its full name."""
 
     def count(self, *names: str) -> tuple[int, int]:
-        """How many objects of types of these full names there were at the mark, and are now."""
+        """How many objects of types of these full names there were at the mark, and are now but for garbage."""
         before, now = (
             sum(amount.count for name, amount in totals.items() if name.full in names)
             for totals in (self.then_totals, self.totals)
         )
-        return before, now
+        return before, now - sum(self.garbage.get(name, 0) for name in names)
 
 
 class Rule(NamedTuple):
@@ -85,6 +89,8 @@ def _of_types(
     seen: LintContext, threshold: int, *, name: str, what: str, types: tuple[str, ...], advice: str
 ) -> Lint | None:
     before, now = seen.count(*types)
+    if all(seen.verdict_of(each) == NO_LEAK for each in types):
+        return None  # they come and go
     return _grown(name, what, before, now, threshold, advice)
 
 

@@ -2,23 +2,24 @@
 
 A check may be unable to tell: something large was allocated meanwhile, a container was replaced, the last interval was
 short. That is no evidence against what earlier checks have proven. Evidence against it is: they go again (*no leak*),
-there are fewer objects than when it was last confirmed, their number has not grown for :data:`FLAT` checks since, or
-the call that held them has returned.
+there are fewer objects than when it was last confirmed, their number has not grown since (for :data:`FLAT` checks,
+where more than two intervals had shown growth), the call that held them has returned, or their container has a bound or
+is a queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from heaptop.analysis.leaks.suspects import numberless
 from heaptop.analysis.leaks.verdicts import ENDED, Judgement
-from heaptop.analysis.text.units import format_count
+from heaptop.analysis.text.units import format_count, format_number
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNREACHED, Suspect
 
 FLAT: Final = 2
-"""Checks without growth that refute what was proven."""
+"""Checks without growth that refute what more than so many intervals have shown; what fewer have, one check refutes."""
 
 STILL: Final = "not refuted since"
 
@@ -53,6 +54,7 @@ class Proofs:
         check: int,
         intervals: Sequence[float],
         everywhere: Callable[[str], tuple[Judgement, int]],
+        explained: Collection[Key] = (),
     ) -> tuple[list[Suspect], list[str]]:
         """The suspects of this check with what was proven before, and notes on what is refuted.
 
@@ -60,6 +62,7 @@ class Proofs:
             check: its number, from 1.
             intervals: seconds between the marks, and from the last one until now.
             everywhere: of a type's full name, what all its objects are judged to be, and how many there are.
+            explained: the suspects whose container says why they collect, by its bound or as a queue.
         """
         found, notes = [], list[str]()
         seen, seconds = set(), sum(intervals)
@@ -79,8 +82,9 @@ class Proofs:
                 )
                 proofs[key] = Proof(each, before.since if before is not None else each, _total(each))
             elif before is not None:
-                why = _against(before, Judgement(each.verdict, each.evidence), _total(each), check)
-                why = why or _of_another_call(before, each, sum(intervals[:-1])) or _by_addresses(before)
+                why = each.evidence[0] if key in explained else _of_another_call(before, each, sum(intervals[:-1]))
+                why = why or _against(before, Judgement(each.verdict, each.evidence), _total(each), check)
+                why = why or _by_addresses(before)
                 if why:
                     notes.append(_refuted(before, why))
                 else:
@@ -123,13 +127,15 @@ def proven_words(suspect: Suspect) -> str:
 def _against(before: Proof, judged: Judgement, now: int, check: int) -> str:
     """Why it is refuted; empty where nothing speaks against it."""
     checks = check - before.suspect.confirmed_check
-    if judged.verdict == NO_LEAK and (judged.evidence[0] != ENDED or checks >= FLAT):
+    shown = len(before.suspect.series) - 1
+    is_flat = checks >= (FLAT if shown > FLAT else 1)
+    if judged.verdict == NO_LEAK and (judged.evidence[0] != ENDED or is_flat):
         return judged.evidence[0]
     if min(now, before.total) >= 0:
         if now < before.total:
             return f"now {format_count(now)}, before {format_count(before.total)}"
-        if now == before.total and checks >= FLAT:
-            return f"there have been {format_count(now)} for {checks} checks"
+        if now == before.total and is_flat:
+            return f"there have been {format_count(now)} for {format_number(checks, 'check')}"
     return ""
 
 

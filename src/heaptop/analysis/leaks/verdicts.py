@@ -79,14 +79,32 @@ class Turnover:
         return min(self.totals) >= 0
 
     @property
+    def risen(self) -> int:
+        """By how many there are more than at the first mark, where that is known of each."""
+        return self.totals[-1] - self.totals[0] if self.is_exact else 0
+
+    @property
     def grown(self) -> int:
-        """By how many there are more than at the first mark, or born since and there, as far as that is known."""
-        return max(self.new, self.totals[-1] - self.totals[0] if self.is_exact else 0)
+        """Likewise, or born since and there, as far as that is known."""
+        return max(self.new, self.risen)
 
     @property
     def gone(self) -> int | None:
         """Of those that were there at the first mark, at least; None where it is not known."""
-        return max(0, self.totals[0] - self.old) if self.totals[0] >= 0 else None
+        return self.gone_since(0)
+
+    def gone_since(self, mark: int) -> int | None:
+        """Likewise of those that were there at this mark."""
+        there = self.totals[mark]
+        return max(0, there - self.old - sum(self.born[:mark])) if there >= 0 else None
+
+    @property
+    def floors(self) -> list[int]:
+        """From each mark on, and at last, the fewest that there were at any moment: no more can be left of those that
+        were there at the mark."""
+        marks = [sum(self.seconds[:place]) for place in range(len(self.totals))]
+        seen = [*self.between, *((mark, total) for mark, total in zip(marks, self.totals, strict=True) if total >= 0)]
+        return [min((count for time, count in seen if time >= mark), default=-1) for mark in marks]
 
     @property
     def rates(self) -> list[float]:
@@ -124,17 +142,28 @@ def judge(course: Turnover) -> Judgement:
 
 
 def _replaced(course: Turnover) -> Judgement | None:
-    """As many have gone as have come."""
-    first, last = course.totals[0], course.totals[-1]
-    gone, new = course.gone, course.new
-    if gone is None or last < 0 or not (new or gone):
-        return None
-    if last < first:
-        return _no(f"fewer than before: {_number(first)} at the first mark, {_number(last)} now")
-    grown = last - first
-    if grown <= max((1 - REPLACED) * new, 2 * math.sqrt(gone) if gone > MIXED * new else 0):
-        return _no(f"as many go as come: {_number(first)} at the first mark, {_number(last)} now")
+    """As many have gone as have come: since the first mark, or since a later one in the first half of the time, where
+    most of those that were there then are gone."""
+    last = course.totals[-1]
+    for mark, then in enumerate(course.totals[:-1]):
+        is_late = 2 * sum(course.seconds[:mark]) > sum(course.seconds)
+        if not is_late and last >= 0 and _is_replaced(course, mark):
+            how = "as many go as come" if last >= then else "fewer than before"
+            return _no(f"{how}: {_number(then)} at {_mark(mark)}, {_number(last)} now")
     return None
+
+
+def _is_replaced(course: Turnover, mark: int) -> bool:
+    """Whether as many have gone since this mark as have come."""
+    gone, new = course.gone_since(mark), sum(course.born[mark:])
+    grown = course.totals[-1] - course.totals[mark]
+    if gone is None or not (new or gone) or (mark and gone <= MIXED * course.totals[mark]):
+        return False
+    return grown <= max((1 - REPLACED) * new, 2 * math.sqrt(gone) if gone > MIXED * new else 0)
+
+
+def _mark(place: int) -> str:
+    return f"mark {place + 1}" if place else "the first mark"
 
 
 def _fallen(course: Turnover) -> Judgement | None:
@@ -150,7 +179,9 @@ def _fallen(course: Turnover) -> Judgement | None:
     if fall <= FALL * (max(seen) - min(seen)):
         return None
     why = f"it fell in between, from {_number(top)} to {_number(bottom)}"
-    steady = all(course.born) and len(course.born) > 1 and not _is_short_lived(course)
+    # An address that is used again makes a new object pass for one that stayed: the fewest there were say how many can.
+    stay = len(course.born) > 1 and all(before < after for before, after in pairwise(course.floors))
+    steady = stay and all(course.born) and not _is_short_lived(course)
     return Judgement(UNCLEAR, (f"{why}; but some of each interval stayed",)) if steady else _no(why)
 
 
