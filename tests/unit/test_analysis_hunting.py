@@ -10,7 +10,7 @@ import pytest
 from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
 from heaptop.analysis.leaks.marks import Trends
 from heaptop.analysis.leaks.proofs import Proofs
-from heaptop.analysis.leaks.verdicts import Judgement
+from heaptop.analysis.leaks.verdicts import Judgement, Turnover, judge
 from heaptop.protocol import images
 from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Suspect
 from heaptop.protocol.messages import Tick, TypeName, Types
@@ -400,6 +400,33 @@ def serving_shop(image: int) -> PlantedHeap:
     return PlantedHeap((answer, *rows), (Root("module", "module shop.views", answer.address),))
 
 
+def settling_shop(image: int, size: int) -> PlantedHeap:
+    """Beside a large cache that turns over, a registry of names grows ever more slowly."""
+    pages = [
+        Planted(0x7000_0000 + (image * 40 + each) * 0x1_0000, TypeName("shop.views", "Page"), 9_000)
+        for each in range(40)
+    ]
+    count = (0, 9, 17, 18)[image - 1]
+    names = [
+        Planted(0x6100_0000 + each * 0x100, TypeName("shop.names", "Name"), size) for each in range(count)
+    ]
+    cache, registry = (
+        Planted(place, TypeName("", "list"), 400, tuple(Reference("[*]", each.address) for each in kept), length=count)
+        for place, kept, count in ((0x6000_0000, pages, 40), (0x6000_1000, names, count))
+    )
+    roots = (Root("module", "module shop.views", cache.address), Root("module", "module shop.names", registry.address))
+    return PlantedHeap((cache, registry, *pages, *names), roots)
+
+
+@pytest.mark.parametrize(("checks", "size", "verdict"), [(4, 60, NO_LEAK), (4, 2_000, UNCLEAR), (2, 60, UNCLEAR)])
+def test_a_little_that_is_unclear_after_several_intervals_is_no_leak(checks: int, size: int, verdict: str) -> None:
+    moments = range(1, 5) if checks > 2 else (1, 3)
+    found = Hunting(lambda number: settling_shop(moments[number - 1], size)).checks(checks)
+    names = named(found, "shop.names.Name")
+    assert names is not None
+    assert (names.verdict, found.verdict) == (UNCLEAR, verdict)
+
+
 def test_a_container_that_has_just_begun_says_nothing_of_those_before_it() -> None:
     """All of the type say that there were as many, in another one."""
     (rows,) = (each for each in Hunting(serving_shop).checks(4).suspects if each.type == "shop.views.Row")
@@ -606,6 +633,15 @@ def test_what_two_intervals_have_shown_one_without_growth_refutes() -> None:
     proofs.kept([replace(leak, series=(2, 5, 11, 20))], 3, (10.0,) * 3, _of_none)
     (kept,), notes = proofs.kept([replace(ended, series=(2, 5, 11, 20, 20))], 4, (10.0,) * 4, _of_none)
     assert (kept.verdict, notes) == (LEAK, []), "three intervals are not refuted by one"
+
+
+def test_what_warms_up_is_no_longer_called_a_leak() -> None:
+    proofs = Proofs()
+    proofs.kept([replace(SUSPECT, series=(64, 120, 145))], 2, (10.0, 10.0), _of_none)
+    slower = judge(Turnover((10.0,) * 3, (56, 25, 5), 64, (64, 120, 145, 150)))
+    warm = replace(SUSPECT, verdict=slower.verdict, evidence=slower.evidence, series=(64, 120, 145, 150))
+    (kept,), notes = proofs.kept([warm], 3, (10.0,) * 3, _of_none)
+    assert (kept.verdict, len(notes)) == (UNCLEAR, 1)
 
 
 def test_a_bound_that_is_read_later_refutes_what_was_proven() -> None:

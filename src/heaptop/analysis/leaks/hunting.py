@@ -48,6 +48,7 @@ from heaptop.analysis.leaks.marks import (
 from heaptop.analysis.leaks.proofs import Key, Proofs, key_of
 from heaptop.analysis.leaks.suspects import (
     LEAST_OBJECTS,
+    LEAST_SHARE,
     Candidate,
     Site,
     TypeRanks,
@@ -551,8 +552,8 @@ class _Hunt:
         return Judgement(verdict, (why, *judged.evidence[1:]))
 
     def _of_weak_references(self, judged: Judgement, named: TypeSum) -> Judgement:
-        """Weak references go with what they refer to, which may be garbage that nothing has collected yet. Where as much
-        garbage is new, the verdict is one step milder."""
+        """Weak references go with what they refer to, which may be garbage that nothing has collected yet. Where so
+        much garbage is new the verdict is one step milder."""
         garbage = self._garbage.total()
         if named.type.full not in _WEAK or not self._at.image.gc_enabled or garbage < named.count:
             return judged
@@ -590,7 +591,11 @@ class _Hunt:
             return LEAK if LEAK in verdicts else BACKLOG
         before = self._at.marks[-1].facts.bytes
         grown = self._at.image.bytes - before
-        return UNCLEAR if said or UNCLEAR in verdicts or grown > _NOISE * before else NO_LEAK
+        unclear = sum(suspect.bytes for suspect in suspects if suspect.verdict == UNCLEAR)
+        # After several intervals a little that shows no leak is none; between two marks nothing could be shown yet.
+        is_little = len(self._at.seconds) > 1 and unclear < LEAST_SHARE * self._new_bytes
+        is_unclear = UNCLEAR in verdicts and not is_little
+        return UNCLEAR if said or is_unclear or grown > _NOISE * before else NO_LEAK
 
     def _seen(self, suspects: Sequence[Suspect]) -> LintContext:
         at = self._at

@@ -2,7 +2,7 @@
 
 A check may be unable to tell: something large was allocated meanwhile, a container was replaced, the last interval was
 short. That is no evidence against what earlier checks have proven. Evidence against it is: they go again (*no leak*),
-there are fewer objects than when it was last confirmed, their number has not grown since (for :data:`FLAT` checks,
+there are fewer objects than when it was last confirmed, their number has hardly grown since (for :data:`FLAT` checks,
 where more than two intervals had shown growth), the call that held them has returned, or their container has a bound or
 is a queue.
 """
@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heaptop.analysis.leaks.suspects import numberless
-from heaptop.analysis.leaks.verdicts import ENDED, Judgement
+from heaptop.analysis.leaks.verdicts import ENDED, SLOWER, Judgement
 from heaptop.analysis.text.units import format_count, format_number
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNREACHED, Suspect
 
 FLAT: Final = 2
-"""Checks without growth that refute what more than so many intervals have shown; what fewer have, one check refutes."""
+"""Checks with hardly any growth that refute what more than so many intervals have shown; else one does."""
 
 STILL: Final = "not refuted since"
 
@@ -136,6 +136,8 @@ def _against(before: Proof, judged: Judgement, now: int, check: int) -> str:
             return f"now {format_count(now)}, before {format_count(before.total)}"
         if now == before.total and is_flat:
             return f"there have been {format_count(now)} for {format_number(checks, 'check')}"
+        if judged.evidence[0] == SLOWER and is_flat:
+            return SLOWER
     return ""
 
 

@@ -42,6 +42,7 @@ FALL: Final = 0.5
 """The deepest fall as a part of the whole range: from here on it goes up and down."""
 STEADY_GROWTH: Final = "it grew in every interval, as fast in the last as before"
 ENDED: Final = "it grew and has stopped"
+SLOWER: Final = "it grows more slowly than before"
 ADDRESSES: Final = "estimate: addresses are reused"
 """Said of who was born when: an address used again for another object of the type makes that one pass for older. What
 was born in the last interval is at least so many; of an earlier one it may be more or fewer."""
@@ -224,7 +225,7 @@ def _ended(course: Turnover) -> Judgement | None:
     if slow < STOPPED:
         return _no(ENDED)
     if slow < STEADY or (not course.is_exact and _slowing(course.rates) < STEADY):
-        return Judgement(UNCLEAR, ("it grows more slowly than before",))
+        return Judgement(UNCLEAR, (SLOWER,))
     return None
 
 
