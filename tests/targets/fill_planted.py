@@ -64,6 +64,38 @@ class Holder:
         self.__dict__.update(attributes)
 
 
+class Limited:
+    maxsize = 64
+
+
+class LimitedToo(Limited):
+    capacity = "none"
+
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def cache_of(maxsize):
+    kept = {}
+
+    def get(number):
+        if len(kept) < maxsize:
+            kept[number] = number
+        return kept.get(number)
+
+    return get
+
+
+def remember(number, kept=[], maxsize=70):  # noqa: B006
+    kept.append(number)
+    del kept[:-maxsize]
+
+
+def recall(number, *, kept=[], maxlen=80):  # noqa: B006
+    kept.append(number)
+    del kept[:-maxlen]
+
+
 class Meta(type):
     pass
 
@@ -170,7 +202,15 @@ PLANTED = {
     "by its dotted name": (filled(DOTTED), -1, UNKNOWN),
     "a deque by its dotted name": (filled(DOTTED_DEQUE), -1, UNKNOWN),
     "a module": (module, -1, UNKNOWN),
-    "a class": (Meta("Limited", (), {"maxsize": 1000}), -1, UNKNOWN),
+    "a class": (Meta("Limited", (), {"maxsize": 1000}), -1, 1000),
+    "an instance of one with a bound": (Limited(), -1, 64),
+    "an instance of a class below it": (LimitedToo(), -1, 64),
+    "an instance with another bound": (LimitedToo(maxsize=7), -1, 7),
+    "a closure": (cache_of(600), -1, 600),
+    "a closure whose bound is no int": (cache_of(600.5), -1, UNKNOWN),
+    "default arguments": (remember, -1, 70),
+    "default arguments by keyword": (recall, -1, 80),
+    "a function": (cache_of, -1, UNKNOWN),
     "list": ([1, 2, 3], 3, UNKNOWN),
 }
 PLANTED["its deque"] = (PLANTED["queue"][0].queue, *PLANTED["its deque"][1:])

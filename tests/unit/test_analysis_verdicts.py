@@ -154,6 +154,12 @@ def test_growth_that_slows_down_is_unclear() -> None:
     assert judge(Turnover((10.0,) * 3, (100, 100, 30), 0, (0, 100, 200, 230))).verdict == UNCLEAR
 
 
+def test_what_hardly_grows_in_one_interval_is_no_plain_leak() -> None:
+    """As a cache that has filled, and drops some at times."""
+    judged = judge(Turnover((8.3, 6.8, 4.6), (346, 405, 556), 196, (363, 1_248, 1_269, 1_503)))
+    assert (judged.verdict, judged.evidence[0]) == (UNCLEAR, "it hardly grew in one interval")
+
+
 def test_what_is_mostly_replaced_is_no_plain_leak() -> None:
     assert judge(Turnover((10.0,) * 2, (100, 100), 20, (160, 190, 220))).verdict == UNCLEAR
 

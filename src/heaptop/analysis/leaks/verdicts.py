@@ -210,12 +210,14 @@ def _is_short_lived(course: Turnover) -> bool:
 
 
 def _gaps(course: Turnover) -> Judgement | None:
-    """An interval of which none live, or in which there were no more at the end than at the beginning."""
+    """An interval of which none live, or in which there were no more, or hardly any, at the end than at the beginning."""
     *earlier, last = course.rates
     if last and not all(earlier) and not course.is_exact:
         return Judgement(UNCLEAR, ("none of one interval survive",))
     if any(after <= before for before, after in pairwise(total for total in course.totals if total >= 0)):
         return Judgement(UNCLEAR, ("it did not grow in every interval",))
+    if course.is_exact and min(rate or 0.0 for rate in course.net_rates) < STOPPED * course.risen / sum(course.seconds):
+        return Judgement(UNCLEAR, ("it hardly grew in one interval",))
     return None
 
 

@@ -431,6 +431,24 @@ static PyObject *name_of_argument(PyObject *function, int64_t i, int64_t count) 
     return code == NULL || i < 0 || arguments < count ? NULL : roots_local_name(code, (uint32_t)(arguments - count + i));
 }
 
+PyObject *labels_next_variable(PyObject *function, int64_t *next, PyObject **name) {
+    if (code_of(function) == NULL)
+        return NULL;
+    PyObject *cells = object_at(function, layout.function_closure), *defaults = object_at(function, layout.function_defaults);
+    int64_t closed = cells != NULL && Py_TYPE(cells) == &PyTuple_Type ? size_field(cells) : 0;
+    int64_t given = defaults != NULL && Py_TYPE(defaults) == &PyTuple_Type ? size_field(defaults) : 0;
+    for (int64_t i; (i = (*next)++) < closed + given;) {
+        PyObject *value = i < closed ? object_at(cells, layout.tuple_items + 8 * (int32_t)i)
+                                     : object_at(defaults, layout.tuple_items + 8 * (int32_t)(i - closed));
+        if (i < closed)
+            value = value != NULL && Py_TYPE(value) == symbols.cell_type ? object_at(value, sizeof(PyObject)) : NULL;
+        *name = i < closed ? name_of_cell(function, i, closed) : name_of_argument(function, i - closed, given);
+        if (value != NULL && *name != NULL)
+            return value;
+    }
+    return NULL;
+}
+
 /* The name of a named tuple's field, or NULL. */
 static PyObject *name_of_field(const struct kind *kind, int64_t i) {
     PyObject *dict = kind->edges == EDGES_TUPLE ? NULL : kind_dict(kind->type), *name = NULL;

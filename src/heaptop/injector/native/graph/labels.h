@@ -97,6 +97,10 @@ struct labels_slot {
 };
 PyObject *labels_next_slot(PyObject *o, const struct kind *kind, struct labels_slot *slot);
 
+/* What a function has besides its code, and the variable's name: what it closes over, then arguments with a default but
+   those by keyword alone. NULL behind the last; ``next`` is 0 at first. */
+PyObject *labels_next_variable(PyObject *function, int64_t *next, PyObject **name);
+
 /* The label of a root. */
 struct label labels_root(enum root_class class, const struct root *root);
 

@@ -97,7 +97,31 @@ static void look_in_table(struct attribute *a, const struct attribute_table *tab
     }
 }
 
-/* An instance of a class, by its attributes and slots. A module's globals are no attributes of what it holds. */
+static void look_in_dict(struct attribute *a, PyObject *dict) {
+    if (dict == NULL || Py_TYPE(dict) != &PyDict_Type)
+        return;
+    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
+    look_in_table(a, &(struct attribute_table){dict, keys, dict_values(dict), keys.count});
+}
+
+/* What classes in Python have, and those that they inherit from: the first that says something. */
+static void look_in_classes(struct attribute *a, PyTypeObject *type) {
+    for (; a->found == 0 && type != NULL && type_flags(type) & FLAG_HEAP_TYPE; type = type_base(type))
+        look_in_dict(a, object_at(type, layout.type_dict));
+}
+
+/* A cache that is a function keeps its bound as it keeps its entries: in its closure, or as a default argument. */
+static void look_in_function(struct attribute *a, PyObject *function) {
+    struct name_data name;
+    PyObject *variable;
+    int64_t next = 0;
+    for (PyObject *value; (value = labels_next_variable(function, &next, &variable)) != NULL;)
+        if (names_data(variable, &name) && name.width == 1)
+            offer(a, name.data, (size_t)name.length, value);
+    look_in_dict(a, object_at(function, layout.function_keywords));
+}
+
+/* An instance of a class, by its attributes and slots, else by those of its class. A module's globals are no attributes of what it holds. */
 static bool has_attributes(const struct kind *kind) {
     if (!(type_flags(kind->type) & FLAG_HEAP_TYPE) || (kind->edges != EDGES_TRAVERSE && kind->edges != EDGES_DICT_LIKE))
         return false;
@@ -110,6 +134,10 @@ static bool has_attributes(const struct kind *kind) {
 static struct attribute attribute_of(PyObject *o, const struct kind *kind, const char *const *names) {
     struct attribute found = {names, 0, FILL_UNKNOWN};
     struct attribute_table table;
+    if (names == bounds && Py_TYPE(o) == symbols.function_type)
+        look_in_function(&found, o);
+    if (names == bounds && type_flags(kind->type) & FLAG_TYPE_SUBCLASS)
+        look_in_classes(&found, (PyTypeObject *)o);
     if (!has_attributes(kind))
         return found;
     if (labels_attributes_of(o, kind, &table))
@@ -117,6 +145,8 @@ static struct attribute attribute_of(PyObject *o, const struct kind *kind, const
     struct labels_slot slot = {.type = kind->type};
     for (PyObject *value; (value = labels_next_slot(o, kind, &slot)) != NULL;)
         offer(&found, slot.name, strlen(slot.name), value);
+    if (names == bounds)
+        look_in_classes(&found, kind->type);
     return found;
 }
 

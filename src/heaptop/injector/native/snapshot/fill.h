@@ -1,7 +1,8 @@
 /* fill: how many items an object has, and the most that it takes. It is read from memory; no code of the target's runs.
 
    A deque and an lru_cache have it in their structures. A class in Python keeps it as an attribute of a name that means
-   nothing else, as queue.Queue and cachetools do: maxsize, _maxsize, _Cache__maxsize, capacity. Only ints are read. */
+   nothing else, as queue.Queue and cachetools do: maxsize, _maxsize, _Cache__maxsize, capacity. So may the class itself, and
+   a function in its closure or as a default argument. Only ints are read. */
 #ifndef HEAPTOP_FILL_H
 #define HEAPTOP_FILL_H
 
