@@ -210,7 +210,7 @@ def _is_short_lived(course: Turnover) -> bool:
 
 
 def _gaps(course: Turnover) -> Judgement | None:
-    """An interval of which none live, or in which there were no more, or hardly any, at the end than at the beginning."""
+    """An interval of which none live, or in which their number did not rise, or hardly."""
     *earlier, last = course.rates
     if last and not all(earlier) and not course.is_exact:
         return Judgement(UNCLEAR, ("none of one interval survive",))
