@@ -322,6 +322,34 @@ def test_what_a_container_with_a_known_bound_holds(
     assert ("still growing" in pages.sentence) == (verdict != UNCLEAR)
 
 
+def mailing_shop(image: int) -> PlantedHeap:
+    """Messages wait in a queue: dicts with three dicts in each."""
+    dict_type, count = TypeName("", "dict"), 30 * image
+    parts = [Planted(0x7100_0000 + each * 0x100, dict_type, 64) for each in range(3 * count)]
+    mails = [
+        Planted(
+            0x7000_0000 + each * 0x100,
+            dict_type,
+            232,
+            tuple(Reference("[*]", part.address) for part in parts[3 * each : 3 * each + 3]),
+            length=3,
+        )
+        for each in range(count)
+    ]
+    kept = tuple(Reference("[*]", each.address) for each in mails)
+    within = Planted(0x6000_0100, TypeName("collections", "deque"), 216, kept, length=count, changes=count)
+    itself = Planted(0x6000_0000, TypeName("queue", "Queue"), 48, (Reference(".queue", within.address),), bound=0)
+    return PlantedHeap((itself, within, *mails, *parts), (Root("module", "module shop.mails", itself.address),))
+
+
+def test_a_backlog_counts_messages_and_not_what_is_in_them() -> None:
+    (mails,) = Hunting(mailing_shop).checks(4).suspects
+    assert (mails.verdict, mails.type, mails.held, mails.rate) == (BACKLOG, "dict", 90, 3.0)
+    assert mails.series == (30, 60, 90, 120)
+    assert mails.sentence.startswith("≥90 of ≥360 new dict (≥")
+    assert "still growing 3.0/s" in mails.sentence
+
+
 def test_without_an_answer_about_a_container_its_bound_is_not_known() -> None:
     queue, deque = TypeName("queue", "Queue"), TypeName("collections", "deque")
     hunting = Hunting(lambda image: bounded_shop(image, queue, deque, 0))

@@ -442,8 +442,8 @@ class _Hunt:
             return None
         course, has_reason = self._courses.course(candidate, named, aged), False
         judged = judge(course)
+        head = type_of(at.types, candidate.head_type)
         if fill is not None:
-            head = type_of(at.types, candidate.head_type)
             # Items that came to addresses used before pass for older ones: the length tells that they are new.
             are_items = is_of_items(named, sums, head, candidate.heads) or 2 * fill.grown >= candidate.heads > 0
             judged = by_fill(judged, fill, course, are_items=are_items)
@@ -454,7 +454,9 @@ class _Hunt:
             judged = self._of_garbage(judged)
         elif judged.verdict != NO_LEAK:
             judged = self._of_weak_references(judged, named)
-        rate = _rate(course)
+        held, rate, series = named.count, _rate(course), course.totals
+        if judged.verdict == BACKLOG and fill is not None and fill.grown > 0 and named.type == head:
+            held, rate, series = fill.grown, fill.rate, fill.lengths  # items, without what of the type is in them
         path, along = max(paths, key=lambda group: group.count, default=None), None
         if judged.verdict == LEAK and (fill is None or fill.bound < 0):
             why = unknown_bound_words(candidate.steps, at.types, named, sums)
@@ -478,11 +480,11 @@ class _Hunt:
             holder=type_name(at.types, holder.type) if holder else "",
             path=tuple(path_json(path.steps if path else candidate.steps, at.types)),
             kind=KINDS[candidate.kind],
-            held=named.count,
+            held=held,
             point=holder.address if holder else 0,
             example=path.example if path else 0,
             generations=tuple(aged.born),
-            series=(*course.totals[:-1], course.totals[-1] if course.totals[-1] >= 0 else aged.count),
+            series=(*series[:-1], series[-1] if series[-1] >= 0 else aged.count),
             evidence=judged.evidence,
             sentence="",
             site_is_own=site is None or site.is_own,
