@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from heaptop.analysis.leaks.bounds import CACHE, LINK, Fill, by_fill, fill_of, fill_question, is_of_items
+from heaptop.analysis.leaks.bounds import CACHE, LINK, Fill, by_fill, fill_of, fill_of_all, fill_question, is_of_items
 from heaptop.analysis.leaks.marks import Holder
 from heaptop.analysis.leaks.suspects import TypeSum
 from heaptop.analysis.leaks.verdicts import Judgement, Turnover, judge
@@ -89,6 +89,27 @@ def test_what_fills_is_unclear_and_says_until_when() -> None:
     assert said(far)[1] == (
         "fills until 10.0 M, in ≈ 6 days at this rate, with ≈ 95.4 GiB then: a collections.deque, now 700"
     )
+
+
+def test_several_that_are_alike_have_their_bounds_together() -> None:
+    deque = "collections.deque"
+    shards = [fill(10, 20, 30, 40, bound=100, holder=deque, retained=400) for _ in range(8)]
+    together = fill_of_all(shards)
+    assert together is not None
+    words = "fills until 800, in ≈ 60 s at this rate, with ≈ 7.81 KiB then: 8 × collections.deque, now 320"
+    assert said(together, course(80, 160, 240, 320)) == (UNCLEAR, words)
+    full = fill_of_all([fill(90, 100, 100, 100, bound=100, holder=deque) for _ in range(8)])
+    assert full is not None
+    assert said(full, UNKNOWN) == (NO_LEAK, "8 × collections.deque at its maxlen of 800 together")
+
+
+def test_bounds_of_several_say_nothing_where_one_is_new_or_has_none() -> None:
+    known = fill(10, 20, 30, 40, bound=100)
+    assert fill_of_all([known, fill(-1, 20, 30, 40, bound=100)]) is None, "there are more of them at each mark"
+    assert fill_of_all([known, fill(10, 20, 30, 40, bound=0)]) is None
+    assert fill_of_all([known, fill(10, 20, 130, 240, bound=100)]) is None
+    assert fill_of_all([known, None]) is None
+    assert fill_of_all([]) is None
 
 
 def test_with_two_marks_it_is_provisional() -> None:

@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_suspects
+from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import LEAK, UNCLEAR, UNREACHED, Findings, Suspect
 from tests.fakes.graph import PlantedHeap
@@ -75,6 +77,20 @@ def test_a_site_that_grows_no_more_is_refuted() -> None:
     found = hunted([10, 30, 50, 70, 20])
     assert unreached(found) == []
     assert any("memory block was called a leak" in note and "refuted" in note for note in found.notes)
+
+
+def test_blocks_from_a_site_whose_objects_are_no_leak_may_belong_to_these() -> None:
+    """Of a cache of objects of C that turns over, what these have in C is sampled from the attach on alone."""
+    courses = {SITE: [SiteBlocks() for _ in range(4)]}
+    for place, each in enumerate(courses[SITE]):
+        each.sums.add_alike(weight(700, INTERVAL), 30 * place)
+        each.stacks[0] = 30 * place
+    seconds = (10.0,) * 3
+    (alone,) = unreached_suspects(courses, seconds, Sampling(), ())
+    (beside,) = unreached_suspects(courses, seconds, Sampling(), (), {SITE: "_regex.Pattern"})
+    assert (alone.verdict, beside.verdict) == (LEAK, UNCLEAR)
+    assert beside.evidence[0].startswith("they may belong to the _regex.Pattern that the same site allocates")
+    assert unreached_suspects(courses, seconds, Sampling(), [SITE]) == []
 
 
 def test_of_several_sites_each_is_a_suspect_of_its_own() -> None:

@@ -9,7 +9,7 @@ A new kind of holder is added here alone. Queries are built here and sent by the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -64,6 +64,8 @@ class Fill:
     """What it retains now."""
     changes: tuple[int, ...] = ()
     """How often items had been added or taken then, where the container counts that; else -1."""
+    places: int = 1
+    """Containers that this is of, all together."""
 
     @property
     def now(self) -> int:
@@ -163,6 +165,23 @@ def fill_of(
     return Fill(name, bound, lengths, seconds, last.retained, changes)
 
 
+def fill_of_all(fills: Sequence[Fill | None]) -> Fill | None:
+    """Of containers that are alike, all together; None where one of them has no bound, or was not seen at the first
+    mark: that there are more of them is a growth that no bound excuses."""
+    known = [each for each in fills if each is not None and each.bound > 0 and not each.is_exceeded]
+    if not known or len(known) < len(fills) or any(each.lengths[0] < 0 for each in known):
+        return None
+    lengths = (sum(then) if min(then) >= 0 else -1 for then in zip(*(each.lengths for each in known), strict=True))
+    return replace(
+        known[0],
+        bound=sum(each.bound for each in known),
+        lengths=tuple(lengths),
+        bytes=sum(each.bytes for each in known),
+        changes=(),
+        places=len(known),
+    )
+
+
 # -- what it says of a verdict -------------------------------------------------------------------------------
 
 
@@ -255,7 +274,8 @@ def unknown_bound_words(
 
 
 def _holder(fill: Fill) -> str:
-    return _article("lru_cache" if fill.holder == CACHE else fill.holder)
+    name = "lru_cache" if fill.holder == CACHE else fill.holder
+    return _article(name) if fill.places == 1 else f"{fill.places} × {name}"
 
 
 def _waiting(queue: str) -> str:
@@ -271,7 +291,7 @@ def _most(fill: Fill) -> str:
     name = "maxlen" if fill.holder == "collections.deque" else "bound"
     if fill.holder == CACHE or fill.is_queue or fill.holder.startswith("cachetools."):
         name = "maxsize"
-    return f"{name} of {format_count(fill.bound)}"
+    return f"{name} of {format_count(fill.bound)}{' together' * (fill.places > 1)}"
 
 
 def _when(fill: Fill) -> str:

@@ -10,13 +10,22 @@ This module never talks to an agent: :meth:`LeakHunt.check` yields questions and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.heap.path_words import path_words, type_name, type_of
-from heaptop.analysis.leaks.bounds import CACHE, Fill, by_fill, fill_of, fill_question, is_of_items, unknown_bound_words
+from heaptop.analysis.leaks.bounds import (
+    CACHE,
+    Fill,
+    by_fill,
+    fill_of,
+    fill_of_all,
+    fill_question,
+    is_of_items,
+    unknown_bound_words,
+)
 from heaptop.analysis.leaks.container_growth import (
     ContainerGrowth,
     container_growth_sentence,
@@ -35,6 +44,7 @@ from heaptop.analysis.leaks.growth import (
 )
 from heaptop.analysis.leaks.lints import LintContext, lints_of
 from heaptop.analysis.leaks.marks import (
+    CONTAINERS,
     Mark,
     MarkContext,
     facts,
@@ -65,7 +75,7 @@ from heaptop.analysis.leaks.suspects import (
     type_to_name,
 )
 from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_suspects
-from heaptop.analysis.leaks.verdicts import STEADY_GROWTH, Judgement, Turnover, judge
+from heaptop.analysis.leaks.verdicts import FEW, STEADY_GROWTH, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.analysis.snapshot.why import path_json
@@ -112,6 +122,8 @@ _MOST_PATHS: Final = 2_000
 _MOST_TYPES: Final = 2_000
 _MOST_IDS: Final = 2_000
 """Of types, in one question."""
+_MOST_ALIKE: Final = 1_000
+"""Containers whose bounds are added up."""
 _MOST_APART: Final = 4
 """Types that are examined by themselves, beside those that earlier checks have proven to leak."""
 _WAITING: Final = 0.3
@@ -260,7 +272,7 @@ class _Hunt:
             if suspect is not None:
                 suspects.append(suspect)
         yield from self._apart(suspects)
-        suspects += self._unreached({each.site for each in suspects if each.verdict == LEAK})
+        suspects += self._unreached(suspects)
         suspects = _less_echoes(suspects)
         suspects, refuted = self._proofs.kept(
             suspects, self._check, at.seconds, self._of_all, self._has_reason
@@ -325,7 +337,7 @@ class _Hunt:
             except NotAnswered as error:
                 self._notes.append(f"what holds {type.full} was not checked: {error}")
 
-    def _unreached(self, leaking: Set[str]) -> list[Suspect]:
+    def _unreached(self, suspects: Sequence[Suspect]) -> list[Suspect]:
         """Sites of blocks that no object has; none where that is not known of each mark."""
         at = self._at
         moments = [(mark.trends, mark.around) for mark in at.marks] + [(at.trends, at.around)]
@@ -336,7 +348,11 @@ class _Hunt:
         self._knows_unreached = True
         none = SiteBlocks()
         by_site = {site: [each.get(site, none) for each in known] for site in known[-1]}
-        return unreached_suspects(by_site, at.seconds, at.sampling, leaking)
+        leaking = {each.site for each in suspects if each.verdict == LEAK}
+        beside = {each.site: each.type for each in suspects if each.verdict != LEAK and each.held >= FEW and each.site}
+        found = unreached_suspects(by_site, at.seconds, at.sampling, leaking, beside)
+        self._has_reason.update(key_of(each) for each in found if each.verdict != LEAK and each.site in beside)
+        return found
 
     def _of_all(self, name: str) -> tuple[Judgement, int]:
         """What all objects of a type, by its full name, are judged to be, and how many there are; -1: nobody knows."""
@@ -374,6 +390,8 @@ class _Hunt:
         assert isinstance(paths, Paths)
         is_one = candidate.places == 1 and not candidate.is_of_names
         fill = (yield from self._fill(candidate.steps)) if is_one else None
+        if fill is None or fill.bound < 0:
+            fill = (yield from self._fill_of_all(candidate)) or fill
         return self._explained(candidate, named, sums, aged, site, paths.groups, fill)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
@@ -573,6 +591,29 @@ class _Hunt:
             return None
         assert isinstance(answer, Objects)
         return fill_of(steps, answer, self._at.types, self._courses.at_marks, self._at.seconds)
+
+    def _fill_of_all(self, candidate: Candidate) -> Asking[Fill | None]:
+        """How full several containers that are alike are, together: the points, or those below the only object to which
+        paths lead; None where that is not known of each."""
+        at, ways = self._at, [point.path for point in candidate.points]
+        inside = candidate.container
+        if len(ways) > 1:
+            near = {step.address for way in ways for step in way[-2:] if step.address}
+            question = Question(images.OBJECTS, Selection(addresses=tuple(near)), limit=len(near))
+        elif candidate.steps and candidate.steps[-1].address and type_name(at.types, inside) in CONTAINERS:
+            below = Selection(types=(inside,), below=(candidate.steps[-1].address,))
+            question = Question(images.OBJECTS, below, limit=_MOST_ALIKE)
+        else:
+            return None
+        try:
+            answer = yield question
+        except NotAnswered:
+            return None
+        assert isinstance(answer, Objects)
+        if answer.total > len(answer.rows):
+            return None
+        ways = ways if len(ways) > 1 else [(Step("", row.type, row.address),) for row in answer.rows]
+        return fill_of_all([fill_of(way, answer, at.types, self._courses.at_marks, at.seconds) for way in ways if way])
 
     # -- all of it
 

@@ -104,6 +104,13 @@ class Candidate:
         return self.points[0] if len(self.points) == 1 and self.points[0].address else None
 
     @property
+    def container(self) -> int:
+        """The type of what holds them directly, one of several that are alike perhaps: of a point's heads, or the step
+        before the last of a path."""
+        paths = [group.steps for group in self.groups if len(group.steps) > 1]
+        return self.head_type if self.points or not paths else paths[0][-2].type
+
+    @property
     def is_of_names(self) -> bool:
         """The one object is the dict of a module's or an instance's names: what holds is one of these."""
         return self.holder is not None and path_words(self.holder.path)[-1:] == [NAMES]

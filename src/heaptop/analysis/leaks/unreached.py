@@ -74,6 +74,7 @@ def unreached_suspects(
     seconds: tuple[float, ...],
     sampling: Sampling,
     leaking: Collection[str],
+    beside: Mapping[str, str] | None = None,
 ) -> list[Suspect]:
     """Sites of which more and more such blocks live, the most bytes first.
 
@@ -81,8 +82,11 @@ def unreached_suspects(
         courses: by site, its blocks at each mark and now.
         seconds: how long each interval lasted.
         leaking: sites of objects that leak: what belongs to these in C is no other leak.
+        beside: by site, a type whose new objects come from there and are no leak: the blocks may belong to these in C.
     """
-    grown = [_Grown(site, course, seconds) for site, course in courses.items() if site not in leaking]
+    of_objects = beside or {}
+    due = ((site, course) for site, course in courses.items() if site not in leaking)
+    grown = [_Grown(site, course, seconds, of_objects.get(site, "")) for site, course in due]
     grown = [each for each in grown if each.samples >= FEW and each.judged.verdict != NO_LEAK]
     grown.sort(key=lambda each: -each.bytes)
     count = sum(each.count for each in grown)
@@ -92,7 +96,7 @@ def unreached_suspects(
 class _Grown:
     """The blocks of one site, from the first mark on."""
 
-    def __init__(self, site: str, course: Sequence[SiteBlocks], seconds: tuple[float, ...]) -> None:
+    def __init__(self, site: str, course: Sequence[SiteBlocks], seconds: tuple[float, ...], beside: str) -> None:
         self._site, self._now, self._seconds = site, course[-1], seconds
         estimates = [each.estimate for each in course]
         first, now = estimates[0], estimates[-1]
@@ -104,10 +108,15 @@ class _Grown:
         self.samples = known[-1] - known[0]
         born = tuple(max(0, after - before) for before, after in pairwise(known))
         self._error = (now.high - now.low) / 2
+        self._beside = beside
         self.judged = self._sure(judge(Turnover(seconds, born, known[0], known)))
 
     def _sure(self, judged: Judgement) -> Judgement:
-        """Few samples rise at each mark by chance, and little may be what a library keeps for itself."""
+        """Few samples rise at each mark by chance, and little may be what a library keeps for itself. Of what is
+        replaced only what came since the attach was sampled: that is more at each mark as well."""
+        if judged.verdict == LEAK and self._beside:
+            why = f"they may belong to the {self._beside} that the same site allocates, which are no leak"
+            return Judgement(UNCLEAR, (why, *judged.evidence))
         if judged.verdict != LEAK or (self.samples >= _ENOUGH and self.bytes >= max(_LEAST, 1.5 * self._error)):
             return judged
         why = f"too little to tell: {format_number(self.samples, 'sample')} more, ≈{format_bytes(self.bytes)}"
