@@ -44,8 +44,8 @@ void edges_of_type(PyObject *type, const struct kind *kind, visitproc visit, voi
 
 EDGES_INLINE void edges_of_span(PyObject **items, int64_t count, visitproc visit, void *context) {
     for (int64_t i = 0; i < count; i++)
-        if (items[i] != NULL)
-            visit(items[i], context);
+        if (items[i] != NULL && visit(items[i], context) != 0)
+            return;
 }
 
 EDGES_INLINE void edges_of_dict(PyObject *dict, visitproc visit, void *context) {
@@ -56,8 +56,8 @@ EDGES_INLINE void edges_of_dict(PyObject *dict, visitproc visit, void *context) 
         PyObject *value = keys_value(&keys, values, i);
         if (value == NULL)
             continue;
-        visit(entry[0], context);
-        visit(value, context);
+        if (visit(entry[0], context) != 0 || visit(value, context) != 0)
+            return;
     }
 }
 
@@ -67,11 +67,12 @@ EDGES_INLINE void edges_of_set(PyObject *set, visitproc visit, void *context) {
         Py_hash_t hash;
     } *entry = pointer_at(set, layout.set_table);
     for (int64_t left = int64_at(set, layout.set_mask); left >= 0; left--, entry++)
-        if (entry->key != NULL && entry->hash != -1) /* -1: what was discarded */
-            visit(entry->key, context);
+        if (entry->key != NULL && entry->hash != -1 && visit(entry->key, context) != 0) /* -1: what was discarded */
+            return;
 }
 
-/* Visit what ``o`` refers to. What the visitor returns is not looked at. */
+/* Visit what ``o`` refers to. A visitor that returns something else than 0 ends a builtin container, and most types that
+   have a tp_traverse; others go on. */
 EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
     switch (kind->edges) {
     case EDGES_NONE:

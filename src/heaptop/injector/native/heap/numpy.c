@@ -84,19 +84,20 @@ struct scan {
     void *context;
 };
 
-/* The object that is at ``data`` in the first item, and its like in the other items. */
-static void visit_items(const struct scan *scan, const char *data, int dimension) {
+/* The object that is at ``data`` in the first item, and its like in the other items, until the visitor returns something
+   else than 0. */
+static int visit_items(const struct scan *scan, const char *data, int dimension) {
     const struct numpy_array *array = scan->array;
     if (dimension == array->dimensions) {
         PyObject *item;
         memcpy(&item, data, sizeof item); /* numpy does not promise that it is aligned */
-        if (item != NULL)
-            scan->visit(item, scan->context);
-        return;
+        return item != NULL ? scan->visit(item, scan->context) : 0;
     }
     intptr_t stride = array->strides[dimension], length = stride == 0 ? 1 : array->shape[dimension];
-    for (intptr_t i = 0; i < length; i++)
-        visit_items(scan, data + i * stride, dimension + 1);
+    int ended = 0;
+    for (intptr_t i = 0; i < length && ended == 0; i++)
+        ended = visit_items(scan, data + i * stride, dimension + 1);
+    return ended;
 }
 
 static void visit_part(const struct scan *scan, PyObject *dtype, const char *data, intptr_t room, int depth);

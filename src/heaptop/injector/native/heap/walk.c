@@ -97,9 +97,12 @@ static inline void close_in(struct marks *marks, struct span *s, unsigned age) {
     }
 }
 
+/* Whether the walk has run into its limit. */
+static inline bool timed_out(const struct walk *w) { return w->limit != NULL && w->limit->stopped; }
+
 /* Whether the cursors of a span met. */
 static bool chase_span(struct walk *w, struct span *s, unsigned age) {
-    for (; s->state == APART; progress_on(w->progress))
+    for (; s->state == APART && progress_on(w->limit); progress_on(w->progress))
         close_in(&w->marks, s, age);
     return s->state == MET;
 }
@@ -151,7 +154,7 @@ static int chase_all(struct walk *w) {
             if (!chase_halves(w, head, age, &w->middle))
                 return WALK_ASTRAY;
         } else if (!chase(w, head, age, order[i] == 2 ? &w->middle : NULL)) {
-            return marks->failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
+            return timed_out(w) ? WALK_TIMED_OUT : marks->failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
         }
     }
     return WALK_OK;
@@ -190,6 +193,8 @@ static inline void settle(struct walk *w, PyObject *o) {
 
 static inline int reach(PyObject *o, void *context) {
     struct walk *w = context;
+    if (!progress_on(w->limit))
+        return 1; /* a tp_traverse ends with that */
     if (!marks_reach(&w->marks, o))
         return 0;
     PREFETCH(o);
@@ -213,7 +218,7 @@ static void empty_ring(struct walk *w) {
 static inline void expand(struct walk *w, PyObject *o, const struct kind *kind) { edges_each(o, kind, reach, w); }
 
 static void drain(struct walk *w) {
-    while (w->depth > 0) {
+    while (w->depth > 0 && !timed_out(w)) {
         PyObject *o = w->stack[--w->depth];
         expand(w, o, kinds_get(&w->kinds, Py_TYPE(o)));
     }
@@ -223,7 +228,7 @@ static void finish(struct walk *w) {
     do {
         drain(w);
         empty_ring(w);
-    } while (w->depth > 0);
+    } while (w->depth > 0 && !timed_out(w));
 }
 
 /* -- 2: the sweep ------------------------------------------------------------------------------------------ */
@@ -231,6 +236,7 @@ static void finish(struct walk *w) {
 static inline void leave(struct walk *w, uintptr_t entry) {
     PyObject *o = window_object(entry);
     struct kind *kind = count(w, o, entry & WINDOW_NOTE);
+    progress_on(w->limit);
     expand(w, o, kind);
     drain(w);
 }
@@ -257,7 +263,7 @@ static void sweep_region(struct walk *w, struct window *window, const struct reg
         if (!(region->used[page] & USED_TRACKED))
             continue;
         bool has_ages = region->used[page] & USED_AGES; /* else they are not even looked at, which would touch them */
-        for (uint32_t i = page * PAGE_CELLS; i < (page + 1) * PAGE_CELLS; i++) {
+        for (uint32_t i = page * PAGE_CELLS; i < (page + 1) * PAGE_CELLS && !timed_out(w); i++) {
             const struct ages *ages = has_ages ? &region->ages[i] : &none;
             sweep_cell(w, window, &region->cells[i], ages, base + ((uint64_t)i << CELL_BITS));
         }
@@ -295,6 +301,8 @@ int walk_run(struct walk *w) {
     if (status != WALK_OK)
         return status;
     sweep(w);
+    if (timed_out(w))
+        return WALK_TIMED_OUT;
     add_up(w);
     return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
 }

@@ -27,6 +27,7 @@ enum walk_status {
     WALK_NO_MEMORY,
     WALK_BROKEN_LIST, /* two cursors did not meet */
     WALK_ASTRAY,      /* ``middle`` was no good guess: walk again, with a new struct walk and without it */
+    WALK_TIMED_OUT,   /* ``limit`` was stopped */
 };
 
 enum { RING = 16 };
@@ -43,6 +44,7 @@ struct walk {
     bool failed;
     uint64_t objects, guessed;
     struct progress *progress; /* set before walk_run: receives the progress, or NULL; it is not stopped */
+    struct progress *limit; /* set before walk_run: asked for each object and each reference, or NULL. It ends the walk */
     gc_head *middle; /* set before walk_run: where the middle of generation 2 may be, or NULL; after it: where it is.
                         What it leads to is followed before it is known to be right: for a snapshot child only */
 };

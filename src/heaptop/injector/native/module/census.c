@@ -247,9 +247,36 @@ static int walk_from(struct walk *w, const struct census_request *request, uint6
     if (walk_open(w, request->in_child) < 0)
         return WALK_NO_MEMORY;
     w->middle = (gc_head *)middle;
+    w->limit = request->limit;
     for (size_t i = 0; i < request->excluded_count; i++)
         walk_exclude(w, (PyObject *)request->excluded[i]);
     return walk_run(w);
+}
+
+/* Whether a clone would call a __sizeof__ that was not called here. */
+static bool guesses(const struct walk *w) {
+    for (uint32_t i = 0; i < w->kinds.count; i++) {
+        struct kind kind = *kinds_at(&w->kinds, i);
+        if (kind.size != SIZE_GUESS)
+            continue;
+        size_decide(&kind, true);
+        if (kind.size != SIZE_GUESS)
+            return true;
+    }
+    return false;
+}
+
+static int status_of_walk(int status) {
+    switch (status) {
+    case WALK_OK:
+        return 0;
+    case WALK_NO_MEMORY:
+        return CENSUS_NO_MEMORY;
+    case WALK_TIMED_OUT:
+        return CENSUS_TIMED_OUT;
+    default:
+        return CENSUS_BROKEN_LIST;
+    }
 }
 
 /* Pack what was walked. */
@@ -277,15 +304,16 @@ int census_run(void *context, struct result *out) {
         child_memory_use();
     uint64_t begin = raw_clock();
     struct walk w;
-    int status = walk_from(&w, request, request->in_child ? request->middle : 0);
-    if (status == WALK_ASTRAY) {
+    int walked = walk_from(&w, request, request->in_child ? request->middle : 0);
+    if (walked == WALK_ASTRAY) {
         walk_close(&w);
-        status = walk_from(&w, request, 0);
+        walked = walk_from(&w, request, 0);
     }
-    if (status == WALK_OK)
+    int status = status_of_walk(walked);
+    if (status == 0 && request->as_clone && guesses(&w))
+        status = CENSUS_GUESSES;
+    if (status == 0)
         status = pack(&w, request, begin, out);
-    else
-        status = status == WALK_NO_MEMORY ? CENSUS_NO_MEMORY : CENSUS_BROKEN_LIST;
     walk_close(&w);
     return status;
 }
@@ -298,6 +326,10 @@ const char *census_reason(int status) {
         return "a list of the collector was not whole";
     case CENSUS_TOO_LONG:
         return "the census was longer than its room";
+    case CENSUS_TIMED_OUT:
+        return "the count took longer than was expected";
+    case CENSUS_GUESSES:
+        return "some sizes are only known in a clone";
     }
     return "the count failed";
 }

@@ -14,12 +14,15 @@
 
 #include "clone/clone.h"
 #include "heap/names.h"
+#include "progress.h"
 
 /* What census_run returns; above 0. */
 enum census_status {
     CENSUS_NO_MEMORY = 1,
     CENSUS_BROKEN_LIST = 2,
     CENSUS_TOO_LONG = 3, /* the result does not hold it */
+    CENSUS_TIMED_OUT = 4,
+    CENSUS_GUESSES = 5, /* see as_clone */
 };
 
 struct census_head {
@@ -42,6 +45,8 @@ struct census_request {
     const uint64_t *excluded; /* addresses of objects to leave out */
     size_t excluded_count;
     bool in_child; /* allocate nothing from the interpreter; any C method may be called */
+    struct progress *limit; /* of a count in the process itself: as in walk.h */
+    bool as_clone; /* count nothing where a clone would measure what this count can only guess */
     uint64_t middle; /* address where the middle of generation 2 may be, or 0; used in a child only */
 };
 

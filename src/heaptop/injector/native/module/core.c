@@ -37,9 +37,12 @@ static struct {
     uint64_t middle;               /* where the last count has found the middle of generation 2, or 0 */
 } core;
 
-/* For a count that failed: MemoryError where there was too little, so that it is not taken for a fault. */
+/* For a count that failed: MemoryError or TimeoutError where there was too little of either, so that it is not taken for
+   a fault. */
 static PyObject *fail(int census_status) {
-    PyObject *type = census_status == CENSUS_NO_MEMORY ? PyExc_MemoryError : PyExc_RuntimeError;
+    PyObject *type = census_status == CENSUS_NO_MEMORY   ? PyExc_MemoryError
+                     : census_status == CENSUS_TIMED_OUT ? PyExc_TimeoutError
+                                                         : PyExc_RuntimeError;
     PyErr_SetString(type, census_reason(census_status));
     return NULL;
 }
@@ -178,7 +181,7 @@ static bool open_request(PyObject *args, struct census_request *request, PyObjec
         return false;
     if (first == 0)
         names_clear(&core.names); /* a session begins */
-    *request = (struct census_request){&core.names, first, own, count, false, 0};
+    *request = (struct census_request){.names = &core.names, .first_number = first, .excluded = own, .excluded_count = count};
     return true;
 }
 
@@ -243,6 +246,28 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
                          head.bytes, "middle", head.middle, "typed", samples);
 }
 
+static uint64_t limit(PyObject *options, const char *name) {
+    PyObject *given = options == NULL ? NULL : PyDict_GetItemString(options, name);
+    return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
+}
+
+static bool has_option(PyObject *options, const char *name) {
+    return options != NULL && PyDict_GetItemString(options, name) != NULL;
+}
+
+/* How long a count in the process itself may take. */
+struct time_limit {
+    uint64_t ns, begin, cpu_begin;
+};
+
+/* The machine's load lengthens the one and not the other, and memory that was swapped out takes no processor time. */
+static bool in_time(struct progress *progress, void *context) {
+    enum { LOAD = 4 };
+    const struct time_limit *most = context;
+    (void)progress;
+    return raw_cpu_clock() - most->cpu_begin <= most->ns && (raw_clock() - most->begin) / LOAD <= most->ns;
+}
+
 static PyObject *core_stop(PyObject *module, PyObject *args) {
     (void)module;
     struct census_request request;
@@ -251,6 +276,10 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
     uint64_t begin = raw_clock();
     if (!open_request(args, &request, &options))
         return NULL;
+    struct time_limit most = {limit(options, "wall_ns"), begin, raw_cpu_clock()};
+    struct progress in_most = {.look = in_time, .context = &most};
+    request.limit = most.ns != 0 ? &in_most : NULL;
+    request.as_clone = has_option(options, "as_clone");
     if (result_open(&result, RESULT_BYTES) < 0) {
         close_request(&request);
         return fail(CENSUS_NO_MEMORY);
@@ -268,15 +297,6 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
     result_close(&result);
     close_request(&request);
     return census;
-}
-
-static uint64_t limit(PyObject *options, const char *name) {
-    PyObject *given = options == NULL ? NULL : PyDict_GetItemString(options, name);
-    return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
-}
-
-static bool has_option(PyObject *options, const char *name) {
-    return options != NULL && PyDict_GetItemString(options, name) != NULL;
 }
 
 /* At rest again. */
