@@ -281,6 +281,8 @@ class FakeAgent:
         self.mode_reason = ""
         self.pause_ns: int | None = None
         """The pause of its censuses; above a request's budget it answers with a Decision."""
+        self.stop_ns = 60_000_000
+        """How long a count in the stopped process would take."""
         self.images = FakeImages()
         """Its open snapshot, and how it is to behave about it."""
         self.garbage = 0
@@ -358,7 +360,11 @@ class FakeAgent:
 
     def _census(self, request: CensusRequest) -> list[Message]:
         mode, reason = (self.mode, self.mode_reason) if request.mode == "clone" else (request.mode, request.reason)
-        if mode != "python" and self.pause_ns is not None and self.pause_ns > request.budget_ns:
+        if self.mode == "clone" and 2 * self.stop_ns <= request.stop_ns:
+            mode, reason = "stop", request.reason
+        elif mode == "stop" and request.stop_ns and self.stop_ns > request.budget_ns:
+            return [Decision(request.id, mode, reason, self.stop_ns, request.budget_ns)]
+        elif mode != "python" and self.pause_ns is not None and self.pause_ns > request.budget_ns:
             return [Decision(request.id, mode, reason, self.pause_ns, request.budget_ns)]
         step = self.censuses
         self.censuses += 1
@@ -629,6 +635,7 @@ class FakeSource:
         """How often :meth:`census_now` was called. It delivers nothing: the next :meth:`tick` does."""
         self.decisions: list[bool] = []
         """What :meth:`decide` was called with."""
+        self.stops: list[bool] = []
         self.sampling: list[tuple[int, int]] = []
         """What :meth:`sample` was called with; the next :meth:`tick` answers."""
         self.tracing: list[bool] = []
@@ -673,8 +680,9 @@ class FakeSource:
         self.tracing.append(tracer)
         self.targets.append(target)
 
-    def decide(self, accept: bool) -> None:
+    def decide(self, accept: bool, stop: bool = False) -> None:
         self.decisions.append(accept)
+        self.stops.append(stop)
 
     def image(self, keep: float, memory: int = 0) -> int:
         return self.request(lambda id: ImageRequest(id, int(keep * SECOND), memory))

@@ -35,7 +35,7 @@ sys.path.insert(0, sys.argv[2])
 from tests.support.attaching import attach_once
 print("ready", flush=True)
 while True:
-    attach_once(int(sys.argv[1]), census=True)
+    attach_once(int(sys.argv[1]), census=True, mode=sys.argv[3])
     print("cycle", flush=True)
 """
 """Attaches, counts and detaches for ever: a death at any time meets it in one of the three."""
@@ -63,9 +63,9 @@ def cycle_length(target: Target) -> float:
     return time.monotonic() - began
 
 
-def die(target: Target, delay: float) -> None:
+def die(target: Target, delay: float, mode: str = "clone") -> None:
     """Start a heaptop on the target, kill it ``delay`` seconds into its cycles, and wait until its helper is gone."""
-    command = [sys.executable, "-c", CYCLES, str(target.pid), ROOT]
+    command = [sys.executable, "-c", CYCLES, str(target.pid), ROOT, mode]
     with starting(command, environment={"PYTHONPATH": SOURCES}) as heaptop:
         assert eventually(lambda: "ready" in heaptop.stdout() or not heaptop.alive)
         time.sleep(delay)

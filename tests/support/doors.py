@@ -76,7 +76,7 @@ class ScriptedSource:
     def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
         self.asked.append("sample")
 
-    def decide(self, accept: bool) -> None:
+    def decide(self, accept: bool, stop: bool = False) -> None:
         self.asked.append(f"decide {accept}")
 
     def cancel(self) -> None:

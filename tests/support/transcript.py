@@ -210,7 +210,7 @@ class TranscriptSource:
     def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
         raise NotHeard("to sample otherwise")
 
-    def decide(self, accept: bool) -> None:
+    def decide(self, accept: bool, stop: bool = False) -> None:
         raise NotHeard("whether it may pause")
 
     def cancel(self) -> None:

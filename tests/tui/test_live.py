@@ -213,6 +213,20 @@ async def test_a_long_pause_is_asked_about(key: str, accept: bool) -> None:
         assert "predicted pause" not in stage.text
 
 
+async def test_another_pause_is_a_key_where_there_is_one() -> None:
+    async with on_stage(SMALL, censuses=0) as stage:
+        for stop_ns, words in ((0, " y allow  n decline  ? help"), (40_000_000, " y allow  s stop  n decline")):
+            stage.source.say(Decision(1, "clone", "", 130_000_000, 100_000_000, stop_ns))
+            await stage.until(lambda: "Pause process 4242 for 130 ms?" in stage.text, "it is asked")
+            assert stage.lines(-1)[0].startswith(words)
+            await stage.press("s")
+            if not stop_ns:
+                assert stage.source.decisions == []
+                await stage.press("y")
+        assert stage.source.decisions == [True, True]
+        assert stage.source.stops == [False, True]
+
+
 async def test_a_question_that_is_not_on_the_screen_yet_is_not_answered() -> None:
     async with on_stage(SMALL, censuses=2) as stage:
         stage.live.session.decision = Decision(1, "stop", "", 2_000_000_000, 100_000_000)

@@ -126,6 +126,63 @@ def test_a_long_stop_is_asked_about_first() -> None:
         assert (census.mode, census.mode_reason) == ("stop", "no memory")
 
 
+def test_a_stop_is_preferred_where_it_is_expected_to_be_short() -> None:
+    core = FakeCore()
+    with talking(core) as talk:
+        talk.give_core()
+        assert talk.census(Census, reason="a clone is slow", stop_ns=1000).mode == "clone", "it would not be"
+        census = talk.census(Census, reason="a clone is slow", stop_ns=10**18)
+        assert (census.mode, census.mode_reason) == ("stop", "a clone is slow")
+        census = talk.census(Census, mode="stop", budget_ns=0, reason="a clone is slow", stop_ns=10**18)
+        assert (census.mode, census.mode_reason) == ("stop", "a clone is slow"), "also where a clone may not be made"
+
+
+def test_a_stop_that_took_longer_than_expected_is_not_tried_again() -> None:
+    core = FakeCore()
+    core.stop_errors = [TimeoutError("it took too long")]
+    with talking(core) as talk:
+        talk.give_core()
+        for _ in range(2):
+            census = talk.census(Census, stop_ns=10**12)
+            assert (census.mode, census.mode_reason) == ("clone", "")
+        assert core.calls.count("stop") == 1
+        question = talk.census(Decision, mode="stop", budget_ns=0, stop_ns=10**12)
+        assert question.pause_ns > 10**12, "what is known of a stop by now"
+
+
+def test_a_stop_that_was_asked_for_and_takes_too_long_is_asked_about_again() -> None:
+    core = FakeCore()
+    core.stop_errors = [TimeoutError("it took too long")]
+    with talking(core) as talk:
+        talk.give_core()
+        question = talk.census(Decision, mode="stop", reason="no memory", budget_ns=10**12)
+        assert question.pause_ns > 10**12
+        assert (question.mode, question.reason, question.budget_ns) == ("stop", "no memory", 10**12)
+        assert talk.census(Census, mode="stop", budget_ns=2 * question.pause_ns).mode == "stop"
+
+
+def test_where_a_clone_measures_more_there_is_no_stop_but_one_that_a_person_chose() -> None:
+    core = FakeCore()
+    core.stop_errors = [RuntimeError("some sizes are only known in a clone")]
+    with talking(core) as talk:
+        talk.give_core()
+        for _ in range(2):
+            assert talk.census(Census, stop_ns=10**18).mode == "clone"
+        assert core.calls.count("stop") == 1
+        assert talk.census(Census, mode="stop", budget_ns=10**18).mode == "stop"
+
+
+def test_what_crashed_in_a_clone_is_not_counted_in_the_target_for_a_shorter_pause() -> None:
+    core = FakeCore()
+    core.end_errors = [RuntimeError("it crashed, signal 11")]
+    with talking(core) as talk:
+        talk.give_core()
+        talk.census(Failure)
+        assert talk.census(Census, mode="stop", budget_ns=10**18, stop_ns=10**18).mode == "python"
+        assert talk.census(Census, stop_ns=10**18).mode == "clone"
+        assert "stop" not in core.calls
+
+
 @pytest.fixture
 def no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """As under PYTHONMALLOC=malloc."""

@@ -26,28 +26,96 @@ def seen(anonymous: int = GIB, huge: int = 0) -> Forecast:
     return Forecast(anonymous, anonymous, huge, pause_ns(anonymous, huge))
 
 
+STOP = 60_000_000
+"""What the agent says that a count in the stopped process would take."""
+
+
+def asks(request: CensusRequest) -> bool:
+    """Whether the agent may do nothing but a short stop, and else asks."""
+    return request.mode == "stop" and request.budget_ns == 0
+
+
+def asked(policy: CensusPolicy, request: CensusRequest) -> Decision:
+    """What a person is asked where no short stop can be expected."""
+    assert asks(request)
+    return policy.ask(Decision(request.id, "stop", request.reason, STOP, 0))
+
+
 def test_a_clone_is_asked_for_within_the_budget() -> None:
     policy = CensusPolicy(budget_ns=100_000_000)
     policy.foresee(seen())
-    assert policy.request(5, None) == CensusRequest(5, mode="clone", reason="", budget_ns=100_000_000)
+    request = policy.request(5, None)
+    assert (request.mode, request.budget_ns) == ("clone", 100_000_000)
+    assert not asks(request)
+
+
+def test_a_short_clone_is_asked_for_at_once() -> None:
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen(64 << 20))
+    assert policy.request(5, None) == CensusRequest(5, mode="clone", budget_ns=100_000_000)
+
+
+def test_a_stop_is_tried_first_where_it_may_be_far_shorter_than_a_clone() -> None:
+    """It gives up at half of what the clone would take, and at the budget."""
+    for size, most in ((GIB, pause_ns(GIB, 0) // 2), (20 * GIB, 100_000_000)):
+        policy = CensusPolicy(budget_ns=100_000_000)
+        policy.foresee(seen(size))
+        request = policy.request(5, None)
+        assert request.stop_ns == most
+        expected = pause_ns(size, 0) / 1e6
+        assert request.reason == f"a clone would pause the program for about {expected:.0f} ms"
 
 
 def test_above_the_budget_a_person_is_asked_first_and_once() -> None:
     policy = CensusPolicy(budget_ns=100_000_000)
     policy.foresee(seen(8 * GIB))
-    question = policy.request(5, None)
-    assert isinstance(question, Decision)
+    question = asked(policy, policy.request(5, None))
     assert question.mode == "clone"
     assert question.pause_ns > 8 * 15_000_000
+    assert question.stop_ns == STOP, "there is another pause to choose"
     policy.decide(True)
-    assert policy.request(6, None) == CensusRequest(6, mode="clone", reason="", budget_ns=100_000_000), (
-        "a clone was allowed, not a stop"
-    )
+    request = policy.request(6, None)
+    assert (request.mode, request.budget_ns) == ("clone", 100_000_000), "a clone was allowed, not a stop"
     policy.counted(replace(COUNTED, pause_ns=2 * question.pause_ns), None)
-    assert isinstance(policy.request(7, None), CensusRequest)
+    assert not asks(policy.request(7, None))
     policy.counted(replace(COUNTED, pause_ns=2 * question.pause_ns + 1), None)
     policy.counted(replace(COUNTED, pause_ns=2 * question.pause_ns + 1), None)
-    assert isinstance(policy.request(8, None), Decision), "that is longer than what was allowed"
+    assert asks(policy.request(8, None)), "that is longer than what was allowed"
+
+
+def test_a_stop_that_is_longer_than_a_clone_is_not_offered() -> None:
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen(8 * GIB))
+    request = policy.request(5, None)
+    assert policy.ask(Decision(5, "stop", request.reason, pause_ns(8 * GIB, 0), 0)).stop_ns == 0
+
+
+def test_the_other_pause_may_be_chosen() -> None:
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen(8 * GIB))
+    asked(policy, policy.request(5, None))
+    policy.decide(True, stop=True)
+    request = policy.request(6, None)
+    assert (request.mode, request.budget_ns) == ("stop", 2 * STOP)
+    assert "a clone would pause" in request.reason
+    assert isinstance(policy.image(ImageRequest(FIRST_ID, 1), None), Decision), "a snapshot's pause was not allowed"
+
+
+def test_a_snapshot_above_the_budget_is_asked_about_and_declined_for_good() -> None:
+    policy = CensusPolicy(budget_ns=100_000_000)
+    policy.foresee(seen(8 * GIB))
+    question = policy.image(ImageRequest(FIRST_ID, 1), None)
+    assert isinstance(question, Decision)
+    assert (question.request, question.mode, question.stop_ns) == (FIRST_ID, "clone", 0)
+    assert policy.ask(question) == question
+    policy.decide(False)
+    answer = policy.image(ImageRequest(FIRST_ID + 1, 1), None)
+    assert isinstance(answer, Failure)
+    assert "declined" in answer.text
+    assert policy.request(6, None).mode != "python", "a census was not declined"
+    policy.ask(question)
+    policy.decide(True)
+    assert policy.request(7, None).mode == "clone", "what a snapshot may do a census may"
 
 
 def test_a_stop_that_was_allowed_allows_no_longer_clone() -> None:
@@ -55,7 +123,7 @@ def test_a_stop_that_was_allowed_allows_no_longer_clone() -> None:
     policy.foresee(seen(8 * GIB))
     policy.pending = Decision(5, "stop", "no clone could be made", 2_000_000_000, 100_000_000)
     policy.decide(True)
-    assert isinstance(policy.request(6, None), Decision)
+    assert asks(policy.request(6, None))
     assert policy.request(7, None, Headroom(0)).budget_ns == 4_000_000_000
 
 
@@ -71,7 +139,7 @@ def test_without_the_core_nothing_is_asked() -> None:
 def test_a_declined_pause_means_slices_from_then_on() -> None:
     policy = CensusPolicy(budget_ns=0)
     policy.foresee(seen())
-    assert isinstance(policy.request(5, None), Decision)
+    asked(policy, policy.request(5, None))
     policy.decide(False)
     request = policy.request(6, None)
     assert isinstance(request, CensusRequest)
@@ -84,16 +152,15 @@ def test_a_declined_pause_means_slices_from_then_on() -> None:
 def test_huge_pages_make_the_same_heap_cheap() -> None:
     policy = CensusPolicy(budget_ns=100_000_000)
     policy.foresee(seen(8 * GIB, huge=8 * GIB))
-    assert isinstance(policy.request(5, None), CensusRequest)
+    assert not asks(policy.request(5, None))
 
 
 def test_what_was_measured_replaces_what_was_expected_and_grows_with_the_process() -> None:
     policy = CensusPolicy(budget_ns=100_000_000)
     policy.foresee(seen())
     policy.counted(COUNTED, 2 * GIB)
-    assert isinstance(policy.request(5, 3 * GIB), CensusRequest)
-    question = policy.request(6, 5 * GIB)
-    assert isinstance(question, Decision)
+    assert not asks(policy.request(5, 3 * GIB))
+    question = asked(policy, policy.request(6, 5 * GIB))
     assert question.pause_ns == 125_000_000
 
 
@@ -102,10 +169,10 @@ def test_one_long_pause_among_short_ones_is_the_machine_s() -> None:
     policy.foresee(seen())
     for pause in (20, 400, 22, 21, 23):
         policy.counted(replace(COUNTED, pause_ns=pause * 1_000_000), GIB)
-        assert isinstance(policy.request(5, GIB), CensusRequest)
+        assert not asks(policy.request(5, GIB))
     for _ in range(3):
         policy.counted(replace(COUNTED, pause_ns=150_000_000), GIB)
-    assert isinstance(policy.request(6, GIB), Decision), "by now they are all long"
+    assert asks(policy.request(6, GIB)), "by now they are all long"
 
 
 def test_one_slow_pause_on_a_loaded_machine_asks_nobody() -> None:
@@ -114,10 +181,10 @@ def test_one_slow_pause_on_a_loaded_machine_asks_nobody() -> None:
     policy.foresee(seen())
     for _ in range(2):
         policy.counted(replace(COUNTED, pause_ns=101_000_000), GIB)
-        assert isinstance(policy.request(5, GIB), CensusRequest)
+        assert not asks(policy.request(5, GIB))
         assert policy.model.expect(GIB) == pause_ns(GIB, 0)
     policy.counted(replace(COUNTED, pause_ns=101_000_000), GIB)
-    assert isinstance(policy.request(6, GIB), Decision)
+    assert asks(policy.request(6, GIB))
 
 
 def test_what_a_clone_costs_is_its_cpu_time_and_not_how_long_the_machine_took() -> None:
@@ -145,7 +212,7 @@ def test_without_room_for_a_clone_the_target_is_stopped() -> None:
     assert request.reason.startswith("only 10 MiB of memory are free")
     later = policy.request(6, None, Headroom(GIB))
     assert isinstance(later, CensusRequest)
-    assert (later.mode, later.reason) == ("clone", ""), "there is room again"
+    assert later.mode == "clone", "there is room again"
     grown = policy.request(7, 40 * GIB, Headroom(GIB))
     assert isinstance(grown, CensusRequest)
     assert grown.mode == "stop"
@@ -338,8 +405,10 @@ def test_before_the_first_census_there_are_as_many_objects_as_there_may_be() -> 
 def test_there_is_none_above_the_budget_until_a_person_has_agreed() -> None:
     policy = CensusPolicy()
     policy.foresee(seen(8 * GIB))
-    assert "about 240 ms, above the budget of 100 ms" in refusal(policy)
-    assert isinstance(policy.request(5, None), Decision)
+    question = policy.image(FREEZE, None)
+    assert question == Decision(FIRST_ID, "clone", "", pause_ns(8 * GIB, 0), 100_000_000)
+    asked(policy, policy.request(5, None))
+    assert "another pause" in refusal(policy), "one question at a time"
     policy.decide(True)
     assert isinstance(policy.image(FREEZE, None), ImageRequest)
 
@@ -348,7 +417,7 @@ def test_there_is_none_without_a_clone() -> None:
     assert "mode stop was chosen" in refusal(CensusPolicy("stop"))
     policy = CensusPolicy(budget_ns=0)
     policy.foresee(seen())
-    policy.request(5, None)
+    asked(policy, policy.request(5, None))
     policy.decide(False)
     assert "a pause of about 30 ms was declined" in refusal(policy)
 
@@ -358,4 +427,6 @@ def test_the_pause_of_an_open_snapshot_is_one_to_expect_the_next_by() -> None:
     policy.foresee(seen())
     for _ in range(forecast.ENOUGH):
         policy.frozen(IMAGE, None)
-    assert "about 150 ms" in refusal(policy)
+    question = policy.image(FREEZE, None)
+    assert isinstance(question, Decision)
+    assert question.pause_ns == 150_000_000

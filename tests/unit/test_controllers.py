@@ -10,6 +10,7 @@ from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.choices import ADAPTIVE, HUNTING, SamplingRate
 from heaptop.errors import TargetExited
+from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import RecordingStatus
 from heaptop.tui.state.control.hunt import HuntControl
@@ -88,6 +89,32 @@ def test_a_long_pause_is_decided_once(accept: bool) -> None:
     assert live.questions == ()
     assert live.answer(question, True) == "nothing to confirm"
     assert source.decisions == [accept]
+
+
+def test_the_other_pause_is_chosen_only_where_it_is_offered() -> None:
+    source = FakeSource()
+    live = live_on(source)
+    for decision, offered in ((PAUSE, False), (replace(PAUSE, mode="clone", stop_ns=50_000_000), True)):
+        source.say(decision)
+        live.take_events()
+        (question,) = live.questions
+        assert ("mode stop" in question.text) == (question.stop is not None) == offered
+        live.answer(question, True, stop=True)
+        assert source.stops == ([True] if offered else [])
+    assert live.questions == ()
+
+
+def test_a_snapshot_s_pause_is_asked_about_also_when_a_census_comes_meanwhile() -> None:
+    source = FakeSource()
+    live = live_on(source)
+    source.say(replace(PAUSE, request=FIRST_ID, mode="clone"))
+    source.tick()
+    live.take_events()
+    (question,) = live.questions
+    assert "snapshot" in question.title
+    assert "no snapshots in this session" in question.text
+    live.answer(question, False)
+    assert source.decisions == [False]
 
 
 @pytest.mark.parametrize("way", ["the target exits", "a person leaves", "it is counted after all"])

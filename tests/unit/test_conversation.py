@@ -24,7 +24,7 @@ from heaptop.injector.session.conversation import Conversation, ConversationRequ
 from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, pause_ns
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
-from heaptop.protocol.images import FIRST_ID, ImageRequest
+from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
 from heaptop.protocol.messages import (
     PROTOCOL_VERSION,
     Bye,
@@ -469,6 +469,38 @@ def test_nothing_is_counted_until_a_long_pause_is_decided_on(accept: bool) -> No
     assert talk.events[0] == large()
     assert sum(isinstance(message, Decision) for message in talk.heard) == 1
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"clone" if accept else "python"}
+
+
+def test_a_short_stop_is_made_without_a_question() -> None:
+    agent = FakeAgent()
+    agent.mode, agent.stop_ns = "clone", 3_000_000
+    with talking(agent, policy=CensusPolicy(), forecast=large) as talk:
+        run(talk)
+    assert not [message for message in talk.heard if isinstance(message, Decision)]
+    assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"stop"}
+
+
+@pytest.mark.parametrize("accept", [True, False])
+def test_a_snapshot_waits_for_an_answer_about_its_pause(accept: bool) -> None:
+    agent = FakeAgent()
+    agent.mode, agent.stop_ns = "clone", 3_000_000
+    with talking(agent, policy=CensusPolicy(), forecast=large) as talk:
+        talk.orders.outbox.put(ImageRequest(FIRST_ID, 60_000_000_000))
+
+        def deliver(event: Event) -> None:
+            if isinstance(event, Received) and isinstance(event.message, Decision):
+                assert (event.message.request, event.message.mode) == (FIRST_ID, "clone")
+                assert not [message for message in talk.heard if isinstance(message, Image)]
+                (talk.orders.accept if accept else talk.orders.decline).set()
+                talk.orders.wake()
+            talk._deliver(event)
+
+        talk.conversation._deliver = deliver
+        run(talk)
+    assert sum(isinstance(message, Decision) for message in talk.heard) == 1
+    ends = [message for message in talk.heard if isinstance(message, Image | Failure)]
+    assert [type(end) for end in ends] == [Image if accept else Failure]
+    assert accept or "declined" in getattr(ends[0], "text", "")
 
 
 def test_nothing_is_asked_or_foretold_of_a_clone_that_cannot_be() -> None:

@@ -92,7 +92,7 @@ def add_attach_options(parser: argparse.ArgumentParser, *, budget_ms: int = 100)
         choices=MODES,
         default=MODES[0],
         help="the best census mode to try: in a clone of the process, in the process while it is stopped, or by "
-        "Python in slices (default %(default)s)",
+        "Python in slices (default %(default)s; with few objects in much memory stop, if that is far shorter)",
     )
     census.add_argument(
         "--pause-budget",

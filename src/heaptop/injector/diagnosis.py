@@ -21,6 +21,7 @@ from heaptop.injector.inspect.process import ProcessFacts
 from heaptop.injector.inspect.threads import agent_error, blocked_threads, thread_ids
 from heaptop.injector.native import NoCore, library
 from heaptop.injector.requests import AttachOptions, Request
+from heaptop.injector.session.census_policy import most_stop_ns
 from heaptop.injector.session.forecast import forecast, room
 from heaptop.injector.session.session import most_informative
 
@@ -210,10 +211,12 @@ def _census(facts: ProcessFacts, version: PythonVersion, options: AttachOptions)
         return Check("census", True, "in a clone")
     if reason := room(facts.pid).shortage(seen.anonymous):
         return Check("census", None, f"while the process is stopped: {reason}")
-    budget = options.pause_budget * 1e9
+    budget = int(options.pause_budget * 1e9)
     asked = f", above the budget of {budget / 1e6:.0f} ms: asks first" if seen.pause_ns > budget else ""
     huge = f", {100 * seen.huge // seen.anonymous} % of it in huge pages" if seen.huge else ""
     detail = f"in a clone, pause about {seen.pause_ns / 1e6:.1f} ms{asked} (RSS {seen.rss >> 20} MiB{huge})"
+    if stop_ns := most_stop_ns(seen.pause_ns, budget):
+        detail += f"; while the process is stopped if the agent expects that to take at most {stop_ns / 2e6:.1f} ms"
     filtered = "; in Python mode if the seccomp filter kills for one of the calls" if facts.seccomp else ""
     return Check("census", None if asked else True, detail + filtered)
 

@@ -89,9 +89,9 @@ class DeferredSource:
         if self._source is not None:
             self._source.sample(interval, depth, tracer, target)
 
-    def decide(self, accept: bool) -> None:
+    def decide(self, accept: bool, stop: bool = False) -> None:
         if self._source is not None:
-            self._source.decide(accept)
+            self._source.decide(accept, stop)
 
     def image(self, keep: float, memory: int = 0) -> int:
         return self._source.image(keep, memory) if self._source is not None else 0

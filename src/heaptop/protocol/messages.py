@@ -51,6 +51,9 @@ class CensusRequest(Message):
     """Why heaptop asks for no better mode; comes back in the census."""
     budget_ns: int = 100_000_000
     """The longest pause that may be made without asking: above it the agent answers :class:`Decision`."""
+    stop_ns: int = 0
+    """Count in the stopped process first, where that is expected to take at most half as long, give up after so long,
+    and do as :attr:`mode` says; 0: do that at once. For a clone that would be a far longer pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +265,8 @@ class Core(Message):
 class Decision(Message):
     """The census was not made: it would pause the target for longer than may be without asking.
 
-    The answer is another request, with a larger ``budget_ns`` or with mode ``python``.
+    The answer is another request, with a larger ``budget_ns`` or with mode ``python``. The session also asks so about
+    a snapshot, whose id :attr:`request` is then.
     """
 
     KIND: ClassVar[str] = "decision"
@@ -274,6 +278,8 @@ class Decision(Message):
     pause_ns: int
     """The pause to expect."""
     budget_ns: int
+    stop_ns: int = 0
+    """The pause to expect in mode ``stop`` instead; 0 where that is not offered."""
 
 
 @dataclass(frozen=True, slots=True)

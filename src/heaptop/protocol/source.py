@@ -229,10 +229,11 @@ class Source(Protocol):
         there is no native core: only after the user has confirmed its cost. With a ``target`` the interval
         follows the program, for so many samples a second. The last call counts."""
 
-    def decide(self, accept: bool) -> None:
+    def decide(self, accept: bool, stop: bool = False) -> None:
         """Answer the :class:`~heaptop.protocol.messages.Decision` that was delivered last: pause the target for that
-        long, also later in this session and up to twice as long, or count in slices from now on. Until then nothing is
-        counted."""
+        long, also later in this session and up to twice as long, or count in slices from now on (make no snapshot, if
+        it was about one). With ``stop``, count in the stopped process from now on, where that was offered. Until then
+        nothing is counted."""
 
     def image(self, keep: float, memory: int = 0) -> int:
         """Freeze the target in a clone that stays open for ``keep`` seconds at most and takes ``memory`` bytes at most

@@ -34,8 +34,8 @@ class SourceWrapper:
     def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
         self._through.sample(interval, depth, tracer, target)
 
-    def decide(self, accept: bool) -> None:
-        self._through.decide(accept)
+    def decide(self, accept: bool, stop: bool = False) -> None:
+        self._through.decide(accept, stop)
 
     def image(self, keep: float, memory: int = 0) -> int:
         return self._through.image(keep, memory)

@@ -16,6 +16,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.choices import TIMEOUT
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
+from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.protocol.source import Event, RecordingStatus
 from heaptop.recordings.recorded_source import RecordedSource
@@ -107,11 +108,11 @@ class RecordWatch(HuntWatch):
             case Core() if not message.loaded:
                 self.no_checks = message.text
             case Decision() if self._seen is not None:
-                # The heap has grown, and nobody is here to ask. From now on it is counted in slices.
+                # Nobody is here to ask.
                 self._source.decide(False)
                 self.no_checks = f"a snapshot would pause it for {format_duration_ns(message.pause_ns)}"
-                slices = "from now on censuses run in slices"
-                self._progress.notice(f"{self.no_checks}, which is above the budget: {slices}")
+                then = "no checks" if message.request >= FIRST_ID else "from now on censuses run in slices"
+                self._progress.notice(f"{self.no_checks}, which is above the budget: {then}")
             case Failure() if self._seen is not None and message.request != self._id:
                 pass  # a later census or tick: the next one may be better
             case _:
@@ -119,8 +120,8 @@ class RecordWatch(HuntWatch):
 
     def _undecided(self, decision: Decision) -> HeaptopError:
         fix = (
-            f"Allow the pause: `{self._again} --pause-budget {enough_ms(decision)}`. Or run censuses in slices, "
-            f"without leak checks: `{self._again} --mode python`."
+            f"Allow the pause: `{self._again} --pause-budget {enough_ms(decision.pause_ns)}`. Or run censuses in "
+            f"slices, without leak checks: `{self._again} --mode python`."
         )
         return pause_too_long(decision, self._pid, fix)
 

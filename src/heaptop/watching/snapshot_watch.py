@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from heaptop.analysis.samples.sampling import Sampling
@@ -24,8 +25,8 @@ T = TypeVar("T")
 
 
 class SnapshotWatch(SourceWatch):
-    """A source of which open snapshots are wanted, one at a time. The first census says whether a clone can be made, at
-    which pause, and is waited for: nobody is stopped for longer than was allowed. Later ones may fail."""
+    """A source of which open snapshots are wanted, one at a time. The first census is waited for; later ones may
+    fail."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class SnapshotWatch(SourceWatch):
         """Wait for the first census; no effect after it. Errors: as :meth:`freeze`."""
         if self._seen is None:
             census = self.census().snapshot.census
-            if census.mode != "clone":
+            if census.mode == "python":
                 self._not_frozen(census.mode_reason or f"the census ran in mode {census.mode}")
 
     def freeze(self) -> Image:
@@ -136,8 +137,8 @@ class SnapshotWatch(SourceWatch):
     def _undecided(self, decision: Decision) -> HeaptopError:
         if decision.mode != "clone":
             return self._refused(decision.reason or f"the census would run in mode {decision.mode}")
-        fix = f"Allow the pause: `{self._again} --pause-budget {enough_ms(decision)}`."
-        return pause_too_long(decision, self._pid, fix)
+        fix = f"Allow the pause: `{self._again} --pause-budget {enough_ms(decision.pause_ns)}`."
+        return pause_too_long(replace(decision, stop_ns=0), self._pid, fix)
 
     def _refused(self, reason: str) -> HeaptopError:
         return ImageRefused(f"No snapshot of process {self._pid} could be made: {reason}.").about(self._pid)

@@ -16,6 +16,7 @@ from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.choices import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused, UnresponsiveTarget
 from heaptop.protocol.event_queue import EventQueue
+from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting, is_tick
 
@@ -244,11 +245,14 @@ class SourceWatch:
 
     def _undecided(self, decision: Decision) -> HeaptopError:
         """For a command that cannot ask."""
+        stop = decision.stop_ns and f"--mode stop --pause-budget {enough_ms(decision.stop_ns)}"
         return pause_too_long(
             decision,
             self._pid,
-            fix=f"Allow the pause: `heaptop census {self._pid} --pause-budget {enough_ms(decision)}`. Or count in "
-            f"slices of a few milliseconds (slower, estimated): `heaptop census {self._pid} --mode python`.",
+            fix=f"Allow the pause: `heaptop census {self._pid} --pause-budget {enough_ms(decision.pause_ns)}`. "
+            + (f"Or stop the process for the census: `heaptop census {self._pid} {stop}`. " if stop else "")
+            + f"Or count in slices of a few milliseconds (slower, estimated): `heaptop census {self._pid} "
+            "--mode python`.",
         )
 
 
@@ -270,14 +274,17 @@ def sampler_refused(state: Sampler, pid: int) -> HeaptopError:
 def pause_too_long(decision: Decision, pid: int, fix: str) -> PauseTooLong:
     """What there would have been to decide."""
     expected, budget = format_duration_ns(decision.pause_ns), format_duration_ns(decision.budget_ns)
+    what, how = "A census", f"It would run in mode {decision.mode}."
+    if decision.request >= FIRST_ID:
+        what, how = "A snapshot", "It needs a clone, which copies the page tables of all its memory."
+    stop = f" In mode stop about {format_duration_ns(decision.stop_ns)}." if decision.stop_ns else ""
     return PauseTooLong(
-        f"A census would pause process {pid} for about {expected}; the budget is {budget}.",
-        why=f"It would run in mode {decision.mode}."
-        + (f" No better mode: {decision.reason}." if decision.reason else ""),
+        f"{what} would pause process {pid} for about {expected}; the budget is {budget}.",
+        why=how + stop + (f" No better mode: {decision.reason}." if decision.reason else ""),
         fix=fix,
     )
 
 
-def enough_ms(decision: Decision) -> int:
+def enough_ms(pause_ns: int) -> int:
     """A budget, in milliseconds, that the pause stays within."""
-    return int(decision.pause_ns * 1.5 / 1e6) + 1
+    return int(pause_ns * 1.5 / 1e6) + 1

@@ -23,8 +23,12 @@ CLONE_TIME = 30_000_000_000
 CLONE_RATE = 1_000
 CLONE_PATIENCE = 1_000_000_000
 """Nanoseconds after which the core has ended a clone whose time is over."""
+STOP_LEAST = 1_000_000
+"""Nanoseconds that a count in the target itself takes, however few objects there are."""
 STOP_RATE = 100
-"""Nanoseconds that a count in the target itself is expected to take for each memory block, before there was one."""
+"""Nanoseconds that it is expected to take for each memory block, before there was one."""
+STOP_MARGIN = 2
+"""How many times as long it may take as was expected, where it was preferred to a clone."""
 
 
 def census(s: Any, number: int) -> None:
@@ -33,6 +37,8 @@ def census(s: Any, number: int) -> None:
     watch_tracing(s)
     if mode != "python" and s.core is None:
         mode, reason = "python", s.core_reason
+    if mode != "python" and census_preferred_stopped(s, number, reason):
+        return
     if mode == "clone":
         reason = census_in_clone(s, number)
         if not reason:
@@ -116,31 +122,71 @@ def wait_for_clone(s: Any, child: int, end: int) -> None:
         s.serve_meanwhile(s)
 
 
+def census_preferred_stopped(s: Any, number: int, reason: str) -> bool:
+    """Count while the target stands still, where heaptop expects that to be a far shorter pause than a clone; whether
+    the request was answered. What crashed in a clone is not tried so, and figures are those of a clone."""
+    limit = bounded(s.request.get("stop_ns"), 0, 0, 1 << 62)
+    if s.crashes or s.clone_knows_more or not 0 < STOP_MARGIN * expected_stop(s) <= limit:
+        return False
+    try:
+        count_stopped(s, number, reason, limit, True)
+        return True
+    except TimeoutError:
+        s.stop_rate = expected_rate(STOP_MARGIN * limit)
+    except (OSError, RuntimeError, MemoryError):
+        s.clone_knows_more = True
+    rest(s)
+    return False
+
+
 def census_stopped(s: Any, number: int, reason: str) -> str:
     """Count while the target stands still; why that cannot be, or an empty text when the request was answered."""
-    blocks = memory_blocks()
-    if not blocks:
+    expected = expected_stop(s)
+    if not expected:
         return joined(reason, "the pause cannot be predicted")
-    expected = int(blocks * s.stop_rate)
     budget = bounded(s.request.get("budget_ns"), 100_000_000, 0, 1 << 62)
-    if expected > budget:
-        fields = {"request": number, "mode": "stop", "reason": reason, "pause_ns": expected, "budget_ns": budget}
-        send(s, "decision", fields)
-        return ""
+    if expected <= budget:
+        if s.crashes:
+            return joined(reason, str(s.core_reason))
+        try:
+            count_stopped(s, number, reason, budget, False)
+            return ""
+        except TimeoutError:
+            s.stop_rate = expected_rate(STOP_MARGIN * budget)
+            expected = expected_stop(s)
+        except (OSError, RuntimeError, MemoryError) as error:
+            return joined(reason, "not stopped either: " + core_failure(error))
+    fields = {"request": number, "mode": "stop", "reason": reason, "pause_ns": expected, "budget_ns": budget}
+    send(s, "decision", fields)
+    return ""
+
+
+def expected_stop(s: Any) -> int:
+    """Nanoseconds that a count in the target itself is expected to take; 0 where that cannot be known."""
+    blocks = memory_blocks()
+    return STOP_LEAST + int(blocks * s.stop_rate) if blocks else 0
+
+
+def expected_rate(pause: int) -> float:
+    """The rate by which a count is expected to take so long."""
+    return pause / max(memory_blocks(), 1)
+
+
+def count_stopped(s: Any, number: int, reason: str, limit: int, as_clone: bool) -> None:
+    """Count while the target stands still, for ``limit`` nanoseconds at most, and answer. Raises what the core does:
+    TimeoutError after that time, and with ``as_clone`` RuntimeError where a clone would know more."""
     begin, cpu = clock(), cpu_clock()
-    options = core_options(s, 0)
+    options = core_options(s, limit)
+    if as_clone:
+        options["as_clone"] = True
     rest(s)
     stop_cpu = cpu_clock()
-    try:
-        types, rows, stats = s.core.stop(s.type_count, options)
-    except (OSError, RuntimeError, MemoryError) as error:
-        return joined(reason, "not stopped either: " + core_failure(error))
+    types, rows, stats = s.core.stop(s.type_count, options)
     # By the core's own clock: when it is back, whoever has waited for the GIL runs first, and not we.
     pause, used = stats["pause_ns"], cpu_clock() - stop_cpu
     exclude_call(s, stop_cpu, pause)
-    s.stop_rate = min(pause, used) / blocks
+    s.stop_rate = expected_rate(min(pause, used))
     send_counted(s, number, "stop", reason, types, rows, stats, begin, (pause, min(pause, used)), cpu_clock() - cpu)
-    return ""
 
 
 def send_counted(

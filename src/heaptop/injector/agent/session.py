@@ -180,6 +180,7 @@ def new_state(fd: int, start_ns: int, compile_ns: int, early: bytes) -> Any:
         # censuses
         crashes=0,  # censuses in a clone that failed, since the last that did not
         stop_rate=STOP_RATE,
+        clone_knows_more=False,  # than a count in the target, which was given up for that
         counting=None,  # the census that is under way
         frozen=gc.get_freeze_count(),
         type_count=0,  # types that have a number in this session

@@ -10,12 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, PauseModel
-from heaptop.protocol.images import Image, ImageRequest
+from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
 from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure
 from heaptop.protocol.source import Forecast
 
 ALLOWANCE: Final = 2
 """A pause that a person has allowed may become this many times as long before the next question."""
+STOP_SHARE: Final = 4
+"""A count in the stopped process is preferred where it is expected to take this part of a clone's pause at most. It
+gives up at twice that."""
+LEAST_STOP_NS: Final = 2_000_000
+"""No such count is expected to take less than half of this."""
 NOTHING_KNOWN: Final = Headroom()
 TABLES: Final = 75
 """Bytes of an open snapshot's tables for each object."""
@@ -29,6 +34,13 @@ def clone_cost_ns(census: Census) -> int:
     return census.pauses.stopped_cpu_ns if census.pauses is not None else census.pause_ns
 
 
+def most_stop_ns(clone_ns: int, budget_ns: int) -> int:
+    """How long a count in the stopped process may take where a clone would pause it for ``clone_ns``; 0 where a clone
+    is better. Half as long is what it may be expected to take."""
+    most = min(2 * clone_ns // STOP_SHARE, budget_ns)
+    return most if most >= LEAST_STOP_NS else 0
+
+
 @dataclass(slots=True)
 class CensusPolicy:
     """What is known and was decided so far."""
@@ -39,12 +51,18 @@ class CensusPolicy:
     """Why no better one; empty where a person chose it."""
     budget_ns: int = 100_000_000
     pending: Decision | None = None
-    """What a person has to decide; until then nothing is counted."""
+    """What a person has to decide; until then nothing is counted, and no snapshot made."""
     model: PauseModel = field(default_factory=lambda: PauseModel(None))
     allowed: dict[str, int] = field(default_factory=dict)
     """By mode, the pause that a person has allowed, in nanoseconds."""
     objects: int = 0
     """Of the last census; 0 before the first."""
+    stops: bool = False
+    """A person has chosen mode stop for censuses, rather than the pause of a clone."""
+    no_image: str = ""
+    """Why there is to be no snapshot: a person has declined its pause."""
+    _question: Decision | None = None
+    """What is asked where the agent can make the last census that was requested no other way."""
 
     def limit(self, mode: str, reason: str) -> None:
         """Ask for nothing better than ``mode`` from now on."""
@@ -59,22 +77,47 @@ class CensusPolicy:
         if not told.loaded:
             self.limit("python", told.text)
 
-    def request(self, number: int, rss: int | None, room: Headroom = NOTHING_KNOWN) -> CensusRequest | Decision:
-        """The next request, or what must be decided before it; ``rss`` is the target's now, where it is known, and
-        ``room`` what it may still take: with too little for a clone, the target is stopped for this count."""
+    def request(self, number: int, rss: int | None, room: Headroom = NOTHING_KNOWN) -> CensusRequest:
+        """The next request; ``rss`` is the target's now, where it is known, and ``room`` what it may still take: with
+        too little for a clone, the target is stopped for this count. So it is where that is a far shorter pause. Where
+        a clone's is above the budget, the agent may try no more than that, and else asks (:meth:`ask`)."""
         mode, reason = self.mode, self.reason
         if mode == "clone" and (shortage := room.shortage(self.model.anonymous(rss))):
             mode, reason = "stop", shortage
-        if mode == "clone" and (expected := self.model.expect(rss)) > self._most("clone"):
-            self.pending = Decision(number, "clone", "", expected, self.budget_ns)
-            return self.pending
-        return CensusRequest(number, mode=mode, reason=reason, budget_ns=self._most("stop"))
+        most = self._most("stop")
+        if mode != "clone":
+            return CensusRequest(number, mode=mode, reason=reason, budget_ns=most)
+        expected = self.model.expect(rss)
+        reason = f"a clone would pause the program for about {expected / 1e6:.0f} ms"
+        if self.stops:
+            return CensusRequest(number, mode="stop", reason=reason, budget_ns=most)
+        stop_ns = most_stop_ns(expected, most)
+        if expected > self._most("clone"):
+            self._question = Decision(number, "clone", "", expected, self.budget_ns)
+            return CensusRequest(number, mode="stop", reason=reason, budget_ns=0, stop_ns=stop_ns)
+        return CensusRequest(number, mode="clone", reason=reason if stop_ns else "", budget_ns=most, stop_ns=stop_ns)
 
-    def image(self, request: ImageRequest, rss: int | None, room: Headroom = NOTHING_KNOWN) -> ImageRequest | Failure:
+    def ask(self, decision: Decision) -> Decision:
+        """What a person is asked where the agent, or :meth:`image`, asks that. An agent that may not make a clone
+        reports how long a stop would take: where that is shorter, there are both to choose from."""
+        question = self._question
+        if question is not None and question.request == decision.request:
+            is_shorter = decision.pause_ns < question.pause_ns
+            decision = replace(question, stop_ns=decision.pause_ns if is_shorter else 0)
+        self.pending = decision
+        return decision
+
+    def image(
+        self, request: ImageRequest, rss: int | None, room: Headroom = NOTHING_KNOWN
+    ) -> ImageRequest | Decision | Failure:
         """The request for an open snapshot as it is to be sent, with a limit for its tables of at most half of what
-        there is room for; or why there is none."""
+        there is room for; or why there is none; or what must be decided before it."""
         if why := self._no_image(rss, room):
             return Failure(request.id, why)
+        if self.pending is not None:
+            return Failure(request.id, "another pause has to be allowed or declined first")
+        if (expected := self.model.expect(rss)) > self._most("clone"):
+            return Decision(request.id, "clone", "", expected, self.budget_ns)
         if room.left is None:
             return request
         return replace(request, memory=min(request.memory or room.left, room.left // 2))
@@ -86,13 +129,7 @@ class CensusPolicy:
         anonymous = self.model.anonymous(rss)
         if shortage := room.shortage(anonymous, TABLES * (self.objects or anonymous // SMALL_OBJECT)):
             return f"refused, so that the program does not run out of memory: {shortage}"
-        expected, most = self.model.expect(rss), self._most("clone")
-        if expected > most:
-            return (
-                f"a snapshot would pause the program for about {expected / 1e6:.0f} ms, above the budget of "
-                f"{most / 1e6:.0f} ms: agree when a census asks, or attach with a larger --pause-budget"
-            )
-        return ""
+        return self.no_image
 
     def collection(self, rss: int | None, room: Headroom = NOTHING_KNOWN) -> str:
         """Why there is to be none beside an open snapshot, as a sentence without its full stop; empty where there may
@@ -116,15 +153,21 @@ class CensusPolicy:
         """Learn from what an open snapshot has cost."""
         self.model.measure(image.pause_ns, rss)
 
-    def decide(self, accept: bool) -> None:
-        """A person has answered :attr:`pending`."""
-        if self.pending is None:
+    def decide(self, accept: bool, stop: bool = False) -> None:
+        """A person has answered :attr:`pending`; with ``stop``, allowed its other pause."""
+        asked, self.pending = self.pending, None
+        if asked is None:
             return
-        if accept:
-            self.allowed[self.pending.mode] = ALLOWANCE * self.pending.pause_ns
+        declined = f"a pause of about {asked.pause_ns / 1e6:.0f} ms was declined"
+        if accept and stop and asked.stop_ns:
+            self.stops = True
+            self.allowed["stop"] = ALLOWANCE * asked.stop_ns
+        elif accept:
+            self.allowed[asked.mode] = ALLOWANCE * asked.pause_ns
+        elif asked.request >= FIRST_ID:
+            self.no_image = declined
         else:
-            self.limit("python", f"a pause of about {self.pending.pause_ns / 1e6:.0f} ms was declined")
-        self.pending = None
+            self.limit("python", declined)
 
     def _most(self, mode: str) -> int:
         """Nanoseconds that the target may stand still in that mode."""

@@ -91,6 +91,8 @@ class ConversationRequests:
     leave: threading.Event = field(default_factory=threading.Event)
     accept: threading.Event = field(default_factory=threading.Event)
     """The pause that was asked about may be made."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """The other one may be made, in mode stop."""
     decline: threading.Event = field(default_factory=threading.Event)
     resample: threading.Event = field(default_factory=threading.Event)
     """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
@@ -203,6 +205,8 @@ class Conversation:
         self._forecast = forecast
         self._room = room
         self._image = SnapshotCost(image_bytes)
+        self._held_image: ImageRequest | None = None
+        """A snapshot that waits for an answer about its pause."""
         self._behind = behind
         self._takes_core = self._core_told = False
         self._samples = self._sampler_told = self._collects = False
@@ -303,11 +307,20 @@ class Conversation:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._post(orders.outbox.get_nowait())
-        for order, accept in ((orders.accept, True), (orders.decline, False)):
+        for order, accept in ((orders.accept, True), (orders.stop, True), (orders.decline, False)):
             if order.is_set():
                 order.clear()
-                self._policy.decide(accept)
-                self._pace.held, self._pace.next_census = False, now
+                self._policy.decide(accept, order is orders.stop)
+                self._decided(now)
+
+    def _decided(self, now: float) -> None:
+        """Do what was held for an answer."""
+        held, self._held_image = self._held_image, None
+        self._pace.held = False
+        if held is not None:
+            self._post_snapshot(held)
+        else:
+            self._pace.next_census = now
 
     def _post(self, request: Message) -> None:
         """Send a request. A snapshot and a collection are asked for only where they do no harm, and a collection only
@@ -322,7 +335,10 @@ class Conversation:
 
     def _post_snapshot(self, request: ImageRequest) -> None:
         made = self._policy.image(request, self._rss, self._room())
-        if isinstance(made, Failure):
+        if isinstance(made, Decision):
+            self._held_image = request
+            self._take(made)
+        elif isinstance(made, Failure):
             self._take(made)
         else:
             self._image.on_request(made)
@@ -345,11 +361,8 @@ class Conversation:
 
     def _ask_census(self, now: float) -> None:
         request = self._policy.request(self._next_id(), self._rss, self._room())
-        if isinstance(request, Decision):
-            self._take(request)
-        else:
-            self._pace.census_out, self._pace.began = True, now
-            self._send(request)
+        self._pace.census_out, self._pace.began = True, now
+        self._send(request)
 
     def leave(self, patience: float) -> bool:
         """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in
@@ -393,8 +406,7 @@ class Conversation:
             case Sampler():
                 self._sampler_told = True
             case Decision():
-                self._policy.pending = message
-                self._pace.held, self._pace.census_out = True, False
+                message = self._hold(message)
             case Failure():
                 if message.request < FIRST_ID:
                     self._pace.failed(time.monotonic())
@@ -405,6 +417,13 @@ class Conversation:
         self._deliver(Received(message))
         if isinstance(message, Tick):
             self._watch_image()
+
+    def _hold(self, decision: Decision) -> Decision:
+        """Count nothing until it is answered. What a person is asked."""
+        self._pace.held = True
+        if decision.request < FIRST_ID:
+            self._pace.census_out = False
+        return self._policy.ask(decision)
 
     def _counted(self, census: Census) -> None:
         self._policy.counted(census, self._rss)

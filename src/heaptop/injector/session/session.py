@@ -136,8 +136,9 @@ class LiveSource:
         self._orders.memory.set()
         self._orders.wake()
 
-    def decide(self, accept: bool) -> None:
-        (self._orders.accept if accept else self._orders.decline).set()
+    def decide(self, accept: bool, stop: bool = False) -> None:
+        orders = self._orders
+        (orders.decline if not accept else orders.stop if stop else orders.accept).set()
         self._orders.wake()
 
     def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:

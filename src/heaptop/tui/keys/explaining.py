@@ -120,8 +120,8 @@ ABOVE: Final = (
     ),
     FigureHelp(
         ("first census: predicted pause", "huge pages"),
-        "How long the first census will pause the program, predicted from its memory. The part in huge pages costs "
-        "almost nothing.",
+        "How long a clone for the first census pauses the program, predicted from its memory. The part in huge pages "
+        "costs almost nothing. With few objects the census stops the program for less instead.",
     ),
     FigureHelp(
         ("pause", "mode"),

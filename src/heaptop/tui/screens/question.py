@@ -24,11 +24,15 @@ ALLOWED: Final = ("back", "help", "leave", "suspend", "redraw")
 """Actions that keys have beside the answers."""
 
 
+STOP: Final = Key("s", "s", "stop", "the pause of mode stop", QUESTION, "stop")
+"""An answer to some questions."""
+
+
 class QuestionScreen(ModalScreen[None]):
-    """y and n answer, and Esc where it is an answer; nothing else reaches the screen beneath."""
+    """y and n answer, and s and Esc where they are answers; nothing else reaches the screen beneath."""
 
     KEYS: ClassVar[Sequence[Key]] = tuple(key for key in LIVE if key.group == QUESTION or key.name in ALLOWED)
-    BINDINGS: ClassVar[list[BindingType]] = bindings((*SEVERAL, *KEYS))
+    BINDINGS: ClassVar[list[BindingType]] = bindings((*SEVERAL, STOP, *KEYS))
     AUTO_FOCUS = ""
     DEFAULT_CSS = """
     QuestionScreen { align: center middle; background: $background 60%; }
@@ -55,7 +59,8 @@ class QuestionScreen(ModalScreen[None]):
         self._show_keys()
 
     def _show_keys(self, said: str = "") -> None:
-        keys = (*self.KEYS[:2], *(SEVERAL if self._control.switch else ()), *self.KEYS[2:])
+        stop = (STOP,) if self.question.stop is not None else ()
+        keys = (*self.KEYS[:2], *stop, *(SEVERAL if self._control.switch else ()), *self.KEYS[2:])
         self.query_one(Footer).show(keys, self._host.look, said)
 
     def on_screen_resume(self) -> None:
@@ -64,9 +69,13 @@ class QuestionScreen(ModalScreen[None]):
     def action_answer(self, accept: bool) -> None:
         self._control.answer(accept)
 
+    def action_stop(self) -> None:
+        if self.question.stop is not None:
+            self._control.answer(True, stop=True)
+
     def action_back(self) -> None:
         if self.question.drop is None:
-            self._show_keys("answer with y or n")
+            self._show_keys("answer with y or n" if self.question.stop is None else "answer with y, s or n")
         else:
             self._control.answer(None)
 
@@ -117,12 +126,12 @@ class QuestionControl:
         self._shown = None
         self._screen.app.pop_screen()
 
-    def answer(self, accept: bool | None) -> None:
-        """Close it and do what the answer means; None is Esc."""
+    def answer(self, accept: bool | None, stop: bool = False) -> None:
+        """Close it and do what the answer means; None is Esc, with ``stop`` it is the other pause."""
         assert self._shown is not None
         question = self._shown.question
         self.close()
-        came_to = self._screen.state.answer(question, accept)
+        came_to = self._screen.state.answer(question, accept, stop)
         if came_to is not None:
             self._screen.state.status.outcome(came_to)
         self._screen.redraw()

@@ -98,7 +98,7 @@ class SummedSource:
     def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
         """No one process is meant."""
 
-    def decide(self, accept: bool) -> None:
+    def decide(self, accept: bool, stop: bool = False) -> None:
         """No one process is meant."""
 
     def image(self, keep: float, memory: int = 0) -> int:

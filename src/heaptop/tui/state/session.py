@@ -185,7 +185,8 @@ class AttachSession:
     def _census(self) -> None:
         self.censuses += 1
         self.notice = ""
-        self.decision = None
+        if self.decision is not None and self.decision.request < FIRST_ID:  # a snapshot's pause is still to be decided
+            self.decision = None
         latest, previous = self.history.latest, self.history.previous
         if latest is not None:
             self.memory.counted(latest)

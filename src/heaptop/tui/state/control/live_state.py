@@ -189,25 +189,29 @@ class LiveState:
             return ()
         asked = [] if self._offer is None else [self._offer]
         if session.decision is not None:
-            asked.insert(0, pause_question(session.target.pid, session.decision, session.forecast, self._decide))
+            pid, decision, seen = session.target.pid, session.decision, session.forecast
+            asked.insert(0, pause_question(pid, decision, seen, self._decide, lambda: self._decide(True, stop=True)))
         return tuple(asked)
 
     def ask(self, question: Confirmation) -> None:
         self._offer = question
 
-    def answer(self, question: Confirmation, accept: bool | None) -> str | None:
-        """Do what the answer means; None is Esc. What that came to; None where it reports by itself."""
+    def answer(self, question: Confirmation, accept: bool | None, stop: bool = False) -> str | None:
+        """Do what the answer means; None is Esc, with ``stop`` it is the other pause. What that came to; None where it
+        reports by itself."""
         if question not in self.questions:
             return "nothing to confirm"
         if question == self._offer:
             self._offer = None
+        if stop:
+            return question.stop() if question.stop is not None else None
         if accept is not None:
             return question.answer(accept)
         return question.drop() if question.drop is not None else None
 
-    def _decide(self, accept: bool) -> str:
+    def _decide(self, accept: bool, stop: bool = False) -> str:
         self.session.decision = None
-        self.source.decide(accept)
+        self.source.decide(accept, stop)
         return ""
 
     # -- the process -----------------------------------------------------------------------------------------

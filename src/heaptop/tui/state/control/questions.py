@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from heaptop.analysis.samples.tracing import COST, ENDS, TELLS, TELLS_NOT
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
+from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Forecast, TargetInfo
 
@@ -23,25 +24,52 @@ class Confirmation:
     answer: Answer = field(compare=False)
     drop: Callable[[], str | None] | None = field(default=None, compare=False)
     """What Esc does; None: only y and n are answers."""
+    stop: Callable[[], str | None] | None = field(default=None, compare=False)
+    """What s does; None: it is no answer."""
 
 
-def pause_question(pid: int, asked: Decision, seen: Forecast | None, answer: Answer) -> Confirmation:
-    """Whether the target may be stopped for so long."""
+def pause_question(
+    pid: int, asked: Decision, seen: Forecast | None, answer: Answer, stop: Callable[[], str | None]
+) -> Confirmation:
+    """Whether the target may be stopped for so long, or, with ``stop``, for the other pause that is offered."""
+    if asked.request >= FIRST_ID:
+        return _snapshot_question(pid, asked, seen, answer)
     pause, budget = format_duration_ns(asked.pause_ns), format_duration_ns(asked.budget_ns)
     how = {
         "clone": "The census would run in a copy-on-write clone: the pause is the time to copy its page tables.",
         "stop": "The census would run in the process itself, which stays stopped until it is done.",
     }.get(asked.mode, "")
-    size = f"RSS {format_bytes(seen.rss)}, {format_bytes(seen.huge)} of it in huge pages." if seen else ""
+    other = f"s   pause it for about {format_duration_ns(asked.stop_ns)}: count in the process itself (mode stop)"
     lines = [
         f"The next census would pause the process for about {pause}; the budget (--pause-budget) is {budget}.",
-        *(line for line in (how, f"No clone: {asked.reason}." if asked.reason else "", size) if line),
+        *(line for line in (how, f"No clone: {asked.reason}." if asked.reason else "", _size(seen)) if line),
         "",
         "y   allow it, and later pauses up to twice as long",
+        *([other] if asked.stop_ns else []),
         "n   count in slices of a few milliseconds: slower, estimated",
         "q   detach and quit",
     ]
-    return Confirmation(f"Pause process {pid} for {pause}?", "\n".join(lines), answer)
+    title = f"Pause process {pid} for {pause}?"
+    return Confirmation(title, "\n".join(lines), answer, stop=stop if asked.stop_ns else None)
+
+
+def _snapshot_question(pid: int, asked: Decision, seen: Forecast | None, answer: Answer) -> Confirmation:
+    pause, budget = format_duration_ns(asked.pause_ns), format_duration_ns(asked.budget_ns)
+    lines = [
+        f"The snapshot would pause the process for about {pause}; the budget (--pause-budget) is {budget}.",
+        "It needs a copy-on-write clone: the pause is the time to copy the page tables of all memory, however few the "
+        "objects are. Each check of a leak hunt is a snapshot.",
+        *([_size(seen)] if seen else []),
+        "",
+        "y   allow it, and later pauses up to twice as long",
+        "n   no snapshots in this session; censuses continue",
+        "q   detach and quit",
+    ]
+    return Confirmation(f"Pause process {pid} for {pause} for a snapshot?", "\n".join(lines), answer)
+
+
+def _size(seen: Forecast | None) -> str:
+    return f"RSS {format_bytes(seen.rss)}, {format_bytes(seen.huge)} of it in huge pages." if seen else ""
 
 
 def tracer_question(pid: int, why: str, answer: Answer) -> Confirmation:
