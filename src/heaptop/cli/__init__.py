@@ -72,8 +72,8 @@ COMMANDS = (*BASIC, *MORE)
 _DESCRIPTION = "A live heap profiler for the terminal: attaches to running CPython processes."
 _EPILOG = (
     "PID is a process id, or a name that matches exactly one Python process. `heaptop` alone lists the processes "
-    "to choose from. `heaptop COMMAND --help` shows a command's options, `--help-all` those "
-    "seldom needed, too."
+    "to choose from. `heaptop COMMAND --help` shows a command's options, `--help-all` all "
+    "of them."
 )
 
 

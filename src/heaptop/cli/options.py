@@ -137,7 +137,7 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
         type=core_share,
         default=0.05,
         metavar="PERCENT",
-        help="the most CPU for censuses, in percent of one core; they get rarer to stay below it (default 5)",
+        help="the most CPU for censuses, in percent of one core: expensive ones are taken less often (default 5)",
     )
     add_recording_options(parser, "--record")
     add_sampling_options(parser)

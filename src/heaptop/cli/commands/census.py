@@ -50,7 +50,7 @@ TOP_FILES = 5
 
 
 class CensusCommand:
-    """Count a process's live objects once, and print them by type, module or generation.
+    """Take one census, and print the live objects by type, module or generation.
 
     By producer, producer-module, size and lifetime it samples allocations first: see --for. By retainer and by kind of
     root it takes a snapshot.

@@ -128,7 +128,7 @@ class GuardCommand:
             type=core_share,
             default=SHARE,
             metavar="PERCENT",
-            help="the most CPU for censuses, in percent of one core; they get rarer to stay below it (default 1)",
+            help="the most CPU for censuses, in percent of one core: expensive ones are taken less often (default 1)",
         )
         add_timeout(parser)
         add_units(parser)

@@ -69,7 +69,7 @@ class Record:
             type=core_share,
             default=0.05,
             metavar="PERCENT",
-            help="the most CPU for censuses, in percent of one core; they get rarer to stay below it (default 5)",
+            help="the most CPU for censuses, in percent of one core: expensive ones are taken less often (default 5)",
         )
         parser.add_argument(
             "--marks",
