@@ -35,16 +35,17 @@ LEAST_QUOTA: Final = 5_000_000
 
 
 class GuardCommand:
-    """Watch a process, and write a report when its memory gets near a limit, grows, or leaks.
+    """Watch a process, and write a report when its memory nears a limit, grows, or leaks.
 
-    A report says what the heap holds, what grew, and which lines allocated it; it is written at once, from what is
-    known, then completed. `hunt` adds a leak hunt, `record` keeps a recording of the time before. Nothing is asked:
-    what would pause the process for too long, or needs memory that is not there, is left out, and the report says so.
-    Each event is a line on stderr. The guard ends with the process, by ctrl+C or SIGTERM, or after --at-most firings.
+    A report shows what the heap holds, what grew, and where it was allocated. It is written at once from known figures,
+    then completed. `hunt` adds a leak hunt, `record` keeps a recording of the time before. The guard never asks: it
+    leaves out what would pause the process for too long or needs more memory than is free, and the report states that.
+    Each event is a line on stderr. The guard ends when the process exits, on Ctrl+C or SIGTERM, or after --at-most
+    firings.
 
     A trigger is: rss > 2GB; rss > 80% of limit; left < 200MB; growth > 10MB/min; limit in < 30min; garbage > 1000;
     pressure > 10%; verdict = leak every 2h; every 6h. The limit is the smallest of the process's control groups, else
-    the machine's memory; `left` is what may still be taken before any of them; `limit in` is when that is used up.
+    the machine's memory; `left` is the memory left before any of these limits; `limit in` is the time until then.
 
     heaptop guard PID --when 'rss > 80% of limit' --do hunt,record
     heaptop guard PID --when 'limit in < 30min' --when 'every 6h' --dir reports
@@ -60,7 +61,7 @@ class GuardCommand:
             action="append",
             required=True,
             metavar="TRIGGER",
-            help="when to act; can be given several times: any of them",
+            help="when to fire; can be given several times: any of them fires",
         )
         parser.add_argument(
             "--do",
@@ -82,31 +83,31 @@ class GuardCommand:
             "--dir",
             default="heaptop-guard",
             metavar="DIR",
-            help="the folder for reports, for you alone; it is made (default %(default)s)",
+            help="the folder for reports, created for its owner only (default %(default)s)",
         )
         parser.add_argument(
             "--quota",
             type=_quota,
             default=500_000_000,
             metavar="SIZE",
-            help="size of all reports and recordings in the folder; the oldest are removed (default 500MB)",
+            help="size limit of all reports and recordings in the folder; the oldest are removed (default 500MB)",
         )
         parser.add_argument(
             "--cooldown",
             type=duration,
             default=600.0,
             metavar="TIME",
-            help="after acting, do nothing for so long (default 10m)",
+            help="time after a firing in which nothing fires (default 10m)",
         )
         parser.add_argument(
             "--at-most",
             type=_count,
             default=10,
             metavar="N",
-            help="end after acting so many times (default %(default)s)",
+            help="end after N firings (default %(default)s)",
         )
         parser.add_argument(
-            "--webhook", type=_url, metavar="URL", help="POST each report there, as JSON; no redirects"
+            "--webhook", type=_url, metavar="URL", help="POST each report to this URL, as JSON; follows no redirect"
         )
         parser.add_argument(
             "--command",
@@ -114,7 +115,7 @@ class GuardCommand:
             type=_argv,
             default=(),
             metavar="ARGV",
-            help="run this with each report, without a shell: the JSON is its stdin, the file in $HEAPTOP_REPORT",
+            help="run this for each report, without a shell: stdin is the JSON, $HEAPTOP_REPORT the file",
         )
         parser.add_argument(
             "--interval",

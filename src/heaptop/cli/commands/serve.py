@@ -32,13 +32,13 @@ class Serve:
             "--listen",
             default=LISTEN,
             metavar="HOST:PORT",
-            help="the address to serve at (default %(default)s); another than this machine's needs --credentials",
+            help="the address to serve at (default %(default)s); one that other machines can reach needs --credentials",
         )
         parser.add_argument(
             "--credentials",
             type=Path,
             metavar="FILE",
-            help="ask for one of the secrets in this file: lines `bearer TOKEN` or `basic USER:PASSWORD`",
+            help="require one of the secrets in this file: lines `bearer TOKEN` or `basic USER:PASSWORD`",
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -62,7 +62,7 @@ class Serve:
         with listening_socket(args.listen, access) as listening:
             address, port = listening.getsockname()[:2]
             if not is_loopback(address):
-                notice(f"{args.listen} is reachable from other machines, and nothing is encrypted: secrets neither.")
+                notice(f"{args.listen} is reachable from other machines, and nothing is encrypted, secrets included.")
             shown = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
             server = FleetServer(host, meters, access)
             asyncio.run(server.run(listening, lambda: print(shown, flush=True)))
