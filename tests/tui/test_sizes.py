@@ -153,8 +153,8 @@ def test_little_that_is_kept_is_drawn_thin(kept: float, allocated: float, bar: s
 
 
 def test_an_error_is_the_larger_half_of_the_interval() -> None:
-    assert error_text(Estimate(4096, 4, 2048, 8192, 2)) == "±3.00 KiB"
-    assert error_text(Estimate(4096, 4, 2048, 8192, 2), blocks=True) == "±3"
+    assert error_text(Estimate(4096, 4, 2048, 8192, 2)) == "±4.00 KiB", "the larger side"
+    assert error_text(Estimate(4096, 4, 2048, 8192, 2), blocks=True) == "±4"
     assert error_text(Estimate(4096, 4, 4096, 4096, 2)) == ""
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.samples.estimate import Estimate, Sums, chance, poisson_interval, weight
+from heaptop.analysis.samples import estimate
+from heaptop.analysis.samples.estimate import Estimate, Sums, chance, joint_error, poisson_interval, weight
 
 INTERVAL = 64 * 1024
 MB = 1_000_000
@@ -149,3 +150,16 @@ def test_more_samples_move_the_interval_up_and_make_it_relatively_narrower(count
     assert next_low >= low - slack
     assert next_high >= high - slack
     assert (next_high - next_low) / more <= (high - low + 2 * slack) / count
+
+
+def test_the_error_of_an_estimate_reaches_the_end_of_its_interval_that_is_farther() -> None:
+    assert Estimate(1000, 1, 900, 1200, 5).error == 200
+    assert Estimate(1000, 1, 700, 1100, 5).error == 300
+    assert Estimate(1000, 1, 1000, 1000, 5).error == 0, "exact"
+    assert joint_error((300, 400)) == 500
+    assert joint_error(()) == 0
+
+
+def test_the_interval_is_called_by_what_it_is_computed_with() -> None:
+    assert estimate.INTERVAL == "95 % interval"
+    assert round(estimate.NORMAL, 6) == 1.959964

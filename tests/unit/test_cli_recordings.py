@@ -206,7 +206,7 @@ def test_diff_as_a_table(night: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["diff", str(night), "--by", "producer"]) == 0
     said = capsys.readouterr().out
     assert "shop/views.py:88 create_session" in said
-    assert "± is half the 95 % interval" in said
+    assert "± is the larger side of the 95 % interval" in said
     assert main(["diff", str(night), "--at", "-0", "--by", "module"]) == 0
     assert "Nothing changed." in capsys.readouterr().out
 

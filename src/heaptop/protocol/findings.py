@@ -63,7 +63,7 @@ class GrownRow:
     each, a cache at its bound only in the last ones. As far as addresses tell: one used again makes an object pass for
     older, so the last interval has at least so many. By site: an estimate."""
     error: int = 0
-    """By site: of ``bytes``, half the width of the 95 % interval; else 0."""
+    """By site: of ``bytes``, the larger side of the interval; else 0."""
 
 
 @dataclass(frozen=True, slots=True)

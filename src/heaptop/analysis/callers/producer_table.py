@@ -168,7 +168,7 @@ class OlderThanSampling:
 
     def figure(self, column: str) -> int:
         if column == "error":
-            return ((self.live.high - self.live.low) // 4) ** 2
+            return (self.live.error // 2) ** 2
         return self.weight if column == "live" else -1
 
 

@@ -7,7 +7,6 @@ now passes for as old as who had it first. This module never asks anything and n
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Final
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.heap.path_words import type_of
 from heaptop.analysis.leaks.marks import NOTHING, Mark, MarkContext, Trends, retainer_words, sums_by
-from heaptop.analysis.samples.estimate import Sums, weight
+from heaptop.analysis.samples.estimate import Sums, joint_error, weight
 from heaptop.analysis.samples.producers import Flow
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
@@ -231,7 +230,7 @@ def _site_row(
         born=max(0, new.rounded_count + freed - old_freed),
         died=max(0, freed - old_freed),
         generations=tuple(survivors[each].rounded_count if each in survivors else 0 for each in range(birth_intervals)),
-        error=_half_width(missed, new, old_gone),
+        error=joint_error(part.estimate(missed).error for part in (new, old_gone) if part.samples),
     )
 
 
@@ -239,12 +238,6 @@ def _less(one: Sums, part: Sums) -> Sums:
     """Without a part of it; nothing where types that became known later have made the part larger."""
     rest = Sums.made_of([a - b for a, b in zip(one.parts, part.parts, strict=True)])
     return rest if rest.samples > 0 and min(rest.parts[:5]) >= 0 else Sums()
-
-
-def _half_width(missed: int, *parts: Sums) -> int:
-    """Of the 95 % interval of sums and differences of parts that share no block."""
-    widths = [(each.high - each.low) / 2 for each in (part.estimate(missed) for part in parts if part.samples)]
-    return round(math.hypot(*widths))
 
 
 # -- by retainer ---------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class _Grown:
         known = tuple(round(count * part) for count in self._series)
         self.samples = known[-1] - known[0]
         born = tuple(max(0, after - before) for before, after in pairwise(known))
-        self._error = (now.high - now.low) / 2
+        self._error = now.error
         self._beside = beside
         self.judged = self._sure(judge(Turnover(seconds, born, known[0], known)))
 

@@ -5,14 +5,13 @@ This module never prints: it makes rows, and the document of ``heaptop diff --js
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from heaptop.analysis.filters.attributes import band_key
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.samples.estimate import Estimate, joint_error
 from heaptop.analysis.samples.producers import producers
 from heaptop.analysis.text.recorded_times import utc
 from heaptop.errors import UsageError
@@ -24,8 +23,8 @@ class MomentSizes:
 
     count: int = 0
     bytes: int = 0
-    error: float = 0.0
-    """Half the width of the 95 % interval of ``bytes``; 0 of what was counted."""
+    error: int = 0
+    """Of ``bytes``, as :attr:`Estimate.error` is; 0 of what was counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,8 @@ class Changed:
 
     @property
     def error(self) -> int:
-        """Half the width of the 95 % interval of :attr:`bytes`, at most: what lives at both is in both errors."""
-        return math.ceil(math.hypot(self.before.error, self.after.error))
+        """Of :attr:`bytes`, at most: what lives at both is in both errors."""
+        return joint_error((self.before.error, self.after.error))
 
 
 def _counted(key: str) -> Callable[[Recorded], dict[str, MomentSizes]]:
@@ -71,7 +70,7 @@ def _by_producer(recorded: Recorded) -> dict[str, MomentSizes]:
 
 
 def _held(live: Estimate) -> MomentSizes:
-    return MomentSizes(live.count, live.bytes, (live.high - live.low) / 2)
+    return MomentSizes(live.count, live.bytes, live.error)
 
 
 DIFFS: Final[dict[str, Callable[[Recorded], dict[str, MomentSizes]]]] = {
@@ -108,7 +107,7 @@ def total(rows: Iterable[Changed]) -> Changed:
 
 def _sum(parts: Iterable[MomentSizes]) -> MomentSizes:
     listed = list(parts)
-    error = math.hypot(*(part.error for part in listed))
+    error = joint_error(part.error for part in listed)
     return MomentSizes(sum(part.count for part in listed), sum(part.bytes for part in listed), error)
 
 

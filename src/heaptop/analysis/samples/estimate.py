@@ -33,17 +33,23 @@ Sums are integers, so that what is added and taken away again leaves nothing beh
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Final
 
 _SHIFT: Final = 16
 _UNIT: Final = 1 << _SHIFT
 """Weights are kept in this part of a byte, and of a block."""
 
-_NORMAL_95: Final = 1.959963984540054
-_TAIL: Final = 0.025
+CONFIDENCE: Final = 0.95
+"""Of a hundred intervals so many hold the truth."""
+INTERVAL: Final = f"{CONFIDENCE * 100:.0f} % interval"
+"""What it is called wherever one is shown."""
+NORMAL: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+"""Standard errors from the middle of a normal distribution to the end of its interval."""
+_TAIL: Final = (1 - CONFIDENCE) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,17 @@ class Estimate:
     def exact(self) -> bool:
         """Whether the interval is a point."""
         return self.low == self.high
+
+    @property
+    def error(self) -> int:
+        """What is written behind ± wherever there is one: the larger side of the interval, so that ± never promises
+        more than the interval does. Errors of figures that share no block add up by :func:`joint_error`."""
+        return max(self.high - self.bytes, self.bytes - self.low)
+
+
+def joint_error(errors: Iterable[float]) -> int:
+    """Of sums and differences of figures that share no block: the root of the sum of squares."""
+    return math.ceil(math.hypot(*errors))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,7 +289,7 @@ def _scaled_poisson(total: float, variance: float, third: float) -> tuple[float,
 @lru_cache(maxsize=1 << 12)
 def poisson_interval(count: float) -> tuple[float, float]:
     """The mid-P 95 % interval for the mean of a Poisson count, when ``count`` was seen: 1 or more, maybe no whole."""
-    return _mid_p(count, _TAIL, -_NORMAL_95), _mid_p(count, 1.0 - _TAIL, _NORMAL_95)
+    return _mid_p(count, _TAIL, -NORMAL), _mid_p(count, 1.0 - _TAIL, NORMAL)
 
 
 def _mid_p(count: float, part: float, normal: float) -> float:

@@ -42,13 +42,11 @@ from itertools import accumulate
 from math import exp, log, log10, sqrt
 from typing import Final, Literal
 
+from heaptop.analysis.samples.estimate import NORMAL
 from heaptop.analysis.samples.smoothing import smooth_rates
 
 STEPS: Final = 27
 """Bins a decade: each ends 9 % above its beginning, and powers of ten are edges."""
-
-Z95: Final = 1.959964
-"""Standard errors from the middle to the end of a 95 % interval."""
 
 Measure = Literal["bytes", "blocks"]
 
@@ -209,9 +207,9 @@ def _interval(survival: float, variance: float, worth: float) -> tuple[float, fl
     number = worth
     if 0 < survival < 1 and survival * variance > 0:
         number = max(min(worth, (1 - survival) / (survival * variance)), _LEAST)
-    square = Z95**2 / number
+    square = NORMAL**2 / number
     middle = survival + square / 2
-    reach = Z95 * sqrt(survival * (1 - survival) / number + square / (4 * number))
+    reach = NORMAL * sqrt(survival * (1 - survival) / number + square / (4 * number))
     low, high = (middle - reach) / (1 + square), (middle + reach) / (1 + square)
     return min(max(low, 0.0), survival), max(min(high, 1.0), survival)
 
@@ -277,4 +275,4 @@ def _mortality(bins: Sequence[AgeBin]) -> Iterable[MortalityPoint]:
         age = sqrt(cell.begin * cell.end)
         rate, error = rates.rates[place - first] / age, rates.errors[place - first]
         if error < _UNSURE:
-            yield MortalityPoint(age, rate, rate * exp(-Z95 * error), rate * exp(Z95 * error))
+            yield MortalityPoint(age, rate, rate * exp(-NORMAL * error), rate * exp(NORMAL * error))

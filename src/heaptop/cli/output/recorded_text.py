@@ -15,6 +15,7 @@ from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.jumps import RecordedJump
 from heaptop.analysis.reports.moments_diff import Changed, changed_rows, grown, total
 from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.samples.estimate import INTERVAL
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.cli.terminal import table
@@ -144,7 +145,7 @@ def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> l
         lines.append(f"({len(left)} more, {shrunk} of them shrank)" if shrunk else f"({len(left)} more)")
     lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
     if any(row.error for row in rows):
-        lines.append("estimates: ± is half the 95 % interval, at most; objects made before the attach have no site")
+        lines.append(f"estimates: ± is the larger side of the {INTERVAL}; objects made before the attach have no site")
     for recorded in (before, after) if before.name != after.name else (after,):
         lines += [f"{recorded.name}: {notice}" for notice in recorded.notices]
     return lines

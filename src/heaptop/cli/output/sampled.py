@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.reports.sampled_report import REPORTS, ReportRow, report_filtered, report_json, report_rows
-from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.samples.estimate import INTERVAL, Estimate
 from heaptop.analysis.samples.producers import NO_SITE
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
@@ -52,7 +52,7 @@ def sampled_lines(
         return traced_lines(taken, sampling, shown, len(rows), report.title, where, filtered, seconds)
     flow = ("ALLOCATED", "FREED") if report.allocated and where.lifetime is None else ()
     size = "LIVE" if report.alive else "BYTES"
-    header = (*flow, "BLOCKS", size, "95 % INTERVAL", "SAMPLES", report.title.upper())
+    header = (*flow, "BLOCKS", size, INTERVAL.upper(), "SAMPLES", report.title.upper())
     cells = [(*_flow(row, bool(flow)), *_figures(row.live), row.name) for row in shown]
     lines = table(header, cells, left=frozenset({len(header) - 1}))
     if len(rows) > len(shown):
@@ -88,7 +88,7 @@ def _notices(taken: CensusResult, sampling: Sampling, where: Filter, filtered: s
     allocated = format_bytes(sampling.timeline.latest)
     every = " to ".join(rate_text(interval) for interval in sampling.samples.intervals) or "?"
     notices.append(f"sampled for {seconds:g} s: sampling interval {every}, {allocated} allocated")
-    notices.append("estimates with 95 % intervals; objects made before the attach have no site")
+    notices.append(f"estimates with {INTERVAL}s; {NO_SITE}: allocated before the attach, or not sampled")
     notices.append(f"not sampled: {NEVER_SAMPLED}")
     if state and state.approximate:
         notices.append(f"estimated: sites of {', '.join(state.approximate)}, which free lists reuse")

@@ -16,6 +16,7 @@ from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.heap.history import Moment
 from heaptop.analysis.reports.moments_diff import Changed, changed_rows
 from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.samples.estimate import INTERVAL
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.protocol.findings import GROWING, Findings
@@ -166,6 +167,6 @@ def _table(title: str, unit: str, rows: Sequence[Changed]) -> Iterable[str]:
 
 def _notices(notices: Sequence[str]) -> Iterable[str]:
     yield '<h2>Notes on the figures</h2><ul class="quiet">'
-    yield "<li>Figures by allocation site are estimated from samples; ± is half the 95 % interval, at most</li>"
+    yield f"<li>Figures by allocation site are estimated from samples; ± is the larger side of the {INTERVAL}</li>"
     yield from (f"<li>{_text(notice)}</li>" for notice in notices)
     yield "</ul>"

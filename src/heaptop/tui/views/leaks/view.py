@@ -18,6 +18,7 @@ from heaptop.analysis.bands.census_growth import CensusGrowth, CountedGrowth, gr
 from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.filters.filters import COUNTED, EVERYTHING, Filter
 from heaptop.analysis.leaks.hunting import NOW
+from heaptop.analysis.samples.estimate import INTERVAL
 from heaptop.analysis.samples.producers import Frame, stacks_at
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
@@ -161,8 +162,8 @@ class LeaksView(LevelView[LeaksLevel]):
         ),
         FigureHelp(
             ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
-            "By site, figures are estimated from samples and count memory blocks. ± is half the "
-            "95 % interval.",
+            "By site, figures are estimated from samples and count memory blocks. ± is the larger side of the "
+            f"{INTERVAL}.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(

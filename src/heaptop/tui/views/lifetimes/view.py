@@ -19,6 +19,7 @@ from textual.app import ComposeResult
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.lifetimes.lifetime_table import FEW, MARKS, LifetimeGroup, LifetimeTable
 from heaptop.analysis.samples.clock import size_label
+from heaptop.analysis.samples.estimate import INTERVAL
 from heaptop.analysis.samples.generations import LifetimeChart
 from heaptop.analysis.samples.moments import SiteCell
 from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME
@@ -106,7 +107,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
     EXPLAINS = (
         FigureHelp(
             ("object survival", "% ≥…"),
-            "The share of allocations that reach that age, with the 95 % interval (43 35–51): a Kaplan-Meier "
+            f"The share of allocations that reach that age, with the {INTERVAL} (43 35–51): a Kaplan-Meier "
             "estimate, in which live blocks count up to their age.",
             SML.at("§1.1, fig. 2"),
         ),

@@ -17,7 +17,7 @@ from textual.app import ComposeResult
 from heaptop.analysis.filters.filters import EVERYTHING, LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.selection import TallyFilter, tally_filter
 from heaptop.analysis.samples.bins import Bin, bins
-from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.estimate import INTERVAL, Estimate, Sums
 from heaptop.analysis.samples.producers import Sites
 from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, SampledBlocks, Tally
 from heaptop.analysis.samples.sampling import Sampling
@@ -121,8 +121,8 @@ class SizesView(LevelView[SizesLevel]):
         ),
         FigureHelp(
             ("≈", "±", "no samples", "samples"),
-            "≈ is an estimate and ± half its 95 % interval; without both the figure is exact. Large blocks are all "
-            "sampled, of small ones a few, so that no samples need not be none.",
+            f"≈ is an estimate and ± the larger side of its {INTERVAL}; without both the figure is exact. Large "
+            "blocks are all sampled, of small ones a few, so that no samples need not be none.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(("≈Share",), "Share of all live blocks here. Bars are relative to the largest row."),
@@ -422,13 +422,12 @@ def _size_words(level: SizesLevel) -> str:
 
 
 def error_text(one: Estimate, *, blocks: bool = False) -> str:
-    """``±1.2 MiB``: half the 95 % interval; empty where the figure is exact. Of blocks in the same proportion."""
+    """``±1.2 MiB``; empty where the figure is exact. Of blocks in the same proportion."""
     if one.exact:
         return ""
-    half = (one.high - one.low) / 2
     if blocks:
-        return f"±{format_count(round(half * one.count / one.bytes))}" if one.bytes else ""
-    return f"±{format_bytes(round(half))}"
+        return f"±{format_count(round(one.error * one.count / one.bytes))}" if one.bytes else ""
+    return f"±{format_bytes(one.error)}"
 
 
 # -- the classes ---------------------------------------------------------------------------------------------
