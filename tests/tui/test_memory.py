@@ -476,3 +476,10 @@ async def test_a_recording_shows_the_memory_known_at_its_moment(
                 assert "RSS 66.4 MiB" in screen_text(app), "ticks know RSS"
     finally:
         player.close()
+
+
+async def test_uses_and_parts_say_over_how_long_they_changed() -> None:
+    async with on_memory_stage() as stage:
+        assert "Change 11s" in stage.line("Resident▼")
+        await stage.press("enter")
+        assert "Change 11s" in stage.line("Resident▼")

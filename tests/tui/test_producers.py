@@ -195,9 +195,9 @@ async def test_b_goes_round_the_keys_and_tells_apart_what_each_is_by() -> None:
 
 async def test_what_is_never_sampled_is_named_beside_the_figures() -> None:
     async with sampled() as stage:
-        assert "C's malloc not included" in stage.text
+        assert "excludes malloc" in stage.text
         await stage.press("7")
-        assert "C's malloc not included" in stage.text
+        assert "excludes malloc" in stage.text
 
 
 async def test_what_is_older_than_the_attach_is_a_row_that_nothing_is_inside() -> None:
@@ -206,6 +206,26 @@ async def test_what_is_older_than_the_attach_is_a_row_that_nothing_is_inside() -
         assert "≈" in rows(stage)[-1]
         await stage.press("G", "enter")
         assert "nothing more inside" in stage.text
+
+
+async def test_the_share_of_what_has_no_site_is_above_the_table() -> None:
+    async with sampled() as stage:
+        for key in ("site", "function", "module"):
+            assert stage.live.view.by == key
+            assert "≈63% (no site) · row 1 of " in stage.lines(2)[0]
+            await stage.press("b")
+        await stage.press("b", "slash")
+        await stage.type("site:views")
+        await stage.press("enter")
+        assert "(no site)" not in stage.lines(2)[0], "it is filtered out"
+
+
+async def test_sites_and_modules_say_over_how_long_they_changed() -> None:
+    async with sampled(ticks=6) as stage:
+        seconds = len(view(stage)._trend_moments(view(stage).now)) - 1
+        assert f"≈Change {seconds}s" in stage.lines(3)[0]
+        await stage.press("b", "b")
+        assert f"≈Change {seconds}s" in stage.lines(3)[0]
 
 
 async def test_the_last_row_is_what_is_older_whatever_the_order() -> None:
@@ -451,7 +471,7 @@ async def test_live_figures_move_and_the_cursor_stays() -> None:
 
 async def test_the_order_by_change_is_that_of_what_is_written() -> None:
     async with sampled(LARGE, ticks=25) as stage:
-        while "≈Change▼" not in stage.text:
+        while view(stage)._sort != "change":
             await stage.press(">")
         written = column(stage, "change")[:-1]  # what is older stands last
         figures = [parse_size(text.lstrip("+-")) * (-1 if text[0] == "-" else 1) for text in written]

@@ -441,3 +441,13 @@ async def test_an_agent_that_is_lost_ends_its_tab_only() -> None:
         await stage.count(1203, 1207)
         assert isinstance(stage.app.screen, LiveScreen)
         assert stage.tabs.live == 2
+
+
+async def test_the_processes_say_over_how_long_they_changed() -> None:
+    async with in_tabs(LARGE) as stage:
+        await stage.press("2")
+        assert "Change ≤" not in stage.line("Process"), "nothing has changed yet"
+        await stage.count(*WORKERS, times=4)
+        assert "Change 4s" in stage.line("Objects")
+        await stage.count(WORKERS[0], times=3)
+        assert "Change ≤7s" in stage.line("Objects")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,9 +17,9 @@ from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.drill import Level, exact_term, into
 from heaptop.tui.state.inbox import Inbox
 from heaptop.tui.state.session import AttachSession, Display
-from heaptop.tui.state.sheet import CellText
+from heaptop.tui.state.sheet import CellText, change_title
 from heaptop.tui.text import clip
-from heaptop.tui.views.bands.view import BandLetters, band_series, change_title
+from heaptop.tui.views.bands.view import BandLetters, band_series
 from heaptop.tui.widgets.header import SILENT_AFTER, figures, flags
 from heaptop.tui.widgets.top_lines import Field, fitting
 from tests.fakes.source import FakeAgent
@@ -142,12 +139,18 @@ def test_a_band_that_comes_back_has_its_letter_again_unless_others_needed_it() -
         (119.4, "119s"),
         (599.0, "599s"),
         (1190.0, "20m"),
+        (35_990.0, "600m"),
+        (36_000.0, "10h"),
     ],
 )
 def test_a_change_says_since_when(seconds: float, title: str) -> None:
-    moments: list[Any] = [SimpleNamespace(time_ns=at) for at in (5, 5 + round(seconds * 1e9))]
-    assert change_title(moments) == f"Change {title}"
-    assert change_title(moments[:1]) == "Change"
+    assert change_title(round(seconds * 1e9)) == f"Change {title}"
+    assert change_title(round(seconds * 1e9), "≈Change ") == f"≈Change {title}"
+
+
+@pytest.mark.parametrize("before", ["Change ", "Change ≤"])
+def test_a_change_between_no_two_moments_has_no_time(before: str) -> None:
+    assert change_title(0, before) == "Change"
 
 
 def test_the_chart_that_is_drawn_sums_to_the_census() -> None:

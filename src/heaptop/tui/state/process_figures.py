@@ -31,6 +31,8 @@ class ProcessFigures:
     """Of its live heap, at its last census."""
     change: int | None
     """Bytes since its first census."""
+    change_ns: int
+    """How long before the last one that was."""
     rss: int | None
     sizes: tuple[int, ...]
     """Of the live heap, at its last censuses."""
@@ -47,6 +49,7 @@ class ProcessFigures:
             objects=last.count if last is not None else None,
             bytes=last.bytes if last is not None else None,
             change=last.bytes - snapshots[0].total.bytes if last is not None else None,
+            change_ns=snapshots[-1].time_ns - snapshots[0].time_ns if snapshots else 0,
             rss=session.tick.rss if session.tick is not None else None,
             sizes=tuple(snapshot.total.bytes for snapshot in snapshots[-16:]),
         )

@@ -23,7 +23,7 @@ DEPTH: Final = 128
 """As the commands have it."""
 NEW_NS: Final = 60 * 10**9
 """How long it is news that sampling began anew."""
-WITHOUT_C: Final = " · C's malloc not included"
+WITHOUT_C: Final = " · excludes malloc"
 """What C code takes from malloc or PyMem_RawMalloc is not sampled: said beside the figures."""
 UNSAMPLED: Final = "no sample of this site is live"
 """Why what keeps alive what a site has allocated cannot be asked."""

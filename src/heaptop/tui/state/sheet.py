@@ -77,6 +77,20 @@ def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ..
     return tuple(left)
 
 
+def change_title(elapsed_ns: int, before: str = "Change ") -> str:
+    """The heading of a change over so long: ``Change 1.1s``, ``Change 90s``, ``Change 20m``, ``Change 12h``; without a
+    time where there is only one moment (0)."""
+    if elapsed_ns <= 0:
+        return before.rstrip(" ≤")
+    seconds = elapsed_ns / 1e9
+    if seconds < 0.05:  # a sum is made anew as soon as a process has left it
+        return f"{before}<0.1s"
+    for size, unit in ((3600, "h"), (60, "m")):
+        if seconds >= 10 * size:
+            return f"{before}{seconds / size:.0f}{unit}"
+    return f"{before}{round(seconds, 1 if seconds < 9.95 else None):g}s"
+
+
 class CellText(NamedTuple):
     """What is in one cell of one row."""
 

@@ -38,7 +38,7 @@ from heaptop.tui.state.drill import Level, into
 from heaptop.tui.state.messages import LettersChanged
 from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
+from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet, change_title
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
@@ -98,18 +98,6 @@ class PreviousChart:
 
     slots: BandLetters = field(default_factory=BandLetters)
     chart: BandChart | None = None
-
-
-def change_title(moments: Sequence[Moment]) -> str:
-    """``Change 1.1s``, ``Change 90s``, ``Change 20m``: with the time between the last two moments."""
-    if len(moments) < 2:
-        return "Change"
-    seconds = (moments[-1].time_ns - moments[-2].time_ns) / 1e9
-    if seconds >= 600:
-        return f"Change {seconds / 60:.0f}m"
-    if seconds < 0.05:  # a sum is made anew as soon as a process has left it
-        return "Change <0.1s"
-    return f"Change {round(seconds, 1 if seconds < 9.95 else None):g}s"
 
 
 def short_name(key: str, name: str) -> str:
@@ -360,6 +348,7 @@ class BandsView(LevelView[Level]):
         level = self._level
         wide = self.size.width >= WIDE
         estimated = self._is_estimated(level)
+        times = [moment.time_ns for moment in self._moments(self.now, level)[-2:]]
         spark, bar = (16, self.size.width // 4) if wide else (8, 0)
         columns = [
             Column("band", "", 3, right=False, rank=ALWAYS),
@@ -369,7 +358,7 @@ class BandsView(LevelView[Level]):
             Column("share", "≈Share" if estimated else "Share", 7 if estimated else 6),
             Column("hidden", "Attributes", 10),
             Column("bar", "", bar, right=False, rank=0),
-            Column("change", change_title(self._moments(self.now, level)), 12, rank=2),
+            Column("change", change_title(times[-1] - times[0] if times else 0), 12, rank=2),
             Column("growth", "Trend", spark, rank=0),
         ]
         left_out = set() if wide else {"bar", "hidden"}

@@ -19,7 +19,7 @@ from heaptop.protocol.messages import Memory, Region
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.chart_style import ChartStyle, change_style, letter_of
 from heaptop.tui.charts.sparkline import meter, sparkline
-from heaptop.tui.state.sheet import CellText, Column
+from heaptop.tui.state.sheet import CellText, Column, change_title
 from heaptop.tui.views.memory.memory_words import OWNED, share
 
 USE, OWNER = "use", "owner"
@@ -234,8 +234,9 @@ PART_SORTS: Final[dict[str, Callable[[UsePart], object]]] = {
 }
 
 
-def use_columns(key: str, *, wide: bool) -> tuple[Column, ...]:
-    figures = (Column("bytes", "Resident", 10), Column("share", "Share", 7), Column("change", "Change", 11))
+def use_columns(key: str, elapsed_ns: int, *, wide: bool) -> tuple[Column, ...]:
+    change = Column("change", change_title(elapsed_ns), 12)
+    figures = (Column("bytes", "Resident", 10), Column("share", "Share", 7), change)
     title = {USE: "Use", OWNER: "Owner"}[key]
     if not wide:
         return (Column("band", "", 3, right=False), Column("name", title, 0, right=False), *figures)
@@ -270,12 +271,12 @@ PART_COLUMNS: Final = (
     Column("bytes", "Resident", 10),
     Column("size", "Size", 10),
     Column("full", "Part", 7),
-    Column("change", "Change", 11),
 )
 
 
-def part_columns(*, wide: bool) -> tuple[Column, ...]:
-    return PART_COLUMNS if wide else tuple(column for column in PART_COLUMNS if column.key != "kind")
+def part_columns(elapsed_ns: int, *, wide: bool) -> tuple[Column, ...]:
+    shown = [column for column in PART_COLUMNS if wide or column.key != "kind"]
+    return (*shown, Column("change", change_title(elapsed_ns), 12))
 
 
 def part_pieces(row: UsePart, look: ChartStyle, *, wide: bool) -> list[CellText]:

@@ -126,8 +126,9 @@ class MemoryView(LevelView[MemoryLevel]):
             "malloc.",
         ),
         FigureHelp(
-            ("Change", "Trend"),
-            "Change since the first figures of this view; later rows are marked new.",
+            ("Change…", "Trend"),
+            "Change since the first figures of this view, as long ago as the heading says; later rows are marked "
+            "new.",
         ),
         FigureHelp(
             ("the chart", "~"),
@@ -220,7 +221,7 @@ class MemoryView(LevelView[MemoryLevel]):
         self._rows = found
         largest = max((row.bytes for row in found), default=0)
         return Sheet(
-            columns=use_columns(key, wide=wide),
+            columns=use_columns(key, display.memory.elapsed_ns, wide=wide),
             rows=found,
             key=lambda row: row.key,
             draw=lambda row: use_pieces(row, look, wide=wide, largest=largest),
@@ -239,7 +240,7 @@ class MemoryView(LevelView[MemoryLevel]):
         found.sort(key=PART_SORTS[self._sort], reverse=self._descending)  # type: ignore[arg-type]
         self._rows = found
         return Sheet(
-            columns=part_columns(wide=wide),
+            columns=part_columns(display.memory.elapsed_ns, wide=wide),
             rows=found,
             key=lambda part: part.key,
             draw=lambda part: part_pieces(part, look, wide=wide),

@@ -17,7 +17,7 @@ from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.state.messages import TabChosen
 from heaptop.tui.state.process_figures import ProcessFigures
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import CellText, Column, Sheet
+from heaptop.tui.state.sheet import CellText, Column, Sheet, change_title
 from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
@@ -43,7 +43,11 @@ class ProcessesView(SortedView):
     SHOWS = "All processes that heaptop attaches to, a row each. Enter shows the tab of one."
     EXPLAINS = (
         FigureHelp(("Heap", "Objects"), "Its live objects at its last census; each process has its own time."),
-        FigureHelp(("Change",), "Growth of its live heap since its first census after the attach."),
+        FigureHelp(
+            ("Change…", "≤"),
+            "Growth of its live heap since its first census after the attach, as long ago as the heading says; ≤ "
+            "where that differs between processes.",
+        ),
         FigureHelp(("RSS",), "Its resident memory at its last tick, with pages that it shares with others."),
         FigureHelp(("Trend",), "Its live heap at its last censuses, between its own smallest and largest."),
         FigureHelp(("State",), "Whether it is attached to; where that failed, why."),
@@ -66,6 +70,12 @@ class ProcessesView(SortedView):
         if self.size.width:
             self.list.show(self._sheet(look))
 
+    @property
+    def _change_title(self) -> str:
+        titles = {change_title(row.change_ns) for row in self._rows if row.change is not None}
+        longest = max((row.change_ns for row in self._rows), default=0)
+        return change_title(longest, "Change ≤" if len(titles) > 1 else "Change ")
+
     def _sheet(self, look: ChartStyle) -> Sheet[ProcessFigures]:
         total = sum(row.bytes or 0 for row in self._rows)
         columns = (
@@ -74,7 +84,7 @@ class ProcessesView(SortedView):
             Column("objects", "Objects", 10, rank=2),
             Column("bytes", "Heap", 9, rank=7),
             Column("share", "Share", 6, rank=1),
-            Column("change", "Change", 10, rank=6),
+            Column("change", self._change_title, 12, rank=6),
             Column("rss", "RSS", 9, rank=5),
             Column("trend", "Trend", TREND, rank=3),
             Column("state", "State", max(16, self.size.width // 5), right=False, rank=4),

@@ -24,7 +24,7 @@ from heaptop.analysis.callers.producer_table import (
     ProducerRow,
     ProducerTables,
 )
-from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.estimate import INTERVAL, Estimate, Sums
 from heaptop.analysis.samples.producers import Frame, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES
@@ -33,7 +33,7 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle_table import IcicleColumns
 from heaptop.tui.charts.marks import NONE, estimate_text
 from heaptop.tui.charts.sparkline import meter, sparkline
-from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
+from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet, change_title
 from heaptop.tui.views.producers.call_rows import PAGE, CallRow, CallTree, Kind
 
 _TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call stack, innermost first"}
@@ -106,6 +106,8 @@ class ProducerFacts:
     largest: int = 0
     approximate: frozenset[int] = frozenset()
     trend: Trend | None = None
+    change_ns: int = 0
+    """How long ago what ``trend`` begins with was."""
     nothing: str = ""
     known: KnownBlocks = KnownBlocks.ALL
     place: Callable[[ProducerRow], tuple[str, int, str]] = lambda row: ("", 0, "")
@@ -118,10 +120,10 @@ def whole(value: int) -> int:
 
 
 def spread(one: Estimate) -> str:
-    """``±12%``: the larger side of the 95 % interval; ``exact`` where it is a point."""
+    """``±12%``: the error in parts of the figure; ``exact`` where it is a point."""
     if one.exact:
         return "exact" if one.bytes else ""
-    part = max(one.high - one.bytes, one.bytes - one.low) / (one.bytes or 1)
+    part = one.error / (one.bytes or 1)
     # Never less than it is: what is not exact is not ±0%.
     return f"±{max(part, 0.01):.0%}" if part < 9.995 else "±>999"
 
@@ -165,21 +167,22 @@ def _title(title: str, known: KnownBlocks) -> str:
     return title.removeprefix("≈").replace("Blocks", "Objects") if known is KnownBlocks.TRACED else title
 
 
-def _column(name: str, key: str, width: int, known: KnownBlocks) -> Column:
+def _column(name: str, facts: ProducerFacts) -> Column:
+    key, width, known = facts.key, facts.width, facts.known
     if name == "name":
         return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
     live = {"function": "Total", "chain": "Kept"}.get(key, "Live")
     title, columns = {
         "live": (live, 10 if width >= WIDE else 9),
-        "error": ("±", 6),
-        "range": ("95 % interval", 19),
+        "error": ("±", 5),
+        "range": (INTERVAL, 19),
         "count": ("≈Blocks", 8),
         "share": ("≈Share", 7),
         "bar": ("", width // 12),
-        "change": ("≈Change", 9),
+        "change": (change_title(facts.change_ns, "≈Change "), 12),
         "trend": ("Trend", _SPARK),
         "direct": ("≈Self", 10),
-        "allocated": ("≈Alloc'd", 10),
+        "allocated": ("≈Alloc'd", 9),
         "freed": ("≈Freed", 10),
         "classes": ("≈% by size", 15 if width >= WIDE else 11),
         "samples": ("Samples", 8),
@@ -242,7 +245,7 @@ def _sorted(rows: Sequence[ProducerRow], column: str, descending: bool, trend: T
 def table_sheet(rows: Sequence[ProducerRow], facts: ProducerFacts) -> Sheet[ProducerRow]:
     """The table of sites, functions, modules or chains."""
     names = _shown(facts.key, facts.width, facts.known)
-    columns = tuple(_column(name, facts.key, facts.width, facts.known) for name in names)
+    columns = tuple(_column(name, facts) for name in names)
 
     def draw(row: ProducerRow) -> list[CellText]:
         return [_piece(row, column, facts) for column in columns]
@@ -258,6 +261,15 @@ def table_sheet(rows: Sequence[ProducerRow], facts: ProducerFacts) -> Sheet[Prod
         nothing=facts.nothing,
         exact=_exact(facts),
     )
+
+
+def no_site_words(rows: Sequence[ProducerRow], total: int) -> str:
+    """``≈63% (no site)``: how much of ``total`` that is, if it is among these rows; empty where it is not."""
+    row = next((row for row in rows if isinstance(row, OlderThanSampling)), None)
+    if row is None:
+        return ""
+    share = row.weight / (total or 1)
+    return f"{'' if row.live.exact else '≈'}{f'{share:.0%}' if share >= 0.01 else '<1%'} {row.name}"
 
 
 _EXACT: Final = {
@@ -466,10 +478,10 @@ def tree_sheet(
         "name": ("Function", 0),
         "part": ("≈Part", 6),
         "live": ("≈Live", 9),
-        "error": ("±", 6),
-        "range": ("95 % interval", 19),
+        "error": ("±", 5),
+        "range": (INTERVAL, 19),
         "count": ("≈Blocks", 8),
-        "allocated": ("≈Alloc'd", 10),
+        "allocated": ("≈Alloc'd", 9),
         "share": ("≈Share", 7),
     }
     names = tree_columns(width, known)

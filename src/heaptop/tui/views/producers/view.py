@@ -31,6 +31,8 @@ from heaptop.analysis.callers.producer_table import (
 from heaptop.analysis.filters.filters import LIVE_BLOCKS, Filter, parse_filter
 from heaptop.analysis.filters.kept_samples import KeptBlocks, KeptSamples, retainer_term
 from heaptop.analysis.filters.predicates import NameTerm
+from heaptop.analysis.samples.estimate import INTERVAL
+from heaptop.analysis.samples.moments import SiteSnapshot
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_duration_ns
 from heaptop.errors import UsageError
@@ -58,6 +60,7 @@ from heaptop.tui.views.producers.producer_sheets import (
     box_figures,
     columns_of,
     handed_on,
+    no_site_words,
     sorted_rows,
     spread,
     stack_lines,
@@ -140,8 +143,8 @@ class ProducersView(LevelView[ProducersLevel]):
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(
-            ("±", "95 % interval", "Samples", ">999"),
-            "± is the larger side of the 95 % interval, in percent of the figure; Samples is how many it is based "
+            ("±", INTERVAL, "Samples", ">999"),
+            f"± is the larger side of the {INTERVAL}, in percent of the figure; Samples is how many it is based "
             "on. With few samples it is uncertain; key r samples more.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
@@ -160,9 +163,9 @@ class ProducersView(LevelView[ProducersLevel]):
             "Share of all live bytes; in a tree, of all that was sampled. Bars are relative to the largest row.",
         ),
         FigureHelp(
-            ("≈Change", "Change", "Trend"),
-            "Both cover the last 16 ticks; in a recording also all since the census before. Change is allocated "
-            "minus freed.",
+            ("≈Change…", "Change…", "Trend"),
+            "Both cover the last 16 ticks, as long as the heading says; in a recording also all since the census "
+            "before. Change is allocated minus freed.",
         ),
         FigureHelp(
             ("≈Self", "Self", "Total", "≈Total"),
@@ -206,8 +209,8 @@ class ProducersView(LevelView[ProducersLevel]):
         ),
         FigureHelp(
             ("(no site)",),
-            "What a census counted beyond the samples: allocated before sampling began, or not sampled. It is a "
-            "remainder of estimates, so its change is not shown.",
+            "What a census counted beyond the samples: allocated before sampling began, or not sampled. It is the "
+            "last row, and its share of all is above the table. As a remainder of estimates it shows no change.",
         ),
         FigureHelp(
             ("Frames, innermost first; › is the site",),
@@ -278,6 +281,8 @@ class ProducersView(LevelView[ProducersLevel]):
         self._source: tuple[int, SourceLines] | None = None
         self._count = 0
         self._filtered = ""
+        self._no_site = ""
+        """How much of all that is live the last row is, which may be off the screen."""
         self._zooms: list[tuple[int, ...]] = []
         """What the icicle was zoomed to before, the last one last."""
         self._selector = SampleSelector(self.set_timer, self._ready)
@@ -355,6 +360,7 @@ class ProducersView(LevelView[ProducersLevel]):
     def _draw(self, display: Display, look: ChartStyle) -> None:
         self._begin(display)
         level = self._level
+        self._no_site = ""
         self.set_class(level.shape is FigureShape.ICICLE, "icicle")
         samples = self._samples(display)
         if samples is None:
@@ -422,6 +428,8 @@ class ProducersView(LevelView[ProducersLevel]):
         column, descending = self._chosen
         self._rows = self._sorted_rows(display)
         self._count = len(self._rows)
+        self._no_site = no_site_words(self._rows[-1:], total)
+        times = [moment.time_ns for moment in self._trend_moments(display)]
         facts = ProducerFacts(
             level.key,
             self.size.width,
@@ -432,6 +440,7 @@ class ProducersView(LevelView[ProducersLevel]):
             largest=max((row.weight for row in rows), default=0),
             approximate=self._approximate,
             trend=self._trend(display),
+            change_ns=times[-1] - times[0] if times else 0,
             nothing=self._nothing,
             known=KnownBlocks.of(samples),
             place=lambda row: self._made_by.place(row, level.key),
@@ -472,13 +481,18 @@ class ProducersView(LevelView[ProducersLevel]):
 
     def _trend(self, display: Display) -> Trend | None:
         level = self._level
+        if level.key not in ("site", "module"):
+            return None
+        return self._past.trend(self._trend_moments(display), level.key, level.where)
+
+    def _trend_moments(self, display: Display) -> Sequence[SiteSnapshot]:
+        """Those that changes and trends are over."""
         void_ns = display.sampling_status.void_ns or 0  # what lived before is in other rows, and has not gone
         since_ns = display.now_ns
         if display.shown is not None and len(display.snapshots) > 1:
             # A jump of a recorded heap is known at the census after it, which may be long after it.
             since_ns = display.snapshots[-2].time_ns
-        moments = [moment for moment in moments_since(display.moments, since_ns) if moment.time_ns >= void_ns]
-        return self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
+        return [moment for moment in moments_since(display.moments, since_ns) if moment.time_ns >= void_ns]
 
     def _show_stacks(self, samples: SampledBlocks, look: ChartStyle) -> None:
         level, tables = self._level, self._made_by
@@ -659,7 +673,7 @@ class ProducersView(LevelView[ProducersLevel]):
         left = f"{self.TITLE} {what}{self.trail}"
         if not self._count or level.shape is FigureShape.ICICLE:
             return left, ""
-        return left, self._place(self._count)
+        return left, " · ".join(part for part in (self._no_site, self._place(self._count)) if part)
 
     @property
     def age_ns(self) -> int:
