@@ -718,3 +718,35 @@ def test_blocks_that_no_object_has_are_estimates_without_a_path() -> None:
     facts = hunting_sheets.SuspectFacts(LARGE[0], ChartStyle.of(DARK, ascii_only=False), "bytes")
     sheet = hunting_sheets.suspect_sheet([(1, suspect)], facts)
     assert {"≈1,240", "≈3.10 MiB"} <= {cell.text for cell in sheet.draw((1, suspect))}
+
+
+def held_by(holding: str, path: tuple[str, ...] = SUSPECT.path) -> str:
+    """What the card says of it at 80 columns."""
+    suspect = replace(SUSPECT, holding=holding, path=path)
+    lines = hunting_sheets.brief_lines(suspect, 80, least=True, is_recorded=False)
+    return " ".join(line.text.strip() for line in lines if line.key.lower().startswith(("held by", "reached from")))
+
+
+def test_the_card_names_root_and_container_of_a_long_path() -> None:
+    steps = [f".attribute_of_step_{number}" for number in range(12)]
+    text = held_by(" → ".join(["held by module app", *steps, "._queue (collections.deque)"]))
+    assert text.startswith("Held by        module app → … → .attribute_of_step_")
+    assert text.endswith(" → .attribute_of_step_11 → ._queue (collections.deque)")
+    assert held_by("all held by module app → .a → ._rows (dict)").endswith(" module app → .a → ._rows (dict)"), "all fits"
+
+
+@pytest.mark.parametrize(
+    ("path", "container"),
+    [
+        (("module app", ".shop", "[*]", "._log", "list[*]", "app.Event"), "; nearest container: ._log (list)"),
+        (("module app", ".shop", ".first", ".next", "app.Event"), "; nearest container: .next"),
+        (("module app", ".shop", "dict[*]", "app.Event"), ""),
+        (("module app", "app.Event"), ""),
+        ((), ""),
+    ],
+)
+def test_the_card_names_the_container_that_is_nearest_where_paths_alone_are_known(
+    path: tuple[str, ...], container: str
+) -> None:
+    text = held_by("≥60 of them reached from module app → .shop", path)
+    assert text == f"Reached from   module app → .shop{container} (≥60 of them)"

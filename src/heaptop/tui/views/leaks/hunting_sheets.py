@@ -175,14 +175,15 @@ def _card(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> li
     """Verdict and type, figures, site, holder, and what to do. ``least``: as :func:`suspect_sheet`."""
     verdict = f"{verdict_sign(suspect.verdict)} {suspect.verdict.upper()}"
     lines = [SuspectLine("verdict", f"{verdict}  {suspect.type}", "verdict")]
+    room = max(width - _LABEL - 4, 20)
     for name, text in (
         ("New", _new(suspect, least=least)),
         ("Rate", f"{rate_words(suspect.rate)}, ≈{byte_rate_words(suspect.byte_rate)}" if suspect.rate > 0 else ""),
         _allocated(suspect),
-        _held(suspect),
+        _held(suspect, 2 * room),
         ("Next", _next(suspect, is_recorded=is_recorded)),
     ):
-        parts = wrap(text, max(width - _LABEL - 4, 20), break_on_hyphens=False)
+        parts = wrap(text, room, break_on_hyphens=False)
         lines += [SuspectLine(f"{name}/{n}", f"  {'' if n else name:{_LABEL}}{part}") for n, part in enumerate(parts)]
     return lines
 
@@ -210,13 +211,36 @@ def _allocated(suspect: Suspect) -> tuple[str, str]:
     return "Allocated near", f"{suspect.site} ({share}{of} of what is kept with them)"
 
 
-def _held(suspect: Suspect) -> tuple[str, str]:
-    """The holder; ``Reached from`` where others may hold them too; how many of them where that is not all."""
+def _held(suspect: Suspect, room: int) -> tuple[str, str]:
+    """The holder, in so many columns where it can be; ``Reached from`` where others may hold them too; how many of them
+    where that is not all."""
     match = _HOLDING.fullmatch(suspect.holding)
     if match is None:
         return "Held by", suspect.retainer or "several"
     of, verb, place = match.groups()
-    return verb.capitalize(), f"{place} ({of})" if of else place
+    nearest = _nearest_container(suspect.path) if verb == "reached from" else ""
+    last = f"; nearest container: {nearest}" if nearest and nearest.partition(" (")[0] not in place else ""
+    last += f" ({of})" if of else ""
+    return verb.capitalize(), _root_and_end(place, room - len(last)) + last
+
+
+def _nearest_container(path: Sequence[str]) -> str:
+    """``._log (list)``: what an object is taken from, at the end of a path to it; empty where that is the root."""
+    *before, last = path[:-1] or ("",)
+    container, is_item, _ = last.partition("[")
+    if not is_item:
+        return last if before else ""
+    return f"{before[-1]} ({container})" if len(before) > 1 else ""
+
+
+def _root_and_end(place: str, room: int) -> str:
+    """Where the path begins and ends: the container at its end is what a reader looks for. All of it is in the page."""
+    root, *steps = place.split(" → ")
+    text = place
+    while len(text) > room and len(steps) > 2:
+        steps.pop(0)
+        text = " → ".join([root, "…", *steps])
+    return text
 
 
 def _next(suspect: Suspect, *, is_recorded: bool) -> str:
