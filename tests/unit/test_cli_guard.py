@@ -118,6 +118,25 @@ def test_a_census_that_does_not_come_is_not_waited_for_long(
     (report,) = written(tmp_path / "reports")
     assert "no newer census" in report["notes"][0]
     assert report["census"] is not None
+    assert report["census_age_seconds"] >= 0
+
+
+def test_the_age_of_a_census_is_that_at_the_trigger_however_long_the_report_takes(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a process that was stopped meanwhile too: its own clock says nothing of that."""
+    monkeypatch.setattr(guarding, "CENSUS_SECONDS", 0.5)
+    first: list[Any] = []
+
+    class Silent(Growing):
+        def census_now(self) -> None:
+            first.extend(written(tmp_path / "reports"))
+
+    process.doors.make = Silent
+    assert guard(tmp_path / "reports") == 0
+    (last,) = written(tmp_path / "reports")
+    assert first[0]["notes"] != last["notes"], "it was written again"
+    assert first[0]["census_age_seconds"] == last["census_age_seconds"]
 
 
 def test_a_hunt_puts_its_findings_into_the_report(process: Process, tmp_path: Path, capsys: Said) -> None:

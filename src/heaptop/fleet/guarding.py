@@ -18,7 +18,7 @@ from heaptop.fleet.triggers import ProcessReadings, RssTrend, Trigger, readings_
 from heaptop.injector.api import memory_limit
 from heaptop.injector.inspect.process import rss_bytes
 from heaptop.protocol.findings import GROWING, Findings
-from heaptop.protocol.messages import Decision, Message
+from heaptop.protocol.messages import Census, Decision, Message
 from heaptop.protocol.source import Event, RecordingStatus
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.hunting import Hunter, Plan, marks_at
@@ -57,6 +57,9 @@ class GuardRule:
 class GuardWatch(RecordWatch):
     """A process that is guarded: what cannot be done now may be possible later, and no question is put to anybody."""
 
+    counted_at: float | None = None
+    """When the last census came, on our clock: that of a process that was stopped says nothing of ages."""
+
     def _not_frozen(self, reason: str) -> None:
         """There may be room for a snapshot later: each asks for itself."""
 
@@ -68,6 +71,8 @@ class GuardWatch(RecordWatch):
             self._progress.notice(f"{self.no_checks}: from now on censuses run in slices")
             return
         super()._take(message)
+        if isinstance(message, Census):
+            self.counted_at = time.monotonic()
 
     def _receive(self, event: Event) -> None:
         if isinstance(event, RecordingStatus):
@@ -224,7 +229,8 @@ class Guard:
 
     def _write(self, report: GuardReport, *, again: bool = False) -> bytes | None:
         """Its JSON; None where it cannot be written."""
-        path = self._folder.path / report.stem
+        path, counted_at = self._folder.path / report.stem, self._watch.counted_at
+        report.census_age = None if counted_at is None else round(self._fired_at[report.trigger] - counted_at, 1)
         self._folder.keep(self._ring, *(f"{report.stem}.{end}" for end in ("json", "txt", "heaptop")))
         try:
             content = self._folder.write(report, again=again)

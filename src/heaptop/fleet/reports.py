@@ -11,7 +11,6 @@ import os
 import re
 import socket
 import stat
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -59,6 +58,8 @@ class GuardReport:
     readings: ProcessReadings
     history: History
     sampling: Sampling
+    census_age: float | None = None
+    """Seconds from the last census to the trigger, as they came; below 0: it came after it."""
     findings: Findings | None = None
     """Of the leak hunt."""
     recording: str = ""
@@ -80,7 +81,7 @@ class GuardReport:
             "trigger": str(self.trigger),
             "readings": {**asdict(self.readings), "seconds_left": self.readings.seconds_left},
             "notes": self._all_notes,
-            "census_age_seconds": self._census_age,
+            "census_age_seconds": self.census_age,
             "census": None if latest is None else census_json(latest, pid=pid, python=python, top=ROWS),
             "grown": [{"name": row.name, "count": row.count, "bytes": row.bytes} for row in growth[:ROWS]],
             "grown_seconds": self._growth_seconds,
@@ -125,9 +126,9 @@ class GuardReport:
         mode = f"mode {latest.census.mode}" + (f", {latest.census.mode_reason}" if latest.census.mode_reason else "")
         worth = "" if latest.census.complete else f"; partial: {latest.census.cut}"
         worth += "; estimated: the heap changed meanwhile" if latest.census.mode == "python" else ""
-        age = "" if self._census_age is None else f", {max(self._census_age, 0):.0f} s before the trigger"
-        if self._census_age is not None and self._census_age < 0:
-            age = f", {-self._census_age:.0f} s after the trigger"
+        age = ""
+        if self.census_age is not None and abs(self.census_age) >= 0.5:
+            age = f", {abs(self.census_age):.0f} s {'before' if self.census_age > 0 else 'after'} the trigger"
         rows = [
             (format_bytes(row.bytes), format_count(row.count or 0), row.name) for row in census_rows(latest)[:ROWS]
         ]
@@ -138,15 +139,6 @@ class GuardReport:
             rows = [(format_change(row.bytes), format_change(row.count, bytes_=False), row.name) for row in grown]
             lines += ["", f"Grown in {seconds}, from the first census to the last, by type:", *_columns(rows)]
         return lines
-
-    @property
-    def _census_age(self) -> float | None:
-        """Seconds from the last census to the trigger, by the last tick; below 0: it was after it."""
-        latest, ticks = self.history.latest, self.history.ticks
-        if latest is None or not ticks:
-            return None
-        now = ticks[-1].time_ns / 1e9 - (time.time() - self.wall)
-        return round(now - latest.time_ns / 1e9, 1)
 
     def _growth(self) -> Sequence[CountedGrowth]:
         return growth_since(self.history.snapshots, 0, "type", EVERYTHING, SeriesCache()).rows
