@@ -85,7 +85,7 @@ def test_a_trigger_writes_a_report_as_json_and_as_text(process: Process, tmp_pat
     said = capsys.readouterr()
     assert said.out == ""
     assert "rss > 70% of limit: RSS 400 MiB" in said.err
-    assert "ended: fired 1 times, as often as --at-most allows" in said.err
+    assert "ended: fired 1 time, as often as --at-most allows" in said.err
     assert process.doors.source.closed
 
 
@@ -148,6 +148,14 @@ def test_a_hunt_puts_its_findings_into_the_report(process: Process, tmp_path: Pa
     assert suspect["site"]
     assert suspect["sentence"] in next((tmp_path / "reports").glob("*.txt")).read_text()
     assert suspect["sentence"] in capsys.readouterr().err
+
+
+def test_without_samples_the_report_says_that_sites_are_missing(process: Process, tmp_path: Path) -> None:
+    process.doors.make = lambda: Guarded(interval=0)
+    assert guard(tmp_path / "reports") == 0
+    (report,) = written(tmp_path / "reports")
+    assert report["allocated_at"] == []
+    assert "no allocation sites: allocations are not sampled" in report["notes"]
 
 
 def test_a_verdict_is_a_trigger_and_its_report_has_the_hunt(process: Process, tmp_path: Path) -> None:
@@ -295,7 +303,7 @@ def test_a_disk_that_is_full_ends_neither_the_guard_nor_its_command(
     assert guard(tmp_path / "reports") == 0
     said = capsys.readouterr().err
     assert "cannot be written: No space left on device" in said
-    assert "ended: fired 1 times" in said
+    assert "ended: fired 1 time" in said
 
 
 def test_each_report_goes_to_the_command(process: Process, tmp_path: Path, capsys: Said) -> None:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heaptop.analysis.text.units import format_bytes, format_duration_ns
+from heaptop.analysis.text.units import format_bytes, format_duration_ns, format_number
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
 from heaptop.fleet.reports import RING, GuardReport, ReportFolder
 from heaptop.fleet.sending import Sender, call, post
@@ -139,7 +139,7 @@ class Guard:
             with self._watch.patience():
                 while self.fired < self._rule.at_most or (self._hunt is not None and self._hunt.report is not None):
                     self._turn()
-            why = f"fired {self.fired} times, as often as --at-most allows"
+            why = f"fired {_times(self.fired)}, as often as --at-most allows"
         except KeyboardInterrupt:
             why = "you stopped it"
         except TargetExited as error:
@@ -200,7 +200,7 @@ class Guard:
         resident = self._watch.resident
         rss = "" if resident is None else f", RSS {format_bytes(resident)}"
         hunting = ", hunting for leaks" if self._hunt is not None else ""
-        return f"guarding process {self._watch.attached.target.pid}{rss}, fired {self.fired} times{hunting}"
+        return f"guarding process {self._watch.attached.target.pid}{rss}, fired {_times(self.fired)}{hunting}"
 
     # -- firing ------------------------------------------------------------------------------------------------
 
@@ -385,3 +385,7 @@ class Guard:
         report.findings = found
         if (content := self._write(report, again=True)) is not None:
             self._send(report, content)
+
+
+def _times(number: int) -> str:
+    return format_number(number, "time")

@@ -117,7 +117,10 @@ class GuardReport:
     @property
     def _all_notes(self) -> list[str]:
         state = self.sampling.state
-        return [*self.notes, *([f"no allocation sites: {state.text}"] if state is not None and not state.on else [])]
+        if state is not None and state.on:
+            return self.notes
+        why = state.text if state is not None else "allocations are not sampled"
+        return [*self.notes, f"no allocation sites: {why}"]
 
     def _census_lines(self) -> list[str]:
         latest = self.history.latest

@@ -160,7 +160,7 @@ class GuardCommand:
             try:
                 with watch:
                     what = " or ".join(map(str, rule.triggers))
-                    progress.notice(f"guarding process {pid}: when {what}, {', '.join(args.do)} into {folder.path}")
+                    progress.notice(f"guarding process {pid}: when {what}: {', '.join(args.do)}; files in {folder.path}")
                     why = guard.run()
             finally:
                 guard.close()
