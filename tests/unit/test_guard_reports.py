@@ -15,6 +15,7 @@ import pytest
 from heaptop.fleet import sending
 from heaptop.fleet.reports import RING, ReportFolder
 from heaptop.fleet.sending import Sender, call, post
+from tests.support.processes import eventually
 
 STEM = "guard-4711-20261122-041200"
 
@@ -160,8 +161,11 @@ def test_a_command_that_does_not_end_is_ended_with_what_it_has_started(
     )
     assert "was ended: it took more than 0.5 s" in call([sys.executable, "-c", program, str(written)], b"{}", "")
     if written.exists():  # else it was ended before it had started anything
-        status = Path(f"/proc/{written.read_text()}/stat")
-        assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+        assert eventually(lambda: has_ended(Path(f"/proc/{written.read_text()}/stat")))
+
+
+def has_ended(status: Path) -> bool:
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_one_thing_is_sent_after_another_and_the_end_waits_for_them() -> None:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heaptop.analysis.text.units import format_bytes, format_duration_ns, format_number
+from heaptop.analysis.text.units import format_bytes, format_number
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
 from heaptop.fleet.reports import RING, GuardReport, ReportFolder
 from heaptop.fleet.sending import Sender, call, post
@@ -65,10 +65,7 @@ class GuardWatch(RecordWatch):
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Decision):
-            self._source.decide(False)
-            pause = format_duration_ns(message.pause_ns)
-            self.no_checks = f"a snapshot would pause the process for {pause}, above the budget"
-            self._progress.notice(f"{self.no_checks}: from now on censuses run in slices")
+            self._decline(message)
             return
         super()._take(message)
         if isinstance(message, Census):

@@ -108,15 +108,18 @@ class RecordWatch(HuntWatch):
             case Core() if not message.loaded:
                 self.no_checks = message.text
             case Decision() if self._seen is not None:
-                # Nobody is here to ask.
-                self._source.decide(False)
-                self.no_checks = f"a snapshot would pause it for {format_duration_ns(message.pause_ns)}"
-                then = "no checks" if message.request >= FIRST_ID else "from now on censuses run in slices"
-                self._progress.notice(f"{self.no_checks}, which is above the budget: {then}")
+                self._decline(message)
             case Failure() if self._seen is not None and message.request != self._id:
                 pass  # a later census or tick: the next one may be better
             case _:
                 super()._take(message)
+
+    def _decline(self, decision: Decision) -> None:
+        """Nobody is here to ask."""
+        self._source.decide(False)
+        self.no_checks = f"a snapshot would pause it for {format_duration_ns(decision.pause_ns)}"
+        then = "no checks" if decision.request >= FIRST_ID else "from now on censuses run in slices"
+        self._progress.notice(f"{self.no_checks}, which is above the budget: {then}")
 
     def _undecided(self, decision: Decision) -> HeaptopError:
         fix = (

@@ -159,8 +159,8 @@ class GuardCommand:
                 raise RecordingFailed(f"{folder.path} cannot hold a recording: {error}.") from None
             try:
                 with watch:
-                    what = " or ".join(map(str, rule.triggers))
-                    progress.notice(f"guarding process {pid}: when {what}: {', '.join(args.do)}; files in {folder.path}")
+                    when, do = " or ".join(map(str, rule.triggers)), ", ".join(args.do)
+                    progress.notice(f"guarding process {pid}: when {when}: {do}; files in {folder.path}")
                     why = guard.run()
             finally:
                 guard.close()
