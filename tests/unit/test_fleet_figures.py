@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -168,6 +170,16 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
         "heaptop_site_live_blocks": 1,
         "heaptop_site_allocated_bytes_total": 99,
     }
+
+
+def test_the_page_lists_every_metric() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(heaptop_\w+)`", page))
+    families = scraped(ServiceFigures("shop"))
+    served = {f"{name}_total" if family.type == "counter" else name for name, family in families.items()}
+    own = {name for name in served if name.startswith("heaptop_process_")}
+    assert "`heaptop_process_*`" in page
+    assert named == served - own
 
 
 def test_without_a_census_there_is_no_age_and_no_type() -> None:

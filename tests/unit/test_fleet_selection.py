@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.errors import ConfigError
+from heaptop.fleet import configuration
+from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig, load
+from heaptop.fleet.scanning import seen_processes
 from heaptop.fleet.selection import (
     MIN_AGE,
     MIN_RSS,
@@ -225,6 +232,63 @@ def test_an_error_names_the_key(tmp_path: Path, text: str, said: str) -> None:
     assert "docs/fleet.md" in caught.value.fix
 
 
+def test_the_page_lists_every_key_with_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    keys = page.partition("## What it attaches to")[2].partition("## Paths")[0]
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", keys, re.MULTILINE)
+    assert [key for key, _ in rows] == [*configuration._RULE_KEYS, *configuration._KEYS]
+    defaults = dict(rows)
+    config = FleetConfig()
+    assert [defaults[key] for key in configuration._KEYS] == [
+        f"{config.limit}",
+        f"{config.interval:g}",
+        f"{100 * config.share:g}",
+        f"{100 * config.budget:g}",
+        f'`"{config.rate}/s"`',
+        f"{1000 * config.pause_budget:g}",
+        f"{config.top}",
+    ]
+
+
 def test_a_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         load(tmp_path / "none.toml")
+
+
+# -- processes, and the log ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_what_heaptop_started_itself_is_not_seen() -> None:
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    script = '"$0" -c "$1" & echo $!; wait'
+    with (
+        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as own,
+        subprocess.Popen(
+            ["sh", "-c", f"exec 3<&0; {script.replace('&', '<&3 &', 1)}", sys.executable, code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as shell,
+    ):
+        assert own.stdout is not None
+        assert shell.stdout is not None
+        own.stdout.readline()
+        said = [shell.stdout.readline() for _ in range(2)]
+        other = next(int(line) for line in said if line.strip())
+        seen = {one.pid: one for one in seen_processes()}
+        assert own.pid not in seen
+        assert os.getpid() not in seen
+        assert seen[other].age < 3600
+        assert seen[other].rss > 0
+        for process in (own, shell):
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def test_no_name_forges_a_line_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    audit("attach", pid=1, service='a" event=detach\ntime=0 event=error', user="\x1b[2J", way="")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.isprintable()
+    fields = dict(word.partition("=")[::2] for word in shlex.split(line))
+    assert (fields["event"], fields["pid"], fields["way"]) == ("attach", "1", "")
+    assert list(fields) == ["time", "event", "by", "pid", "service", "user", "way"]
