@@ -154,6 +154,11 @@ def test_growth_that_slows_down_is_unclear() -> None:
     assert judge(Turnover((10.0,) * 3, (100, 100, 30), 0, (0, 100, 200, 230))).verdict == UNCLEAR
 
 
+def test_of_two_intervals_the_second_has_half_of_the_first_where_it_is_a_leak() -> None:
+    assert judge(Turnover((10.0,) * 2, (56, 25), 64, (64, 120, 145))).verdict == UNCLEAR
+    assert judge(Turnover((10.0,) * 2, (56, 30), 64, (64, 120, 150))).verdict == LEAK
+
+
 def test_what_hardly_grows_in_one_interval_is_no_plain_leak() -> None:
     """As a cache that has filled, and drops some at times."""
     judged = judge(Turnover((8.3, 6.8, 4.6), (346, 405, 556), 196, (363, 1_248, 1_269, 1_503)))

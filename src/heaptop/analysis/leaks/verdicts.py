@@ -30,6 +30,8 @@ FEW: Final = 6
 """New objects: fewer say nothing."""
 STEADY: Final = 0.4
 """The last interval's rate as a part of the mean of the earlier ones: a leak's is not below."""
+STEADY_OF_TWO: Final = 0.5
+"""Likewise where there are two intervals: what warms up slows down by as much from the first to the second."""
 STOPPED: Final = 0.1
 """Likewise: what is below has come to an end."""
 FLEETING: Final = 0.25
@@ -226,7 +228,8 @@ def _ended(course: Turnover) -> Judgement | None:
     slow = min(_slowing([rate for rate in course.net_rates if rate is not None]), _tail(course))
     if slow < STOPPED:
         return _no(ENDED)
-    if slow < STEADY or (not course.is_exact and _slowing(course.rates) < STEADY):
+    steady = STEADY_OF_TWO if len(course.born) == 2 else STEADY
+    if slow < steady or (not course.is_exact and _slowing(course.rates) < steady):
         return Judgement(UNCLEAR, (SLOWER,))
     return None
 
