@@ -27,6 +27,8 @@ class Planted:
     """In the first zoo, a folder of ``.ci/target-packages``."""
     since: tuple[int, int] = (3, 8)
     """The first Python on which it leaks."""
+    before: tuple[int, int] = (4, 0)
+    """The first one after it on which it does not."""
 
 
 VERSIONS: Final[Mapping[str, tuple[str, str]]] = {

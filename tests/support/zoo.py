@@ -56,7 +56,7 @@ LEAKS: Final[Mapping[str, Planted]] = {
     "revisions_chain": Planted("__main__.Revision", "edit", r"\.document"),
     "rooms_nested": Planted("__main__.Message", "post", r"\.rooms"),
     "rates_lost_reference": Planted("memory block", "convert", _LOST),
-    "labels_interned": Planted("memory block", "label", _LOST, since=(3, 12)),
+    "labels_interned": Planted("memory block", "label", _LOST, since=(3, 12), before=(3, 13)),
     "scans_c_buffers": Planted("memory block", "scan", _LOST),
     "prices_churned": Planted("tuple", "quote", "PRICES"),
     "sessions_in_cache": Planted("__main__.Click", "click", r"\.visitor|lru_cache of __main__.visitor"),
@@ -276,7 +276,8 @@ def programs_for(interpreter: Interpreter, zoo: Zoo = PLANTED) -> list[str]:
         planted = zoo.leaks.get(name)
         if planted is None:
             return True
-        return interpreter.version >= planted.since and (not planted.package or interpreter.has(planted.package))
+        leaks = planted.since <= interpreter.version < planted.before
+        return leaks and (not planted.package or interpreter.has(planted.package))
 
     return [program for program in zoo.programs if is_here(program)]
 

@@ -1,4 +1,4 @@
-"""Texts that are interned, each another one: from Python 3.12 on such texts stay until the end."""
+"""Texts that are interned, each another one: on Python 3.12 such texts stay until the end (gh-113993)."""
 
 import sys
 
