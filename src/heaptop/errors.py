@@ -239,9 +239,9 @@ class UnresponsiveTarget(TargetError):
 class InterpreterBusy(TargetError):
     exit_code = 26
     why = (
-        "The interpreter ran no Python code in that time: a long C call (a big sort or sum, a regular expression, "
-        "NumPy) holds the GIL or blocks the main thread. The request was cancelled; if its thread waits for the "
-        "GIL, it exits as soon as it gets it."
+        "The program was in one long call into C (a big sort or sum, a regular expression, NumPy), and the agent can "
+        "start only between two lines of Python. heaptop has cancelled its request: no code of it will run, and a "
+        "thread that it may have started ends after that call."
     )
     fix = "Attach again later, or wait longer: `heaptop attach PID --wait 120`."
 

@@ -341,7 +341,7 @@ def test_an_embedded_interpreter_that_runs_no_code_is_given_up(interpreter: Inte
             check_text(got, FinalizedInterpreter, str(target.pid), "not initialized")
         else:
             check_text(got, InterpreterBusy, str(target.pid), "within 0.5 s", f"heaptop attach {target.pid} --wait")
-            check_text(answer(target.pid, wait=0.5), InterpreterBusy, "earlier request", str(target.pid))
+            check_text(answer(target.pid, wait=0.5), InterpreterBusy, "earlier agent", str(target.pid))
         assert target.alive
         assert target.stderr() == ""
 

@@ -237,7 +237,7 @@ class Attempt(ABC):
             self.report_phase("waiting for an earlier agent to end")
             self.wait_for(None, 0.02)
             if self.seconds > self.plan.wait:
-                raise InterpreterBusy(f"An earlier agent in process {pid} has not ended after {self.seconds:.0f} s.")
+                raise earlier_agent(pid, self.seconds)
 
     def check_only_agent(self) -> None:
         """Give up where another heaptop's agent came at the same moment, which no lock has kept away: ours has done
@@ -250,6 +250,14 @@ class Attempt(ABC):
     def closed_early(self) -> None:
         """The other end was closed before a whole line had come."""
         raise InjectionFailed(f"The agent in process {self.plan.pid} exited before it answered.")
+
+
+def earlier_agent(pid: int, seconds: float) -> InterpreterBusy:
+    """An agent whose heaptop has gone is still there."""
+    return InterpreterBusy(
+        f"An earlier agent in process {pid} has not ended after {seconds:.0f} s.",
+        why="Its heaptop has gone. It ends once the program runs Python code again; a long call into C delays that.",
+    )
 
 
 class RemoteDebugAttempt(Attempt):
@@ -322,9 +330,7 @@ class PtraceAttempt(Attempt):
             self.report_phase("waiting for an earlier agent to end")
             self.wait_for(None, 0.02)
             if self.seconds > self.plan.wait:
-                raise InterpreterBusy(
-                    f"An earlier request in process {self.plan.pid} has not ended after {self.seconds:.0f} s."
-                )
+                raise earlier_agent(self.plan.pid, self.seconds)
 
     @staticmethod
     def _is_unfinished(params: Params) -> bool:

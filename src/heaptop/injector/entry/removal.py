@@ -43,7 +43,8 @@ def _remove(pid: int) -> str:
     if not wait_until(lambda: agent_thread(pid) != agent, PATIENCE):
         raise InterpreterBusy(
             f"The agent in process {pid} was asked to detach and has not done so within {PATIENCE:g} s.",
-            fix="Nothing to do: it cleans up when the interpreter runs again.",
+            why="The program is in a long call into C, and the agent can act only between two lines of Python.",
+            fix="Nothing to do: it cleans up when the program runs Python code again.",
         )
     return f"The agent in process {pid} ({facts.name}) cleaned up and detached."
 
