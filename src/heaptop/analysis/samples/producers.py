@@ -27,6 +27,8 @@ NO_FRAME_NAME: Final = "(no Python frame)"
 FORGOTTEN_NAME: Final = "(other sites)"
 NO_SITE: Final = "(no site)"
 """What a census counted beyond the samples: older than the sampling, no longer followed, or an error of the samples."""
+NO_SITE_MEANS: Final = "allocated before sampling began, or not sampled"
+"""The same for a person, wherever one reads :data:`NO_SITE`."""
 PRODUCER_KEYS: Final = ("site", "function", "module")
 _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
 

@@ -16,6 +16,7 @@ from heaptop.analysis.reports.jumps import RecordedJump
 from heaptop.analysis.reports.moments_diff import Changed, changed_rows, grown, total
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.estimate import INTERVAL
+from heaptop.analysis.samples.producers import NO_SITE, NO_SITE_MEANS
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.cli.terminal import table
@@ -145,7 +146,7 @@ def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> l
         lines.append(f"({len(left)} more, {shrunk} of them shrank)" if shrunk else f"({len(left)} more)")
     lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
     if any(row.error for row in rows):
-        lines.append(f"estimates: ± is the larger side of the {INTERVAL}; objects made before the attach have no site")
+        lines.append(f"estimates: ± is the larger side of the {INTERVAL}; {NO_SITE}: {NO_SITE_MEANS}")
     for recorded in (before, after) if before.name != after.name else (after,):
         lines += [f"{recorded.name}: {notice}" for notice in recorded.notices]
     return lines

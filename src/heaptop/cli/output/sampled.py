@@ -8,7 +8,7 @@ from __future__ import annotations
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.reports.sampled_report import REPORTS, ReportRow, report_filtered, report_json, report_rows
 from heaptop.analysis.samples.estimate import INTERVAL, Estimate
-from heaptop.analysis.samples.producers import NO_SITE
+from heaptop.analysis.samples.producers import NO_SITE, NO_SITE_MEANS
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
 from heaptop.cli.counting import census_notices
@@ -88,7 +88,7 @@ def _notices(taken: CensusResult, sampling: Sampling, where: Filter, filtered: s
     allocated = format_bytes(sampling.timeline.latest)
     every = " to ".join(rate_text(interval) for interval in sampling.samples.intervals) or "?"
     notices.append(f"sampled for {seconds:g} s: sampling interval {every}, {allocated} allocated")
-    notices.append(f"estimates with {INTERVAL}s; {NO_SITE}: allocated before the attach, or not sampled")
+    notices.append(f"estimates with {INTERVAL}s; {NO_SITE}: {NO_SITE_MEANS}")
     notices.append(f"not sampled: {NEVER_SAMPLED}")
     if state and state.approximate:
         notices.append(f"estimated: sites of {', '.join(state.approximate)}, which free lists reuse")

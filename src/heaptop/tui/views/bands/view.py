@@ -23,6 +23,7 @@ from heaptop.analysis.heap.history import Moment
 from heaptop.analysis.lifetimes.eventual import KEY as LIFETIME
 from heaptop.analysis.lifetimes.eventual import by_lifetime, is_eventual, longer_than, restricted, rows_of
 from heaptop.analysis.samples.moments import SiteCell
+from heaptop.analysis.samples.producers import NO_SITE, NO_SITE_MEANS
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_change, format_count
 from heaptop.errors import UsageError
@@ -173,8 +174,8 @@ class BandsView(LevelView[Level]):
             NHC.at("§1.1"),
         ),
         FigureHelp(
-            ("(no site)",),
-            "What the last census counted beyond the samples: allocated before sampling began, or not sampled. It is "
+            (NO_SITE,),
+            f"What the last census counted beyond the samples: {NO_SITE_MEANS}. It is "
             "a remainder of estimates, updated only when it is off by more than their interval: no change is shown.",
         ),
         FigureHelp(

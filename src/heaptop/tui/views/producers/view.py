@@ -33,6 +33,7 @@ from heaptop.analysis.filters.kept_samples import KeptBlocks, KeptSamples, retai
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.samples.estimate import INTERVAL
 from heaptop.analysis.samples.moments import SiteSnapshot
+from heaptop.analysis.samples.producers import NO_SITE, NO_SITE_MEANS
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_duration_ns
 from heaptop.errors import UsageError
@@ -208,8 +209,8 @@ class ProducersView(LevelView[ProducersLevel]):
             MPROF.at("the allocation call graph"),
         ),
         FigureHelp(
-            ("(no site)",),
-            "What a census counted beyond the samples: allocated before sampling began, or not sampled. It is the "
+            (NO_SITE,),
+            f"What a census counted beyond the samples: {NO_SITE_MEANS}. It is the "
             "last row, and its share of all is above the table. As a remainder of estimates it shows no change.",
         ),
         FigureHelp(
