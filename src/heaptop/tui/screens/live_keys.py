@@ -18,7 +18,7 @@ PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 
 
 def footer_keys(live: LiveState, view: View) -> Sequence[Key]:
-    return PANEL_KEYS if live.paneled else offered(LIVE, view.OFFERS)
+    return PANEL_KEYS if live.paneled else offered(LIVE, view.offers)
 
 
 def keys_now(live: LiveState, view: View, keys: Sequence[Key]) -> Sequence[Key]:
@@ -26,7 +26,7 @@ def keys_now(live: LiveState, view: View, keys: Sequence[Key]) -> Sequence[Key]:
     none on the others."""
     if live.paneled:
         return footer_keys(live, view)
-    here = {action.partition("=")[0] for action in view.OFFERS}
+    here = {action.partition("=")[0] for action in view.offers}
     known = (key for key in keys if key.group != QUESTION and (key.action in here or not key.otherwise))
     return live.prompts.keys or [*known]
 
@@ -40,7 +40,7 @@ def help_page(view: View, keys: Sequence[Key], notices: Sequence[str] = ()) -> H
         shows=view.SHOWS,
         explains=view.EXPLAINS,
         words=f"{view.HELP}\n\n{FILTER_HELP}",
-        here=view.OFFERS,
+        here=view.offers,
         means=view.MEANS,
         above=ABOVE,
     )

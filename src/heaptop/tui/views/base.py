@@ -6,7 +6,7 @@ nothing did (the screen shows the key's ``otherwise``), or what to show instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Protocol, cast
 
 from textual.containers import Vertical
@@ -74,6 +74,11 @@ class View(OnTime, ToldSize, Vertical):
         """The keys of the rows that the last filter has shown."""
         self._still = False
         """More is being chosen: nothing is drawn for what is passed over."""
+
+    @property
+    def offers(self) -> Sequence[str]:
+        """Of :attr:`OFFERS` what means something now: a recording has no process."""
+        return self.OFFERS
 
     def read_file(self, pid: int, path: str) -> bytes:
         """A file of the target's, as it sees it; empty where it cannot be read, and in a recording (pid 0)."""
@@ -230,6 +235,8 @@ class View(OnTime, ToldSize, Vertical):
         """Keep the cursor on its row when rows move, or no longer."""
         if self.picture:
             return f"{self.picture} has no rows to follow"
+        if not self.table.row_count:
+            return "no rows here to follow"
         self.table.follow = not self.table.follow
         return ""
 

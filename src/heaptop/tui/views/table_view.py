@@ -139,6 +139,8 @@ class SortedView(View):
         return False
 
     def action_invert(self) -> str:
+        if not self.list.row_count:
+            return "no rows here to sort"
         if self._sortable:
             self._sorts[self._sorted_as] = self._sort, not self._descending
             self._again()

@@ -219,6 +219,10 @@ class LeaksView(LevelView[LeaksLevel]):
     LeaksView > #pane { height: 1fr; }
     """
 
+    @property
+    def offers(self) -> Sequence[str]:
+        return tuple(action for action in self.OFFERS if not (self._is_recorded and action.startswith("variant")))
+
     def __init__(self) -> None:
         super().__init__(LeaksLevel())
         self._rows: Sequence[Any] = ()
