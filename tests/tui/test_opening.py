@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -79,12 +80,53 @@ async def test_who_leaves_before_there_is_a_source_attaches_to_nothing() -> None
         return made[-1]
 
     app = opened(connect)
-    go_on = app._connect
+    go_on = app._connect_loaded
 
     def leave_first(opening: Opening) -> None:
         app.action_leave()
         go_on(opening)
 
-    app._connect = leave_first  # type: ignore[method-assign]
+    app._connect_loaded = leave_first  # type: ignore[method-assign]
     assert await app.run_async(headless=True) is None
     assert made == []
+
+
+async def test_q_leaves_at_once_while_the_screens_are_still_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading, may_end = threading.Event(), threading.Event()
+    made: list[Source] = []
+
+    def load() -> None:
+        loading.set()
+        may_end.wait(60)
+
+    def connect() -> Source:
+        made.append(FakeSource())
+        return made[-1]
+
+    monkeypatch.setattr("heaptop.tui.app.load_screens", load)
+    app = opened(connect)
+    async with app.run_test(size=SMALL) as pilot:
+        stage = Stage(app, FakeSource(), pilot)
+        await stage.until(loading.is_set, "the screens are being loaded")
+        await pilot.press("q")
+        try:
+            await stage.until(lambda: app.ending, "it ends")
+            assert not may_end.is_set(), "without what is loaded"
+        finally:
+            may_end.set()
+    assert made == [], "nothing is attached to"
+
+
+async def test_a_fault_behind_the_first_frame_ends_the_app() -> None:
+    def connect() -> Source:
+        raise ZeroDivisionError
+
+    app = opened(connect)
+    with pytest.raises(ZeroDivisionError):
+        await shown_until_it_ends(app)
+
+
+async def shown_until_it_ends(app: HeaptopApp) -> None:
+    async with app.run_test(size=SMALL) as pilot:
+        for _ in range(500):
+            await pilot.pause(0.02)

@@ -23,16 +23,19 @@ from heaptop.cli import opening
 from heaptop.cli.commands import demo
 from heaptop.errors import PtraceDenied
 from heaptop.injector.inspect import preflight
+from heaptop.tui import app
 
 heaptop.cli.terminal.has_terminal = lambda: True
 facts = SimpleNamespace(command="python shop.py", user="alice")
 preflight.check = lambda pid: SimpleNamespace(facts=facts, interpreter=SimpleNamespace(version="3.12.1"))
 
+modules = []
+app.load_screens = lambda: modules.extend(sorted(sys.modules))
+
 def connected(*_):
     from textual._context import active_app
 
     drawn = "\\n".join(strip.text for strip in active_app.get().screen._compositor.render_strips())
-    modules = sorted(sys.modules)
     import json
 
     print(json.dumps({"modules": modules, "drawn": drawn}))

@@ -7,8 +7,10 @@ for tests; its return value from ``run()`` is the error that the session ended w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -53,6 +55,12 @@ def _commands() -> type[Provider]:
     from heaptop.tui.screens.commands import HeaptopCommands
 
     return HeaptopCommands
+
+
+def load_screens() -> None:
+    """Load what is behind the first frame. What fails here fails again, and is reported, where it is needed."""
+    with contextlib.suppress(ImportError):
+        import heaptop.tui.screens.live  # noqa: F401
 
 
 def no_file(pid: int, path: str) -> bytes:
@@ -137,7 +145,17 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         return OpeningScreen(self._opening, self.look, self._connect)
 
     def _connect(self, opening: Opening) -> None:
-        """Attach to what the opening says. What is loaded for it takes longer than the opening has taken."""
+        """Load what a heap is shown with, which takes longer than the opening has taken, beside the event loop: key q
+        leaves meanwhile, and nothing is attached to then."""
+        threading.Thread(target=self._load, args=(opening,), name="heaptop-load", daemon=True).start()
+
+    def _load(self, opening: Opening) -> None:
+        load_screens()
+        if not self.ending:
+            with contextlib.suppress(RuntimeError):  # it has ended since
+                self.call_from_thread(self.call_later, self._connect_loaded, opening)
+
+    def _connect_loaded(self, opening: Opening) -> None:
         if self.ending:
             return
         try:
