@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 
@@ -445,3 +446,11 @@ async def test_sampling_of_another_users_process_changes_only_after_yes(size: tu
         await stage.until(lambda: len(source.sampling) == asked + 1, "it was requested")
         await stage.press("r")
         await stage.until(lambda: len(source.sampling) == asked + 2, "yes holds for the session")
+
+
+@pytest.mark.parametrize(("target", "shown"), [(200, r"sampling \d+/s"), (0, "sampling 1/64 KiB")])
+async def test_a_narrow_header_has_what_is_fixed_samples_a_second_or_the_interval(target: int, shown: str) -> None:
+    source = FakeSource()
+    source.sample(64 << 10, 128, target=target)
+    async with on_stage(SMALL, censuses=4, source=source) as stage:
+        assert re.search(rf"  {shown}  mode python$", stage.lines(1)[0])

@@ -134,9 +134,9 @@ ABOVE: Final = (
         "heaptop takes fewer of them: every … (throttled).",
     ),
     FigureHelp(
-        ("sampling", "samples/s"),
-        "The mean number of allocated bytes between two samples, which adapts to the program unless it was fixed, and "
-        "the samples of the last second. Samples are random: the larger a block, the likelier it is sampled.",
+        ("sampling 31/s  1/64 KiB",),
+        "The samples of the last second, and the mean number of allocated bytes between two, which adapts to the "
+        "program; where it was fixed it comes first. Samples are random: the larger a block, the likelier it is one.",
         STATMEMPROF.at("“Sampling allocations”"),
     ),
     FigureHelp(

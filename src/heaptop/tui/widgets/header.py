@@ -130,10 +130,11 @@ def sampled(session: AttachSession, display: Display) -> list[Field]:
     if is_traced(state):
         return [Field(8, "", "tracemalloc on", "warn")]
     lost = display.samples.dropped if display.samples is not None else 0
-    fields = [Field(8, "sampling", f"1/{rate_text(state.interval)}")]
     per_second = session.sampling.samples_per_second
-    if per_second is not None:
-        fields.append(Field(5, "samples/s", format_count(round(per_second))))
+    figures = [f"1/{rate_text(state.interval)}"]
+    if per_second is not None:  # first is the one that is fixed, for there may be room for no more
+        figures.insert(0 if state.target else 1, f"{format_count(round(per_second))}/s")
+    fields = [Field(8, "sampling", figures[0]), *(Field(5, "", figure) for figure in figures[1:])]
     return [*fields, Field(9, "", f"{format_count(lost)} samples lost", "warn")] if lost else fields
 
 
