@@ -144,7 +144,9 @@ int64_t parts_points(const struct csr *rows, const uint32_t *roots, uint32_t roo
                      uint32_t *counts) {
     struct retain r;
     struct points p = {.below = NULL};
-    struct points_selection selection = {selected, rows->count, type_of, (void *)types, type_count, percent};
+    struct points_selection selection = {selected, rows->count, 0, type_of, (void *)types, type_count, percent};
+    for (uint32_t i = 0; i < rows->count; i++)
+        selection.count += selected[i / 64] >> (i % 64) & 1;
     int64_t found = -1;
     int status = retain_open(&r, rows);
     if (status == RETAIN_OK)

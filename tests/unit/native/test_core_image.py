@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import json
 import random
 import struct
@@ -418,6 +419,74 @@ def test_beginnings_of_paths_have_what_the_paths_have(exercise: Exercise, seen: 
     assert len(begun.groups) < len(whole.groups)
     assert by_beginning(begun) == by_beginning(whole)
     exercise.close()
+
+
+def test_a_path_means_the_same_objects_whether_or_not_this_image_has_reported_it(exercise: Exercise) -> None:
+    """An image that has reported a path finds its objects from the root down, another one among all objects."""
+    exercise("nest", 500)
+    exercise.open()
+    everything = exercise.ask(Paths, Question(PATHS, limit=2000)).groups
+    sessions = exercise.ask(Paths, Question(PATHS, Selection(types=exercise.of_type(MAIN + "Session")))).groups
+    chosen = {group.key: group.count for group in (*everything[:40], *everything[-40:], *sessions)}
+    assert max(chosen.values()) > 500
+    several = Selection(path=(*chosen, 12345))
+    paths = [Selection(path=(key,)) for key in chosen]
+    reported = [exercise.count(path) for path in paths]
+    rows = [exercise.raw(Question(OBJECTS, path, limit=1000)) for path in paths]
+    assert reported == list(chosen.values())
+    assert exercise.count(several) == sum(chosen.values())
+    exercise.close()
+    exercise.open()
+    assert [exercise.count(path) for path in paths[:20]] == reported[:20]
+    assert [exercise.raw(Question(OBJECTS, path, limit=1000)) for path in paths[:20]] == rows[:20]
+    assert exercise.count(several) == sum(chosen.values())
+    exercise.close()
+
+
+def test_paths_and_points_of_a_few_objects_are_those_that_all_of_them_have(opened: Exercise) -> None:
+    """Few are examined one by one, many in the order in which they were reached."""
+    many = opened.ask(Paths, Question(PATHS, limit=2000))
+    ones = [group for group in many.groups if group.count == 1 and group.steps]
+    assert len(ones) > 50
+    for group in ones[:50]:
+        (alone,) = opened.ask(Paths, Question(PATHS, Selection(addresses=(group.example,)))).groups
+        assert (alone.key, alone.kind, alone.bytes, alone.retained) == (
+            group.key,
+            group.kind,
+            group.bytes,
+            group.retained,
+        )
+        assert [step.label for step in alone.steps] == [step.label for step in group.steps]
+    chain = opened.at("CHAIN").addresses
+    deep = opened.ask(Paths, Question(PATHS, Selection(below=chain)))
+    assert deep.count == 9_999
+    assert opened.count(Selection(path=tuple(group.key for group in deep.groups), below=chain)) == 9_999
+    records = opened.ask(Object, Question(OBJECT, opened.at("RECORDS"))).row
+    held = Selection(below=(records.address,))
+    (point,) = opened.ask(Points, Question(POINTS, held, number=70)).points
+    assert (point.address, point.count) == (records.address, opened.count(held))
+
+
+def test_objects_below_others_are_those_that_they_dominate(opened: Exercise) -> None:
+    """One below another counts itself; what is below none of them, and the uppermost themselves, do not."""
+    (link,) = opened.at("CHAIN").addresses
+    chain = []
+    for _ in range(5):
+        chain.append(link)
+        row = opened.ask(Object, Question(OBJECT, Selection(addresses=(link,)), limit=10))
+        (link,) = (each.address for each in row.referents if each.type == row.row.type)
+    below = {
+        address: {
+            row.address
+            for row in opened.ask(Objects, Question(OBJECTS, Selection(below=(address,)), limit=10_000)).rows
+        }
+        for address in chain
+    }
+    for above, under in itertools.pairwise(chain):
+        assert below[above] == below[under] | {under}
+    both = opened.ask(Objects, Question(OBJECTS, Selection(below=(chain[0], chain[3])), limit=10_000))
+    assert {row.address for row in both.rows} == below[chain[0]]
+    assert opened.count(Selection(below=(chain[3],), addresses=(chain[3], chain[4]))) == 1
 
 
 # -- what was there before ----------------------------------------------------------------------------------

@@ -25,6 +25,19 @@ bool tree_open(struct tree *t, const struct retain *r, const uint64_t *wanted, s
     return true;
 }
 
+bool tree_want(const struct retain *r, const uint64_t *bits, uint32_t count, uint64_t *wanted, struct progress *progress) {
+    progress_begin(progress, count);
+    for (uint32_t i = 0; i <= count / 64; i++)
+        for (uint64_t left = bits[i]; left != 0; left &= left - 1) {
+            if (!progress_on(progress))
+                return false;
+            uint32_t at = i * 64 + (uint32_t)__builtin_ctzll(left);
+            for (; at < r->rows->count && !(wanted[at / 64] >> (at % 64) & 1); at = r->dominator[at])
+                wanted[at / 64] |= 1ull << (at % 64);
+        }
+    return true;
+}
+
 void tree_close(struct tree *t) {
     pages_unmap(t->child, bytes(t));
     pages_unmap(t->sibling, bytes(t));

@@ -12,6 +12,10 @@ struct tree {
     uint32_t rows; /* the number of the virtual root here */
 };
 
+/* Set a bit for each row that has one of ``bits``, which there are ``count`` of, and for all that dominate one. False when it
+   was stopped. */
+bool tree_want(const struct retain *r, const uint64_t *bits, uint32_t count, uint64_t *wanted, struct progress *progress);
+
 /* ``wanted``: a bit for each row that is to be in it, and for all that dominate one; NULL: all of them. False when there was no
    memory, or when it was stopped; tree_close is right after either. */
 bool tree_open(struct tree *t, const struct retain *r, const uint64_t *wanted, struct progress *progress);

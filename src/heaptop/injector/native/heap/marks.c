@@ -32,15 +32,13 @@ void marks_close(struct marks *m) {
 
 uint64_t marks_bytes(const struct marks *m) {
     uint64_t bytes = 0;
-    for (int plane = 0; plane < PLANES; plane++)
-        for (uint32_t i = m->lowest; i <= m->highest; i++) {
-            const struct region *region = m->regions[plane][i];
-            bytes += region != NULL ? sizeof region->used : 0;
-            for (int page = 0; region != NULL && page < REGION_PAGES; page++) {
-                bytes += region->used[page] != 0 ? PAGE_CELLS * sizeof(struct cell) : 0;
-                bytes += region->used[page] & USED_AGES ? PAGE_CELLS * sizeof(struct ages) : 0;
-            }
+    for (const struct region *region = m->mapped; region != NULL; region = region->next) {
+        bytes += sizeof region->used;
+        for (int page = 0; page < REGION_PAGES; page++) {
+            bytes += region->used[page] != 0 ? PAGE_CELLS * sizeof(struct cell) : 0;
+            bytes += region->used[page] & USED_AGES ? PAGE_CELLS * sizeof(struct ages) : 0;
         }
+    }
     return bytes;
 }
 
@@ -52,6 +50,8 @@ struct region *marks_add_region(struct marks *m, uint64_t address) {
         return NULL;
     }
     m->regions[address >> 3 & 1][i] = region;
+    region->next = m->mapped;
+    m->mapped = region;
     if (i < m->lowest)
         m->lowest = (uint32_t)i;
     if (i > m->highest)

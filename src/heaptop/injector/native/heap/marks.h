@@ -48,10 +48,12 @@ struct region {
     struct cell cells[REGION_CELLS];
     struct ages ages[REGION_CELLS];
     uint8_t used[REGION_PAGES];
+    const struct region *next; /* the one mapped before it */
 };
 
 struct marks {
     struct region **regions[PLANES]; /* REGIONS pointers each */
+    const struct region *mapped;     /* the last one */
     uint32_t lowest, highest;        /* regions mapped so far lie between */
     bool failed;                     /* memory ran out, or an address was none: the marks are not whole */
     bool ranked;                     /* cells are those of graph.h: nothing may be noted any more */

@@ -34,6 +34,8 @@ void alike_note(struct alike *s, uint32_t object) {
         slot->several = true;
 }
 
+bool alike_has(const struct alike *s, uint32_t object) { return slot_of(s, s->hashes[object])->object != 0; }
+
 void alike_compare(struct alike *s, uint32_t object, const uint32_t *parents) {
     struct alike_slot *slot = slot_of(s, s->hashes[object]);
     /* What is the contents of another one (a cell's) is its step, and has its hash. */

@@ -28,6 +28,9 @@ void alike_close(struct alike *s);
 /* Note a step that leads to an object. */
 void alike_note(struct alike *s, uint32_t object);
 
+/* Whether what leads to an object has the hash of a step noted. */
+bool alike_has(const struct alike *s, uint32_t object);
+
 /* See whether an object that is behind no step noted has the hash of one. ``parents``: by object, what the path comes from. */
 void alike_compare(struct alike *s, uint32_t object, const uint32_t *parents);
 

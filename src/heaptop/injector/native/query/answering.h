@@ -6,9 +6,19 @@
 #include "pack.h"
 #include "query/query.h"
 
+/* Paths that answers had, by which those that are asked for again are found without all others. Of zeros at first. */
+struct paths_known {
+    struct paths_example {
+        uint64_t key;
+        uint32_t number; /* of an object that is kept along it */
+    } *examples;
+    uint32_t next; /* the place of the next one, in place of the oldest */
+};
+
 struct answering_kept { /* what one question has made, and others use; of zeros at first */
     uint32_t *candidates; /* answers_retainers.c's */
     uint8_t *several;     /* a bit by object, likewise: it is a unit that represents several */
+    struct paths_known paths;
 };
 
 struct answering {

@@ -62,23 +62,6 @@ struct making {
 
 static size_t group_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
 
-/* Few are found by their dominators, without the tree of all. False when it was stopped. */
-static bool want(struct making *m) {
-    struct answering *a = m->answering;
-    const struct retain *r = &a->heap->retain;
-    uint64_t *wanted = m->wanted;
-    progress_begin(a->progress, a->selection.objects);
-    for (uint32_t number = 0; number < a->selection.objects; number++) {
-        if (!progress_on(a->progress))
-            return false;
-        if (!is_selected(&a->selection, number))
-            continue;
-        for (uint32_t at = number; at < r->rows->count && !(wanted[at / 64] >> (at % 64) & 1); at = r->dominator[at])
-            wanted[at / 64] |= 1ull << (at % 64);
-    }
-    return true;
-}
-
 /* False when there was no memory, or when it was stopped. */
 static bool making_open(struct making *m) {
     struct answering *a = m->answering;
@@ -86,8 +69,10 @@ static bool making_open(struct making *m) {
     m->wanted = pages_map(query_bits_bytes(a->heap->graph.rows.count));
     if (m->group == NULL || m->wanted == NULL)
         return false;
-    bool few = a->selection.count < a->selection.objects / 2;
-    return (!few || want(m)) && tree_open(&m->tree, &a->heap->retain, few ? m->wanted : NULL, a->progress);
+    const struct selection *s = &a->selection;
+    bool few = s->count < s->objects / 2;
+    return (!few || tree_want(&a->heap->retain, s->bits, s->objects, m->wanted, a->progress)) &&
+           tree_open(&m->tree, &a->heap->retain, few ? m->wanted : NULL, a->progress);
 }
 
 static void making_close(struct making *m) {

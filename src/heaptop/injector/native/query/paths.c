@@ -6,6 +6,8 @@
 #include "query/places.h"
 
 enum { CONTEXT = 4, RUN_BITS = 2, RUN_MASK = 3, RUN_LONG = 2 };
+enum { CHAIN = 4096 /* objects of a chain that are examined: the first half and the last */ };
+enum { FEW = 64 /* less than one object in so many */, EXAMPLES = 4096 };
 
 #define FACTOR 0x9E3779B97F4A7C15u
 
@@ -46,10 +48,11 @@ enum { WANTED = 1 }; /* in p->depths, of what leads to something selected, until
 
 static void want(struct paths *p, struct answering *a) {
     const uint32_t *parent = a->heap->retain.parent;
-    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
-        if (is_selected(&a->selection, number))
-            for (uint32_t at = number; at < p->rows && p->depths[at] != WANTED; at = parent[at])
-                p->depths[at] = WANTED;
+    const struct selection *s = &a->selection;
+    for (uint32_t number = selection_next(s, 0); number < s->objects && progress_on(a->progress);
+         number = selection_next(s, number + 1))
+        for (uint32_t at = number; at < p->rows && p->depths[at] != WANTED; at = parent[at])
+            p->depths[at] = WANTED;
 }
 
 /* Whether the step before leads here, and not to what is in between. */
@@ -94,17 +97,12 @@ static void make(struct paths *p, struct heap *h, uint32_t number, const struct 
     p->hashes[number] = (hash & ~(uint64_t)RUN_MASK) | run;
 }
 
-bool paths_open(struct paths *p, struct answering *a, bool beginnings) {
+/* In the order in which they were reached: those of one parent share its label. */
+static void make_many(struct paths *p, struct answering *a) {
     struct heap *h = a->heap;
     const struct retain *r = &h->retain;
     uint32_t cached = CSR_NONE;
     struct label before;
-    *p = (struct paths){.rows = h->graph.rows.count, .beginnings = beginnings};
-    p->hashes = pages_map(hashes_bytes(p->rows));
-    p->shown = pages_map(shown_bytes(p->rows));
-    p->depths = pages_map(p->rows + 1ul);
-    if (p->hashes == NULL || p->shown == NULL || p->depths == NULL)
-        return false;
     want(p, a);
     progress_begin(a->progress, r->reached);
     for (uint32_t i = 0; i < r->reached && progress_on(a->progress); i++) {
@@ -123,6 +121,56 @@ bool paths_open(struct paths *p, struct answering *a, bool beginnings) {
         struct label label = heap_label(h, number, is_root ? NULL : &before);
         make(p, h, number, &label);
     }
+}
+
+/* Those on the way to an object that are not made, and itself. ``way``: a table of numbers. Whether there was memory. */
+static bool make_way(struct paths *p, struct answering *a, uint32_t number, struct table *way) {
+    struct heap *h = a->heap;
+    struct label label, before;
+    way->count = 0;
+    for (uint32_t at = number; at < p->rows && p->depths[at] == 0 && progress_on(a->progress); at = h->retain.parent[at])
+        if (!table_add_number(way, at))
+            return false;
+    for (uint64_t i = way->count; i-- > 0 && !a->progress->stopped; before = label) {
+        uint32_t at = table_number(way, i), parent = h->retain.parent[at];
+        bool is_root = parent >= p->rows;
+        if (!is_root && i + 1 == way->count)
+            before = paths_label(h, parent);
+        label = heap_label(h, at, is_root ? NULL : &before);
+        if (p->beginnings && !is_root && p->depths[parent] == PATH_STEPS)
+            make_behind(p, at, parent);
+        else
+            make(p, h, at, &label);
+    }
+    return true;
+}
+
+static bool make_few(struct paths *p, struct answering *a) {
+    const struct selection *s = &a->selection;
+    struct table way;
+    bool done = table_open(&way, sizeof(uint32_t), CHAIN);
+    progress_begin(a->progress, s->count);
+    for (uint32_t number = selection_next(s, 0); done && number < s->objects && progress_on(a->progress);
+         number = selection_next(s, number + 1))
+        done = make_way(p, a, number, &way);
+    table_close(&way);
+    return done;
+}
+
+static bool open_tables(struct paths *p, struct answering *a, bool beginnings) {
+    *p = (struct paths){.rows = a->heap->graph.rows.count, .beginnings = beginnings};
+    p->hashes = pages_map(hashes_bytes(p->rows));
+    p->shown = pages_map(shown_bytes(p->rows));
+    p->depths = pages_map(p->rows + 1ul);
+    return p->hashes != NULL && p->shown != NULL && p->depths != NULL;
+}
+
+bool paths_open(struct paths *p, struct answering *a, bool beginnings) {
+    if (!open_tables(p, a, beginnings))
+        return false;
+    if (a->selection.count < a->selection.objects / FEW)
+        return make_few(p, a);
+    make_many(p, a);
     return true;
 }
 
@@ -131,18 +179,110 @@ uint64_t paths_key(const struct paths *p, struct answering *a, uint32_t number) 
     return mix(mix(p->hashes[number] >> RUN_BITS, types_of(a->types, a->heap, number)), own) >> 1; /* a signed integer's */
 }
 
+/* -- those of a path that was reported ------------------------------------------------------------------------------ */
+
+void paths_remember(struct paths_known *known, uint64_t key, uint32_t number) {
+    if (known->examples == NULL)
+        known->examples = pages_map(EXAMPLES * sizeof *known->examples);
+    if (known->examples != NULL)
+        known->examples[known->next++ % EXAMPLES] = (struct paths_example){key, number};
+}
+
+/* The object of an example; CSR_NONE where there is none. */
+static uint32_t example_of(const struct paths_known *known, uint64_t key) {
+    for (uint32_t i = 0; known->examples != NULL && i < EXAMPLES && i < known->next; i++)
+        if (known->examples[i].key == key)
+            return known->examples[i].number;
+    return CSR_NONE;
+}
+
+/* The way down along given paths: an object is gone through where the path to it is the beginning of one of them. */
+struct following {
+    struct paths *paths;
+    struct answering *a;
+    struct alike beginnings; /* their hashes */
+    struct table todo;       /* objects with a hash of these, whose references are to be followed */
+};
+
+/* Note what is on the way to an example of each path. False when there is no memory, or no example of one of them. */
+static bool note_examples(struct following *f, const struct numbers *keys) {
+    struct table way;
+    bool done = table_open(&way, sizeof(uint32_t), CHAIN);
+    for (uint32_t i = 0; done && i < keys->count; i++) {
+        uint32_t example = example_of(&f->a->kept->paths, numbers_at(keys, i));
+        done = example != CSR_NONE && make_way(f->paths, f->a, example, &way);
+        for (uint64_t at = 0; done && at < way.count; at++)
+            alike_note(&f->beginnings, table_number(&way, at));
+    }
+    table_close(&way);
+    return done;
+}
+
+/* False when there is no memory. */
+static bool go_to(struct following *f, uint32_t number, const struct label *before) {
+    struct paths *p = f->paths;
+    if (p->depths[number] == 0) {
+        struct label label = heap_label(f->a->heap, number, before);
+        make(p, f->a->heap, number, &label);
+    }
+    if (alike_has(&f->beginnings, number))
+        return table_add_number(&f->todo, number);
+    p->depths[number] = 0; /* another path */
+    return true;
+}
+
+/* Of all references to an object the one that its path has. */
+static bool follow_references(struct following *f, uint32_t from) {
+    struct heap *h = f->a->heap;
+    const struct csr *rows = &h->graph.rows;
+    struct label before = paths_label(h, from);
+    for (uint32_t i = rows->first[from]; i < rows->first[from + 1] && progress_on(f->a->progress); i++) {
+        uint32_t number = rows->edges[i];
+        if (h->retain.parent[number] == from && h->retain.place[number] == i - rows->first[from] && !go_to(f, number, &before))
+            return false;
+    }
+    return true;
+}
+
+static bool follow(struct following *f) {
+    const struct retain *r = &f->a->heap->retain;
+    progress_begin(f->a->progress, 0);
+    for (uint64_t i = 0; i < r->root_count && progress_on(f->a->progress); i++)
+        if (r->parent[r->roots[i]] == RETAIN_ROOT && r->place[r->roots[i]] == i && !go_to(f, r->roots[i], NULL))
+            return false;
+    while (f->todo.count > 0 && progress_on(f->a->progress))
+        if (!follow_references(f, table_number(&f->todo, --f->todo.count)))
+            return false;
+    return true;
+}
+
+/* Make the paths of what is kept along these alone. False when there is no memory, or where they are not known. */
+static bool open_along(struct paths *p, struct answering *a, const struct numbers *keys) {
+    struct following f = {.paths = p, .a = a};
+    bool done = open_tables(p, a, false) && table_open(&f.todo, sizeof(uint32_t), CHAIN) &&
+                alike_open(&f.beginnings, p->hashes, keys->count * (PATH_STEPS + 1ull)) && note_examples(&f, keys) &&
+                follow(&f);
+    alike_close(&f.beginnings);
+    table_close(&f.todo);
+    return done;
+}
+
 bool paths_narrow(struct answering *a, const struct numbers *keys) {
+    struct selection *s = &a->selection;
     struct paths p;
-    bool done = paths_open(&p, a, false);
-    for (uint32_t number = 0; done && number < a->selection.objects && progress_on(a->progress); number++) {
-        if (!is_selected(&a->selection, number))
-            continue;
-        uint64_t key = paths_key(&p, a, number);
+    bool done = open_along(&p, a, keys);
+    if (!done) {
+        paths_close(&p);
+        done = paths_open(&p, a, false);
+    }
+    for (uint32_t number = selection_next(s, 0); done && number < s->objects && progress_on(a->progress);
+         number = selection_next(s, number + 1)) {
+        uint64_t key = p.depths[number] == 0 ? 0 : paths_key(&p, a, number);
         bool wanted = false;
-        for (uint32_t i = 0; i < keys->count && !wanted; i++)
+        for (uint32_t i = 0; p.depths[number] != 0 && i < keys->count && !wanted; i++)
             wanted = numbers_at(keys, i) == key;
         if (!wanted)
-            selection_drop(&a->selection, a->heap, number);
+            selection_drop(s, a->heap, number);
     }
     paths_close(&p);
     return done;
@@ -156,8 +296,6 @@ struct step {
     uint32_t from;  /* has the reference; a pseudo-object that is a root: itself */
     bool repeated;
 };
-
-enum { CHAIN = 4096 }; /* objects of a chain that are examined: the first half and the last */
 
 /* The chain of an object, the root first. How many there are, CHAIN at most; 0 when it was stopped on the way, which may be long. */
 static uint32_t find_chain(struct answering *a, uint32_t number, struct step *steps) {

@@ -17,7 +17,7 @@ enum { PATH_STEPS = 64 };
 struct paths {
     uint64_t *hashes; /* [rows] of what leads to something selected; 0: not made */
     uint32_t *shown;  /* [rows] the nearest one on the way that is shown: itself, mostly */
-    uint8_t *depths;  /* [rows] steps shown, up to PATH_STEPS */
+    uint8_t *depths;  /* [rows] steps shown, up to PATH_STEPS; 0: not made */
     uint32_t rows;
     bool beginnings;
 };
@@ -29,6 +29,9 @@ void paths_close(struct paths *p);
 
 /* The number by which the path of a selected object goes, its type being part of it. */
 uint64_t paths_key(const struct paths *p, struct answering *a, uint32_t number);
+
+/* Note an object that is kept along a path. */
+void paths_remember(struct paths_known *known, uint64_t key, uint32_t number);
 
 /* Deselect what is kept along other paths than these. Whether there was memory. */
 bool paths_narrow(struct answering *a, const struct numbers *keys);

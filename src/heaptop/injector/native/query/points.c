@@ -18,12 +18,15 @@ static bool sum_up(struct points *p) {
     const struct retain *r = p->retain;
     progress_begin(p->progress, r->reached);
     for (uint32_t i = r->reached; i-- > 0;) { /* who dominates was reached before */
-        uint32_t number = r->order[i], above = tree_above(r, number);
+        uint32_t number = r->order[i];
+        if (!progress_on(p->progress))
+            return false;
+        if (p->wanted != NULL && !(p->wanted[number / 64] >> (number % 64) & 1))
+            continue;
+        uint32_t above = tree_above(r, number);
         bool selected = points_is_selected(p, number);
         p->below[above] += p->below[number] + (selected ? csr_size(r->rows, number) : 0);
         p->count[above] += p->count[number] + selected;
-        if (!progress_on(p->progress))
-            return false;
     }
     return true;
 }
@@ -155,8 +158,20 @@ static bool find(struct points *p) {
     return true;
 }
 
+static size_t wanted_bytes(const struct retain *r) { return (r->rows->count / 64 + 1ul) * sizeof(uint64_t); }
 static size_t below_bytes(const struct retain *r) { return (r->rows->count + 1ul) * sizeof(uint64_t); }
 static size_t count_bytes(const struct retain *r) { return (r->rows->count + 1ul) * sizeof(uint32_t); }
+
+/* Few are found by their dominators, without the tree of all. False when there was no memory, or when it was stopped. */
+static bool open_tree(struct points *p) {
+    const struct points_selection *s = p->selection;
+    if (s->count < s->objects / 2) {
+        p->wanted = pages_map(wanted_bytes(p->retain));
+        if (p->wanted == NULL || !tree_want(p->retain, s->bits, s->objects, p->wanted, p->progress))
+            return false;
+    }
+    return tree_open(&p->tree, p->retain, p->wanted, p->progress);
+}
 
 bool points_open(struct points *p, const struct retain *r, const struct points_selection *selection,
                  struct progress *progress) {
@@ -166,11 +181,12 @@ bool points_open(struct points *p, const struct retain *r, const struct points_s
     bool opened = table_open(&p->found, sizeof(uint32_t), FIRST_ITEMS) && table_open(&p->run, sizeof(uint32_t), FIRST_ITEMS) &&
                   table_open(&p->todo, sizeof(struct visit), FIRST_ITEMS) &&
                   table_open(&p->of_type, sizeof(struct of_type), selection->types + 1ul);
-    return opened && p->below != NULL && p->count != NULL && tree_open(&p->tree, r, NULL, progress) && sum_up(p) && find(p);
+    return opened && p->below != NULL && p->count != NULL && open_tree(p) && sum_up(p) && find(p);
 }
 
 void points_close(struct points *p) {
     tree_close(&p->tree);
+    pages_unmap(p->wanted, wanted_bytes(p->retain));
     pages_unmap(p->below, p->below == NULL ? 0 : below_bytes(p->retain));
     pages_unmap(p->count, p->count == NULL ? 0 : count_bytes(p->retain));
     table_close(&p->found);

@@ -23,6 +23,7 @@
 struct points_selection {
     const uint64_t *bits; /* a bit for each object selected */
     uint32_t objects;     /* that there are bits for */
+    uint32_t count;       /* how many are selected */
     uint32_t (*type_of)(void *context, uint32_t number); /* below ``types``, or anything */
     void *context;
     uint32_t types, percent; /* percent: above 50 */
@@ -33,6 +34,7 @@ struct points {
     const struct points_selection *selection;
     struct progress *progress;
     struct tree tree;
+    uint64_t *wanted;   /* [rows] a bit for what is selected, or dominates something that is; NULL: most of all are */
     uint64_t *below;    /* [rows + 1] bytes selected that it dominates, the virtual root being the last */
     uint32_t *count;    /* [rows + 1] how many objects these are */
     struct table found; /* uint32_t: the points, none of them below another one; in no order */

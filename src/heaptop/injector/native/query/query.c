@@ -65,13 +65,13 @@ static void set_bit(uint64_t *bits, uint32_t number) { bits[number / 64] |= 1ull
 
 static bool has_bit(const uint64_t *bits, uint32_t number) { return bits[number / 64] >> (number % 64) & 1; }
 
-/* Bits of what one criterion means, for those after it to take away from. */
+/* One criterion after the other takes away from what those before it have left. */
 struct narrowing {
     struct selection *selection;
     struct heap *heap;
     const struct types *types;
     const struct seen_marks *seen_marks;
-    uint64_t *bits; /* of one criterion */
+    uint64_t *bits; /* of a criterion that names objects */
     struct progress *progress;
 };
 
@@ -84,6 +84,8 @@ static void apply(struct narrowing *n) {
     }
 }
 
+static void drop(struct selection *s, uint32_t number) { s->bits[number / 64] &= ~(1ull << (number % 64)); }
+
 /* A table with a 1 for each of the numbers below ``count``; NULL when there is no memory. */
 static uint8_t *flags_of(const struct numbers *list, uint64_t count) {
     uint8_t *flags = pages_map(count + 1);
@@ -94,41 +96,41 @@ static uint8_t *flags_of(const struct numbers *list, uint64_t count) {
 }
 
 static bool narrow_by_type(struct narrowing *n, const struct numbers *list) {
+    struct selection *s = n->selection;
     uint8_t *wanted = flags_of(list, n->types->count);
     if (wanted == NULL)
         return false;
-    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++) {
-        uint32_t type = types_of(n->types, n->heap, number);
-        if (type != CSR_NONE && wanted[type])
-            set_bit(n->bits, number);
+    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(n->progress); i = selection_next(s, i + 1)) {
+        uint32_t type = types_of(n->types, n->heap, i);
+        if (type == CSR_NONE || !wanted[type])
+            drop(s, i);
     }
     pages_unmap(wanted, n->types->count + 1ul);
-    apply(n);
     return true;
 }
 
 static void narrow_by_kind(struct narrowing *n, const struct numbers *list) {
+    struct selection *s = n->selection;
     uint32_t wanted = 0;
     for (uint32_t i = 0; i < list->count; i++)
         if (numbers_at(list, i) < HEAP_KINDS)
             wanted |= 1u << numbers_at(list, i);
-    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++) {
-        uint8_t kind = n->heap->retain.kind[number];
-        if (kind < HEAP_KINDS && wanted >> kind & 1)
-            set_bit(n->bits, number);
+    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(n->progress); i = selection_next(s, i + 1)) {
+        uint8_t kind = n->heap->retain.kind[i];
+        if (kind >= HEAP_KINDS || !(wanted >> kind & 1))
+            drop(s, i);
     }
-    apply(n);
 }
 
 static bool narrow_by_seen(struct narrowing *n, const struct numbers *list) {
+    struct selection *s = n->selection;
     uint8_t *wanted = flags_of(list, UINT8_MAX + 1);
     if (wanted == NULL)
         return false;
-    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++)
-        if (wanted[marks_seen_by(n->seen_marks, number)])
-            set_bit(n->bits, number);
+    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(n->progress); i = selection_next(s, i + 1))
+        if (!wanted[marks_seen_by(n->seen_marks, i)])
+            drop(s, i);
     pages_unmap(wanted, UINT8_MAX + 2ul);
-    apply(n);
     return true;
 }
 
@@ -141,35 +143,40 @@ static void narrow_by_address(struct narrowing *n, const struct numbers *list) {
     apply(n);
 }
 
-static bool is_below(const struct narrowing *n, uint32_t number) {
-    uint32_t above = n->heap->retain.dominator[number];
-    return above < n->selection->objects && has_bit(n->bits, above);
+/* Whether one of those in n->bits dominates an object: looked for on the way up, as far as nobody has before. ``known``: bits of
+   those that are below one, and of those that are not. */
+static bool is_below(const struct narrowing *n, uint64_t *known[2], uint32_t number) {
+    const uint32_t *dominator = n->heap->retain.dominator;
+    uint32_t objects = n->selection->objects, at = number;
+    bool is_one = false;
+    while (!is_one && at < objects && !has_bit(known[0], at) && !has_bit(known[1], at)) {
+        at = dominator[at];
+        is_one = at < objects && has_bit(n->bits, at);
+    }
+    is_one = is_one || (at < objects && has_bit(known[0], at));
+    for (uint32_t on_way = number; on_way != at; on_way = dominator[on_way])
+        set_bit(known[!is_one], on_way);
+    return is_one;
 }
 
-/* What each of these dominates, and themselves only where another one does. Who dominates was reached before. */
+/* What each of these dominates, and themselves only where another one does. */
 static bool narrow_to_below(struct narrowing *n, const struct numbers *list) {
-    const struct retain *r = &n->heap->retain;
-    uint32_t *tops = pages_map((list->count + 1ul) * sizeof *tops), count = 0;
-    if (tops == NULL)
-        return false;
-    for (uint32_t i = 0; i < list->count; i++) {
+    struct selection *s = n->selection;
+    size_t room = query_bits_bytes(s->objects);
+    uint64_t *known[2] = {pages_map(room), pages_map(room)};
+    bool done = known[0] != NULL && known[1] != NULL;
+    for (uint32_t i = 0; done && i < list->count; i++) {
         uint32_t number = graph_number(&n->heap->graph, (void *)numbers_at(list, i));
         if (number != CSR_NONE)
             set_bit(n->bits, number);
     }
-    for (uint32_t i = 0; i < r->reached && progress_on(n->progress); i++)
-        if (!heap_is_frame(n->heap, r->order[i]) && is_below(n, r->order[i]))
-            set_bit(n->bits, r->order[i]);
-    for (uint32_t i = 0; i < list->count; i++) {
-        uint32_t number = graph_number(&n->heap->graph, (void *)numbers_at(list, i));
-        if (number != CSR_NONE && !is_below(n, number))
-            tops[count++] = number;
-    }
-    while (count-- > 0)
-        n->bits[tops[count] / 64] &= ~(1ull << (tops[count] % 64));
-    pages_unmap(tops, (list->count + 1ul) * sizeof *tops);
-    apply(n);
-    return true;
+    for (uint32_t i = selection_next(s, 0); done && i < s->objects && progress_on(n->progress); i = selection_next(s, i + 1))
+        if (!is_below(n, known, i))
+            drop(s, i);
+    memset(n->bits, 0, room);
+    pages_unmap(known[0], room);
+    pages_unmap(known[1], room);
+    return done;
 }
 
 static bool reaches_into(struct heap *h, uint32_t number, uint64_t low, uint64_t high) {
@@ -182,10 +189,10 @@ static bool reaches_into(struct heap *h, uint32_t number, uint64_t low, uint64_t
 
 /* Those that reach into the range. */
 static void narrow_by_range(struct narrowing *n, uint64_t low, uint64_t high) {
-    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++)
-        if (reaches_into(n->heap, number, low, high))
-            set_bit(n->bits, number);
-    apply(n);
+    struct selection *s = n->selection;
+    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(n->progress); i = selection_next(s, i + 1))
+        if (!reaches_into(n->heap, i, low, high))
+            drop(s, i);
 }
 
 uint32_t query_object_of_block(const struct graph *g, const struct sample_found *found) {
@@ -245,11 +252,10 @@ static void select_all(struct selection *s) {
 }
 
 static void sum(struct selection *s, const struct heap *h, struct progress *progress) {
-    for (uint32_t number = 0; number < s->objects && progress_on(progress); number++)
-        if (has_bit(s->bits, number)) {
-            s->count++;
-            s->bytes += csr_size(&h->graph.rows, number);
-        }
+    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(progress); i = selection_next(s, i + 1)) {
+        s->count++;
+        s->bytes += csr_size(&h->graph.rows, i);
+    }
 }
 
 const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct seen_marks *seen_marks,
@@ -272,7 +278,7 @@ const char *selection_open(struct selection *s, struct heap *h, const struct typ
 void selection_drop(struct selection *s, const struct heap *h, uint32_t number) {
     if (!is_selected(s, number))
         return;
-    s->bits[number / 64] &= ~(1ull << (number % 64));
+    drop(s, number);
     s->count--;
     s->bytes -= csr_size(&h->graph.rows, number);
 }

@@ -93,4 +93,15 @@ static inline bool is_selected(const struct selection *s, uint32_t number) {
     return number < s->objects && s->bits[number / 64] >> (number % 64) & 1;
 }
 
+/* The first that is selected from ``number`` on; s->objects where none is. */
+static inline uint32_t selection_next(const struct selection *s, uint32_t number) {
+    uint64_t word = number < s->objects ? s->bits[number / 64] >> (number % 64) : 0;
+    if (word != 0)
+        return number + (uint32_t)__builtin_ctzll(word);
+    for (uint64_t i = number / 64 + 1ull; i * 64 < s->objects; i++)
+        if (s->bits[i] != 0)
+            return (uint32_t)(i * 64) + (uint32_t)__builtin_ctzll(s->bits[i]);
+    return s->objects;
+}
+
 #endif

@@ -30,10 +30,3 @@ void types_close(struct types *t) {
     names_clear(&t->names);
     *t = (struct types){0};
 }
-
-uint32_t types_of(const struct types *t, struct heap *h, uint32_t number) {
-    if (heap_is_frame(h, number))
-        return CSR_NONE;
-    uint32_t position = graph_kind(&h->graph, number)->position;
-    return position < t->kinds ? t->numbers[position] : CSR_NONE;
-}

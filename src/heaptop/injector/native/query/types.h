@@ -17,6 +17,13 @@ bool types_open(struct types *t, struct heap *h);
 void types_close(struct types *t);
 
 /* Of an object; CSR_NONE for a pseudo-object. */
-uint32_t types_of(const struct types *t, struct heap *h, uint32_t number);
+static inline uint32_t types_of(const struct types *t, struct heap *h, uint32_t number) {
+    if (heap_is_frame(h, number))
+        return CSR_NONE;
+    uint32_t position = h->graph.kinds[number];
+    if (position == KIND_ELSEWHERE)
+        position = graph_kind(&h->graph, number)->position;
+    return position < t->kinds ? t->numbers[position] : CSR_NONE;
+}
 
 #endif

@@ -100,9 +100,9 @@ const char *answers_objects(struct answering *a) {
     struct largest l;
     bool done = largest_open(&l, (uint32_t)room, retains_more, a->heap->retain.retained);
     progress_begin(a->progress, a->selection.objects);
-    for (uint32_t number = 0; done && number < a->selection.objects && progress_on(a->progress); number++)
-        if (is_selected(&a->selection, number))
-            largest_offer(&l, number);
+    for (uint32_t number = selection_next(&a->selection, 0); done && number < a->selection.objects && progress_on(a->progress);
+         number = selection_next(&a->selection, number + 1))
+        largest_offer(&l, number);
     done = done && largest_sort(&l, a->progress);
     if (done)
         pack_objects(a, &l);
@@ -115,9 +115,9 @@ const char *answers_objects(struct answering *a) {
 /* The objects selected, by number; how many. */
 static uint32_t list_selected(struct answering *a, uint32_t *numbers) {
     uint32_t count = 0;
-    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
-        if (is_selected(&a->selection, number))
-            numbers[count++] = number;
+    const struct selection *s = &a->selection;
+    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(a->progress); i = selection_next(s, i + 1))
+        numbers[count++] = i;
     return count;
 }
 

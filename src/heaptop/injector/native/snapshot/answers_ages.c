@@ -12,10 +12,13 @@ static uint64_t key_of(const struct answering *a, uint32_t number) {
 /* False when there is no memory. */
 static bool add_all(struct answering *a, struct grouping *g) {
     progress_begin(a->progress, a->selection.objects);
-    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++) {
-        if (!is_selected(&a->selection, number))
-            continue;
-        struct group *group = grouping_of(g, key_of(a, number), number);
+    const struct selection *s = &a->selection;
+    struct group *group = NULL;
+    for (uint32_t number = selection_next(s, 0); number < s->objects && progress_on(a->progress);
+         number = selection_next(s, number + 1)) {
+        uint64_t key = key_of(a, number);
+        if (group == NULL || group->key != key)
+            group = grouping_of(g, key, number);
         if (group == NULL)
             return false;
         group->count++;

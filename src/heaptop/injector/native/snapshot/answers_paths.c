@@ -40,8 +40,11 @@ static bool pack_groups(struct answering *a, const struct grouping *g, const str
     answering_field_uint(a, "retained", g->retained);
     answering_field(a, "groups");
     pack_array(a->out, shown);
-    for (uint32_t i = 0; i < shown && done; i++)
+    for (uint32_t i = 0; i < shown && done; i++) {
+        if (!a->query->beginnings)
+            paths_remember(&a->kept->paths, grouping_at(g, i)->key, grouping_at(g, i)->example);
         done = pack_group(a, grouping_at(g, i), alike);
+    }
     answering_field_uint(a, "other_groups", g->groups.count - shown);
     answering_field_complete(a, true);
     return done;
@@ -51,6 +54,7 @@ static bool pack_groups(struct answering *a, const struct grouping *g, const str
    first: an example near the root has few steps. */
 static bool group_beginnings(struct grouping *g, struct answering *a, struct paths *p, uint32_t limit) {
     const struct retain *r = &a->heap->retain;
+    struct group *group = NULL;
     if (!grouping_begin(g, GROUPING_BY_BYTES))
         return false;
     progress_begin(a->progress, r->reached);
@@ -58,7 +62,9 @@ static bool group_beginnings(struct grouping *g, struct answering *a, struct pat
         uint32_t number = r->order[i];
         if (!is_selected(&a->selection, number))
             continue;
-        struct group *group = grouping_of(g, by_path(p, a, number), number);
+        uint64_t key = by_path(p, a, number);
+        if (group == NULL || group->key != key) /* neighbours are alike, mostly */
+            group = grouping_of(g, key, number);
         if (group == NULL)
             return false;
         group->count++;

@@ -107,6 +107,7 @@ const char *answers_points(struct answering *a) {
     struct points_selection selection = {
         .bits = a->selection.bits,
         .objects = a->selection.objects,
+        .count = a->selection.count,
         .type_of = type_of,
         .context = a,
         .types = a->types->count,

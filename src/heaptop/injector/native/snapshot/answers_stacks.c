@@ -61,8 +61,9 @@ static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t num
 
 static bool add_buffers(struct answering *a, struct grouping *g) {
     progress_begin(a->progress, a->selection.objects);
-    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
-        if (is_selected(&a->selection, number) && !add_buffers_of(a, g, number))
+    const struct selection *s = &a->selection;
+    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(a->progress); i = selection_next(s, i + 1))
+        if (!add_buffers_of(a, g, i))
             return false;
     return true;
 }
