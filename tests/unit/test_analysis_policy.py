@@ -386,18 +386,43 @@ def refusal(policy: CensusPolicy, room: Headroom = NOTHING_KNOWN) -> str:
 def test_there_is_none_where_its_tables_have_no_room() -> None:
     policy = CensusPolicy()
     policy.foresee(seen(64 << 20))
-    enough = Headroom(forecast.CLONE_LEAST + (4 << 20) + TABLES * 1_000_000)
+    enough = Headroom(2 * TABLES * 1_000_000)
     policy.counted(MILLION, None)
     assert isinstance(policy.image(FREEZE, None, enough), ImageRequest)
     text = refusal(policy, replace(enough, left=enough.left - 1 if enough.left else 0))
-    assert "only 107 MiB of memory are free, and a clone may need 107 MiB" in text
+    assert "only 143 MiB of memory are free, and a clone may need 143 MiB (1 MiB more)" in text
+    assert text.endswith("Free some, or raise the limit of its control group")
     assert "memory.oom.group" in refusal(policy, replace(enough, together=True))
+
+
+def test_a_limit_that_the_tables_would_reach_is_reported_before_it_is_made() -> None:
+    """A clone that ends at its limit has taken the time and the memory for nothing."""
+    policy = CensusPolicy()
+    policy.foresee(seen(64 << 20))
+    policy.counted(MILLION, None)
+    for left in range(2 * TABLES * 1_000_000, 8 * TABLES * 1_000_000, TABLES * 1_000_000):
+        made = policy.image(FREEZE, None, Headroom(left))
+        assert isinstance(made, ImageRequest)
+        assert made.memory >= TABLES * 1_000_000
+    assert "(14 MiB more)" in refusal(policy, Headroom(2 * TABLES * 1_000_000 - (14 << 20)))
+
+
+def test_what_tables_need_is_known_from_the_last_snapshot() -> None:
+    policy = CensusPolicy()
+    policy.foresee(seen(64 << 20))
+    policy.counted(MILLION, None)
+    room = Headroom(100 << 20)
+    assert "MiB more" in refusal(policy, room)
+    policy.frozen(replace(IMAGE, objects=1_000_000, memory=30_000_000), None)
+    assert isinstance(policy.image(FREEZE, None, room), ImageRequest)
+    policy.frozen(replace(IMAGE, objects=1_000_000, memory=90_000_000), None)
+    assert policy.tables == TABLES, "a snapshot with the tables of queries"
 
 
 def test_before_the_first_census_there_are_as_many_objects_as_there_may_be() -> None:
     policy = CensusPolicy()
     policy.foresee(seen(64 << 20))
-    least = forecast.CLONE_LEAST + (4 << 20) + TABLES * (1 << 20)
+    least = 2 * TABLES * (1 << 20)
     assert isinstance(policy.image(FREEZE, None, Headroom(least)), ImageRequest)
     assert "memory" in refusal(policy, Headroom(least - 1))
 

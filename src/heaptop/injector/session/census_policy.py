@@ -23,7 +23,9 @@ LEAST_STOP_NS: Final = 2_000_000
 """No such count is expected to take less than half of this."""
 NOTHING_KNOWN: Final = Headroom()
 TABLES: Final = 75
-"""Bytes of an open snapshot's tables for each object."""
+"""Bytes of an open snapshot's tables for each object, before there was one."""
+MOST_TABLES: Final = 1.5
+"""What they take at one time at most, of what they take at the end."""
 SMALL_OBJECT: Final = 64
 """Bytes of an object, before any was counted: so many that there are rather too many of them."""
 
@@ -63,6 +65,8 @@ class CensusPolicy:
     """Why there is to be no snapshot: a person has declined its pause."""
     _question: Decision | None = None
     """What is asked where the agent can make the last census that was requested no other way."""
+    tables: float = TABLES
+    """Bytes that an object takes in an open snapshot, by the last one."""
 
     def limit(self, mode: str, reason: str) -> None:
         """Ask for nothing better than ``mode`` from now on."""
@@ -118,17 +122,21 @@ class CensusPolicy:
             return Failure(request.id, "another pause has to be allowed or declined first")
         if (expected := self.model.expect(rss)) > self._most("clone"):
             return Decision(request.id, "clone", "", expected, self.budget_ns)
-        if room.left is None:
+        if room.for_tables is None:
             return request
-        return replace(request, memory=min(request.memory or room.left, room.left // 2))
+        return replace(request, memory=min(request.memory or room.for_tables, room.for_tables))
 
     def _no_image(self, rss: int | None, room: Headroom) -> str:
         if self.mode != "clone":
             why = self.reason or f"mode {self.mode} was chosen; attach with --mode clone"
             return f"it needs a clone: {why}"
         anonymous = self.model.anonymous(rss)
-        if shortage := room.shortage(anonymous, TABLES * (self.objects or anonymous // SMALL_OBJECT)):
-            return f"refused, so that the program does not run out of memory: {shortage}"
+        tables = int(self.tables * (self.objects or anonymous // SMALL_OBJECT))
+        if shortage := room.shortage(anonymous, tables):
+            return (
+                f"refused, so that the program does not run out of memory: {shortage}. Free some, or raise the limit "
+                "of its control group"
+            )
         return self.no_image
 
     def collection(self, rss: int | None, room: Headroom = NOTHING_KNOWN) -> str:
@@ -152,6 +160,8 @@ class CensusPolicy:
     def frozen(self, image: Image, rss: int | None) -> None:
         """Learn from what an open snapshot has cost."""
         self.model.measure(image.pause_ns, rss)
+        if image.objects:
+            self.tables = min(TABLES, MOST_TABLES * image.memory / image.objects)
 
     def decide(self, accept: bool, stop: bool = False) -> None:
         """A person has answered :attr:`pending`; with ``stop``, allowed its other pause."""

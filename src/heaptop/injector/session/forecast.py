@@ -39,6 +39,8 @@ HIGH: Final = ("memory.high",)
 CLONE_SHARE: Final = 1 / 16
 """Of the anonymous memory, what a clone is taken to need: its tables, and copies of the pages that change meanwhile."""
 CLONE_LEAST: Final = 32 << 20
+ROOM_FOR_TABLES: Final = 2
+"""Of what is left, the tables of a snapshot may take one part in so many."""
 
 
 def forecast(pid: int) -> Forecast | None:
@@ -129,13 +131,22 @@ class Headroom:
     """Whether the kernel, when a control group has no memory left, ends all of its processes and not only the clone
     (``memory.oom.group``)."""
 
+    @property
+    def for_tables(self) -> int | None:
+        """What a snapshot's tables may take; None where it is unknown."""
+        return self.left // ROOM_FOR_TABLES if self.left is not None else None
+
     def shortage(self, anonymous: int, tables: int = 0) -> str:
         """Why that is too little for a clone of ``anonymous`` bytes with ``tables`` of its own, as a sentence without
         its full stop; empty when it is enough."""
-        need = CLONE_LEAST + tables + int(anonymous * (1 if self.together else CLONE_SHARE))
+        copies = int(anonymous * (1 if self.together else CLONE_SHARE))
+        need = max(CLONE_LEAST + copies + tables, tables * ROOM_FOR_TABLES)
         if self.left is None or self.left >= need:
             return ""
-        words = f"only {self.left >> 20} MiB of memory are free, and a clone may need {need >> 20} MiB"
+        missing = -(-(need - self.left) >> 20)
+        words = (
+            f"only {self.left >> 20} MiB of memory are free, and a clone may need {need >> 20} MiB ({missing} MiB more)"
+        )
         return words + (", or the kernel kills the whole control group (memory.oom.group)" if self.together else "")
 
 
