@@ -86,6 +86,15 @@ def bench() -> Bench:
     return Bench()
 
 
+def test_how_long_a_build_takes_and_how_to_cancel_it_fit_in_80_columns(bench: Bench) -> None:
+    bench.client.open(600)
+    bench.now += 125
+    bench.say(Progress(bench.source.last, "recording references", 1, 1000))
+    words = snapshot_status(bench.client)
+    assert words.endswith(" left · 2m 05s · x cancels")
+    assert len(words) < 80
+
+
 def test_from_the_request_to_the_first_answer(bench: Bench) -> None:
     client = bench.client
     assert client.stage is SnapshotStage.NONE
@@ -93,7 +102,7 @@ def test_from_the_request_to_the_first_answer(bench: Bench) -> None:
     assert "press o" in snapshot_status(client)
     client.open(600)
     bench.say(Progress(bench.source.last, "searching", 43, 100))
-    assert "searching, 43%" in snapshot_status(client)
+    assert "searching, 43 %" in snapshot_status(client)
     bench.say(ImageTypes(bench.source.last, 0, (TypeName("app", "Session"),)))
     bench.say(bench.image())
     assert client.is_open

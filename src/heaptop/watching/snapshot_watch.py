@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered, drive
+from heaptop.analysis.snapshot.building import progress_words
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.choices import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
@@ -118,7 +119,8 @@ class SnapshotWatch(SourceWatch):
             case ImageTypes() if message.id == self._id:
                 self.types[message.first :] = message.names
             case images.Progress() if message.id == self._id:
-                self._doing = _step(message)
+                taken = f", {format_bytes(message.memory)}" if message.memory else ""
+                self._doing = progress_words(message, time.monotonic() - self._since) + taken
             case ImageGone() if self._image is not None and message.image == self._image.image:
                 lost = ImageLost(f"The snapshot of process {self._pid} was lost: {message.reason}.")
                 raise lost.about(self._pid)
@@ -142,13 +144,6 @@ class SnapshotWatch(SourceWatch):
 
     def _refused(self, reason: str) -> HeaptopError:
         return ImageRefused(f"No snapshot of process {self._pid} could be made: {reason}.").about(self._pid)
-
-
-def _step(progress: images.Progress) -> str:
-    """``finding dominators, 43 %, 12.0 MiB``"""
-    part = f", {100 * progress.done / progress.total:.0f} %" if progress.total else ""
-    taken = f", {format_bytes(progress.memory)}" if progress.memory else ""
-    return progress.phase + part + taken
 
 
 def snapshot_notices(attached: Attached, image: Image) -> list[str]:

@@ -18,7 +18,7 @@ from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory
 from heaptop.protocol.source import Ended, Event, Received, Seek, Source
 from heaptop.tui.state.hunting_words import compared_words, first_words, found_words
 from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotPurpose
-from heaptop.tui.state.snapshot_status import progress_words, seconds
+from heaptop.tui.state.snapshot_status import building_words, seconds
 
 if TYPE_CHECKING:
     from heaptop.tui.state.session import AttachSession
@@ -99,7 +99,7 @@ class Hunting:
         if self.doing in (HuntStage.NOTHING, HuntStage.COLLECTING):
             return f"{self.doing.value}: all threads are paused" if self.is_busy else ""
         what = "looking" if self._moment is None or self._moment.mark is None else f"mark {self._moment.mark}"
-        how = progress_words(self._client.progress)
+        how = building_words(self._client)
         if self.doing is HuntStage.ASKING:  # how far each question is would restart with the next one
             doing = self.doing.value if self._hunt.marks else "remembering what is there"
             how = f"{doing}, {self._client.answered - self._answered} answered"

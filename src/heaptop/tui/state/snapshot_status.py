@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heaptop.analysis.snapshot.building import progress_words
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
-from heaptop.protocol.images import Image, Progress
+from heaptop.protocol.images import Image
 from heaptop.protocol.source import ImageCost
 from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotStage
 
@@ -16,12 +17,9 @@ OLD_SECONDS: Final = 10
 """From so many on it is said how old the snapshot is that somebody asks of."""
 
 
-def progress_words(progress: Progress | None) -> str:
-    """``finding dominators, 43 %``"""
-    if progress is None:
-        return "cloning the process"
-    part = f", {progress.done / progress.total:.0%}" if progress.total else ""
-    return f"{progress.phase}{part}"
+def building_words(client: SnapshotClient) -> str:
+    """``finding dominators, 43 %, about 5 s left``"""
+    return progress_words(client.progress, client.age) if client.progress else "cloning the process"
 
 
 def seconds(time: float) -> str:
@@ -66,12 +64,12 @@ def snapshot_status(client: SnapshotClient | None, *, has_rows: bool = False) ->
     if client is None or client.stage is SnapshotStage.NONE:
         return "no snapshot yet: press o to take one"
     if client.stage is SnapshotStage.BUILDING:
-        return f"building the snapshot: {progress_words(client.progress)} · {seconds(client.age)} · x cancels"
+        return f"snapshot: {building_words(client)} · {seconds(client.age)} · x cancels"
     if client.stage is SnapshotStage.GONE:
         age = f" · rows are of {seconds(client.age)} ago" if has_rows and client.is_closed else ""
         return f"no snapshot: {client.why}{age}" + (f" · {next_step(client)}" if next_step(client) else "")
     assert client.image is not None
     words = snapshot_words(client.image, client.cost, client.age, client.left)
     gaps = "".join(f" · {gap}" for gap in client.image.gaps)
-    asked = f"{progress_words(client.progress)}, x cancels · " if client.is_busy and client.progress else ""
+    asked = f"{building_words(client)}, x cancels · " if client.is_busy and client.progress else ""
     return asked + words + gaps
