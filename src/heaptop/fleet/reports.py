@@ -111,7 +111,7 @@ class GuardReport:
             for name, live in [(row.name, row.live) for row in self._sites()]
         ]
         if sites:
-            lines += ["", "Allocated since the attach and alive (estimated, 95 % interval), by site:", *_columns(sites)]
+            lines += ["", "Live bytes by site, since the attach (estimated, 95 % interval):", *_columns(sites)]
         return [printable(line) for line in lines]
 
     @property
