@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.errors import SaveFailed, TargetExited, UsageError
+from heaptop.errors import AgentLost, SaveFailed, TargetExited, UsageError
 from heaptop.fleet import guarding, reports
 from heaptop.injector.session.forecast import MemoryLimit
 from heaptop.recordings.reader import Recording
@@ -262,6 +262,16 @@ def test_the_end_of_the_process_ends_the_guard_and_leaves_the_recording(
     said = capsys.readouterr().err
     assert f"its last minutes are in {ring}" in said
     assert "ended: Process 4711 ended at 02:13:00" in said
+
+
+def test_an_agent_that_is_lost_is_an_error_and_leaves_the_recording(process: Process, tmp_path: Path) -> None:
+    process.at_reading = lambda number: (
+        process.doors.source.end(AgentLost("The agent is gone.")) if number == 3 else None
+    )
+    assert guard(tmp_path / "reports", "--do", "record", when="rss > 1TB") == AgentLost.exit_code
+    (ring,) = (tmp_path / "reports").iterdir()
+    with Recording.open(ring) as recording:
+        assert recording.moments
 
 
 def test_what_a_hunt_has_found_before_the_process_ends_is_in_the_report(process: Process, tmp_path: Path) -> None:

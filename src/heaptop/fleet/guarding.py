@@ -139,11 +139,13 @@ class Guard:
             why = f"fired {_times(self.fired)}, as often as --at-most allows"
         except KeyboardInterrupt:
             why = "you stopped it"
-        except TargetExited as error:
-            why = error.message.rstrip(".")
+        except HeaptopError as error:
             if self._ring:
                 self._progress.notice(f"its last minutes are in {self._folder.path / self._ring}")
                 self._ring = ""
+            if not isinstance(error, TargetExited):
+                raise
+            why = error.message.rstrip(".")
         finally:
             self._abandon_hunt("the guard ended meanwhile")
             self._sender.close()
@@ -178,7 +180,7 @@ class Guard:
     def _readings(self) -> ProcessReadings:
         """What is known now: memory by /proc, so that of a process that does not answer it is known too."""
         watch, pid = self._watch, self._watch.attached.target.pid
-        rss = rss_bytes(pid) or None
+        rss = rss_bytes(pid) or watch.resident
         if rss is not None:
             self._trend.add(time.monotonic(), rss)
         limit = memory_limit(pid)
