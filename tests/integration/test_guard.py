@@ -68,9 +68,11 @@ def test_the_report_names_type_and_site_before_the_kernel_ends_the_process(tmp_p
     with memory_group() as group:
         wrapper = joining(group)
         with running(interpreter, "leaking_fast", "8e6", wrapper=wrapper) as target:
-            leave_room(group, 160 * MIB)
             options = ("--do", "record", "--interval", "2")
             with Guard(target, tmp_path / "reports", "rss > 50% of limit", *options) as guard:
+                rings = (tmp_path / "reports").glob
+                assert eventually(lambda: any(ring.stat().st_size for ring in rings(f"*{RING}"))), guard.said
+                leave_room(group, 160 * MIB)  # counted from here: an attach may take long on a busy machine
                 assert eventually(lambda: guard.reports), guard.said
                 (early,) = guard.reports
                 assert target.alive, "the report is there before the end"

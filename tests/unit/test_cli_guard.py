@@ -13,6 +13,7 @@ import pytest
 from heaptop.__main__ import main
 from heaptop.errors import AgentLost, SaveFailed, TargetExited, UsageError
 from heaptop.fleet import guarding, reports
+from heaptop.fleet.triggers import RssTrend
 from heaptop.injector.session.forecast import MemoryLimit
 from heaptop.recordings.reader import Recording
 from tests.unit.test_cli_leaks import Growing, LeakDoors
@@ -234,7 +235,7 @@ def test_a_long_pause_is_declined_and_nobody_is_asked(process: Process, tmp_path
 
 def test_near_the_limit_there_is_no_hunt(process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would not end before the process does."""
-    monkeypatch.setattr(guarding.RssTrend, "seconds_until", lambda trend, left: 9.0 if left == 100 * MIB else None)
+    monkeypatch.setattr(RssTrend, "seconds_until", lambda trend, left: 9.0 if left == 100 * MIB else None)
     assert guard(tmp_path / "reports", "--do", "hunt", "--for", "30") == 0
     (report,) = written(tmp_path / "reports")
     assert "the memory limit is expected in about 9 s" in report["notes"][0]
