@@ -258,3 +258,8 @@ def test_attaches_ask_for_what_production_bears(hosted: Hosted) -> None:
     assert (options.interval, options.max_share, options.pause_budget) == (60.0, 0.01, 0.05)
     assert (options.sample_target, options.tracer, options.allow_seccomp) == (20, False, False)
     assert host_module.attach_options(FleetConfig(rate=0)).sample_interval == 0
+
+
+def test_a_host_of_many_processes_is_looked_at_more_rarely() -> None:
+    assert host_module.rest_after(0.01) == host_module.ROUND
+    assert host_module.rest_after(3.0) == 150.0

@@ -27,8 +27,10 @@ from heaptop.injector.inspect.process import is_same_process
 from heaptop.protocol.source import Source
 from heaptop.recordings.exports.pprof import ProfileWriter
 
-ROUND: Final = 5.0
-"""Seconds between two looks at which processes there are."""
+ROUND: Final = 10.0
+"""Seconds between two looks at which processes there are, at least."""
+SCAN_SHARE: Final = 0.02
+"""Of the time, that these looks may take: on a host with thousands of processes one takes seconds."""
 SETTLE_PATIENCE: Final = 30.0
 """Seconds that a first census may take before the next process is attached to."""
 FIRST_REST: Final = 60.0
@@ -74,6 +76,7 @@ class FleetHost:
         self._counters: dict[str, SiteCounters] = {}
         self._lock = threading.Lock()
         """Of the three tables above."""
+        self._scan_seconds = 0.0
         self._stopping = threading.Event()
         self._awake = threading.Event()
         meters.registry.register(ServiceCollector(self))
@@ -162,7 +165,7 @@ class FleetHost:
                 except Exception as error:
                     self._meters.refuse(type(error).__name__)
                     audit("error", reason=type(error).__name__, message=str(error))
-                self._awake.wait(ROUND)
+                self._awake.wait(rest_after(self._scan_seconds))
                 self._awake.clear()
         finally:
             self._detach_all()
@@ -170,7 +173,9 @@ class FleetHost:
     def _round(self) -> None:
         config = self._config
         self._drop_ended()
+        began = time.monotonic()
         seen = self._scan()
+        self._scan_seconds = time.monotonic() - began
         self._forget_refusals({one.key for one in seen})
         now = time.monotonic()
         resting = {key for key, one in self._refused.items() if one.again_at > now}
@@ -256,6 +261,11 @@ class FleetHost:
             folded = counters.add(before, now, top)
         rows = session.figures.types, session.figures.sites
         self._meters.dropped.inc(folded + sum(max(len(each) - top, 0) for each in rows))
+
+
+def rest_after(scan_seconds: float) -> float:
+    """Seconds until the next look at which processes there are, after one that took so long."""
+    return max(ROUND, scan_seconds / SCAN_SHARE)
 
 
 def attach_options(config: FleetConfig) -> AttachOptions:

@@ -5,6 +5,7 @@ A scrape reads what is there already. It takes no census.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -96,14 +97,21 @@ class ServiceCollector(Collector):
 
     def describe(self) -> Iterator[Metric]:
         """Nothing is collected when the collector is registered."""
-        yield from _families().values()
+        yield from (*_families().values(), _helpers_cpu())
 
     def collect(self) -> Iterator[Metric]:
         """All services, as they are now."""
         families = _families()
         for one in self._host.services():
             _add(families, one, self._host.top)
-        yield from families.values()
+        yield from (*families.values(), _helpers_cpu())
+
+
+def _helpers_cpu() -> CounterMetricFamily:
+    """What heaptop's own CPU time, by :class:`ProcessCollector`, leaves out."""
+    used = os.times()
+    about = "CPU time of the processes that heaptop started to read /proc and to attach."
+    return CounterMetricFamily("heaptop_helpers_cpu_seconds", about, value=used.children_user + used.children_system)
 
 
 def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
