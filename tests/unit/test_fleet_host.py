@@ -207,6 +207,18 @@ def test_a_long_pause_is_refused_and_nobody_decides(hosted: Hosted) -> None:
         assert hosted.attached() == [1]
 
 
+def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1])
+        hosted.sources[1][0].tick(20)
+        (session,) = hosted.host._sessions.values()
+        recorded = session._recorded
+        assert (list(recorded.history.ticks), list(recorded.history.gc_events)) == ([], [])
+        assert len(recorded.history.snapshots) == 2
+        assert recorded.sampling.samples.changes() == []
+        assert session.rss > 0
+
+
 def test_a_reload_applies_and_a_broken_file_changes_nothing(hosted: Hosted) -> None:
     hosted.seen.append(process(2))
     with running(hosted):

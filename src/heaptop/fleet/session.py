@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.recorded import Recorded
@@ -13,12 +14,15 @@ from heaptop.fleet.audit import audit
 from heaptop.fleet.figures import TargetFigures, target_figures
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess
-from heaptop.protocol.messages import Census, Decision, Failure, Message, Sampler, Tick
+from heaptop.protocol.messages import Census, Decision, Failure, GcEvents, Message, Sampler, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Received, Source
 from heaptop.recordings.exports.pprof import ProfileWriter
 
-NO_CENSUS = "NoCensus"
+NO_CENSUS: Final = "NoCensus"
 """The class of a failure that is no error of the session: a census, or a tick, that the agent could not do."""
+
+UNREAD: Final = (Tick, GcEvents)
+"""Of these the analysis makes histories, megabytes a process, that nobody reads here."""
 
 Allocated = Mapping[str, int]
 OnAllocated = Callable[["FleetSession", Allocated, Allocated], None]
@@ -101,8 +105,9 @@ class FleetSession:
             case Ended():
                 self._end(event)
             case Received(message):
-                with self._lock:
-                    self._recorded.take(message)
+                if not isinstance(message, UNREAD):
+                    with self._lock:
+                        self._recorded.take(message)
                 self._take(message)
 
     def _end(self, event: Ended) -> None:
@@ -158,4 +163,5 @@ class FleetSession:
         before, self._read_at = self.figures, time.monotonic()
         with self._lock:
             self.figures = target_figures(self._recorded)
+            self._recorded.sampling.samples.forget_changes()  # they are kept for charts over time
         self._on_allocated(self, before.allocated, self.figures.allocated)
