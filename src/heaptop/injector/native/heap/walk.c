@@ -98,7 +98,7 @@ static inline void close_in(struct marks *marks, struct span *s, unsigned age) {
 }
 
 /* Whether the walk has run into its limit. */
-static inline bool timed_out(const struct walk *w) { return w->limit != NULL && w->limit->stopped; }
+static inline bool timed_out(const struct walk *w) { return __builtin_expect(w->limit != NULL, 0) && w->limit->stopped; }
 
 /* Whether the cursors of a span met. */
 static bool chase_span(struct walk *w, struct span *s, unsigned age) {
@@ -193,7 +193,7 @@ static inline void settle(struct walk *w, PyObject *o) {
 
 static inline int reach(PyObject *o, void *context) {
     struct walk *w = context;
-    if (!progress_on(w->limit))
+    if (__builtin_expect(w->limit != NULL, 0) && !progress_on(w->limit))
         return 1; /* a tp_traverse ends with that */
     if (!marks_reach(&w->marks, o))
         return 0;
