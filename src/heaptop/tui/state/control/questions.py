@@ -39,7 +39,7 @@ def pause_question(
         "clone": "The census would run in a copy-on-write clone: the pause is the time to copy its page tables.",
         "stop": "The census would run in the process itself, which stays stopped until it is done.",
     }.get(asked.mode, "")
-    other = f"s   pause it for about {format_duration_ns(asked.stop_ns)}: count in the process itself (mode stop)"
+    other = f"s   count in the process itself (mode stop): about {format_duration_ns(asked.stop_ns)}"
     lines = [
         f"The next census would pause the process for about {pause}; the budget (--pause-budget) is {budget}.",
         *(line for line in (how, f"No clone: {asked.reason}." if asked.reason else "", _size(seen)) if line),
