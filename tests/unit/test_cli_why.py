@@ -116,6 +116,13 @@ def test_the_document_of_why_has_counts_paths_and_snapshot(doors: FrozenDoors, c
     assert keep == [300.0]
 
 
+def test_a_process_whose_census_ran_in_mode_stop_still_has_its_snapshot(doors: FrozenDoors, capsys: Said) -> None:
+    source = Frozen()
+    doors.make = lambda: source
+    source.agent.mode, source.agent.mode_reason = "stop", "it has few objects in much memory"
+    assert document(["why", "4711", "models.Session"], capsys)["count"] == SESSIONS
+
+
 def test_the_text_of_why_has_objects_sizes_and_retainer(doors: FrozenDoors, capsys: Said) -> None:
     assert main(["why", "4711", "Session"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -351,10 +358,6 @@ def slices(source: Frozen) -> None:
     source.agent.mode, source.agent.mode_reason = "python", "heaptop has no native core for this machine"
 
 
-def stopped(source: Frozen) -> None:
-    source.agent.mode, source.agent.mode_reason = "stop", "only 3 MiB of memory are free"
-
-
 def refused(source: Frozen) -> None:
     source.agent.images.refusal = "it would take more memory than it may"
 
@@ -380,7 +383,6 @@ def dies(source: Frozen) -> None:
     ("fate", "error", "says"),
     [
         (slices, ImageRefused, "could be made: heaptop has no native core for this machine."),
-        (stopped, ImageRefused, "could be made: only 3 MiB of memory are free."),
         (refused, ImageRefused, "could be made: it would take more memory than it may."),
         (long_pause, PauseTooLong, "--pause-budget 619`"),
         (no_answer, ImageLost, "could not answer: no memory."),
