@@ -149,7 +149,7 @@ async def test_it_waits_while_a_person_has_a_snapshot() -> None:
         await graph.second()
         await graph.second()
         assert graph.images == 2
-        assert "graph censuses wait for the open snapshot: x closes it" in graph.stage.text
+        assert "graph censuses wait for the snapshot: x closes it" in graph.stage.text
         assert "module shop.cache ._sessions" in graph.stage.text, "what is known stays"
         await graph.stage.press("x")
         await graph.stage.until(lambda: not graph.stage.live.client.is_open, "the person's snapshot is closed")

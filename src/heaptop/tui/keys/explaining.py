@@ -150,7 +150,7 @@ ABOVE: Final = (
     ),
     FigureHelp(
         ("snapshot … old", "closes in", "copied", "tables"),
-        "The open snapshot: its age, and when it closes by itself. It costs the memory pages that the program "
+        "The snapshot: its age, and when it closes by itself. It costs the memory pages that the program "
         "changed since, and its own tables.",
     ),
 )

@@ -27,7 +27,7 @@ from heaptop.tui.widgets.recording_line import Course, RecordingLine
 
 LACKING: Final = {
     "snapshot": "a recording has no process to take a snapshot of",
-    "shut": "a recording has no open snapshot",
+    "shut": "a recording has no snapshot",
     "mark": "a recording has no process to mark",
     "mark_named": "a recording has no process to mark",
     "look": "a recording has no process to check: view 4 shows recorded hunts",

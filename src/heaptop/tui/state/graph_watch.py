@@ -39,7 +39,7 @@ REST: Final = 20
 """And so many times as long as the last one took: five percent of a core, as for censuses."""
 MOST_GROUPS, MOST_SETS, MOST_STACKS = 10_000, 2_000, 10_000
 """Rows of the answers; what is smaller is one."""
-WAITS: Final = "graph censuses wait for the open snapshot: x closes it"
+WAITS: Final = "graph censuses wait for the snapshot: x closes it"
 FIRST: Final = "taking a graph census"
 
 

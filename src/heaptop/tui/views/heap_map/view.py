@@ -79,7 +79,7 @@ class HeapMapView(View):
         ),
         FigureHelp(
             ("taken", "%"),
-            "The share of the shown addresses that objects and their tables use (with the Hidden bytes of view 1); "
+            "The share of the shown addresses that objects and their tables use (with the Attributes of view 1); "
             "in the legend, each letter's share of that. Memory of C extensions, such as NumPy arrays, is unknown: "
             "blank is not always free.",
             CPYTHON.at("Objects/obmalloc.c"),

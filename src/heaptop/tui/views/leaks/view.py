@@ -152,7 +152,7 @@ class LeaksView(LevelView[LeaksLevel]):
         FigureHelp(
             ("Objects", "Bytes"),
             "Growth since the mark in objects and bytes; for a mark, its totals. From censuses these leave out "
-            "Hidden bytes (view 1), so they are smaller than by type.",
+            "Attributes (view 1), so they are smaller than by type.",
         ),
         FigureHelp(("Now", "Bytes now"), "All live objects at the last check, not only new ones."),
         FigureHelp(

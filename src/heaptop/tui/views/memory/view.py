@@ -116,7 +116,7 @@ class MemoryView(LevelView[MemoryLevel]):
         FigureHelp(
             ("What it is",),
             "Arena use is read from Python's own tables; malloc reports what is in use and free (mallinfo2 of "
-            "glibc); live objects are from the last census, with their Hidden bytes (view 1).",
+            "glibc); live objects are from the last census, with their Attributes (view 1).",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         FigureHelp(

@@ -73,7 +73,7 @@ ROW_COLUMNS: Final = {
     "retainers": ("name", "count", "bytes", "share", "bar", "types"),
     "site": ("name", "count", "bytes", "share", "bar"),
 }
-_TITLES: Final = {"type": "Type", "kind": "Kind of root", "retainers": "Retainers", "site": "Allocated by"}
+_TITLES: Final = {"type": "Type", "kind": "Kind of root", "retainers": "Retainers", "site": "Allocated at"}
 
 
 def row_columns(key: str) -> tuple[str, ...]:
@@ -334,7 +334,7 @@ def object_sheet(
         "retained": ("Retained", 9),
         "generation": ("Age", 9),
         "kind": ("Kind", 11),
-        "producer": ("Allocated by", facts.width // 4),
+        "producer": ("Allocated at", facts.width // 4),
     }
 
     def draw(row: ObjectRow | None) -> list[CellText]:

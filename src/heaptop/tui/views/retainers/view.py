@@ -108,7 +108,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         FigureHelp(
             ("Own bytes",),
             "Shallow size: the objects themselves, without what they refer to. View 1 may show less for a type: it "
-            "leaves out what sys.getsizeof does (its column Hidden), at another moment.",
+            "leaves out what sys.getsizeof does (its column Attributes), at another moment.",
             CPYTHON.at("Objects/object.c and each type's __sizeof__"),
         ),
         FigureHelp(
@@ -137,7 +137,7 @@ class RetainersView(ExploringView[RetainersLevel]):
             NHC.at("§4.4"),
         ),
         FigureHelp(
-            ("Allocated by", "Sampled", "≈ bytes", "≈"),
+            ("Allocated at", "Sampled", "≈ bytes", "≈"),
             "Objects whose blocks were sampled, by allocation site, and what they represent. For others, and for "
             "tables and buffers, the site is unknown.",
             STATMEMPROF.at("“Sampling allocations”"),
