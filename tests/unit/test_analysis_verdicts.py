@@ -154,6 +154,10 @@ def test_growth_that_slows_down_is_unclear() -> None:
     assert judge(Turnover((10.0,) * 3, (100, 100, 30), 0, (0, 100, 200, 230))).verdict == UNCLEAR
 
 
+def test_marks_of_one_moment_are_judged() -> None:
+    assert judge(Turnover((0.0, 0.0), (30, 30), 80, (80, 110, 140))).verdict in {LEAK, UNCLEAR}
+
+
 def test_of_two_intervals_the_second_has_half_of_the_first_where_it_is_a_leak() -> None:
     assert judge(Turnover((10.0,) * 2, (56, 25), 64, (64, 120, 145))).verdict == UNCLEAR
     assert judge(Turnover((10.0,) * 2, (56, 30), 64, (64, 120, 150))).verdict == LEAK

@@ -103,13 +103,15 @@ class Courses:
         here."""
         in_call = KINDS[kind] == "frame"
         is_known = not in_call and sum(total >= 0 for total in course.totals) >= _KNOWN
-        if judged.verdict == NO_LEAK or is_known:
+        if judged.verdict not in (LEAK, UNCLEAR) or (is_known and judged.verdict == LEAK):
             return judged
         all_of_type = self.everywhere(named.type)
         everywhere = judge(all_of_type)
-        here = "what a running call holds goes when it returns" if in_call else "the earlier number here is unknown"
+        here = judged.evidence[0] if is_known else "the earlier number here is unknown"
+        here = "what a running call holds goes when it returns" if in_call else here
         # Had what is new here come to stay, they would be more by as many, unless most new ones are elsewhere.
         is_told = _PART * all_of_type.new <= named.count and 2 * all_of_type.risen <= named.count
+        is_told = is_told or self.is_most(named)
         if everywhere.verdict == NO_LEAK and is_told:
             verdict, there = NO_LEAK, everywhere.evidence[0]
         elif judged.verdict == UNCLEAR or (everywhere.verdict == LEAK and 2 * named.count >= all_of_type.new):

@@ -466,8 +466,8 @@ class _Hunt:
             are_items = is_of_items(named, sums, head, candidate.heads) or 2 * fill.grown >= candidate.heads > 0
             judged = by_fill(judged, fill, course, are_items=are_items)
             has_reason = are_items and fill.is_explaining and judged.verdict != LEAK
-        judged = self._courses.by_bytes(judged, named, candidate)
         judged = self._courses.as_all_do(judged, course, named, candidate.kind)
+        judged = self._courses.by_bytes(judged, named, candidate)
         if KINDS[candidate.kind] == "none" and judged.verdict != NO_LEAK:
             judged = self._of_garbage(judged)
         elif judged.verdict != NO_LEAK:

@@ -218,7 +218,8 @@ def _gaps(course: Turnover) -> Judgement | None:
         return Judgement(UNCLEAR, ("none of one interval survive",))
     if any(after <= before for before, after in pairwise(total for total in course.totals if total >= 0)):
         return Judgement(UNCLEAR, ("it did not grow in every interval",))
-    if course.is_exact and min(rate or 0.0 for rate in course.net_rates) < STOPPED * course.risen / sum(course.seconds):
+    seconds, slowest = sum(course.seconds), min(rate or 0.0 for rate in course.net_rates)
+    if course.is_exact and slowest * seconds < STOPPED * course.risen and seconds > 0:
         return Judgement(UNCLEAR, ("it hardly grew in one interval",))
     return None
 
