@@ -65,6 +65,7 @@ def test_blocks_that_stay_as_many_are_no_leak(numbers: list[int]) -> None:
 
 def test_a_few_samples_more_say_nothing() -> None:
     assert unreached(hunted([1, 2, 3, 4])) == []
+    assert unreached(hunted([20, 22, 25, 27])) == [], "the error of the estimate is larger"
 
 
 def test_little_growth_is_unclear_however_steady() -> None:

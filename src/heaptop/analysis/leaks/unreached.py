@@ -87,7 +87,7 @@ def unreached_suspects(
     of_objects = beside or {}
     due = ((site, course) for site, course in courses.items() if site not in leaking)
     grown = [_Grown(site, course, seconds, of_objects.get(site, "")) for site, course in due]
-    grown = [each for each in grown if each.samples >= FEW and each.judged.verdict != NO_LEAK]
+    grown = [each for each in grown if each.is_seen and each.judged.verdict != NO_LEAK]
     grown.sort(key=lambda each: -each.bytes)
     count = sum(each.count for each in grown)
     return [each.suspect(count, sampling) for each in grown[:_MOST]]
@@ -110,6 +110,11 @@ class _Grown:
         self._error = now.error
         self._beside = beside
         self.judged = self._sure(judge(Turnover(seconds, born, known[0], known)))
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether they are more at all, as far as samples can tell."""
+        return self.samples >= FEW and self.bytes > self._error
 
     def _sure(self, judged: Judgement) -> Judgement:
         """Few samples rise at each mark by chance, and little may be what a library keeps for itself. Of what is
