@@ -17,9 +17,9 @@ from heaptop.analysis.leaks.container_growth import LEAST_GROWTH
 from heaptop.analysis.leaks.growth import BirthCounts, BirthIntervals
 from heaptop.analysis.leaks.marks import Holder, Mark, MarkContext, Trends, retainer_words, totals_by_type
 from heaptop.analysis.leaks.suspects import Candidate, TypeSum
-from heaptop.analysis.leaks.verdicts import ENDED, Judgement, Turnover, judge
+from heaptop.analysis.leaks.verdicts import ENDED, MIXED, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.text.units import format_bytes
+from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts
 from heaptop.protocol.images import KINDS, AccumulationPoint, Ages, Image, ObjectRow
 from heaptop.protocol.messages import TypeName
@@ -103,9 +103,11 @@ class Courses:
         here."""
         in_call = KINDS[kind] == "frame"
         is_known = not in_call and sum(total >= 0 for total in course.totals) >= _KNOWN
-        if judged.verdict not in (LEAK, UNCLEAR) or (is_known and judged.verdict == LEAK):
+        if judged.verdict not in (LEAK, UNCLEAR):
             return judged
         all_of_type = self.everywhere(named.type)
+        if is_known and judged.verdict == LEAK:
+            return _less_went(judged, course, all_of_type)
         everywhere = judge(all_of_type)
         here = judged.evidence[0] if is_known else "the earlier number here is unknown"
         here = "what a running call holds goes when it returns" if in_call else here
@@ -187,6 +189,15 @@ class Courses:
             return (-1,) * (len(at.marks) + 1)
         then = (mark.trends.amount(words, named.type.full) for mark in at.marks)
         return (*(-1 if known is None else known.count for known in then), now.count)
+
+
+def _less_went(judged: Judgement, course: Turnover, all_of_type: Turnover) -> Judgement:
+    """A leak, unless most of those at a mark are gone: there were fewer of the type, anywhere, at a moment since."""
+    for there, floor in zip(course.totals[:-1], all_of_type.floors[:-1], strict=True):
+        if 0 <= floor < MIXED * there:
+            why = f"they go: of {format_count(there)} at a mark no more than {format_count(floor)} were left later"
+            return Judgement(NO_LEAK, (why, *judged.evidence[1:]))
+    return judged
 
 
 def _differ_evenly(totals: Sequence[int], lengths: Sequence[int]) -> bool:
