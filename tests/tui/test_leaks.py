@@ -486,7 +486,7 @@ async def test_how_far_a_look_is_never_goes_back() -> None:
         await press(stage, "m")
     said = [words for words, _ in groupby(said)]
     asking = said.index("comparing with the mark, 0 answered")
-    assert said[:asking] in (["walking the heap, 50%"], ["cloning the process", "walking the heap, 50%"])
+    assert said[:asking] in (["walking the heap, 50 %"], ["cloning the process", "walking the heap, 50 %"])
     assert len(said) > asking + 20
     assert said[asking:] == [f"comparing with the mark, {count} answered" for count in range(len(said) - asking)]
 
