@@ -7,96 +7,29 @@ Each test chooses its own targets alone, by a word in their command lines.
 from __future__ import annotations
 
 import http.client
-import json
 import signal
 import socket
-import sys
 import threading
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("aiohttp", reason="the extra heaptop[serve] is not installed")
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, is_held, resting
-from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running, starting
+from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
 from tests.support.profiles import Profile
+from tests.support.serving import RULE, serving
 
-SOURCES = str(Path(__file__).parents[2] / "src")
-RULE = """
-interval = 1
-[[select]]
-name = "served"
-command = "{word}"
-min_rss = 0
-min_age = 0
-"""
 KEPT = 20_000_000
 """Bytes, at least, that a target keeps after SIGUSR1."""
-
-
-class Serve:
-    """A running ``heaptop serve``."""
-
-    def __init__(self, process: Target, file: Path) -> None:
-        assert eventually(lambda: "\n" in process.stdout() or not process.alive)
-        assert process.alive, process.stderr()
-        self.process = process
-        self.file = file
-        self.address = process.stdout().strip()
-
-    def get(self, path: str, *, post: bool = False) -> bytes:
-        request = urllib.request.Request(f"{self.address}{path}", method="POST" if post else "GET")
-        with urllib.request.urlopen(request, timeout=60) as response:
-            content: bytes = response.read()
-            return content
-
-    def processes(self) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = json.loads(self.get("processes"))
-        return found
-
-    def attached(self) -> set[int]:
-        return {one["pid"] for one in self.processes()["attached"]}
-
-    def counted(self) -> set[int]:
-        """Those of which there is a census."""
-        return {one["pid"] for one in self.processes()["attached"] if one["census_age_seconds"] is not None}
-
-    def metrics(self) -> dict[str, dict[str, float]]:
-        """By the name of a sample and its type, site, class or service."""
-        found: dict[str, dict[str, float]] = {}
-        for family in text_string_to_metric_families(self.get("metrics").decode()):
-            for sample in family.samples:
-                labels = sample.labels
-                key = labels.get("type") or labels.get("site") or labels.get("class") or labels.get("service") or ""
-                found.setdefault(sample.name, {})[key] = sample.value
-        return found
-
-    def events(self, event: str) -> list[str]:
-        return [line for line in self.process.stderr().splitlines() if f" event={event} " in line]
-
-    def end(self, number: signal.Signals) -> int:
-        self.process.signal(number)
-        return self.process.process.wait(60)
-
-
-@contextmanager
-def serving(file: Path, text: str, *options: str) -> Iterator[Serve]:
-    file.write_text(text)
-    command = [sys.executable, "-m", "heaptop", "serve", "--config", file, "--listen", "127.0.0.1:0", *options]
-    with starting(command, environment={"PYTHONPATH": SOURCES}) as process:
-        yield Serve(process, file)
 
 
 @pytest.fixture
@@ -239,8 +172,7 @@ def test_clients_that_only_connect_keep_nobody_out(interpreter: Interpreter, wor
             for _ in range(200):
                 stack.enter_context(socket.create_connection((host, int(port)))).sendall(b"GET /metrics HTTP/1.1\r\n")
             assert eventually(lambda: serve.attached() == {target.pid})
-            descriptors = len(list(Path(f"/proc/{serve.process.pid}/fd").iterdir()))
-            assert descriptors < 150
+            assert eventually(lambda: len(list(Path(f"/proc/{serve.process.pid}/fd").iterdir())) < 150)
         assert serve.end(signal.SIGTERM) == 0
 
 

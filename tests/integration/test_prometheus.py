@@ -1,0 +1,125 @@
+"""What is shipped for the host agent, held against the real Prometheus: its rules, and what it makes of the metrics."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import urllib.parse
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from heaptop.fleet.metrics import HostMeters
+from heaptop.injector.inspect.privileges import NAMES
+from tests.interpreters import Interpreter
+from tests.support.processes import eventually, running, starting
+from tests.support.serving import RULE, serving
+
+DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+RULES: Final = DEPLOY / "prometheus-rules.yml"
+MADE_BY_RULES: Final = re.compile(r"heaptop:[\w:]+")
+
+needs_prometheus = pytest.mark.skipif(shutil.which("prometheus") is None, reason="there is no prometheus")
+
+
+@contextmanager
+def scraping(address: str, folder: Path) -> Iterator[str]:
+    """A Prometheus that scrapes this address each second, with our rules; its own URL."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        own = f"127.0.0.1:{free.getsockname()[1]}"
+    target = address.removeprefix("http://").rstrip("/")
+    config = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(RULES)],
+        "scrape_configs": [{"job_name": "heaptop", "static_configs": [{"targets": [target]}]}],
+    }
+    (folder / "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
+    command = [
+        "prometheus",
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={own}",
+        "--log.level=error",
+    ]
+    with starting(command) as process:
+        assert eventually(lambda: answers(f"http://{own}/-/ready") or not process.alive)
+        assert process.alive, process.stderr()
+        yield f"http://{own}"
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+def queried(prometheus: str, query: str) -> list[tuple[dict[str, str], float]]:
+    """Labels and value of each series that PromQL finds."""
+    url = f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
+    with urllib.request.urlopen(url, timeout=60) as response:
+        answer: dict[str, Any] = json.load(response)
+    return [(one["metric"], float(one["value"][1])) for one in answer["data"]["result"]]
+
+
+@needs_prometheus
+@pytest.mark.pythons("3.12")
+def test_prometheus_names_type_and_site_of_a_leak(interpreter: Interpreter, tmp_path: Path) -> None:
+    word = f"served-{uuid.uuid4().hex}"
+    with (
+        running(interpreter, "leaking_fast", "1000000", word),
+        serving(tmp_path / "fleet.toml", RULE.format(word=word)) as serve,
+        scraping(serve.address, tmp_path) as prometheus,
+    ):
+
+        def fastest(metric: str, label: str) -> list[str]:
+            found = queried(prometheus, f'topk(1, deriv({metric}{{service="served"}}[10s]) > 200000)')
+            return [labels[label] for labels, _ in found]
+
+        assert eventually(lambda: fastest("heaptop_live_bytes", "type") == ["bytearray"])
+        assert eventually(lambda: any("leaking_fast.py" in each for each in fastest("heaptop_site_live_bytes", "site")))
+        (site,) = fastest("heaptop_site_live_bytes", "site")
+        assert site.endswith("Session.__init__")
+        assert [value for _, value in queried(prometheus, "up")] == [1]
+
+
+@needs_prometheus
+def test_the_rules_fire_for_growth_and_for_nothing_else(tmp_path: Path) -> None:
+    checks = tmp_path / "rules_test.yml"
+    text = Path(__file__).with_name("prometheus_rules_test.yml").read_text()
+    checks.write_text(text.replace("RULES", str(RULES)))
+    for command in (["promtool", "check", "rules", RULES], ["promtool", "test", "rules", checks]):
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_rules_use_metrics_that_are_served() -> None:
+    text = RULES.read_text()
+    used = set(re.findall(r"\bheaptop_\w+", text))
+    documented = (DEPLOY.parent / "docs" / "fleet.md").read_text()
+    own = {family.name for family in HostMeters().registry.collect()}
+    for name in used:
+        base = re.sub(r"_(count|bucket|sum)$", "", name)
+        assert base.removesuffix("_total") in own or f"`{base}`" in documented, name
+    recorded = set(re.findall(r"record: (\S+)", text))
+    assert set(MADE_BY_RULES.findall(text)) <= recorded
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [("heaptop-serve.service", r"CapabilityBoundingSet=(.*)"), ("daemonset.yaml", r"add: \[(.*)\]")],
+)
+def test_what_is_shipped_has_the_capabilities_that_heaptop_keeps(name: str, pattern: str) -> None:
+    match = re.search(pattern, (DEPLOY / name).read_text())
+    assert match is not None
+    given = {each.strip(" ,").removeprefix("CAP_") for each in match[1].split()}
+    assert given == {each.removeprefix("CAP_") for each in (*NAMES, "CAP_SYS_ADMIN")}

@@ -1,0 +1,80 @@
+"""A ``heaptop serve`` of its own for a test, and what it serves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.processes import Target, eventually, starting
+
+SOURCES = str(Path(__file__).parents[2] / "src")
+RULE = """
+interval = 1
+[[select]]
+name = "served"
+command = "{word}"
+min_rss = 0
+min_age = 0
+"""
+"""A file of rules: what has that word in its command line."""
+
+
+class Serve:
+    """A running ``heaptop serve``."""
+
+    def __init__(self, process: Target, file: Path) -> None:
+        assert eventually(lambda: "\n" in process.stdout() or not process.alive)
+        assert process.alive, process.stderr()
+        self.process = process
+        self.file = file
+        self.address = process.stdout().strip()
+
+    def get(self, path: str, *, post: bool = False) -> bytes:
+        request = urllib.request.Request(f"{self.address}{path}", method="POST" if post else "GET")
+        with urllib.request.urlopen(request, timeout=60) as response:
+            content: bytes = response.read()
+            return content
+
+    def processes(self) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = json.loads(self.get("processes"))
+        return found
+
+    def attached(self) -> set[int]:
+        return {one["pid"] for one in self.processes()["attached"]}
+
+    def counted(self) -> set[int]:
+        """Those of which there is a census."""
+        return {one["pid"] for one in self.processes()["attached"] if one["census_age_seconds"] is not None}
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """By the name of a sample and its type, site, class or service."""
+        found: dict[str, dict[str, float]] = {}
+        for family in text_string_to_metric_families(self.get("metrics").decode()):
+            for sample in family.samples:
+                labels = sample.labels
+                key = labels.get("type") or labels.get("site") or labels.get("class") or labels.get("service") or ""
+                found.setdefault(sample.name, {})[key] = sample.value
+        return found
+
+    def events(self, event: str) -> list[str]:
+        return [line for line in self.process.stderr().splitlines() if f" event={event} " in line]
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.signal(number)
+        return self.process.process.wait(60)
+
+
+@contextmanager
+def serving(file: Path, text: str, *options: str) -> Iterator[Serve]:
+    file.write_text(text)
+    command = [sys.executable, "-m", "heaptop", "serve", "--config", str(file), "--listen", "127.0.0.1:0"]
+    with starting([*command, *options], environment={"PYTHONPATH": SOURCES}) as process:
+        yield Serve(process, file)
