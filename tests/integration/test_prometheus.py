@@ -25,6 +25,7 @@ from tests.support.serving import RULE, serving
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 RULES: Final = DEPLOY / "prometheus-rules.yml"
+DASHBOARD: Final = DEPLOY / "grafana-dashboard.json"
 MADE_BY_RULES: Final = re.compile(r"heaptop:[\w:]+")
 
 needs_prometheus = pytest.mark.skipif(shutil.which("prometheus") is None, reason="there is no prometheus")
@@ -93,6 +94,17 @@ def test_prometheus_names_type_and_site_of_a_leak(interpreter: Interpreter, tmp_
 
 
 @needs_prometheus
+def test_prometheus_reads_every_query_of_the_dashboard(tmp_path: Path) -> None:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    places = [(each["gridPos"]["x"], each["gridPos"]["y"]) for each in panels]
+    assert len(set(places)) == len(panels) == len({each["id"] for each in panels})
+    with scraping("http://127.0.0.1:9/", tmp_path) as prometheus:
+        for target in (target for panel in panels for target in panel["targets"]):
+            filled = target["expr"].replace("$service", ".*").replace("$instance", ".*")
+            assert queried(prometheus, filled) == [], "there is no such metric here, and no error either"
+
+
+@needs_prometheus
 def test_the_rules_fire_for_growth_and_for_nothing_else(tmp_path: Path) -> None:
     checks = tmp_path / "rules_test.yml"
     text = Path(__file__).with_name("prometheus_rules_test.yml").read_text()
@@ -102,14 +114,16 @@ def test_the_rules_fire_for_growth_and_for_nothing_else(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_the_rules_use_metrics_that_are_served() -> None:
-    text = RULES.read_text()
+@pytest.mark.parametrize("file", [RULES, DASHBOARD], ids=lambda file: file.name)
+def test_what_is_shipped_uses_metrics_that_are_served(file: Path) -> None:
+    text = file.read_text()
     used = set(re.findall(r"\bheaptop_\w+", text))
     documented = (DEPLOY.parent / "docs" / "fleet.md").read_text()
     own = {family.name for family in HostMeters().registry.collect()}
     for name in used:
         base = re.sub(r"_(count|bucket|sum)$", "", name)
-        assert base.removesuffix("_total") in own or f"`{base}`" in documented, name
+        documented_or_own = f"`{base}`" in documented or base.startswith("heaptop_process_")
+        assert documented_or_own or base.removesuffix("_total") in own, name
     recorded = set(re.findall(r"record: (\S+)", text))
     assert set(MADE_BY_RULES.findall(text)) <= recorded
 
