@@ -740,7 +740,7 @@ async def test_retainers_by_site_take_one_question() -> None:
     async with on_retainers(SMALL, *BY_SITE, sampled=True) as stage:
         assert len(asked(stage, STACKS)) == 1, "one question"
         assert asked(stage, STACKS)[0].selection == Selection()
-        assert stage.lines(4)[0].split() == ["Allocated", "by", "Sampled", "≈", "bytes▼", "Share"]
+        assert stage.lines(4)[0].split() == ["Allocated", "at", "Sampled", "≈", "bytes▼", "Share"]
         assert column(stage, "name")[0] == "shop/views.py:88 create_session"
         assert column(stage, "count") == ["100", "42", "1"]
 

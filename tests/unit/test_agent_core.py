@@ -150,6 +150,17 @@ def test_a_stop_that_took_longer_than_expected_is_not_tried_again() -> None:
         assert question.pause_ns > 10**12, "what is known of a stop by now"
 
 
+@pytest.mark.parametrize("errors", [[BlockingIOError()], [MemoryError()]], ids=["collecting", "no memory"])
+def test_a_stop_that_could_not_be_now_is_tried_again(errors: list[Exception]) -> None:
+    core = FakeCore()
+    core.stop_errors = errors
+    with talking(core) as talk:
+        talk.give_core()
+        modes = [talk.census(Census, stop_ns=10**18).mode for _ in range(2)]
+        assert modes[-1] == "stop"
+        assert core.calls.count("stop") == (2 if modes[0] == "clone" else 3)
+
+
 def test_a_stop_that_was_asked_for_and_takes_too_long_is_asked_about_again() -> None:
     core = FakeCore()
     core.stop_errors = [TimeoutError("it took too long")]

@@ -136,6 +136,12 @@ def test_weak_references_are_a_leak_only_where_what_they_refer_to_is_not_there(
     assert (suspect.verdict, suspect.evidence[0]) == (verdict, why)
 
 
+def test_of_two_moments_weak_references_beside_garbage_stay_unclear() -> None:
+    found = Hunting(registering_shop, gc_enabled=True).checks(2)
+    (suspect,) = (each for each in found.suspects if each.type == "weakref.ReferenceType")
+    assert (suspect.verdict, suspect.evidence[0].partition(":")[0]) == (UNCLEAR, "they may refer to garbage")
+
+
 def test_survivors_by_address_are_no_leak_where_most_new_ones_of_the_type_are_elsewhere() -> None:
     """What all of the type do says nothing of a small part of them."""
     hunting = Hunting(crowded_shop)

@@ -24,7 +24,7 @@ from heaptop.injector.session.conversation import Conversation, ConversationRequ
 from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, pause_ns
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
-from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
+from heaptop.protocol.images import FIRST_ID, CancelRequest, Image, ImageRequest
 from heaptop.protocol.messages import (
     PROTOCOL_VERSION,
     Bye,
@@ -501,6 +501,46 @@ def test_a_snapshot_waits_for_an_answer_about_its_pause(accept: bool) -> None:
     ends = [message for message in talk.heard if isinstance(message, Image | Failure)]
     assert [type(end) for end in ends] == [Image if accept else Failure]
     assert accept or "declined" in getattr(ends[0], "text", "")
+
+
+def test_a_snapshot_that_is_cancelled_while_its_pause_is_asked_about_is_not_made() -> None:
+    agent = FakeAgent()
+    agent.mode, agent.stop_ns = "clone", 3_000_000
+    with talking(agent, policy=CensusPolicy(), forecast=large) as talk:
+        talk.orders.outbox.put(ImageRequest(FIRST_ID, 60_000_000_000))
+
+        def deliver(event: Event) -> None:
+            if isinstance(event, Received) and isinstance(event.message, Decision):
+                talk.orders.outbox.put(CancelRequest(FIRST_ID))
+                talk.orders.wake()
+            if isinstance(event, Received) and isinstance(event.message, Failure):
+                talk.orders.accept.set()
+                talk.orders.wake()
+            talk._deliver(event)
+
+        talk.conversation._deliver = deliver
+        run(talk)
+    ends = [message for message in talk.heard if isinstance(message, Image | Failure)]
+    assert [(type(end), getattr(end, "text", "")) for end in ends] == [(Failure, "cancelled")]
+
+
+def test_no_census_in_slices_is_taken_where_memory_is_short() -> None:
+    """Its lists of objects are in the target."""
+    agent = FakeAgent()
+    with talking(agent, policy=CensusPolicy(mode="python"), room=lambda: Headroom(8 << 20)) as talk:
+
+        def deliver(event: Event) -> None:
+            if isinstance(event, Received) and isinstance(event.message, Failure):
+                talk.orders.leave.set()
+                talk.orders.wake()
+            talk._deliver(event)
+
+        talk.conversation._deliver = deliver
+        run(talk)
+    assert agent.censuses == 0
+    failures = [message for message in talk.heard if isinstance(message, Failure)]
+    assert failures
+    assert "only 8 MiB of memory are free" in failures[0].text
 
 
 def test_nothing_is_asked_or_foretold_of_a_clone_that_cannot_be() -> None:

@@ -22,7 +22,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts
 from heaptop.protocol.images import KINDS, AccumulationPoint, Ages, Image, ObjectRow
-from heaptop.protocol.messages import TypeName
+from heaptop.protocol.messages import Census, TypeName
 
 _WHOLE: Final = 0.8
 """Of the new objects of a type: a place that holds so many is judged by all objects of the type."""
@@ -146,7 +146,8 @@ class Courses:
         return everywhere is not None and named.count >= _WHOLE * everywhere.new
 
     def _between(self, type: TypeName) -> tuple[tuple[float, int], ...]:
-        """The type's totals by the censuses since the first mark, or by some of them; empty where they are few."""
+        """The type's totals by the whole censuses since the first mark, or by some of them; empty where they are few,
+        or none has the type, as where there are too many types."""
         snapshots, first = self._at.history.snapshots, self._at.marks[0].facts.time_ns
         times = [each.time_ns for each in snapshots]
         begin, end = bisect_left(times, first), bisect_right(times, self._at.last.time_ns)
@@ -154,14 +155,15 @@ class Courses:
             return ()
         step = max(1.0, (end - begin - 1) / (_BETWEEN - 1))
         places = [begin + round(step * each) for each in range(_BETWEEN)]
-        return tuple(
+        seen = tuple(
             (
                 (times[place] - first) / 1e9,
                 sum(cell.count for cell in snapshots[place].cells if cell.type == type),
             )
             for place in places
-            if place < end
+            if place < end and _is_whole(snapshots[place].census)
         )
+        return seen if any(count for _, count in seen) else ()
 
     def _lengths(self, candidate: Candidate, aged: BirthCounts) -> tuple[int, ...]:
         """How long the container was at each mark; empty where that does not say how many objects there were. Of a
@@ -189,6 +191,11 @@ class Courses:
             return (-1,) * (len(at.marks) + 1)
         then = (mark.trends.amount(words, named.type.full) for mark in at.marks)
         return (*(-1 if known is None else known.count for known in then), now.count)
+
+
+def _is_whole(census: Census) -> bool:
+    """Whether a type that it has not is not there."""
+    return census.complete and census.mode != "python"
 
 
 def _less_went(judged: Judgement, course: Turnover, all_of_type: Turnover) -> Judgement:

@@ -75,7 +75,7 @@ from heaptop.analysis.leaks.suspects import (
     type_to_name,
 )
 from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_suspects
-from heaptop.analysis.leaks.verdicts import FEW, STEADY_GROWTH, Judgement, Turnover, judge
+from heaptop.analysis.leaks.verdicts import FEW, STEADY_GROWTH, WEAK, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.analysis.snapshot.why import path_json
@@ -573,12 +573,13 @@ class _Hunt:
 
     def _of_weak_references(self, judged: Judgement, named: TypeSum) -> Judgement:
         """Weak references go with what they refer to, which may be garbage that nothing has collected yet. Where so
-        much garbage is new the verdict is one step milder."""
+        much garbage is new the verdict is one step milder; of two moments it stays unclear: a third may show more."""
         garbage = self._garbage.total()
         if named.type.full not in _WEAK or not self._at.image.gc_enabled or garbage < named.count:
             return judged
-        why = f"they may refer to garbage: {format_count(garbage)} new objects wait for a full collection"
-        return Judgement(UNCLEAR if judged.verdict == LEAK else NO_LEAK, (why, *judged.evidence[1:]))
+        why = f"{WEAK}: {format_count(garbage)} new objects wait for a full collection"
+        is_milder = judged.verdict == UNCLEAR and len(self._at.marks) > 1
+        return Judgement(NO_LEAK if is_milder else UNCLEAR, (why, *judged.evidence[1:]))
 
     def _fill(self, steps: Sequence[Step]) -> Asking[Fill | None]:
         """How full the container is to which these lead; None where it is not known which one that is."""

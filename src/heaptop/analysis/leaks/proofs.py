@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heaptop.analysis.leaks.suspects import numberless
-from heaptop.analysis.leaks.verdicts import ENDED, SLOWER, Judgement
+from heaptop.analysis.leaks.verdicts import ENDED, SLOWER, WEAK, Judgement
 from heaptop.analysis.text.units import format_count, format_number
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNREACHED, Suspect
 
@@ -129,7 +129,8 @@ def _against(before: Proof, judged: Judgement, now: int, check: int) -> str:
     checks = check - before.suspect.confirmed_check
     shown = len(before.suspect.series) - 1
     is_flat = checks >= (FLAT if shown > FLAT else 1)
-    if judged.verdict == NO_LEAK and (judged.evidence[0] != ENDED or is_flat):
+    is_guess = judged.evidence[0].startswith(WEAK)
+    if judged.verdict == NO_LEAK and not is_guess and (judged.evidence[0] != ENDED or is_flat):
         return judged.evidence[0]
     if min(now, before.total) >= 0:
         if now < before.total:

@@ -44,6 +44,7 @@ FALL: Final = 0.5
 """The deepest fall as a part of the whole range: from here on it goes up and down."""
 STEADY_GROWTH: Final = "it grew in every interval, as fast in the last as before"
 ENDED: Final = "it grew and has stopped"
+WEAK: Final = "they may refer to garbage"
 SLOWER: Final = "it grows more slowly than before"
 ADDRESSES: Final = "estimate: addresses are reused"
 """Said of who was born when: an address used again for another object of the type makes that one pass for older. What

@@ -133,8 +133,10 @@ def census_preferred_stopped(s: Any, number: int, reason: str) -> bool:
         return True
     except TimeoutError:
         s.stop_rate = expected_rate(STOP_MARGIN * limit)
-    except (OSError, RuntimeError, MemoryError):
+    except RuntimeError:
         s.clone_knows_more = True
+    except (OSError, MemoryError):
+        pass  # the next time it may be possible
     rest(s)
     return False
 
@@ -176,12 +178,19 @@ def count_stopped(s: Any, number: int, reason: str, limit: int, as_clone: bool) 
     """Count while the target stands still, for ``limit`` nanoseconds at most, and answer. Raises what the core does:
     TimeoutError after that time, and with ``as_clone`` RuntimeError where a clone would know more."""
     begin, cpu = clock(), cpu_clock()
-    options = core_options(s, limit)
-    if as_clone:
-        options["as_clone"] = True
-    rest(s)
-    stop_cpu = cpu_clock()
-    types, rows, stats = s.core.stop(s.type_count, options)
+    for _ in range(200):
+        options = core_options(s, limit)
+        if as_clone:
+            options["as_clone"] = True
+        rest(s)
+        stop_cpu = cpu_clock()
+        try:
+            types, rows, stats = s.core.stop(s.type_count, options)
+            break
+        except BlockingIOError:  # the interpreter collects: its lists are not to be read
+            rest(s, 0.002)
+    else:
+        raise BlockingIOError(11, "the interpreter was collecting all the time")
     # By the core's own clock: when it is back, whoever has waited for the GIL runs first, and not we.
     pause, used = stats["pause_ns"], cpu_clock() - stop_cpu
     exclude_call(s, stop_cpu, pause)

@@ -77,6 +77,7 @@ AGENT_CALLS: Final = (
     Call("prctl", 157, (15,)),
     Call("futex", 202, (0, 0x80)),
     Call("clock_gettime", 228, (1,)),
+    Call("clock_gettime of a thread", 228, (3,)),
     Call("openat", 257),
     Call("set_robust_list", 273),
     Call("rseq", 334),

@@ -1,5 +1,5 @@
 /* progress: how far a long step has come, and whether it is to go on. Every PROGRESS_STEP objects, which take some milliseconds,
-   somebody looks at it. */
+   or so many halvings of that (``finer``), somebody looks at it. */
 #ifndef HEAPTOP_PROGRESS_H
 #define HEAPTOP_PROGRESS_H
 
@@ -11,6 +11,7 @@ enum { PROGRESS_STEP = 1 << 14 };
 
 struct progress {
     uint64_t done, total; /* objects, or references; total 0: not known */
+    uint32_t finer;
     bool stopped; /* given up, for good: what was made since may not be whole */
     bool (*look)(struct progress *p, void *context); /* false: give up */
     void *context;
@@ -32,7 +33,7 @@ static inline void progress_begin(struct progress *p, uint64_t total) {
 
 /* Whether to continue: asked for each object. */
 static inline bool progress_on(struct progress *p) {
-    return p == NULL || __builtin_expect(++p->done % PROGRESS_STEP != 0, 1) || progress_look(p);
+    return p == NULL || __builtin_expect((++p->done << p->finer) % PROGRESS_STEP != 0, 1) || progress_look(p);
 }
 
 #endif

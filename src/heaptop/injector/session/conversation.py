@@ -27,7 +27,7 @@ from heaptop.injector.session.snapshot_cost import SnapshotCost, excess
 from heaptop.protocol.bounds import MessageBounds
 from heaptop.protocol.codec import decode, encode, read_hello
 from heaptop.protocol.framing import FrameReader, frame
-from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageRequest
+from heaptop.protocol.images import FIRST_ID, CancelRequest, CloseRequest, Image, ImageRequest
 from heaptop.protocol.messages import (
     Bye,
     Census,
@@ -330,6 +330,9 @@ class Conversation:
                 self._take(Failure(request.id, why))
             case ImageRequest():
                 self._post_snapshot(request)
+            case CancelRequest() if self._held_image is not None and request.id == self._held_image.id:
+                self._held_image = None
+                self._take(Failure(request.id, "cancelled"))
             case _:
                 self._send(request)
 
@@ -360,9 +363,13 @@ class Conversation:
             self._send(CloseRequest(self._next_id(), why))
 
     def _ask_census(self, now: float) -> None:
-        request = self._policy.request(self._next_id(), self._rss, self._room())
+        room = self._room()
+        request = self._policy.request(self._next_id(), self._rss, room)
         self._pace.census_out, self._pace.began = True, now
-        self._send(request)
+        if request.mode == "python" and (why := room.shortage_of_slices(self._rss)):
+            self._take(Failure(request.id, why))
+        else:
+            self._send(request)
 
     def leave(self, patience: float) -> bool:
         """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in

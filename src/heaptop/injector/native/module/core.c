@@ -277,7 +277,7 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
     if (!open_request(args, &request, &options))
         return NULL;
     struct time_limit most = {limit(options, "wall_ns"), begin, raw_cpu_clock()};
-    struct progress in_most = {.look = in_time, .context = &most};
+    struct progress in_most = {.look = in_time, .context = &most, .finer = 6}; /* each object may be swapped out */
     request.limit = most.ns != 0 ? &in_most : NULL;
     request.as_clone = has_option(options, "as_clone");
     if (result_open(&result, RESULT_BYTES) < 0) {
@@ -291,7 +291,8 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
         uint64_t pause = raw_clock() - begin;
         census = census_of(&result, request.first_number, pause, pause);
     } else {
-        names_clear(&core.names); /* some were added that nobody is told */
+        if (status == CENSUS_NO_MEMORY || status == CENSUS_TOO_LONG)
+            names_clear(&core.names); /* some were added that nobody is told */
         fail(status);
     }
     result_close(&result);
