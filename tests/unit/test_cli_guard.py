@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.errors import AgentLost, SaveFailed, TargetExited, UsageError
+from heaptop.errors import AgentLost, HeaptopError, SaveFailed, TargetExited, UsageError
 from heaptop.fleet import guarding, reports
 from heaptop.fleet.triggers import RssTrend
 from heaptop.injector.session.forecast import MemoryLimit
@@ -304,6 +304,45 @@ def test_a_signal_ends_it_well(number: signal.Signals, process: Process, tmp_pat
     assert "ended: you stopped it" in capsys.readouterr().err
     assert not list((tmp_path / "reports").iterdir())
     assert process.doors.source.closed
+
+
+@pytest.mark.parametrize("error", [TargetExited("Process 4711 ended."), AgentLost("The agent is gone.")])
+def test_a_process_that_ends_right_after_the_trigger_is_reported_with_its_recording(
+    error: HeaptopError, process: Process, tmp_path: Path
+) -> None:
+    """The kernel ends it for want of memory while a newer census is waited for."""
+
+    class Killed(Guarded):
+        def census_now(self) -> None:
+            self.end(error)
+
+    process.doors.make = Killed
+    copy = tmp_path / "copy"
+    code = guard(tmp_path / "reports", "--do", "record", "--command", f"cp /dev/stdin '{copy}'")
+    assert code == (0 if isinstance(error, TargetExited) else error.exit_code)
+    (report,) = written(tmp_path / "reports")
+    assert json.loads(copy.read_text()) == report
+    with Recording.open(tmp_path / "reports" / report["recording"]) as recording:
+        assert recording.moments
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
+def test_a_signal_right_after_the_trigger_leaves_report_and_recording(
+    number: signal.Signals, process: Process, tmp_path: Path, capsys: Said
+) -> None:
+    class Interrupted(Growing):
+        def census_now(self) -> None:
+            signal.raise_signal(number)
+
+    process.doors.make = Interrupted
+    copy = tmp_path / "copy"
+    assert guard(tmp_path / "reports", "--do", "record", "--command", f"cp /dev/stdin '{copy}'") == 0
+    (report,) = written(tmp_path / "reports")
+    assert json.loads(copy.read_text()) == report
+    assert (tmp_path / "reports" / report["recording"]).stat().st_size
+    said = capsys.readouterr().err
+    assert f"its last minutes are in {tmp_path / 'reports' / report['recording']}" in said
+    assert "ended: you stopped it" in said
 
 
 def test_a_disk_that_is_full_ends_neither_the_guard_nor_its_command(

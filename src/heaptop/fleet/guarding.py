@@ -140,9 +140,7 @@ class Guard:
         except KeyboardInterrupt:
             why = "you stopped it"
         except HeaptopError as error:
-            if self._ring:
-                self._progress.notice(f"its last minutes are in {self._folder.path / self._ring}")
-                self._ring = ""
+            self._leave_ring()
             if not isinstance(error, TargetExited):
                 raise
             why = error.message.rstrip(".")
@@ -218,11 +216,16 @@ class Guard:
         if hunted is not None:
             report.findings = hunted.found
         is_written = self._write(report) is not None
-        self._wait_for_census(now, report)
-        self._keep_ring(report)
-        content = self._write(report, again=is_written)
-        if content is not None:
-            self._send(report, content)
+        try:
+            self._wait_for_census(now, report)
+            self._keep_ring(report)
+        except BaseException:
+            report.recording = report.recording or self._leave_ring()
+            raise
+        finally:  # also where the process exits just now, or the guard is stopped
+            content = self._write(report, again=is_written)
+            if content is not None:
+                self._send(report, content)
         if self._rule.hunts and hunted is None:
             self._hunt_for(report, now)
 
@@ -230,7 +233,7 @@ class Guard:
         """Its JSON; None where it cannot be written."""
         path, counted_at = self._folder.path / report.stem, self._watch.counted_at
         report.census_age = None if counted_at is None else round(self._fired_at[report.trigger] - counted_at, 1)
-        self._folder.keep(self._ring, *(f"{report.stem}.{end}" for end in ("json", "txt", "heaptop")))
+        self._folder.keep(self._ring, report.recording, *(f"{report.stem}.{end}" for end in ("json", "txt", "heaptop")))
         try:
             content = self._folder.write(report, again=again)
         except OSError as error:
@@ -278,6 +281,13 @@ class Guard:
         except (HeaptopError, OSError) as error:
             self._ring = ""
             self._progress.notice(f"nothing is recorded any more: {getattr(error, 'message', None) or error}")
+
+    def _leave_ring(self) -> str:
+        """Keep the recording so far under its own name; that name, empty where there is none."""
+        ring, self._ring = self._ring, ""
+        if ring:
+            self._progress.notice(f"its last minutes are in {self._folder.path / ring}")
+        return ring
 
     def _send(self, report: GuardReport, content: bytes) -> None:
         rule, path = self._rule, str(self._folder.path / f"{report.stem}.json")
