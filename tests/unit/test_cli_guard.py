@@ -216,6 +216,23 @@ def test_what_is_refused_is_in_the_report(process: Process, tmp_path: Path) -> N
     assert "does not run out of memory" in report["notes"][0]
 
 
+def test_a_snapshot_that_comes_too_late_is_closed_and_its_failure_ends_nothing(
+    process: Process, tmp_path: Path
+) -> None:
+    """The process was stopped meanwhile. What is made for nobody holds memory that it may be short of."""
+    source = Guarded()
+    source.agent.images.hold = True
+    process.doors.make = lambda: source
+    process.ends_at(4)
+    arguments = ("--do", "hunt", "--timeout", "0.3", "--at-most", "2", "--cooldown", "1h")
+    assert guard(tmp_path / "reports", *arguments) == 0
+    (report,) = written(tmp_path / "reports")
+    assert "did not take a census within 0.3 s" in report["notes"][0]
+    assert source.done == ["memory", "image", "close"]
+    assert process.readings == 4, "it went on"
+    assert not source.agent.images.is_open
+
+
 def test_a_long_pause_is_declined_and_nobody_is_asked(process: Process, tmp_path: Path) -> None:
     class Paused(Guarded):
         def decide(self, accept: bool, stop: bool = False) -> None:

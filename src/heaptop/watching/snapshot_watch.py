@@ -41,7 +41,8 @@ class SnapshotWatch(SourceWatch):
         """``again``: what a person would type to have all of it once more."""
         super().__init__(source, progress, sampling, timeout=timeout)
         self._again = again
-        self._id = -1
+        self._id: int | None = None
+        """Of the request that is to be answered, or was answered last."""
         self._doing = ""
         self._since = 0.0
         self._image: Image | None = None
@@ -95,9 +96,9 @@ class SnapshotWatch(SourceWatch):
         raise self._refused(reason)
 
     def close(self) -> None:
-        """End the snapshot; no effect where there is none."""
-        if self._image is not None:
-            self._image = None
+        """End the snapshot, or give up the one that is awaited; no effect where there is none."""
+        if self._id is not None:
+            self._image = self._id = None
             self._source.close_snapshot()
 
     def _answer(self, kind: type[M]) -> M:
@@ -130,7 +131,7 @@ class SnapshotWatch(SourceWatch):
         if self._image is not None:
             text = f"The snapshot of process {self._pid} could not answer: {failure.text}."
             return ImageLost(text).about(self._pid)
-        if self._id >= 0:
+        if self._id is not None:
             return self._refused(failure.text)
         text = f"The census before the snapshot failed: {failure.text}."
         why = f"heaptop detaches; process {self._pid} continues."
