@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.fleet import sending
+from heaptop.fleet import reports, sending
 from heaptop.fleet.reports import RING, ReportFolder
 from heaptop.fleet.sending import Sender, call, post
 from tests.support.processes import eventually
@@ -54,6 +54,33 @@ def test_what_is_in_use_stays_and_counts_as_large_as_it_may_get(tmp_path: Path) 
     folder.make_room(2 << 20)
     assert not old.exists()
     assert ring.exists()
+
+
+def test_files_that_other_guards_rename_or_remove_meanwhile_lose_no_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ReportFolder(tmp_path / "reports", 10_000)
+    old = aged(tmp_path / "reports", "guard-1-20261122-041201.json", 9_000, 9)
+    there = os.listdir
+    monkeypatch.setattr(reports.os, "listdir", lambda path: [f"{STEM}.json.0123abcd.new", "gone", *there(path)])
+    folder.make_room(5_000)
+    assert not old.exists()
+
+
+def test_a_recording_that_is_being_thinned_stays(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 8 << 20)
+    beside = aged(tmp_path / "reports", f"{STEM}{RING}.thinner", 1 << 20, 99)
+    old = aged(tmp_path / "reports", "guard-1-20261122-041201.json", 5 << 20, 9)
+    folder.keep(f"{STEM}{RING}")
+    folder.make_room(3 << 20)
+    assert (beside.exists(), old.exists()) == (True, False)
+
+
+def test_what_a_killed_guard_was_writing_gives_way(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 10_000)
+    half = aged(tmp_path / "reports", f"{STEM}.json.0123abcd.new", 9_000, 9)
+    folder.make_room(5_000)
+    assert not half.exists()
 
 
 def test_what_has_no_room_within_the_quota_removes_nothing(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ RING: Final = "-ring.heaptop"
 """The end of the name of a recording that goes on."""
 LEAST_RING: Final = 1 << 20
 LARGEST_RING: Final = 64 << 20
-_OURS: Final = re.compile(r"guard-\d+-\d{8}-\d{6}(-\d+)?(-ring)?\.(json|txt|heaptop(\.thinner)?)")
+_OURS: Final = re.compile(r"guard-\d+-\d{8}-\d{6}(-\d+)?(-ring)?\.(json|txt|heaptop(\.thinner)?)(\.[0-9a-f]{8}\.new)?")
 
 
 @dataclass(slots=True)
@@ -233,16 +233,23 @@ class ReportFolder:
     def _make_room(self, size: int, replaced: set[str]) -> None:
         found = []
         for name in os.listdir(self.path):
-            status = os.lstat(self.path / name)
+            try:
+                status = os.lstat(self.path / name)
+            except FileNotFoundError:
+                continue  # renamed or removed just now, as another guard does
             if _OURS.fullmatch(name) and stat.S_ISREG(status.st_mode) and name not in replaced:
                 goes_on = name in self._kept and name.endswith(RING)
                 found.append((status.st_mtime_ns, name, self.ring_size if goes_on else status.st_size))
-        kept = sum(length for _, name, length in found if name in self._kept) + size
+        kept = sum(length for _, name, length in found if self._is_kept(name)) + size
         if kept > self.quota:
             raise OSError(f"the quota of {format_bytes(self.quota)} is too small")
-        old = [(name, length) for _, name, length in sorted(found) if name not in self._kept]
+        old = [(name, length) for _, name, length in sorted(found) if not self._is_kept(name)]
         used = kept + sum(length for _, length in old)
         for name, length in old:
             if used > self.quota:
                 self.remove(name)
                 used -= length
+
+    def _is_kept(self, name: str) -> bool:
+        """Also what a recording that goes on writes itself anew to."""
+        return name.removesuffix(".thinner") in self._kept
