@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -372,6 +373,18 @@ def test_a_disk_that_is_full_ends_neither_the_guard_nor_its_command(
     assert guard(tmp_path / "reports") == 0
     said = capsys.readouterr().err
     assert "cannot be written: No space left on device" in said
+    assert "ended: fired 1 time" in said
+
+
+def test_a_folder_that_is_removed_does_not_end_the_guard(process: Process, tmp_path: Path, capsys: Said) -> None:
+    def remove(number: int) -> None:
+        if (tmp_path / "reports").exists():
+            shutil.rmtree(tmp_path / "reports")
+
+    process.at_reading = remove
+    assert guard(tmp_path / "reports", "--do", "record") == 0
+    said = capsys.readouterr().err
+    assert "cannot be written: No such file or directory" in said
     assert "ended: fired 1 time" in said
 
 

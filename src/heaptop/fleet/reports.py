@@ -196,7 +196,10 @@ class ReportFolder:
     def new_stem(self, pid: int, wall: float) -> str:
         """The first part of the names of files that are not there yet: ``guard-4711-20261122-041200``."""
         stem = f"guard-{pid}-{datetime.fromtimestamp(wall):%Y%m%d-%H%M%S}"
-        taken = {name.partition(".")[0].removesuffix("-ring") for name in os.listdir(self.path)}
+        there: list[str] = []
+        with suppress(OSError):  # without the folder no file can be written: who writes reports that
+            there = os.listdir(self.path)
+        taken = {name.partition(".")[0].removesuffix("-ring") for name in there}
         number = 1
         while (name := stem if number == 1 else f"{stem}-{number}") in taken:
             number += 1
