@@ -96,12 +96,12 @@ def write(path: str, content: bytes, *, force: bool = False) -> None:
 
 
 def private_folder(path: Path, *, make: bool = True) -> Path:
-    """The folder, made for its owner alone where it is not there.
+    """The folder, made for its owner alone where it is not there, with those above it.
 
     Raises OSError also where it is a link, is another user's, or others may write to it: what lies there may be theirs.
     """
     if make:
-        path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        _make_folder(path)
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "it is a link, or not a folder", str(path))
@@ -131,6 +131,12 @@ def sudo_caller(environ: Mapping[str, str] = os.environ) -> tuple[int, int] | No
     if os.geteuid() != 0 or not (uid.isdecimal() and gid.isdecimal() and len(uid) <= 10 and len(gid) <= 10):
         return None
     return (int(uid), int(gid)) if int(uid) else None
+
+
+def _make_folder(path: Path) -> None:
+    if not path.parent.exists():
+        _make_folder(path.parent)
+    _allowed(str(path), lambda: path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True))
 
 
 def _is_regular(fd: int) -> bool:

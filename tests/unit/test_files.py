@@ -184,7 +184,8 @@ def test_nobody_is_asked_without_a_terminal(tmp_path: Path) -> None:
 
 
 def test_a_private_folder_is_made_for_its_owner(tmp_path: Path) -> None:
-    assert mode(files.private_folder(tmp_path / "state")) == 0o700
+    assert mode(files.private_folder(tmp_path / "above" / "state")) == 0o700
+    assert mode(tmp_path / "above") == 0o700, "who could write there could put another folder in its place"
 
 
 @pytest.fixture(params=["link", "writable", "foreign", "file"])
@@ -249,10 +250,27 @@ for word in (0, 1):
 assert libc.capset(head, data) == 0, os.strerror(ctypes.get_errno())
 from heaptop import files
 try:
-    files.write(sys.argv[1], b"new", force=True)
+    {}
 except PermissionError:
     sys.exit(13)
 """
+
+
+def run_dropped(work: str, path: Path, caller: int | None) -> int:
+    """Exit code of a program that does this to the path as root without CAP_DAC_OVERRIDE; 13: denied."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
+    if caller is not None:
+        environment |= {"SUDO_UID": str(caller), "SUDO_GID": str(caller)}
+    opened = [parent for parent in path.parents if parent.exists() and parent.stat().st_uid == 0]
+    before = {parent: parent.stat().st_mode for parent in opened if parent.stat().st_mode & 1 == 0}
+    try:
+        for parent, bits in before.items():
+            parent.chmod(bits | 0o011)
+        command = [sys.executable, "-c", _DROPPED.format(work), str(path)]
+        return subprocess.run(command, env=environment, check=False).returncode
+    finally:
+        for parent, bits in before.items():
+            parent.chmod(bits)
 
 
 @as_root
@@ -269,25 +287,29 @@ def test_root_without_its_rights_writes_as_the_caller_of_sudo(
         path.write_text("mine")
     for each in (folder, *folder.iterdir()):
         os.chown(each, NOBODY, NOBODY)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
-    if caller is not None:
-        environment |= {"SUDO_UID": str(caller), "SUDO_GID": str(caller)}
-    opened = [parent for parent in folder.parents if parent.stat().st_uid == 0 and parent.stat().st_mode & 1 == 0]
-    before = {parent: parent.stat().st_mode for parent in opened}
-    try:
-        for parent in opened:
-            parent.chmod(before[parent] | 0o011)
-        done = subprocess.run([sys.executable, "-c", _DROPPED, str(path)], env=environment, check=False)
-    finally:
-        for parent in opened:
-            parent.chmod(before[parent])
-    assert done.returncode == code
+    assert run_dropped('files.write(sys.argv[1], b"new", force=True)', path, caller) == code
     if code == 0:
         assert (path.stat().st_uid, path.stat().st_gid, mode(path)) == (NOBODY, NOBODY, 0o600)
         assert path.read_text() == "new"
     else:
         assert there is path.exists()
     assert len([*folder.iterdir()]) == (1 if there or code == 0 else 0)
+
+
+@as_root
+@pytest.mark.parametrize("name", ["reports", "new/reports"])
+@pytest.mark.parametrize(("caller", "code"), [(NOBODY, 0), (NOBODY - 1, 13), (None, 13)])
+def test_root_without_its_rights_makes_a_folder_as_the_caller_of_sudo(
+    caller: int | None, code: int, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = tmp_path_factory.mktemp("of-a-user")
+    home.chmod(0o755)
+    os.chown(home, NOBODY, NOBODY)
+    work = 'files.private_folder(files.Path(sys.argv[1])); files.write(sys.argv[1] + "/new", b"")'
+    assert run_dropped(work, home / name, caller) == code
+    made = [*home.rglob("*")]
+    assert {path.stat().st_uid for path in made} == ({NOBODY} if code == 0 else set())
+    assert (home / name / "new").exists() is (code == 0)
 
 
 @pytest.mark.parametrize("environ", [{}, {"SUDO_UID": "0", "SUDO_GID": "0"}, {"SUDO_UID": "x", "SUDO_GID": "1"}])
