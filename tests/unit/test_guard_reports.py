@@ -161,6 +161,35 @@ def test_a_webhook_that_nobody_listens_at_is_one_line(hook: tuple[str, object]) 
     assert "webhook 127.0.0.1 failed: " in post("http://127.0.0.1:9/", b"{}")
 
 
+def test_a_host_that_no_name_can_be_is_one_line() -> None:
+    """The check of the URL lets it pass; the look-up of the name raises UnicodeError."""
+    assert "webhook a..b failed: " in post("http://a..b/", b"{}")
+
+
+def test_a_webhook_that_answers_in_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of the answer comes in time, and the whole never."""
+    monkeypatch.setattr(sending, "WEBHOOK_SECONDS", 0.5)
+    given_up = threading.Event()
+
+    class Dripping(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            while not given_up.wait(0.05):
+                self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Dripping) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        done = []
+        asked = threading.Thread(target=lambda: done.append(post(f"http://127.0.0.1:{server.server_port}/", b"{}")))
+        asked.start()
+        asked.join(10)
+        given_up.set()
+        server.shutdown()
+        thread.join()
+        asked.join()
+    assert done == ["webhook 127.0.0.1 failed: it took more than 0.5 s"]
+
+
 def test_a_command_gets_the_report_and_no_shell_sees_it(tmp_path: Path) -> None:
     out = tmp_path / "out"
     program = (

@@ -42,7 +42,16 @@ def webhook_host(url: str) -> str:
 
 
 def post(url: str, content: bytes) -> str:
-    """POST a report as JSON; what came of it, in a few words."""
+    """POST a report as JSON; what came of it, in a few words. It is given up after some time."""
+    came: list[str] = []
+    # On a thread: the timeout of a socket is for each part of an answer, and none is for the look-up of a name.
+    thread = threading.Thread(target=lambda: came.append(_post(url, content)), name="heaptop-webhook", daemon=True)
+    thread.start()
+    thread.join(WEBHOOK_SECONDS)
+    return came[0] if came else f"webhook {webhook_host(url)} failed: it took more than {WEBHOOK_SECONDS:g} s"
+
+
+def _post(url: str, content: bytes) -> str:
     headers = {"Content-Type": "application/json", "User-Agent": f"heaptop/{__version__}"}
     host = webhook_host(url)
     try:
@@ -52,7 +61,7 @@ def post(url: str, content: bytes) -> str:
         error.close()
         why = " (redirects are not followed)" if error.code // 100 == 3 else ""
         return f"webhook {host} failed: status {error.code}{why}"
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return f"webhook {host} failed: {getattr(error, 'reason', None) or error}"
 
 
