@@ -376,6 +376,25 @@ def test_a_disk_that_is_full_ends_neither_the_guard_nor_its_command(
     assert "ended: fired 1 time" in said
 
 
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_its_end_waits_for_what_is_being_sent_and_less_long_where_it_is_stopped(
+    is_stopped: bool, process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who sends SIGTERM kills some seconds later; a process that has exited leaves time for its report. heaptop is out
+    of the process by then."""
+    waited: list[tuple[float, bool]] = []
+
+    def close(sender: object, seconds: float) -> None:
+        waited.append((seconds, process.doors.source.closed))
+
+    monkeypatch.setattr(guarding.Sender, "close", close)
+    process.ends_at(3)
+    if is_stopped:
+        process.at_reading = lambda reading: signal.raise_signal(signal.SIGTERM) if reading == 3 else None
+    assert guard(tmp_path / "reports", when="rss > 1TB") == 0
+    assert waited == [(5 if is_stopped else 60, True)]
+
+
 def test_a_folder_that_is_removed_does_not_end_the_guard(process: Process, tmp_path: Path, capsys: Said) -> None:
     def remove(number: int) -> None:
         if (tmp_path / "reports").exists():

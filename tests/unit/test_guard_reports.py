@@ -197,13 +197,13 @@ def test_a_command_gets_the_report_and_no_shell_sees_it(tmp_path: Path) -> None:
         "open(sys.argv[1], 'w').write(sys.stdin.read() + sys.argv[2] + os.environ['HEAPTOP_REPORT'])"
     )
     argv = [sys.executable, "-c", program, str(out), "; touch $(x) &"]
-    assert call(argv, b"{}", "/r.json").endswith("exit code 0")
+    assert call(argv, b"{}", "/r.json", threading.Event()).endswith("exit code 0")
     assert out.read_text() == "{}; touch $(x) &/r.json"
 
 
 def test_a_command_that_fails_is_one_line() -> None:
-    assert call(["false"], b"x" * 1_000_000, "") == "command false: exit code 1"
-    assert "No such file" in call(["/no/such/program"], b"{}", "")
+    assert call(["false"], b"x" * 1_000_000, "", threading.Event()) == "command false: exit code 1"
+    assert "No such file" in call(["/no/such/program"], b"{}", "", threading.Event())
 
 
 def test_a_command_that_does_not_end_is_ended_with_what_it_has_started(
@@ -215,9 +215,24 @@ def test_a_command_that_does_not_end_is_ended_with_what_it_has_started(
         "import subprocess, sys, time; child = subprocess.Popen(['sleep', '600']); "
         "open(sys.argv[1], 'w').write(str(child.pid)); time.sleep(600)"
     )
-    assert "was ended: it took more than 0.5 s" in call([sys.executable, "-c", program, str(written)], b"{}", "")
+    argv = [sys.executable, "-c", program, str(written)]
+    assert "was ended: it took more than 0.5 s" in call(argv, b"{}", "", threading.Event())
     if written.exists():  # else it was ended before it had started anything
         assert eventually(lambda: has_ended(Path(f"/proc/{written.read_text()}/stat")))
+
+
+def test_a_command_that_runs_when_the_guard_ends_is_ended_too(tmp_path: Path) -> None:
+    """Nobody would end it later; what waits behind it is not begun."""
+    said: list[str] = []
+    sender = Sender(said.append)
+    argv = ["sh", "-c", 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 600', str(tmp_path / "pid")]
+    sender.put(lambda: call(argv, b"{}", "", sender.stop))
+    sender.put(lambda: "begun")
+    assert eventually((tmp_path / "pid").exists)
+    sender.close(0.01)
+    assert eventually(lambda: len(said) == 2)
+    assert said == ["the guard ends; what is still being sent is given up", "command sh was ended: the guard ended"]
+    assert has_ended(Path(f"/proc/{int((tmp_path / 'pid').read_text())}/stat"))
 
 
 def has_ended(status: Path) -> bool:
@@ -232,16 +247,36 @@ def test_one_thing_is_sent_after_another_and_the_end_waits_for_them() -> None:
     sender = Sender(said.append)
     for number in range(3):
         sender.put(lambda number=number: f"done {number}")  # type: ignore[misc]
-    sender.close()
+    sender.close(60)
     assert said == ["done 0", "done 1", "done 2"]
 
 
-def test_what_takes_too_long_to_send_does_not_keep_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "LAST_SECONDS", 0.01)
+def test_what_takes_too_long_to_send_does_not_keep_the_guard() -> None:
     said: list[str] = []
     go_on = threading.Event()
     sender = Sender(said.append)
     sender.put(lambda: "late" if go_on.wait(60) else "")
-    sender.close()
+    sender.close(0.01)
+    assert said == ["the guard ends; what is still being sent is given up"]
+    go_on.set()
+
+
+def test_ctrl_c_gives_up_what_is_still_being_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    go_on = threading.Event()
+    sender = Sender(said.append)
+    sender.put(lambda: "late" if go_on.wait(60) else "")
+    wait = threading.Thread.join
+    pressed: list[float | None] = []
+
+    def press(thread: threading.Thread, seconds: float | None = None) -> None:
+        pressed.append(seconds)
+        if len(pressed) == 1:
+            raise KeyboardInterrupt
+        wait(thread, seconds)
+
+    monkeypatch.setattr(threading.Thread, "join", press)
+    sender.close(60)
+    assert pressed[0] == 60
     assert said == ["the guard ends; what is still being sent is given up"]
     go_on.set()

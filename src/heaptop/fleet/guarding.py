@@ -13,7 +13,7 @@ from typing import Final
 from heaptop.analysis.text.units import format_bytes, format_number
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
 from heaptop.fleet.reports import RING, GuardReport, ReportFolder
-from heaptop.fleet.sending import Sender, call, post
+from heaptop.fleet.sending import COMMAND_SECONDS, LAST_SECONDS, Sender, call, post
 from heaptop.fleet.triggers import ProcessReadings, RssTrend, Trigger, readings_words
 from heaptop.injector.api import memory_limit
 from heaptop.injector.inspect.process import rss_bytes
@@ -107,6 +107,8 @@ class Guard:
         self._folder = folder
         self._progress = progress
         self._sender = Sender(progress.notice)
+        self._left_to_send = COMMAND_SECONDS
+        """Seconds for it at the guard's end."""
         self._trend = RssTrend()
         self._hunt: _Hunt | None = None
         self._ring = ""
@@ -138,7 +140,7 @@ class Guard:
                     self._turn()
             why = f"fired {_times(self.fired)}, as often as --at-most allows"
         except KeyboardInterrupt:
-            why = "you stopped it"
+            why, self._left_to_send = "you stopped it", LAST_SECONDS
         except HeaptopError as error:
             self._leave_ring()
             if not isinstance(error, TargetExited):
@@ -146,13 +148,13 @@ class Guard:
             why = error.message.rstrip(".")
         finally:
             self._abandon_hunt("the guard ended meanwhile")
-            self._sender.close()
         return why
 
     def close(self) -> None:
-        """Remove the recording that nothing was kept of; the source is closed."""
+        """Remove the recording that nothing was kept of, and wait for what is being sent; the source is closed."""
         if self._ring:
             self._folder.remove(self._ring)
+        self._sender.close(self._left_to_send)
 
     # -- turns -------------------------------------------------------------------------------------------------
 
@@ -294,7 +296,7 @@ class Guard:
         if rule.webhook:
             self._sender.put(lambda: post(rule.webhook, content))
         if rule.command:
-            self._sender.put(lambda: call(rule.command, content, path))
+            self._sender.put(lambda: call(rule.command, content, path, self._sender.stop))
 
     # -- hunting -----------------------------------------------------------------------------------------------
 

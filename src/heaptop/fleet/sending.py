@@ -1,4 +1,5 @@
-"""Sends the guard's reports on: to a URL, or to a command. Neither keeps the guard from watching, nor from its end."""
+"""Sends the guard's reports on: to a URL, or to a command. Neither keeps the guard from watching, nor for long from its
+end; a command that runs then is ended."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -20,7 +22,9 @@ from heaptop import __version__
 WEBHOOK_SECONDS: Final = 10.0
 COMMAND_SECONDS: Final = 60.0
 LAST_SECONDS: Final = 5.0
-"""For what waits to be sent when the guard ends."""
+"""For what waits to be sent when the guard is stopped."""
+_TURN: Final = 0.05
+"""Seconds between two looks at whether a command has exited."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -65,26 +69,28 @@ def _post(url: str, content: bytes) -> str:
         return f"webhook {host} failed: {getattr(error, 'reason', None) or error}"
 
 
-def call(argv: Sequence[str], content: bytes, path: str) -> str:
+def call(argv: Sequence[str], content: bytes, path: str, stop: threading.Event) -> str:
     """Run a command, without a shell; what came of it. The report's JSON is its stdin, the file's path is in
-    HEAPTOP_REPORT. It is ended after some time, with what it has started."""
+    HEAPTOP_REPORT. It is ended after some time, or at ``stop``, with what it has started."""
     try:
-        with subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            env={**os.environ, "HEAPTOP_REPORT": path},
-            start_new_session=True,
-        ) as process:
-            try:
-                process.communicate(content, COMMAND_SECONDS)
-            except BaseException:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                raise
-            return f"command {argv[0]}: exit code {process.returncode}"
-    except subprocess.TimeoutExpired:
-        return f"command {argv[0]} was ended: it took more than {COMMAND_SECONDS:g} s"
+        with open(os.memfd_create("report"), "w+b") as report:
+            report.write(content)
+            report.seek(0)
+            with subprocess.Popen(
+                argv,
+                stdin=report,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, "HEAPTOP_REPORT": path},
+                start_new_session=True,
+            ) as process:
+                end = time.monotonic() + COMMAND_SECONDS
+                while process.poll() is None and time.monotonic() < end and not stop.wait(_TURN):
+                    pass
+                if process.poll() is not None:
+                    return f"command {argv[0]}: exit code {process.returncode}"
+                os.killpg(process.pid, signal.SIGKILL)
+                why = "the guard ended" if stop.is_set() else f"it took more than {COMMAND_SECONDS:g} s"
+                return f"command {argv[0]} was ended: {why}"
     except (OSError, ValueError) as error:
         return f"command {argv[0]} failed: {getattr(error, 'strerror', None) or error}"
 
@@ -93,6 +99,8 @@ class Sender:
     """Does one thing after another on a thread of its own, and reports what came of each."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
+        self.stop = threading.Event()
+        """What is being done is to end now, and nothing more begins."""
         self._report = report
         self._work: queue.SimpleQueue[Callable[[], str] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -104,14 +112,18 @@ class Sender:
             self._thread.start()
         self._work.put(work)
 
-    def close(self) -> None:
-        """Wait for what was put, a few seconds."""
-        if self._thread is not None:
-            self._work.put(None)
-            self._thread.join(LAST_SECONDS)
-            if self._thread.is_alive():
-                self._report("the guard ends; what is still being sent is given up")
+    def close(self, seconds: float) -> None:
+        """Wait so long for what was put, or until Ctrl+C; what is not done then is given up."""
+        if self._thread is None:
+            return
+        self._work.put(None)
+        with suppress(KeyboardInterrupt):
+            self._thread.join(seconds)
+        if self._thread.is_alive():
+            self._report("the guard ends; what is still being sent is given up")
+            self.stop.set()
+            self._thread.join(20 * _TURN)
 
     def _run(self) -> None:
-        while (work := self._work.get()) is not None:
+        while (work := self._work.get()) is not None and not self.stop.is_set():
             self._report(work())
