@@ -353,6 +353,20 @@ def test_without_a_limit_the_machine_is_the_limit(tmp_path: Path, monkeypatch: p
     assert forecast.memory_limit(7) is None
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\x0b", "\x85"])
+def test_a_control_group_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, separator: str) -> None:
+    group = f"pod{separator}0::"
+    files = {
+        **MACHINE,
+        "proc/7/cgroup": f"0::/{group}\n",
+        f"cgroup/{group}/memory.max": str(1000 << 20),
+        f"cgroup/{group}/memory.current": str(900 << 20),
+        f"cgroup/{group}/memory.stat": STAT,
+    }
+    faked(tmp_path, monkeypatch, files)
+    assert forecast.room(7).left == 110 << 20
+
+
 def test_only_a_rollup_is_read_as_one() -> None:
     text = "55d-7ff ---p 00000000 00:00 0 [rollup]\nRss:  12 kB\nAnonHugePages: 2048 kB\n"
     assert rollup(text) == {"Rss": 12 << 10, "AnonHugePages": 2 << 20}

@@ -112,6 +112,7 @@ def test_an_attached_process_that_shrinks_stays_chosen() -> None:
         (SelectRule(), SeenProcess(1, 1, "", "", "", 0, 0.0), "python"),
         (SelectRule(), SeenProcess(1, 1, "", "", "app", 0, 0.0, unit="shop@1.service"), "shop@1"),
         (SelectRule(), SeenProcess(1, 1, "", "", "app", 0, 0.0, unit="docker-1.scope"), "app"),
+        (SelectRule(), SeenProcess(1, 1, "", "", "app", 0, 0.0, unit="user@1000.service"), "app"),
     ],
 )
 def test_a_service_is_named_by_its_rule_its_unit_or_its_program(
@@ -130,7 +131,9 @@ def test_a_service_is_named_by_its_rule_its_unit_or_its_program(
         (f"0::/system.slice/docker-{ID}.scope\n", f"docker-{ID}.scope", ID),
         (f"12:memory:/docker/{ID}\n1:name=systemd:/\n", "", ID),
         (f"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{ID}.scope\n", f"cri-containerd-{ID}.scope", ID),
-        ("0::/user.slice/user-0.slice/user@0.service/app.slice/a:b.service\n", "a:b.service", ""),
+        ("0::/user.slice/user-0.slice/user@0.service/app.slice/a:b.service\n", "user@0.service", ""),
+        ("0::/user.slice/user-0.slice/user@0.service/a.slice/user@x.service\n", "user@0.service", ""),
+        ("0::/system.slice/a:b.service\n", "a:b.service", ""),
         ("0::/\n", "", ""),
         ("", "", ""),
         ("nonsense", "", ""),
@@ -139,6 +142,12 @@ def test_a_service_is_named_by_its_rule_its_unit_or_its_program(
 def test_units_and_containers_are_read_from_the_control_group(text: str, unit: str, container: str) -> None:
     path = cgroup_path(text)
     assert (unit_of(path), container_of(path)) == (unit, container)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x0b", "\x85", "\r"])
+def test_no_name_of_a_control_group_passes_for_a_path(separator: str) -> None:
+    text = f"0::/user.slice/x{separator}0::/system.slice/shop.service/a/b/c/d/e\n"
+    assert cgroup_path(text) == text.removeprefix("0::").removesuffix("\n")
 
 
 @given(st.text())

@@ -124,9 +124,11 @@ def _largest_first(chosen: ChosenProcess) -> tuple[int, int]:
 
 
 def _own_service(seen: SeenProcess) -> str:
-    """Of a unit that is a service the unit's name. A container's id changes with each release, so its name is not
-    used."""
-    return (seen.unit.removesuffix(".service") if seen.unit.endswith(".service") else seen.name) or NAMELESS
+    """Of a unit that is a service the unit's name. A container's id changes with each release, and a user's own systemd
+    has programs of all kinds: their names are not used."""
+    if seen.unit.endswith(".service") and not is_user_manager(seen.unit):
+        return seen.unit.removesuffix(".service")
+    return seen.name or NAMELESS
 
 
 # -- control groups ------------------------------------------------------------------------------------------
@@ -137,14 +139,22 @@ _UNITS: Final = (".service", ".scope")
 
 def cgroup_path(text: str) -> str:
     """The path of a process by its ``/proc/PID/cgroup`` (cgroups(7)): of several hierarchies (version 1), the deepest
-    one."""
-    paths = [line.split(":", 2)[2] for line in text.splitlines() if line.count(":") >= 2]
+    one. A name may contain every character but a newline and a slash."""
+    paths = [line.split(":", 2)[2] for line in text.split("\n") if line.count(":") >= 2]
     return max(paths, key=lambda path: (path.count("/"), len(path), path), default="")
 
 
 def unit_of(path: str) -> str:
-    """The innermost systemd unit of a control group that is a service or a scope; empty for none."""
-    return next((part for part in reversed(path.split("/")) if part.endswith(_UNITS)), "")
+    """The innermost systemd unit of a control group that is a service or a scope; empty for none. Of a user's own
+    systemd it is that: which units there are below it, and their names, the user chooses."""
+    parts = path.split("/")
+    own = (part for part in parts if is_user_manager(part))
+    return next(own, "") or next((part for part in reversed(parts) if part.endswith(_UNITS)), "")
+
+
+def is_user_manager(unit: str) -> bool:
+    """Whether it is a user's own systemd, such as ``user@1000.service``."""
+    return unit.startswith("user@") and unit.endswith(".service")
 
 
 def container_of(path: str) -> str:

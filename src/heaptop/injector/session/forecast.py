@@ -236,8 +236,11 @@ def _meminfo(name: str) -> int | None:
 
 
 def _groups(pid: int) -> Iterator[tuple[Path, tuple[str, str, str]]]:
-    """The control groups that limit the memory of a process, of version 2 and of version 1, with their files' names."""
-    for line in _read(PROC / f"{pid}" / "cgroup").splitlines():
+    """The control groups that limit the memory of a process, of version 2 and of version 1, with their files' names.
+    The name of a group may contain every character but a newline and a slash."""
+    for line in _read(PROC / f"{pid}" / "cgroup").split("\n"):
+        if line.count(":") < 2:
+            continue
         _, controllers, path = line.split(":", 2)
         root = CGROUPS if not controllers else CGROUPS / "memory"
         names = VERSION_2 if not controllers else VERSION_1
