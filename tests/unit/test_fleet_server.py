@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 pytest.importorskip("aiohttp", reason="the extra heaptop[serve] is not installed")
 
+from aiohttp import ClientTimeout, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from heaptop.errors import ConfigError
@@ -23,9 +26,8 @@ from tests.support.profiles import Profile
 
 TOKEN = "0123456789abcdef"
 PATHS = ("/", "/metrics", "/debug/pprof/heap", "/debug/pprof/allocs", "/processes", "/healthz")
-
-
 OPEN = Access()
+PATIENCE = ClientTimeout(20)
 
 
 class Agent:
@@ -43,12 +45,19 @@ class Agent:
         return FleetConfig()
 
 
+class PlainServer(TestServer):
+    """As the host agent's own: a handler goes on when its client has gone."""
+
+    async def _make_runner(self, **options: Any) -> web.AppRunner:
+        return web.AppRunner(self.app, **{**options, "handler_cancellation": False})
+
+
 @asynccontextmanager
 async def serving(access: Access = OPEN) -> AsyncIterator[tuple[TestClient, Agent]]:
     agent = Agent(access)
     agent.server._thread.start()
     try:
-        async with TestClient(TestServer(agent.server.application())) as client:
+        async with TestClient(PlainServer(agent.server.application())) as client:
             yield client, agent
     finally:
         agent.host.stop()
@@ -163,6 +172,79 @@ async def test_a_client_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyP
         writer.close()
         async with client.get("/healthz") as response:
             assert response.status == 200
+
+
+class HeldProfiles:
+    """A host whose profiles take until :meth:`release`."""
+
+    def __init__(self, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made = 0
+        self._released = threading.Event()
+        monkeypatch.setattr(agent.host, "profile", self._profile)
+
+    def _profile(self, *_: object) -> bytes:
+        self.made += 1
+        assert self._released.wait(60)
+        return b"profile"
+
+    def release(self) -> None:
+        self._released.set()
+
+
+@asynccontextmanager
+async def asking(client: TestClient, path: str) -> AsyncIterator[None]:
+    """A client that sends a request, and closes its connection at the end without a look at the answer."""
+    _, writer = await asyncio.open_connection(client.host, client.port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    await writer.drain()
+    yield
+    writer.transport.abort()
+
+
+async def until(met: Callable[[], bool]) -> None:
+    """Let the server work until that is so."""
+
+    async def wait() -> None:
+        while not met():
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(wait(), PATIENCE.total)
+
+
+async def test_profiles_do_not_hold_up_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as (client, agent):
+        held = HeldProfiles(agent, monkeypatch)
+        async with asking(client, "/debug/pprof/heap"):
+            await until(lambda: held.made == 1)
+            try:
+                async with client.get("/metrics", timeout=PATIENCE) as response:
+                    assert response.status == 200
+            finally:
+                held.release()
+
+
+async def test_requests_of_clients_that_have_gone_make_nothing_and_few_wait(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server_module, "CONNECTIONS", 3)
+    async with serving() as (client, agent):
+        held, turns = HeldProfiles(agent, monkeypatch), agent.server._profile_turns
+        async with asking(client, "/debug/pprof/heap"):
+            await until(lambda: held.made == 1)
+            for number in range(3):
+                async with asking(client, "/debug/pprof/heap"):
+                    await until(lambda number=number: turns._waiting == number + 1)
+        try:
+            async with client.get("/debug/pprof/heap", timeout=PATIENCE) as response:
+                assert response.status == 503
+                assert "Too many requests wait" in await response.text()
+        finally:
+            held.release()
+        await until(lambda: turns._waiting == 0)
+        async with client.get("/debug/pprof/heap") as response:
+            assert await response.read() == b"profile"
+        assert held.made == 2
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("aiohttp")] == []
 
 
 async def test_the_health_check_fails_when_the_loop_has_ended() -> None:

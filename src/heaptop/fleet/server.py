@@ -10,7 +10,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ from heaptop.fleet.host import FleetHost
 from heaptop.fleet.metrics import HostMeters
 
 CONNECTIONS: Final = 64
-"""At the same time; beyond, the oldest is closed."""
+"""At the same time; beyond, the oldest is closed. As many requests may wait for their turn."""
 IDLE_SECONDS: Final = 10.0
 """For the head of a request, and between two of them."""
 SEND_SECONDS: Final = 30.0
@@ -91,6 +92,32 @@ def listening_socket(address: str, access: Access) -> socket.socket:
         ) from None
 
 
+class _Turns:
+    """Lets one request at a time do its work. A handler stays when its client has gone: so few may wait, and none works
+    for nobody."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def take(self, request: web.Request) -> AsyncIterator[None]:
+        """Wait for the turn of this request. Raises HTTPServiceUnavailable."""
+        if self._waiting >= CONNECTIONS:
+            raise web.HTTPServiceUnavailable(text="Too many requests wait. Try again later.\n")
+        self._waiting += 1
+        try:
+            await self._lock.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            if request.transport is None:
+                raise web.HTTPServiceUnavailable  # to nobody: the client has gone
+            yield
+        finally:
+            self._lock.release()
+
+
 class FleetServer:
     """The HTTP server of one host agent."""
 
@@ -99,8 +126,8 @@ class FleetServer:
         self._meters = meters
         self._access = access
         self._thread = threading.Thread(target=host.run, name="heaptop-fleet", daemon=True)
-        self._work = asyncio.Lock()
-        """One answer is made at a time."""
+        self._metrics_turns = _Turns()
+        self._profile_turns = _Turns()
         self._metrics = b""
         self._made_at = float("-inf")
 
@@ -172,6 +199,8 @@ class FleetServer:
         except asyncio.TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
+        except ConnectionError:
+            pass  # the client has gone
         return response
 
     async def _index(self, _: web.Request) -> web.Response:
@@ -179,8 +208,8 @@ class FleetServer:
         head = "<!doctype html><meta charset=utf-8><title>heaptop serve</title><h1>heaptop serve</h1>"
         return web.Response(text="\n".join([head, "<ul>", *links, "</ul>\n"]), content_type="text/html")
 
-    async def _answer_metrics(self, _: web.Request) -> web.Response:
-        async with self._work:
+    async def _answer_metrics(self, request: web.Request) -> web.Response:
+        async with self._metrics_turns.take(request):
             if time.monotonic() - self._made_at > FRESH_SECONDS:
                 self._metrics = await asyncio.to_thread(self._meters.text)
                 self._made_at = time.monotonic()
@@ -191,7 +220,7 @@ class FleetServer:
         if asked is not None and not (asked.isascii() and asked.isdigit() and len(asked) < 10):
             raise web.HTTPBadRequest(text="pid is not a process id.\n")
         pid = int(asked) if asked is not None else None
-        async with self._work:
+        async with self._profile_turns.take(request):
             try:
                 content = await asyncio.to_thread(self._host.profile, of, request.query.get("service"), pid)
             except HeaptopError as error:
