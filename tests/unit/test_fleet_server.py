@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ from tests.support.profiles import Profile
 TOKEN = "0123456789abcdef"
 PATHS = ("/", "/metrics", "/debug/pprof/heap", "/debug/pprof/allocs", "/processes", "/healthz")
 OPEN = Access()
+SECRET = Access((TOKEN.encode(),))
+LOGIN = {"Authorization": f"Bearer {TOKEN}"}
 PATIENCE = ClientTimeout(20)
 
 
@@ -35,11 +38,13 @@ class Agent:
 
     def __init__(self, access: Access) -> None:
         self.broken = False
+        self.loads = 0
         self.meters = HostMeters()
         self.host = FleetHost(self._load, self.meters, scan=list)
         self.server = FleetServer(self.host, self.meters, access)
 
     def _load(self) -> FleetConfig:
+        self.loads += 1
         if self.broken:
             raise ConfigError("fleet.toml: unknown key `limits`.")
         return FleetConfig()
@@ -87,16 +92,38 @@ async def test_a_profile_of_nothing_is_valid() -> None:
             assert response.status == 400
 
 
-async def test_a_broken_file_is_reported_and_a_reload_is_a_post() -> None:
-    async with serving() as (client, agent):
-        async with client.get("/-/reload") as response:
+async def test_a_broken_file_is_reported_and_a_reload_is_a_post(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "ROUND", 0.0)
+    async with serving(SECRET) as (client, agent):
+        async with client.get("/-/reload", headers=LOGIN) as response:
             assert response.status == 405
-        async with client.post("/-/reload") as response:
+        async with client.post("/-/reload", headers=LOGIN) as response:
             assert response.status == 200
         agent.broken = True
-        async with client.post("/-/reload") as response:
+        async with client.post("/-/reload", headers=LOGIN) as response:
             assert response.status == 500
             assert "unknown key `limits`" in await response.text()
+
+
+async def test_without_a_secret_nobody_reloads() -> None:
+    async with serving() as (client, agent):
+        agent.broken = True
+        async with client.post("/-/reload") as response:
+            assert response.status == 403
+            assert "SIGHUP" in await response.text()
+
+
+async def test_a_storm_of_reloads_reads_the_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "ROUND", 3600.0)
+    async with serving(SECRET) as (client, agent):
+        agent.loads = 0
+
+        async def reload() -> int:
+            async with client.post("/-/reload", headers=LOGIN) as response:
+                return response.status
+
+        assert sorted([await reload() for _ in range(5)]) == [200, 429, 429, 429, 429]
+        assert agent.loads == 1
 
 
 @pytest.mark.parametrize(
@@ -110,7 +137,7 @@ async def test_a_broken_file_is_reported_and_a_reload_is_a_post() -> None:
     ],
 )
 async def test_a_secret_is_asked_for_everywhere(headers: Mapping[str, str], status: int) -> None:
-    async with serving(Access((TOKEN.encode(),))) as (client, _):
+    async with serving(SECRET) as (client, _):
         for path in PATHS:
             async with client.get(path, headers=headers) as response:
                 assert response.status == status, path
@@ -130,11 +157,21 @@ async def test_a_secret_is_asked_for_everywhere(headers: Mapping[str, str], stat
     ],
 )
 async def test_a_page_of_another_site_reads_nothing(headers: Mapping[str, str], status: int) -> None:
+    async with serving() as (client, _), client.get("/metrics", headers=headers) as response:
+        assert response.status == status
+    async with serving(SECRET) as (client, _), client.post("/-/reload", headers={**LOGIN, **headers}) as response:
+        assert (response.status == 403) == ("Origin" in headers)
+
+
+async def test_a_request_without_a_host_asks_nobody_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(socket, "getfqdn", lambda name="": asked.append(name) or "localhost")
     async with serving() as (client, _):
-        async with client.get("/metrics", headers=headers) as response:
-            assert response.status == status
-        async with client.post("/-/reload", headers=headers) as response:
-            assert response.status == status
+        reader, writer = await asyncio.open_connection(client.host, client.port)
+        writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"403"
+        writer.close()
+    assert asked == []
 
 
 async def test_a_storm_of_scrapes_makes_the_metrics_once(monkeypatch: pytest.MonkeyPatch) -> None:

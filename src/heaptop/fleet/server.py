@@ -22,7 +22,7 @@ from heaptop.analysis.reports.stack_sums import ALLOCATED, LIVE
 from heaptop.errors import ConfigError, HeaptopError, UsageError
 from heaptop.fleet.access import Access, is_loopback
 from heaptop.fleet.audit import audit
-from heaptop.fleet.host import FleetHost
+from heaptop.fleet.host import ROUND, FleetHost
 from heaptop.fleet.metrics import HostMeters
 
 CONNECTIONS: Final = 64
@@ -130,6 +130,8 @@ class FleetServer:
         self._profile_turns = _Turns()
         self._metrics = b""
         self._made_at = float("-inf")
+        self._reloaded_at = float("-inf")
+        """By a request."""
 
     async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT, and detach from every process. SIGHUP reads the configuration again."""
@@ -187,9 +189,10 @@ class FleetServer:
         if not self._access.allows(request.headers.get("Authorization", "")):
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": 'Basic realm="heaptop", Bearer'})
         # A page in a browser of this machine must not read it under another name (DNS rebinding), nor send a reload.
+        host = request.headers.get("Host", "")  # request.host asks DNS for this machine's name where there is none
         origin = request.headers.get("Origin")
-        if (self._access.is_open and not _is_this_machine(request.host)) or (
-            origin is not None and urlsplit(origin).netloc != request.host
+        if (self._access.is_open and not _is_this_machine(host)) or (
+            origin is not None and urlsplit(origin).netloc != host
         ):
             raise web.HTTPForbidden(text="This is served to its own address only.\n")
         response = await handler(request)
@@ -237,6 +240,13 @@ class FleetServer:
         return web.Response(text="ok\n")
 
     async def _answer_reload(self, _: web.Request) -> web.Response:
+        """Read the configuration again: not without a secret, because an error shows what is in the file, and no more
+        often than the host looks for processes by itself, because it then looks at once."""
+        if self._access.is_open:
+            raise web.HTTPForbidden(text="A reload over HTTP needs `--credentials`. Send SIGHUP instead.\n")
+        if time.monotonic() - self._reloaded_at < ROUND:
+            raise web.HTTPTooManyRequests(text=f"Only one reload in {ROUND:g} s. Try again later.\n")
+        self._reloaded_at = time.monotonic()
         why = self._reload()
         if why:
             raise web.HTTPInternalServerError(text=f"The configuration before stays in force. {why}\n")
