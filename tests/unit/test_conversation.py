@@ -22,6 +22,7 @@ from heaptop.injector.session import conversation
 from heaptop.injector.session.census_policy import CensusPolicy
 from heaptop.injector.session.conversation import Conversation, ConversationRequests, PollSchedule, SamplingSettings
 from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, pause_ns
+from heaptop.protocol.bounds import OTHER_TYPES
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
 from heaptop.protocol.images import FIRST_ID, CancelRequest, Image, ImageRequest
@@ -105,6 +106,16 @@ def talking(agent: FakeAgent, **options: Any) -> Iterator[Talk]:
 
 def silent(phase: str, seconds: float) -> None:
     pass
+
+
+def test_a_session_distinguishes_no_more_types_than_it_is_to() -> None:
+    with talking(FakeAgent(), most_types=3) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.conversation.run()
+        talk.conversation.leave(PATIENCE)
+    named = [name for message in talk.heard if isinstance(message, Types) for name in message.names]
+    assert (len(named), named[-1]) == (4, OTHER_TYPES)
+    assert not any(message.complete for message in talk.heard if isinstance(message, Census))
 
 
 def test_while_the_screen_is_behind_nothing_more_is_asked_for() -> None:

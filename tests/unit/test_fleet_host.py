@@ -14,8 +14,9 @@ from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.host import FleetHost
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import SeenProcess, SelectRule
+from heaptop.fleet.session import MOST_NAMES
 from heaptop.injector.api import AttachOptions
-from heaptop.protocol.messages import Decision, Failure
+from heaptop.protocol.messages import CodeName, Codes, Decision, Failure
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from tests.fakes.source import FakeAgent, FakeSource
 from tests.support.processes import eventually
@@ -270,6 +271,18 @@ def test_attaches_ask_for_what_production_bears(hosted: Hosted) -> None:
     assert (options.interval, options.max_share, options.pause_budget) == (60.0, 0.01, 0.05)
     assert (options.sample_target, options.tracer, options.allow_seccomp) == (20, False, False)
     assert host_module.attach_options(FleetConfig(rate=0)).sample_interval == 0
+
+
+def test_a_hostile_process_takes_a_small_part_of_the_hosts_memory(hosted: Hosted) -> None:
+    assert host_module.attach_options(FleetConfig()).most_types == MOST_NAMES
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1])
+        (session,) = hosted.host._sessions.values()
+        codes = session._recorded.sampling.samples.codes
+        told = len(codes)
+        names = tuple(CodeName(f"{number}.py", "f", 1) for number in range(MOST_NAMES + 5))
+        hosted.sources[1][0].say(Codes(told, names))
+        assert len(codes) == MOST_NAMES
 
 
 def test_a_host_of_many_processes_is_looked_at_more_rarely() -> None:

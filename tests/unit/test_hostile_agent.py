@@ -131,6 +131,16 @@ def test_code_beyond_the_limit_is_no_longer_told_apart(monkeypatch: pytest.Monke
     assert [said[number] for number in (5, 6, 50)] == [5, stacks.FORGOTTEN, stacks.FORGOTTEN]
 
 
+def test_fewer_codes_have_fewer_characters_too() -> None:
+    said = ReportedStacks(most_codes=2)
+    long = tuple(CodeName("f" * 300, f"f{number}", 1) for number in range(3))
+    said.feed_codes(Codes(0, (long[0], CodeName("f", "f", 1), *long[1:], CodeName("g", "g", 1))))
+    assert said.codes == [long[0], CodeName("f", "f", 1)]
+    said = ReportedStacks(most_codes=2)
+    said.feed_codes(Codes(0, long))
+    assert said.codes == [long[0]]
+
+
 def test_a_sampler_cannot_number_stacks_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "NUMBERS", 100)
     said = ReportedStacks()

@@ -21,7 +21,7 @@ from heaptop.fleet.figures import SiteCounters, add_rows, label
 from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
 from heaptop.fleet.scanning import seen_processes
 from heaptop.fleet.selection import ChosenProcess, ProcessKey, SeenProcess, choose
-from heaptop.fleet.session import FleetSession
+from heaptop.fleet.session import MOST_NAMES, FleetSession
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.inspect.process import is_same_process
 from heaptop.protocol.source import Source
@@ -276,6 +276,7 @@ def attach_options(config: FleetConfig) -> AttachOptions:
         pause_budget=config.pause_budget,
         sample_interval=ADAPTIVE.interval if config.rate else 0,
         sample_target=config.rate,
+        most_types=MOST_NAMES,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import HeaptopError, PauseTooLong, SamplerRefused, TargetExited
 from heaptop.fleet.audit import audit
 from heaptop.fleet.figures import TargetFigures, target_figures
@@ -23,6 +24,9 @@ NO_CENSUS: Final = "NoCensus"
 
 UNREAD: Final = (Tick, GcEvents)
 """Of these the analysis makes histories, megabytes a process, that nobody reads here."""
+
+MOST_NAMES: Final = 10_000
+"""Types, and pieces of code, that are distinguished of one process: there are many, any of which may be hostile."""
 
 Allocated = Mapping[str, int]
 OnAllocated = Callable[["FleetSession", Allocated, Allocated], None]
@@ -54,7 +58,9 @@ class FleetSession:
         self._interval = interval
         self._on_allocated = on_allocated
         self._lock = threading.Lock()
-        self._recorded = Recorded(f"process {chosen.seen.pid}", history=History(limit=2))
+        self._recorded = Recorded(
+            f"process {chosen.seen.pid}", history=History(limit=2), sampling=Sampling(most_codes=MOST_NAMES)
+        )
         self._read_at = time.monotonic()
         self._agent_cpu = 0
         self._refused: set[str] = set()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from heaptop.injector.inspect.preflight import CheckedProcess
+from heaptop.protocol.bounds import TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class AttachOptions:
     """Follow objects in blocks that free lists hand on, or do not sample at all."""
     tracer: bool = False
     """Where there is no native core, trace allocations by tracemalloc: a person has been told what that costs."""
+    most_types: int = TYPES
+    """Types that are distinguished; others are counted as one, and the census is not complete."""
 
 
 @dataclass(frozen=True, slots=True)

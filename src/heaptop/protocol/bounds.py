@@ -3,7 +3,7 @@
 Whoever holds the agent's end of the socket may send anything, for as long as it likes: the program's own code can. An
 honest agent stays far below these limits (it names 50,000 types at most: ``MAX_TYPES`` of ``agent/type_table.py``,
 ``MAX_NAMES`` of ``native/heap/names.h``). Beyond them types are counted as :data:`OTHER_TYPES`, and each census that
-has some says so and is not complete; frames become ``(places no longer told apart)``; what cannot be merged so ends the
+has some says so and is not complete; frames become ``(other sites)``; what cannot be merged so ends the
 session. Tables that thin out by themselves (censuses, ticks, collections, phases, moments) have their limits beside
 them.
 
@@ -44,11 +44,13 @@ from heaptop.protocol.messages import (
     Types,
 )
 
+MEAN_NAME: Final = 256
+"""Characters of a name, on average, that limits of names together are made of."""
 TYPES: Final = 1 << 18
-TYPE_BYTES: Final = 64 << 20
+TYPE_BYTES: Final = TYPES * MEAN_NAME
 NAME: Final = 1024
 CODES: Final = 1 << 18
-CODE_BYTES: Final = 64 << 20
+CODE_BYTES: Final = CODES * MEAN_NAME
 NUMBERS: Final = 1 << 22
 OWN_PAGES: Final = 1024
 WAITING: Final = 1 << 21

@@ -40,7 +40,7 @@ from heaptop.analysis.samples.missed import MissedSamples
 from heaptop.analysis.samples.sizes import CLASSES, bin_of, coarse, whole_class
 from heaptop.analysis.samples.stacks import FORGOTTEN, STACK_LIMIT, ReportedStacks
 from heaptop.errors import ProtocolError
-from heaptop.protocol.bounds import check_types
+from heaptop.protocol.bounds import CODES, check_types
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
@@ -170,7 +170,9 @@ class SampleChange(NamedTuple):
 class SampledBlocks:
     """Takes the agent's messages in order and keeps what they say of sampled blocks."""
 
-    def __init__(self, tally_limit: int = TALLY_LIMIT, stack_limit: int = STACK_LIMIT) -> None:
+    def __init__(
+        self, tally_limit: int = TALLY_LIMIT, stack_limit: int = STACK_LIMIT, most_codes: int = CODES
+    ) -> None:
         self._tally_limit = tally_limit
         self._observers: list[Observer] = []
         self.state: Sampler | None = None
@@ -189,7 +191,7 @@ class SampledBlocks:
         self._unapplied: tuple[_Records, _Records, _Records] | None = None
         """Births, types of living blocks and deaths that were told and are not worked in yet: see :meth:`work_in`."""
         self.types: list[TypeName] = []
-        self._said = ReportedStacks(stack_limit)
+        self._said = ReportedStacks(stack_limit, most_codes)
         self.codes: list[CodeName] = self._said.codes
         """Code by number, each once, over all sessions of the sampler."""
         self.stacks = self._said.tree

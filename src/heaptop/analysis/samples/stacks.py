@@ -12,7 +12,7 @@ from operator import lt
 from typing import Final
 
 from heaptop.errors import ProtocolError
-from heaptop.protocol.bounds import CODE_BYTES, CODES, NUMBERS
+from heaptop.protocol.bounds import CODE_BYTES, CODES, MEAN_NAME, NUMBERS
 from heaptop.protocol.messages import CodeName, Codes, Message, StackNode, Stacks
 from heaptop.protocol.recorded import PIECE, KeptNumbers, KeptStacks
 
@@ -65,8 +65,9 @@ class ReportedStacks:
     """What the sampler has said of code and stacks. ``[number]`` is our number of a stack that it says: what is equal
     has one over all sessions."""
 
-    def __init__(self, limit: int = STACK_LIMIT) -> None:
+    def __init__(self, limit: int = STACK_LIMIT, most_codes: int = CODES) -> None:
         self._limit = limit
+        self._most_codes = min(limit, most_codes)
         self.codes: list[CodeName] = []
         """Code by our number, each once."""
         self.tree = StackTree()
@@ -112,7 +113,8 @@ class ReportedStacks:
         number = self._code_numbers.get(name)
         if number is None:
             length = len(name.file) + len(name.function)
-            if len(self.codes) >= min(self._limit, CODES) or self._code_bytes + length > CODE_BYTES:
+            most_bytes = min(CODE_BYTES, self._most_codes * MEAN_NAME)
+            if len(self.codes) >= min(self._most_codes, CODES) or self._code_bytes + length > most_bytes:
                 return FORGOTTEN
             self._code_bytes += length
             number = self._code_numbers[name] = len(self.codes)

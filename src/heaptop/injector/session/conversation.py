@@ -24,7 +24,7 @@ from heaptop.injector.native import Library
 from heaptop.injector.session.census_policy import CensusPolicy
 from heaptop.injector.session.forecast import Headroom
 from heaptop.injector.session.snapshot_cost import SnapshotCost, excess
-from heaptop.protocol.bounds import MessageBounds
+from heaptop.protocol.bounds import MEAN_NAME, TYPES, MessageBounds
 from heaptop.protocol.codec import decode, encode, read_hello
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.images import FIRST_ID, CancelRequest, CloseRequest, Image, ImageRequest
@@ -187,6 +187,7 @@ class Conversation:
         room: Callable[[], Headroom] = Headroom,
         image_bytes: Callable[[int], int | None] = lambda _: None,
         behind: Behind = never_behind,
+        most_types: int = TYPES,
     ) -> None:
         """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
         the target dies. ``core`` is given to an agent that takes one. ``orders.sampling`` is asked for from the
@@ -215,7 +216,7 @@ class Conversation:
         """What the agent could not take out of the target, by its goodbye."""
         self._frames = FrameReader()
         self._heard_at = time.monotonic()
-        self._gate = MessageBounds()
+        self._gate = MessageBounds(most_types, most_types * MEAN_NAME)
         self._pace = PollSchedule(interval, max_share)
         self._id = 0
         self._selector = selectors.DefaultSelector()

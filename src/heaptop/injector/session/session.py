@@ -219,6 +219,7 @@ class LiveSource:
             room=lambda: room(connection.pid),
             image_bytes=lambda clone: private_bytes(connection.pid, clone),
             behind=self._behind,
+            most_types=self._options.most_types,
         )
         attached = False
         with conversation:
