@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from heaptop.analysis.samples.producers import NO_SITE
 from heaptop.errors import AgentLost, ConfigError, HeaptopError, PtraceDenied, TargetExited
 from heaptop.fleet import host as host_module
 from heaptop.fleet.configuration import FleetConfig
@@ -20,6 +21,7 @@ from heaptop.protocol.messages import CodeName, Codes, Decision, Failure
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from tests.fakes.source import FakeAgent, FakeSource
 from tests.support.processes import eventually
+from tests.support.profiles import Profile
 
 EVERYTHING = FleetConfig((SelectRule(name="shop"),))
 
@@ -206,6 +208,25 @@ def test_a_long_pause_is_refused_and_nobody_decides(hosted: Hosted) -> None:
         assert hosted.refusals("NoCensus") == 1
         assert source.decisions == []
         assert hosted.attached() == [1]
+
+
+def test_what_a_census_counted_is_not_served_when_no_other_one_comes(hosted: Hosted) -> None:
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1])
+        (session,) = hosted.host._sessions.values()
+        assert eventually(lambda: session._recorded.sampling.samples.state is not None)
+        source = hosted.sources[1][0]
+        source.tick(3)
+        before = hosted.host.services()[0]
+        assert (before.counted, "dict" in before.types, NO_SITE in before.sites) == (1, True, True)
+        assert NO_SITE in Profile(hosted.host.profile()).texts
+        source.say(Decision(1, "clone", "", 90_000_000, 50_000_000))
+        (service,) = hosted.host.services()
+        assert (service.counted, service.inexact, service.oldest_census, service.types) == (0, 0, None, {})
+        assert service.sites.keys() == before.sites.keys() - {NO_SITE}
+        assert NO_SITE not in Profile(hosted.host.profile()).texts
+        (one,) = hosted.host.processes()["attached"]
+        assert (one["census_age_seconds"], one["mode"], one["exact"]) == (None, "", None)
 
 
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:

@@ -65,9 +65,9 @@ class TargetFigures:
     """By allocation site: bytes allocated since the attach. Estimated."""
 
 
-def target_figures(recorded: Recorded) -> TargetFigures:
-    """All rows of a process, as far as it was read."""
-    latest = recorded.history.latest
+def target_figures(recorded: Recorded, *, counted: bool = True) -> TargetFigures:
+    """All rows of a process, as far as it was read; without ``counted`` those made of samples alone."""
+    latest = recorded.history.latest if counted else None
     live, allocated = _sites(recorded.sampling, latest)
     return TargetFigures(_types(latest) if latest is not None else {}, live, allocated)
 

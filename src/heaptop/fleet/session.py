@@ -49,7 +49,7 @@ class FleetSession:
         self.figures = TargetFigures()
         self.rss = 0
         self.mode = ""
-        """Of the last census; empty before the first."""
+        """Of the last census; empty before the first, and where no other one comes."""
         self.exact = True
         """Of the last census: it is complete, and of one moment."""
         self._counted_at: float | None = None
@@ -90,14 +90,14 @@ class FleetSession:
 
     @property
     def census_age(self) -> float | None:
-        """Seconds since the last census came; None before the first."""
+        """Seconds since the last census came; None before the first, and where no other one comes."""
         return time.monotonic() - self._counted_at if self._counted_at is not None else None
 
     def add_to(self, profile: ProfileWriter, most_text: int) -> None:
         """Add the process's stacks. Raises RecordingTooLarge."""
         labels = {"service": self.service, "pid": str(self.pid)}
         with self._lock:
-            profile.add(self._recorded, labels, most_text)
+            profile.add(self._recorded, labels, most_text, older=self._counted_at is not None)
 
     # -- on the source's thread --------------------------------------------------------------------------------
 
@@ -142,6 +142,7 @@ class FleetSession:
             case Tick():
                 self._tick(message)
             case Decision():
+                self._forget_census()
                 self._refuse(PauseTooLong.__name__)
             case Sampler() if not message.on and message.text:
                 self._refuse(SamplerRefused.__name__)
@@ -156,6 +157,11 @@ class FleetSession:
         if time.monotonic() - self._read_at > 1.5 * self._interval:
             self._read()  # no census has come: what is sampled is read without
 
+    def _forget_census(self) -> None:
+        """No other one comes: its figures would pass for what is there now."""
+        self._counted_at, self.mode = None, ""
+        self._read()
+
     def _refuse(self, name: str) -> None:
         """Once a session: the agent repeats it."""
         if name not in self._refused:
@@ -168,6 +174,6 @@ class FleetSession:
         """Make figures of all that was received."""
         before, self._read_at = self.figures, time.monotonic()
         with self._lock:
-            self.figures = target_figures(self._recorded)
+            self.figures = target_figures(self._recorded, counted=self._counted_at is not None)
             self._recorded.sampling.samples.forget_changes()  # they are kept for charts over time
         self._on_allocated(self, before.allocated, self.figures.allocated)

@@ -86,14 +86,21 @@ class ProfileWriter:
         self._notices = dict.fromkeys(("heaptop: figures are estimated from samples", f"not sampled: {NEVER_SAMPLED}"))
         self._interval = 0
 
-    def add(self, recorded: Recorded, labels: Mapping[str, str] = NO_LABELS, most_text: int = MOST_TEXT) -> None:
-        """All stacks of a process, each with these labels.
+    def add(
+        self,
+        recorded: Recorded,
+        labels: Mapping[str, str] = NO_LABELS,
+        most_text: int = MOST_TEXT,
+        *,
+        older: bool = True,
+    ) -> None:
+        """All stacks of a process, each with these labels. ``older``: as :func:`stack_sums` takes it.
 
         Raises:
             RecordingTooLarge: written out they would take more than ``most_text`` characters.
         """
         samples = recorded.sampling.samples
-        sums = stack_sums(recorded, most=most_text)
+        sums = stack_sums(recorded, older=older, most=most_text)
         self._samples += [block(_SAMPLE, self._sample(one, labels)) for one in sums]
         self._notices.update(dict.fromkeys(recorded.notices))
         if self._flows and samples.only_live:
