@@ -8,8 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.reports.stack_sums import StackSum, stack_sums
 from heaptop.analysis.samples.producers import NO_SITE
-from heaptop.errors import AgentLost, ConfigError, HeaptopError, PtraceDenied, TargetExited
+from heaptop.errors import AgentLost, ConfigError, HeaptopError, PtraceDenied, RecordingTooLarge, TargetExited
 from heaptop.fleet import host as host_module
 from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.host import FleetHost
@@ -19,6 +21,7 @@ from heaptop.fleet.session import MOST_NAMES
 from heaptop.injector.api import AttachOptions
 from heaptop.protocol.messages import CodeName, Codes, Decision, Failure
 from heaptop.protocol.source import Behind, Deliver, never_behind
+from heaptop.recordings.exports import pprof
 from tests.fakes.source import FakeAgent, FakeSource
 from tests.support.processes import eventually
 from tests.support.profiles import Profile
@@ -227,6 +230,40 @@ def test_what_a_census_counted_is_not_served_when_no_other_one_comes(hosted: Hos
         assert NO_SITE not in Profile(hosted.host.profile()).texts
         (one,) = hosted.host.processes()["attached"]
         assert (one["census_age_seconds"], one["mode"], one["exact"]) == (None, "", None)
+
+
+def sampled(hosted: Hosted) -> None:
+    """Processes 1 to 3, attached to, each with samples."""
+    hosted.seen += [process(2), process(3)]
+    assert eventually(lambda: hosted.attached() == [1, 2, 3])
+    sessions = list(hosted.host._sessions.values())
+    assert eventually(lambda: all(one._recorded.sampling.samples.state is not None for one in sessions))
+    for sources in hosted.sources.values():
+        sources[0].tick(2)
+
+
+def test_a_process_with_too_many_stacks_is_left_out_of_a_profile_and_the_others_are_in_it(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(hosted):
+        sampled(hosted)
+        sums = stack_sums(hosted.host._sessions[1, 1]._recorded)
+        one, few = sum(each.text for each in sums), sums[:1]
+
+        def of_three(recorded: Recorded, *, older: bool, most: int) -> list[StackSum]:
+            if recorded.name == "process 1":
+                return few
+            return stack_sums(recorded, older=older, most=0 if recorded.name == "process 2" else most)
+
+        monkeypatch.setattr(pprof, "stack_sums", of_three)
+        monkeypatch.setattr(host_module, "MOST_TEXT", 2 * one)  # a third of that would be too little for process 3
+        profile = Profile(hosted.host.profile())
+        assert {labels["pid"] for _, _, labels in profile.samples} == {"1", "3"}
+        assert [text for text in profile.comments if "left out" in text] == [
+            "process 2 is left out: its stacks take too many characters"
+        ]
+        with pytest.raises(RecordingTooLarge):
+            hosted.host.profile(pid=2)
 
 
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from heaptop.analysis.reports.stack_sums import LIVE, MOST_TEXT
 from heaptop.choices import ADAPTIVE
-from heaptop.errors import HeaptopError, InjectionFailed, ProcessNotFound, fault
+from heaptop.errors import HeaptopError, InjectionFailed, ProcessNotFound, RecordingTooLarge, fault
 from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import SiteCounters, add_rows, label
@@ -119,15 +119,22 @@ class FleetHost:
         return [found[name] for name in sorted(found)]
 
     def profile(self, of: str = LIVE, service: str | None = None, pid: int | None = None) -> bytes:
-        """A pprof profile of the attached processes, or those of one service, or one pid. Raises RecordingTooLarge."""
+        """A pprof profile of the attached processes, or those of one service, or one pid. Of several, one with too many
+        stacks is left out. Raises RecordingTooLarge where it is the only one."""
         writer = ProfileWriter(flows=True)
         sessions = [
             session
             for session in self._attached()
             if (service is None or label(session.service) == service) and (pid is None or session.pid == pid)
         ]
-        for session in sessions:
-            session.add_to(writer, MOST_TEXT // len(sessions))
+        left = MOST_TEXT
+        for place, session in enumerate(sessions):
+            try:
+                left -= session.add_to(writer, left // (len(sessions) - place))
+            except RecordingTooLarge:
+                if len(sessions) == 1:
+                    raise
+                writer.add_notice(f"process {session.pid} is left out: its stacks take too many characters")
         return writer.content(of, time.time_ns())
 
     def processes(self) -> dict[str, Any]:

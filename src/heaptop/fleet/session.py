@@ -93,11 +93,11 @@ class FleetSession:
         """Seconds since the last census came; None before the first, and where no other one comes."""
         return time.monotonic() - self._counted_at if self._counted_at is not None else None
 
-    def add_to(self, profile: ProfileWriter, most_text: int) -> None:
-        """Add the process's stacks. Raises RecordingTooLarge."""
+    def add_to(self, profile: ProfileWriter, most_text: int) -> int:
+        """Add the process's stacks; returns how many characters they take. Raises RecordingTooLarge."""
         labels = {"service": self.service, "pid": str(self.pid)}
         with self._lock:
-            profile.add(self._recorded, labels, most_text, older=self._counted_at is not None)
+            return profile.add(self._recorded, labels, most_text, older=self._counted_at is not None)
 
     # -- on the source's thread --------------------------------------------------------------------------------
 

@@ -35,6 +35,11 @@ class StackSum:
     allocated_bytes: int
     allocated_count: int
 
+    @property
+    def text(self) -> int:
+        """Characters that its frames take, written out, about."""
+        return sum(_FRAME + len(frame.file) + len(frame.function) for frame in self.frames)
+
     def bytes(self, of: str) -> int:
         """By a word of :data:`OF`."""
         return self.live_bytes if of == LIVE else self.allocated_bytes
@@ -66,17 +71,10 @@ def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT)
     written = 0
     for (stack, kind), sums in live.items():
         allocated = sums + dead[stack, kind]
-        frames = sites.frames(stack) or (sites.frame(stack),)
-        written += sum(_FRAME + len(frame.file) + len(frame.function) for frame in frames)
-        if written > most:
-            raise RecordingTooLarge(
-                f"The stacks of the recording {recorded.name} would take more than {most:,} characters.",
-                why="Frames that many stacks share are written once for each of them.",
-            )
         found.append(
             StackSum(
                 stack=stack,
-                frames=frames,
+                frames=sites.frames(stack) or (sites.frame(stack),),
                 type=samples.types[kind] if kind >= 0 else None,
                 live_bytes=sums.rounded_bytes,
                 live_count=sums.rounded_count,
@@ -84,6 +82,12 @@ def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT)
                 allocated_count=allocated.rounded_count,
             )
         )
+        written += found[-1].text
+        if written > most:
+            raise RecordingTooLarge(
+                f"The stacks of the recording {recorded.name} would take more than {most:,} characters.",
+                why="Frames that many stacks share are written once for each of them.",
+            )
     latest = recorded.history.latest
     if older and latest is not None:
         rest = older_than_sampling(latest.total, live_total(samples))

@@ -93,8 +93,9 @@ class ProfileWriter:
         most_text: int = MOST_TEXT,
         *,
         older: bool = True,
-    ) -> None:
-        """All stacks of a process, each with these labels. ``older``: as :func:`stack_sums` takes it.
+    ) -> int:
+        """All stacks of a process, each with these labels; returns how many characters they take, written out.
+        ``older``: as :func:`stack_sums` takes it.
 
         Raises:
             RecordingTooLarge: written out they would take more than ``most_text`` characters.
@@ -107,6 +108,11 @@ class ProfileWriter:
             self._notices[f"{recorded.name}: what was allocated is not known"] = None
         if not self._interval and samples.state is not None:
             self._interval = samples.state.interval
+        return sum(one.text for one in sums)
+
+    def add_notice(self, text: str) -> None:
+        """Add a comment, such as what is missing."""
+        self._notices[text] = None
 
     def content(self, of: str, begin_ns: int = 0, duration_ns: int = 0) -> bytes:
         """The file. ``begin_ns`` is in nanoseconds since 1970."""
