@@ -266,6 +266,17 @@ def test_a_process_with_too_many_stacks_is_left_out_of_a_profile_and_the_others_
             hosted.host.profile(pid=2)
 
 
+def test_a_session_that_was_dropped_counts_nothing_any_more(hosted: Hosted) -> None:
+    with running(hosted):
+        sampled(hosted)
+        (session, *_) = hosted.host._sessions.values()
+        hosted.config = FleetConfig((SelectRule(user="nobody"),))
+        hosted.host.reload()
+        assert eventually(lambda: hosted.host._sessions == {})
+        hosted.host._add_allocated(session, {}, {"shop.py:1": 1000})
+        assert hosted.host._counters == {}
+
+
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:
     with running(hosted):
         assert eventually(lambda: hosted.attached() == [1])

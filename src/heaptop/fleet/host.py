@@ -264,6 +264,8 @@ class FleetHost:
         """On a session's thread."""
         top = self._config.top
         with self._lock:
+            if self._sessions.get(session.chosen.key) is not session:
+                return  # dropped meanwhile, and its service's counters with it
             counters = self._counters.setdefault(label(session.service), SiteCounters())
             folded = counters.add(before, now, top)
         rows = session.figures.types, session.figures.sites
