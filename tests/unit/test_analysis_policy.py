@@ -367,6 +367,15 @@ def test_a_control_group_may_have_any_name(tmp_path: Path, monkeypatch: pytest.M
     assert forecast.room(7).left == 110 << 20
 
 
+def test_the_limit_names_its_control_group_printably(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = "pod\x1b[2J\x0b"
+    files = {**MACHINE, "proc/7/cgroup": f"0::/{group}\n", f"cgroup/{group}/memory.max": str(1000 << 20)}
+    faked(tmp_path, monkeypatch, files)
+    found = forecast.memory_limit(7)
+    assert found is not None
+    assert (found.of, found.of.isprintable()) == ("memory.max of /pod [2J ", True)
+
+
 def test_only_a_rollup_is_read_as_one() -> None:
     text = "55d-7ff ---p 00000000 00:00 0 [rollup]\nRss:  12 kB\nAnonHugePages: 2048 kB\n"
     assert rollup(text) == {"Rss": 12 << 10, "AnonHugePages": 2 << 20}

@@ -20,6 +20,7 @@ from typing import Final
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.threads import thread_ids
 from heaptop.protocol.source import Forecast
+from heaptop.protocol.text import printable
 
 NS_PER_SMALL_BYTE: Final = 30e6 / (1 << 30)
 """15 to 40 ms a GiB of 4 KiB pages were measured."""
@@ -199,7 +200,7 @@ def memory_limit(pid: int) -> MemoryLimit | None:
             with suppress(ValueError):
                 root = CGROUPS if names is VERSION_2 else CGROUPS / "memory"
                 of = f"{name} of /{folder.relative_to(root)}".replace("/.", "/")
-                found.append((int(_read(folder / name)), of, _group_left(folder, (name, *names[1:]))))
+                found.append((int(_read(folder / name)), printable(of), _group_left(folder, (name, *names[1:]))))
     if not found:
         return None
     size, of, _ = min(found, key=lambda each: each[0])
