@@ -222,7 +222,7 @@ def _pressure(files: Sequence[Path]) -> float | None:
 
 def _read(file: Path) -> str:
     try:
-        return proc.text(file).strip()
+        return proc.text(file).rstrip("\n")  # the name of a control group may end in blanks
     except OSError:
         return ""
 
