@@ -17,9 +17,9 @@ from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.host import FleetHost
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import SeenProcess, SelectRule
-from heaptop.fleet.session import MOST_NAMES
+from heaptop.fleet.session import MOST_NAMES, MOST_STACKS, MOST_TALLIES
 from heaptop.injector.api import AttachOptions
-from heaptop.protocol.messages import CodeName, Codes, Decision, Failure
+from heaptop.protocol.messages import CodeName, Codes, Decision, Failure, StackNode, Stacks
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.recordings.exports import pprof
 from tests.fakes.source import FakeAgent, FakeSource
@@ -352,6 +352,12 @@ def test_a_hostile_process_takes_a_small_part_of_the_hosts_memory(hosted: Hosted
         names = tuple(CodeName(f"{number}.py", "f", 1) for number in range(MOST_NAMES + 5))
         hosted.sources[1][0].say(Codes(told, names))
         assert len(codes) == MOST_NAMES
+        tree = session._recorded.sampling.samples.stacks
+        first = len(session._recorded.sampling.samples._said)
+        nodes = tuple(StackNode(0, 0, line) for line in range(10_000, 10_000 + MOST_STACKS))
+        hosted.sources[1][0].say(Stacks(first, nodes))
+        assert len(tree) == MOST_STACKS
+        assert session._recorded.sampling.samples._tally_limit == MOST_TALLIES
 
 
 def test_a_host_of_many_processes_is_looked_at_more_rarely() -> None:

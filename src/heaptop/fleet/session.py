@@ -9,6 +9,7 @@ from typing import Final
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import HeaptopError, PauseTooLong, SamplerRefused, TargetExited
 from heaptop.fleet.audit import audit
@@ -27,6 +28,10 @@ UNREAD: Final = (Tick, GcEvents)
 
 MOST_NAMES: Final = 10_000
 """Types, and pieces of code, that are distinguished of one process: there are many, any of which may be hostile."""
+MOST_STACKS: Final = 1 << 16
+"""Frames of stacks, likewise."""
+MOST_TALLIES: Final = 1 << 15
+"""Sums of freed blocks by stack, type and size, likewise."""
 
 Allocated = Mapping[str, int]
 OnAllocated = Callable[["FleetSession", Allocated, Allocated], None]
@@ -58,8 +63,9 @@ class FleetSession:
         self._interval = interval
         self._on_allocated = on_allocated
         self._lock = threading.Lock()
+        samples = SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES)
         self._recorded = Recorded(
-            f"process {chosen.seen.pid}", history=History(limit=2), sampling=Sampling(most_codes=MOST_NAMES)
+            f"process {chosen.seen.pid}", history=History(limit=2), sampling=Sampling(samples=samples)
         )
         self._read_at = time.monotonic()
         self._agent_cpu = 0

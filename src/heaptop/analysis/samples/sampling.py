@@ -26,7 +26,6 @@ from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_of, class_of
 from heaptop.analysis.samples.survival import bin_of as age_bin
 from heaptop.analysis.text.code_places import CodePlaces
-from heaptop.protocol.bounds import CODES
 from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Row, Sampler, Samples, Stacks, Tick, Types
 from heaptop.protocol.recorded import LiveBlocks
 
@@ -55,11 +54,11 @@ _Alike = tuple[Likeness, Weight, int | None, Span | None]
 class Sampling:
     """One session's samples, and what is made of them as they come."""
 
-    def __init__(self, user_paths: Sequence[str] = (), most_codes: int = CODES) -> None:
+    def __init__(self, user_paths: Sequence[str] = (), samples: SampledBlocks | None = None) -> None:
         """``user_paths``: directories and files that are the user's own code wherever they lie (``--user-code``).
-        ``most_codes``: pieces of code that are distinguished."""
+        ``samples``: empty ones, with limits of their own."""
         self._user_paths = tuple(user_paths)
-        self.samples = SampledBlocks(most_codes=most_codes)
+        self.samples = samples if samples is not None else SampledBlocks()
         self.timeline = Timeline()
         self._lives = Lives()
         self._lifetime_bands = LifetimeBands()
