@@ -18,6 +18,7 @@ from tests.support.processes import Target, eventually, starting
 SOURCES = str(Path(__file__).parents[2] / "src")
 RULE = """
 interval = 1
+rate = "500/s"
 [[select]]
 name = "served"
 command = "{word}"
