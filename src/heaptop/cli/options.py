@@ -121,24 +121,30 @@ def add_attach_options(parser: argparse.ArgumentParser, *, budget_ms: int = 100)
     )
 
 
-def add_screen_options(parser: argparse.ArgumentParser) -> None:
-    """The live front end's, with those of :func:`add_attach_options`."""
-    group = parser.add_argument_group("screen")
-    add_appearance_options(group)
+def add_census_pace(group: argparse._ActionsContainer, interval: float, share: float) -> None:
+    """How often censuses are taken: seconds between two, and the most of one core that they may take."""
     group.add_argument(
         "--interval",
         type=seconds,
-        default=1.0,
+        default=interval,
         metavar="S",
         help="seconds between two censuses (default %(default)g)",
     )
     group.add_argument(
         "--share",
         type=core_share,
-        default=0.05,
+        default=share,
         metavar="PERCENT",
-        help="the most CPU for censuses, in percent of one core: expensive ones are taken less often (default 5)",
+        help="the most CPU for censuses, in percent of one core: expensive ones are taken less often (default "
+        f"{share * 100:g})",
     )
+
+
+def add_screen_options(parser: argparse.ArgumentParser) -> None:
+    """The live front end's, with those of :func:`add_attach_options`."""
+    group = parser.add_argument_group("screen")
+    add_appearance_options(group)
+    add_census_pace(group, 1.0, 0.05)
     add_recording_options(parser, "--record")
     add_sampling_options(parser)
     add_attach_options(parser)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from heaptop.cli.options import (
     add_attach_options,
+    add_census_pace,
     add_sampling_options,
     add_target,
     add_timeout,
     add_units,
     attach_options,
-    core_share,
     duration,
     seconds,
     size,
@@ -117,20 +117,7 @@ class GuardCommand:
             metavar="ARGV",
             help="run this for each report, without a shell: stdin is the JSON, $HEAPTOP_REPORT the file",
         )
-        parser.add_argument(
-            "--interval",
-            type=seconds,
-            default=INTERVAL,
-            metavar="S",
-            help="seconds between two censuses (default %(default)g)",
-        )
-        parser.add_argument(
-            "--share",
-            type=core_share,
-            default=SHARE,
-            metavar="PERCENT",
-            help="the most CPU for censuses, in percent of one core: expensive ones are taken less often (default 1)",
-        )
+        add_census_pace(parser, INTERVAL, SHARE)
         add_timeout(parser)
         add_units(parser)
         add_sampling_options(parser)

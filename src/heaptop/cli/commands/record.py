@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from heaptop.cli.options import (
     add_attach_options,
+    add_census_pace,
     add_json,
     add_recording_options,
     add_sampling_options,
@@ -17,10 +18,8 @@ from heaptop.cli.options import (
     add_timeout,
     add_units,
     attach_options,
-    core_share,
     duration,
     mark_count,
-    seconds,
     target_pid,
 )
 from heaptop.cli.terminal import ProgressLine, may_replace, notice
@@ -57,20 +56,7 @@ class Record:
             metavar="TIME",
             help="seconds, or 90m, 8h, 1h30m (default: until the process exits or you press ctrl+c)",
         )
-        parser.add_argument(
-            "--interval",
-            type=seconds,
-            default=INTERVAL,
-            metavar="S",
-            help="seconds between two censuses (default %(default)g)",
-        )
-        parser.add_argument(
-            "--share",
-            type=core_share,
-            default=0.05,
-            metavar="PERCENT",
-            help="the most CPU for censuses, in percent of one core: expensive ones are taken less often (default 5)",
-        )
+        add_census_pace(parser, INTERVAL, 0.05)
         parser.add_argument(
             "--marks",
             type=_marks_or_none,
