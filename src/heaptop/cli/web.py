@@ -33,7 +33,7 @@ from textual_serve.server import Server, to_int
 
 from heaptop.cli.terminal import notice
 from heaptop.errors import UsageError
-from heaptop.fleet.access import is_loopback
+from heaptop.fleet.access import is_loopback, listening_at
 
 PATIENCE: Final = 5.0
 """Seconds that a screen has for its end, once its page is closed."""
@@ -112,18 +112,10 @@ def serve(command: Sequence[str], title: str, host: str, port: int) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:  # a name that no host can have
-        why = getattr(error, "strerror", None) or "invalid host name"
-        raise UsageError(f"Cannot serve at {host}: {why}.", fix="Leave `--host` out.") from None
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen()
-        return listening
+        return listening_at(host, port)
+    except socket.gaierror as error:
+        raise UsageError(f"Cannot serve at {host}: {error.strerror}.", fix="Leave `--host` out.") from None
     except OSError as error:
-        listening.close()
         raise UsageError(
             f"A page cannot be served at {host}, port {port}: {error.strerror}.",
             fix="Leave `--port` out to use a free port.",

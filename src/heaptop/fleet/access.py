@@ -6,6 +6,7 @@ import base64
 import binascii
 import hmac
 import os
+import socket
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -60,6 +61,23 @@ def is_loopback(host: str) -> bool:
     with suppress(ValueError):
         return ip_address(host).is_loopback
     return host == "localhost"
+
+
+def listening_at(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises OSError, of which ``socket.gaierror`` is for a host that there is not."""
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    except UnicodeError:
+        raise socket.gaierror(socket.EAI_NONAME, "invalid host name") from None
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen()
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 def read_access(path: Path) -> Access:

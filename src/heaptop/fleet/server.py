@@ -20,7 +20,7 @@ from aiohttp import web
 
 from heaptop.analysis.reports.stack_sums import ALLOCATED, LIVE
 from heaptop.errors import ConfigError, HeaptopError, UsageError
-from heaptop.fleet.access import Access, is_loopback
+from heaptop.fleet.access import Access, is_loopback, listening_at
 from heaptop.fleet.audit import audit
 from heaptop.fleet.host import ROUND, FleetHost
 from heaptop.fleet.metrics import HostMeters
@@ -75,18 +75,8 @@ def listening_socket(address: str, access: Access) -> socket.socket:
             fix="Listen on 127.0.0.1, or ask for a secret: add `--credentials FILE`.",
         )
     try:
-        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "invalid host name"
-        raise UsageError(f"Cannot listen on {address}: {why}.", fix="Choose another with `--listen`.") from None
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
-        listening.listen()
-        return listening
+        return listening_at(host, port)
     except OSError as error:
-        listening.close()
         raise UsageError(
             f"Cannot listen on {address}: {error.strerror}.", fix="Choose another with `--listen`."
         ) from None
