@@ -170,7 +170,7 @@ class SourceWatch:
             self._next()
 
     def _report_leftovers(self) -> None:
-        """Take what was said until the source was closed; report what could not be taken out of the target."""
+        """Take the events until the source was closed; report what could not be removed from the target."""
         for event in self._events.drain():
             if isinstance(event, Ended):
                 if remark := event.leftovers(self._pid):

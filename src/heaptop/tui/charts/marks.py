@@ -29,8 +29,3 @@ def estimate_text(one: Estimate, *, blocks: bool = False) -> str:
 def about_bytes(number: int) -> str:
     """Bytes of which nothing but samples says how many."""
     return f"≈{format_bytes(number)}" if number else NONE
-
-
-def about_count(number: int) -> str:
-    """Blocks, likewise."""
-    return f"≈{format_count(number)}" if number else NONE

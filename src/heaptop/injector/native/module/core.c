@@ -292,7 +292,7 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
         census = census_of(&result, request.first_number, pause, pause);
     } else {
         if (status == CENSUS_NO_MEMORY || status == CENSUS_TOO_LONG)
-            names_clear(&core.names); /* some were added that nobody is told */
+            names_clear(&core.names); /* the caller never gets those that were added */
         fail(status);
     }
     result_close(&result);
