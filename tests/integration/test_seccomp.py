@@ -78,6 +78,20 @@ def test_agent_and_core_make_no_call_but_those_that_filters_are_asked_about(inte
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons("3.8", "3.12", "3.14")
+@pytest.mark.parametrize("wait", ["poll", "lock"])
+@pytest.mark.parametrize("action", ["errno", "kill"])
+def test_a_wait_goes_on_where_the_filter_forbids_the_call_that_resumes_it(
+    interpreter: Interpreter, action: str, wait: str
+) -> None:
+    with running(interpreter, "seccomp", action, "restart_syscall", "0", wait) as target:
+        before = Facts.of(target.pid)
+        attach_once(target.pid, census=True)
+        assert difference(before, resting(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
 @pytest.mark.pythons("3.11-debian")
 @pytest.mark.parametrize("call", ["mmap", "socketpair"])
 def test_without_root_it_is_refused(interpreter: Interpreter, call: str) -> None:

@@ -1,5 +1,6 @@
 """Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; the call it is for; and for how many seconds to
-compute at first (0 where it is left out). With ``fork`` as the fourth it forks all the time.
+compute at first (0 where it is left out). With ``fork`` as the fourth it forks all the time, with ``poll`` or
+``lock`` it waits for a long time in a call with a time-out.
 For ``only=0,1,…`` in place of a call it is for all but these numbers, and the few that this program makes by itself.
 
 ``mmap`` and ``mprotect`` are filtered where they ask for executable memory, the others always.
@@ -9,8 +10,10 @@ The filter is a classic BPF program over ``struct seccomp_data`` (linux/seccomp.
 
 import ctypes
 import os
+import select
 import struct
 import sys
+import threading
 import time
 
 from steady import ready
@@ -28,6 +31,7 @@ CALLS = {
     "readlink": 89,
     "rt_sigtimedwait": 128,
     "getdents64": 217,
+    "restart_syscall": 219,
     "memfd_create": 319,
     "clone3": 435,
     "close_range": 436,
@@ -76,6 +80,10 @@ ready()
 while time.monotonic() < computing_until:
     pass
 while True:
+    if sys.argv[4:] == ["poll"]:
+        select.poll().poll(1000000)
+    elif sys.argv[4:] == ["lock"]:
+        threading.Event().wait(1000)
     if sys.argv[4:] == ["fork"]:
         child = os.fork()
         if child == 0:

@@ -1,5 +1,6 @@
 """The frame that gives a hijacked thread back: what the kernel will read of it is there."""
 
+import errno
 import struct
 
 from hypothesis import given
@@ -8,6 +9,13 @@ from hypothesis import strategies as st
 from heaptop.injector.entry import sigframe
 
 REGISTERS = dict.fromkeys((*sigframe._ORDER, "orig_rax", "cs", "gs", "fs", "ss"), 0)
+
+
+def test_a_wait_that_would_be_resumed_by_another_call_says_that_it_was_interrupted() -> None:
+    """A filter may kill for restart_syscall."""
+    registers = REGISTERS | {"rax": (1 << 64) - 516, "orig_rax": 7, "rip": 0x1002}
+    found = sigframe.resumed(registers)
+    assert (sigframe.signed(found["rax"]), found["rip"]) == (-errno.EINTR, 0x1002)
 
 
 @given(top=st.integers(0x10000, 1 << 46), length=st.sampled_from([832, 2696, 2752, 2816, 11008]), tiles=st.booleans())

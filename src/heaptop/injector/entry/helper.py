@@ -357,9 +357,9 @@ class PtraceAttempt(Attempt):
             thread = StoppedThread(choice.tid, self.memory_view)
             try:
                 thread.stop(STOP_TIMEOUT)
+                filters = self._filters(thread)
                 self.check_image(choice.tid)
                 self._check_alone()
-                filters = self._filters(choice.tid)
                 if filters and filters not in self._judged:
                     thread.release()  # running them may take a second
                     self._judged.add(filters)
@@ -402,15 +402,19 @@ class PtraceAttempt(Attempt):
                 self.stopped_ns += thread.stopped_ns
         raise self.gone()
 
-    def _filters(self, tid: int) -> tuple[Program, ...]:
-        """Of a stopped thread, which may have others than the main thread; none where they may not be read."""
+    def _filters(self, thread: StoppedThread) -> tuple[Program, ...]:
+        """Of a thread, which may have others than the main thread; none where they may not be read."""
+        tid = thread.tid
         mode = seccomp.mode(tid)
         if mode == seccomp.OFF:
             return ()
         if mode == seccomp.STRICT:
             raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp (strict mode).")
         if self.plan.suspend_seccomp:
-            return read_filters(tid)
+            filters = read_filters(tid)
+            if not seccomp.allows(filters, seccomp.RESTART):
+                thread.forbid_restart()
+            return filters
         if not self.plan.seccomp:  # else the user knows of it, and allows it
             raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp.")
         return ()

@@ -326,6 +326,15 @@ class StoppedThread:
         number = signed(self.registers.orig_rax)
         return number if number >= 0 else None
 
+    def forbid_restart(self) -> None:
+        """Have a sleep or a wait with a time-out that the stop interrupted return EINTR, as after a signal.
+
+        For a filter that does not allow restart_syscall, by which the kernel makes it go on. Raises OSError.
+        """
+        if self.interrupted_syscall is not None and signed(self.registers.rax) == sigframe.RESTARTED_BY_BLOCK:
+            self.registers.rax = sigframe.EINTR
+            self._set_registers(self.registers)  # at once: this process may be killed
+
     def shelter(self, top: int, restorer: int) -> None:
         """Write a signal frame below ``top``, in memory that is free there: what follows ends in it when this process
         is killed. ``restorer`` is the address of an rt_sigreturn. Raises RemoteFault.

@@ -122,6 +122,9 @@ CORE_CALLS: Final = (
 """What the native core calls beyond that, in the agent's thread and in its clone: where one of these is deadly, the
 heap is counted in Python mode."""
 
+RESTART: Final = Call("restart_syscall", 219)
+"""What a thread calls next that was stopped in a sleep or in a wait with a time-out."""
+
 START_CALLS: Final = (
     Call("mmap for a stack", 9, (0, 8 << 20, 0, 0x20022)),
     Call("clone3", 435),

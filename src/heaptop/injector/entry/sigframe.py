@@ -17,6 +17,7 @@ Sources: Linux arch/x86/include/uapi/asm/{sigcontext,ucontext}.h, arch/x86/kerne
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections.abc import Mapping
 from typing import Final
@@ -43,7 +44,8 @@ TILES: Final = 3 << 17
 RESTARTED: Final = frozenset({-512, -513, -514})
 """ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND: the call is made again, as if there had been no signal."""
 RESTARTED_BY_BLOCK: Final = -516
-RESTART_SYSCALL: Final = 219
+"""ERESTART_RESTARTBLOCK, of a sleep or a wait with a time-out: it goes on by another call, restart_syscall."""
+EINTR: Final = -errno.EINTR & (1 << 64) - 1
 
 _ORDER: Final = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rdi", "rsi", "rbp", "rbx", "rdx", "rax", "rcx"),
@@ -59,14 +61,14 @@ def signed(value: int) -> int:
 def resumed(registers: Mapping[str, int]) -> dict[str, int]:
     """``registers`` with an interrupted system call set up to be made again, as the kernel does on the way out.
 
-    After an rt_sigreturn a restart through the restart block (a sleep, a wait with a time-out) says EINTR instead.
+    One that goes on by restart_syscall says EINTR instead: after an rt_sigreturn that is all the kernel would say.
     """
     result, call = dict(registers), signed(registers["orig_rax"])
     code = signed(registers["rax"])
     if call >= 0 and code in RESTARTED:
         result |= {"rax": call, "rip": registers["rip"] - 2}
     elif call >= 0 and code == RESTARTED_BY_BLOCK:
-        result |= {"rax": RESTART_SYSCALL, "rip": registers["rip"] - 2}
+        result["rax"] = EINTR
     return result
 
 
