@@ -283,6 +283,7 @@ def test_heaptop_keeps_four_capabilities_beside_a_program_that_it_runs(
         try:
             assert terminal.shows("Bands by type"), terminal.text
             assert held(terminal.pid) == (KEPT, KEPT)
+            assert eventually(lambda: len(children(terminal.pid)) == 1), "the helper of the attach ends"
             (child,) = children(terminal.pid)
             assert held(child) == held(os.getpid())
         finally:
