@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -19,10 +19,10 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import NotAnswered
 from heaptop.analysis.text.units import format_change, format_duration_ns
 from heaptop.choices import TIMEOUT
-from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
+from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused, RecordingFailed
 from heaptop.protocol.findings import UNCLEAR, Findings
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler
-from heaptop.protocol.source import Source
+from heaptop.protocol.source import Event, RecordingStatus, Source
 from heaptop.watching.snapshot_watch import SnapshotWatch
 from heaptop.watching.source_watch import ProgressReport
 
@@ -73,6 +73,8 @@ class HuntWatch(SnapshotWatch):
         self.reported: Memory | None = None
         """What the allocators said since they were asked; without it, fewer lints can be explained."""
         self._interrupted = False
+        self.recording_status = RecordingStatus("", 0, True)
+        """How it goes, where it is recorded."""
 
     @contextmanager
     def patience(self) -> Iterator[None]:
@@ -131,6 +133,16 @@ class HuntWatch(SnapshotWatch):
                 self.reported = message
         super()._take(message)
 
+    def _receive(self, event: Event) -> None:
+        if isinstance(event, RecordingStatus):
+            self.recording_status = event
+            if event.error:
+                raise RecordingFailed(f"The recording {event.path} ended: {event.error}.")
+
+    def _receive_after(self, event: Event) -> None:
+        if isinstance(event, RecordingStatus):
+            self.recording_status = event
+
     def _sampler_is_off(self, state: Sampler) -> None:
         """The findings say so."""
 
@@ -156,8 +168,9 @@ class Hunter:
         self._longest = 0.0
         self._first: tuple[int | None, int | None] = None, None
 
-    def run(self) -> None:
-        """All of it. Ctrl+C before the last look has that taken at once; once more, and it is left.
+    def run(self, *, patient: bool = True) -> None:
+        """All of it. Ctrl+C before the last look has that taken at once; once more, and it is left. Where it is not
+        ``patient``, Ctrl+C is as ever.
 
         Errors: as :class:`HuntWatch`, where nothing is known, or nothing more.
         """
@@ -169,12 +182,14 @@ class Hunter:
         self._first = watch.resident, watch.live
         window = self._last_check() - self._marked
         try:
-            with watch.patience():
+            with watch.patience() if patient else nullcontext():
                 for at in islice(marks_at(window, plan.marks), 1, None):
                     self._wait(self._marked + at)
                     self._try_to_check(f"{at:.3g} s")
                 self._wait(self._last_check())
         except KeyboardInterrupt:
+            if not patient:
+                raise
             watch.close()
             self._progress.show(LAST_WORDS)
         self.check(None)

@@ -15,10 +15,10 @@ from typing import Final
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.choices import TIMEOUT
-from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
+from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Core, Decision, Failure, Message
-from heaptop.protocol.source import Event, RecordingStatus
+from heaptop.protocol.source import RecordingStatus
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
 from heaptop.watching.source_watch import ProgressReport, enough_ms, pause_too_long
@@ -85,23 +85,11 @@ class RecordWatch(HuntWatch):
         timeout: float = TIMEOUT,
     ) -> None:
         super().__init__(source, progress, again, sampling, timeout=timeout)
-        self.recording_status = RecordingStatus("", 0, True)
-        """How it goes."""
         self.no_checks = ""
         """Why no snapshot can be made, if none can."""
 
     def _not_frozen(self, reason: str) -> None:
         self.no_checks = reason
-
-    def _receive(self, event: Event) -> None:
-        if isinstance(event, RecordingStatus):
-            self.recording_status = event
-            if event.error:
-                raise RecordingFailed(f"The recording {event.path} ended: {event.error}.")
-
-    def _receive_after(self, event: Event) -> None:
-        if isinstance(event, RecordingStatus):
-            self.recording_status = event
 
     def _take(self, message: Message) -> None:
         match message:

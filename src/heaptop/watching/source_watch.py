@@ -72,6 +72,8 @@ class SourceWatch:
         self._taken_ticks = 0
         self._history = History()
         self._attached: Attached | None = None
+        self._ended: HeaptopError | None = None
+        """How the source ended, once it has."""
         self._seen: Snapshot | None = None
         self._foreseen = ""
         self._asked = "take a census"
@@ -181,6 +183,8 @@ class SourceWatch:
     def _next(self) -> Message | None:
         """The next message; None when there was none for a moment, or another event. Errors: UnresponsiveTarget, once
         the time for answers is over, whatever else is said meanwhile."""
+        if self._ended is not None:
+            raise self._ended
         if time.monotonic() > self._deadline:
             raise self._overdue()
         try:
@@ -197,7 +201,9 @@ class SourceWatch:
             case Forecast():
                 self._foreseen = f" ({forecast_words(event)})"
             case Ended():
-                raise event.error or AgentLost(f"The agent in process {self._pid} exited before the census was done.")
+                lost = AgentLost(f"The agent in process {self._pid} exited before the census was done.")
+                self._ended = event.error or lost
+                raise self._ended
             case Received(message):
                 self._take(message)
                 return message

@@ -1,0 +1,45 @@
+"""heaptop from a program: counts, snapshots, leak hunts and recordings of running Python processes, as plain data.
+
+    from heaptop import api
+
+    with api.attach(4711) as process:
+        print(process.census().rows[:3])
+        print(process.hunt(seconds=30).verdict)
+
+The room stands on ``watching``, ``injector`` and ``recordings``; it draws and prints nothing, and ``tui`` never meets
+it. Errors are those of :mod:`heaptop.errors`; all derive from HeaptopError. Methods block; :mod:`heaptop.api.aio` has
+the same for asyncio. What is exported here follows semantic versioning: within a major version names, parameters and
+fields stay, and new ones may come.
+"""
+
+from heaptop.analysis.rss.memory import MemoryByUse, MemoryRow
+from heaptop.api.figures import CensusRow, CensusTable, KeptBy, RetainerSet, RootPath, Site
+from heaptop.api.opened import OpenedRecording
+from heaptop.api.opened import open_recording as open
+from heaptop.api.process import Process, attach
+from heaptop.api.snapshot import HeapSnapshot
+from heaptop.errors import HeaptopError
+from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
+
+__all__ = [
+    "CensusRow",
+    "CensusTable",
+    "Findings",
+    "GrownRow",
+    "Growth",
+    "HeapSnapshot",
+    "HeaptopError",
+    "KeptBy",
+    "Lint",
+    "MarkFacts",
+    "MemoryByUse",
+    "MemoryRow",
+    "OpenedRecording",
+    "Process",
+    "RetainerSet",
+    "RootPath",
+    "Site",
+    "Suspect",
+    "attach",
+    "open",
+]

@@ -1,0 +1,148 @@
+"""What the API answers with: plain data. Sizes are bytes, times seconds, types full names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heaptop.analysis.bands.report import census_rows
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.heap.history import Snapshot, known_hidden
+from heaptop.analysis.reports.sampled_report import ReportRow
+from heaptop.analysis.snapshot.why import path_json
+from heaptop.protocol.images import KINDS, PathGroup, Paths
+from heaptop.protocol.messages import TypeName
+
+
+@dataclass(frozen=True, slots=True)
+class CensusRow:
+    """Objects that have a type, a module or a generation in common."""
+
+    name: str
+    count: int
+    bytes: int
+    hidden_bytes: int | None
+    """Beyond ``bytes``, what ``sys.getsizeof`` leaves out; None where the census cannot see it."""
+    sizeof_guessed: int
+    """Objects of which only the basic size is known: their ``__sizeof__`` is written in Python, and never called."""
+
+
+@dataclass(frozen=True, slots=True)
+class CensusTable:
+    """All live objects at one moment. Iterating gives the rows, largest first."""
+
+    time_ns: int
+    """When counting began, on the target's CLOCK_MONOTONIC."""
+    mode: str
+    """``clone``, ``stop`` or ``python``."""
+    estimated: bool
+    """The heap changed while it was counted (mode ``python``)."""
+    complete: bool
+    cut: str
+    """Why it is not complete; else empty."""
+    pause: float
+    """Seconds for which the process waited for this census."""
+    duration: float
+    """Seconds that it took."""
+    count: int
+    bytes: int
+    """Of all rows together."""
+    by: str
+    where: str
+    rows: tuple[CensusRow, ...]
+
+    @classmethod
+    def of(cls, heap: Snapshot, by: str = "type", where: str = "") -> CensusTable:
+        """Raises UsageError where ``by`` or the filter is wrong."""
+        taken = heap.census
+        rows = tuple(
+            CensusRow(row.name, row.count or 0, row.bytes, known_hidden(taken, row.hidden), row.guessed)
+            for row in census_rows(heap, by, parse_filter(where))
+        )
+        return cls(
+            heap.time_ns,
+            taken.mode,
+            taken.mode == "python",
+            taken.complete,
+            taken.cut,
+            taken.pause_ns / 1e9,
+            taken.duration_ns / 1e9,
+            sum(row.count for row in rows),
+            sum(row.bytes for row in rows),
+            by,
+            where,
+            rows,
+        )
+
+    def __iter__(self) -> Iterator[CensusRow]:
+        return iter(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Live blocks that one line allocated: an estimate from samples. The true number of bytes is between ``low`` and
+    ``high`` in 95 of 100 cases."""
+
+    name: str
+    """``path/views.py:88 create_session``; in parentheses where it is not a line."""
+    bytes: int
+    low: int
+    high: int
+    samples: int
+    """0 where the row is not from samples: what is from before sampling began."""
+
+    @classmethod
+    def of(cls, row: ReportRow) -> Site:
+        live = row.live
+        return cls(row.name, live.bytes, live.low, live.high, live.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class RootPath:
+    """Objects of a type that are held in the same way."""
+
+    steps: tuple[str, ...]
+    """From the root: ``("module app.cache", "._sessions", "dict[*]", "app.Session")``."""
+    kind: str
+    """Of the root: ``module``, ``frame``, ``none`` for garbage …"""
+    count: int
+    bytes: int
+    retained: int
+    """What would be freed with them."""
+    example: int
+    """Address of one of them in this snapshot."""
+
+    @classmethod
+    def of(cls, group: PathGroup, types: list[TypeName]) -> RootPath:
+        steps = tuple(path_json(group.steps, types))
+        return cls(steps, KINDS[group.kind], group.count, group.bytes, group.retained, group.example)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBy:
+    """What keeps the objects of a type alive."""
+
+    type: str
+    count: int
+    bytes: int
+    retained: int
+    complete: bool
+    """Whether all paths are known."""
+    paths: tuple[RootPath, ...]
+    """The largest first; fewer than there are where ``most`` was given."""
+
+    @classmethod
+    def of(cls, name: str, paths: Paths, types: list[TypeName]) -> KeptBy:
+        groups = tuple(RootPath.of(group, types) for group in paths.groups)
+        return cls(name, paths.count, paths.bytes, paths.retained, paths.complete, groups)
+
+
+@dataclass(frozen=True, slots=True)
+class RetainerSet:
+    """Objects with the same retainers."""
+
+    name: str
+    count: int
+    bytes: int
+    retainers: tuple[str, ...] | None
+    """None where the row stands for several sets, each of more retainers than were asked for."""

@@ -1,0 +1,262 @@
+"""A running process, attached to: each method asks, waits, and answers with plain data."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import Any, Final
+
+from heaptop.analysis.reports.sampled_report import report_rows
+from heaptop.analysis.rss.memory import MemoryByUse, explain_counted
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.api.figures import CensusTable, Site
+from heaptop.api.snapshot import HeapSnapshot
+from heaptop.choices import ADAPTIVE, HUNTING, TIMEOUT, SamplingRate
+from heaptop.errors import RecordingFailed, TargetExited, UnresponsiveTarget
+from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.protocol.findings import Findings
+from heaptop.protocol.messages import Message
+from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.watching.hunting import Hunter, HuntWatch, Plan
+from heaptop.watching.recording import missing
+from heaptop.watching.source_watch import TURN
+
+NEVER: Final = 86_400.0
+"""Seconds between censuses that nobody asks for."""
+SHARE: Final = 0.05
+WRITTEN: Final = 10.0
+"""Seconds in which the end of a recording is on the disk."""
+_log = logging.getLogger("heaptop")
+
+
+class _Progress:
+    """Nobody watches; what stays in a process is logged."""
+
+    def show(self, text: str) -> None:
+        """Say nothing."""
+
+    def clear(self) -> None:
+        """Nothing was said."""
+
+    def notice(self, text: str) -> None:
+        _log.warning("%s", text)
+
+
+class _Watch(HuntWatch):
+    """One that another thread can interrupt."""
+
+    cancelled: Event
+
+    def _next(self) -> Message | None:
+        if self.cancelled.is_set():
+            raise CancelledError
+        return super()._next()
+
+
+class Process:
+    """A process that heaptop is attached to, within a ``with`` statement; made by :func:`attach`.
+
+    One thread at a time may call it. Every method raises :class:`~heaptop.errors.HeaptopError`: TargetExited when the
+    process has ended, AgentLost when the connection was lost, PauseTooLong where a pause is above the budget,
+    UnresponsiveTarget when an answer takes longer than ``timeout``.
+    """
+
+    def __init__(self, source: RecordedSource, share: float, timeout: float) -> None:
+        self._source = source
+        self._share = share
+        self._sampling = Sampling()
+        self._watch = _Watch(
+            source, _Progress(), f"heaptop attach {source.target.pid}", self._sampling, timeout=timeout
+        )
+        self._watch.cancelled = Event()
+
+    def __enter__(self) -> Process:
+        self._watch.__enter__()
+        try:
+            self._watch.census()
+        except BaseException:
+            self._watch.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._watch.__exit__(kind, error, at)
+
+    @property
+    def pid(self) -> int:
+        return self._source.target.pid
+
+    @property
+    def command(self) -> str:
+        """Its command line."""
+        return self._source.target.command
+
+    @property
+    def python(self) -> str:
+        """Its version of Python: ``3.12.1``."""
+        return self._watch.attached.hello.python
+
+    @property
+    def rss(self) -> int | None:
+        """Resident bytes, as last heard; None where that is not known."""
+        return self._watch.resident
+
+    def census(self, by: str = "type", where: str = "") -> CensusTable:
+        """Count all live objects now, by ``type``, ``module`` or ``generation``; ``where`` is a filter as of
+        ``heaptop census --where``. Raises UsageError where they are wrong."""
+        self._begin()
+        self._source.census_now()
+        return CensusTable.of(self._watch.census().snapshot, by, where)
+
+    def watch(self, every: float = 10.0, by: str = "type", where: str = "") -> Iterator[CensusTable]:
+        """A census every so many seconds, until the process ends; less often where they would cost more than the share
+        of a core that was given to :func:`attach`."""
+        try:
+            while True:
+                began = time.monotonic()
+                census = self.census(by, where)
+                yield census
+                wait = max(every - (time.monotonic() - began), census.duration / self._share)
+                self._watch.wait(wait, lambda left: "")
+        except TargetExited:
+            return
+
+    def memory(self) -> MemoryByUse:
+        """What its resident memory is used for; rows add up to ``rss``. Raises UnresponsiveTarget where the kernel
+        does not let heaptop see it."""
+        self._begin()
+        self._source.census_now()
+        taken = self._watch.census()
+        found = explain_counted(self._watch.memory(), taken.snapshot)
+        if found is None:
+            raise UnresponsiveTarget(
+                f"What is resident of process {self.pid} cannot be read.",
+                why="/proc/PID/smaps is not readable for this user.",
+                fix="Run the program as root, or as the user of the process.",
+            )
+        return found
+
+    def sites(self, seconds: float = 10.0, by: str = "producer") -> tuple[Site, ...]:
+        """Sample allocations for a while, then say which lines allocated what is alive, largest first: ``by`` is
+        ``producer`` for lines, ``producer-module`` for modules. Raises SamplerRefused.
+
+        The row ``(allocated before heaptop attached)`` has what is older than the samples.
+        """
+        with self._sampled(ADAPTIVE):
+            self._begin()
+            self._watch.sample(seconds)
+            heap = self._watch.census().snapshot
+            return tuple(Site.of(row) for row in report_rows(by, self._sampling, heap))
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[HeapSnapshot]:
+        """Freeze the heap in a clone, which answers within the ``with`` statement. One at a time.
+
+        Raises ImageRefused, PauseTooLong.
+        """
+        self._begin()
+        image = self._watch.freeze()
+        try:
+            yield HeapSnapshot(self._watch, image)
+        finally:
+            self._watch.close()
+
+    def hunt(self, seconds: float = 30.0, marks: int = 4, *, collect: bool = False) -> Findings:
+        """Hunt for leaks, as ``heaptop leaks``: compare snapshots at so many ``marks`` within ``seconds``. With
+        ``collect`` a full collection runs in the process before each.
+
+        Raises ImageRefused, ImageLost, PauseTooLong.
+        """
+        with self._sampled(HUNTING):
+            self._begin()
+            hunter = Hunter(self._watch, Plan(seconds, marks, collect), _Progress())
+            try:
+                hunter.run(patient=False)
+            finally:
+                self._watch.close()
+        assert hunter.found is not None
+        return hunter.found
+
+    def record(self, path: str | Path, seconds: float, *, every: float = 10.0, force: bool = False) -> None:
+        """Record for so many seconds into a new file, with a census every so many; ``force`` replaces a file.
+
+        The recording is complete when this returns. It ends early, without an error, when the process ends.
+        Raises RecordingExists, RecordingFailed.
+        """
+        self._source.begin_recording(str(path), force=force)
+        end = time.monotonic() + seconds
+        try:
+            with self._sampled(ADAPTIVE):
+                for census in self.watch(every):
+                    left = end - time.monotonic()
+                    if left < max(every, census.duration / self._share):
+                        self._watch.wait(max(left, 0.0), lambda left: "")
+                        break
+        except TargetExited:
+            pass
+        finally:
+            self._source.end_recording()
+            self._await_written()
+        if lost := missing(self._watch.recording_status):
+            raise RecordingFailed(f"The recording {path} is incomplete: {lost}.")
+
+    def _await_written(self) -> None:
+        """Until a recording that was ended is on the disk."""
+        end = time.monotonic() + WRITTEN
+        with contextlib.suppress(TargetExited):
+            while self._watch.recording_status.on and time.monotonic() < end:
+                self._watch.wait(TURN, lambda left: "")
+
+    def cancel(self) -> None:
+        """From another thread: the call that runs raises ``concurrent.futures.CancelledError`` soon."""
+        self._watch.cancelled.set()
+
+    def _begin(self) -> None:
+        """A call of its own begins, with all of the time for its answer."""
+        self._watch.cancelled.clear()
+        self._watch.renew()
+
+    @contextlib.contextmanager
+    def _sampled(self, rate: SamplingRate) -> Iterator[None]:
+        """Allocations are sampled meanwhile."""
+        depth = AttachOptions().sample_depth
+        self._source.sample(rate.interval, depth, target=rate.target)
+        try:
+            yield
+        finally:
+            self._source.sample(0, depth)
+
+
+def attach(
+    pid: int,
+    *,
+    wait: float = 10.0,
+    pause_budget: float = 0.1,
+    share: float = SHARE,
+    mode: str = "clone",
+    timeout: float = TIMEOUT,
+    **options: Any,
+) -> Process:
+    """A running Python process, to be attached to by ``with``: ``with attach(4711) as process:``.
+
+    Args:
+        wait: seconds in which its interpreter has to answer.
+        pause_budget: seconds for which a census or a snapshot may stop it; above that, PauseTooLong is raised.
+        share: of one core, what heaptop may cost it.
+        mode: the best way of counting that may be tried: ``clone``, ``stop`` or ``python``.
+        timeout: seconds for each answer.
+        options: further fields of ``heaptop.injector.api.AttachOptions``.
+
+    It looks at the process, touches nothing, and raises the TargetError that an attach would end with.
+    """
+    fields = AttachOptions(
+        wait=wait, pause_budget=pause_budget, max_share=share, mode=mode, interval=NEVER, sample_interval=0, **options
+    )
+    return Process(RecordedSource(attach_source(pid, fields)), share, timeout)

@@ -1,0 +1,76 @@
+"""A snapshot that answers: what keeps objects alive."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.heap.path_words import type_name
+from heaptop.analysis.snapshot.retained import rows_by_retainer
+from heaptop.analysis.snapshot.why import types_called
+from heaptop.api.figures import KeptBy, RetainerSet
+from heaptop.errors import NotInHeap
+from heaptop.protocol.images import PATHS, RETAINERS, Image, Paths, Question, Retainers, Selection
+from heaptop.watching.snapshot_watch import SnapshotWatch
+
+ALL: Final = 1 << 20
+"""Rows: more than any snapshot has."""
+
+
+class HeapSnapshot:
+    """The heap at one moment, with all references. Made by :meth:`heaptop.api.Process.snapshot`; it answers until its
+    ``with`` ends, for five minutes at most. Each answer raises ImageLost when it is gone."""
+
+    def __init__(self, watch: SnapshotWatch, image: Image) -> None:
+        self._watch = watch
+        self._image = image
+
+    @property
+    def count(self) -> int:
+        """Objects."""
+        return self._image.objects
+
+    @property
+    def bytes(self) -> int:
+        """Of all objects."""
+        return self._image.bytes
+
+    @property
+    def references(self) -> int:
+        return self._image.edges
+
+    @property
+    def pause(self) -> float:
+        """Seconds for which the process waited for it."""
+        return self._image.pause_ns / 1e9
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What it does not know: sentences without their full stops."""
+        return self._image.gaps
+
+    def why(self, name: str, most: int = ALL) -> KeptBy:
+        """By which paths the objects of a type are kept: ``app.Session``, or ``Session`` where that is one type.
+
+        Raises NotInHeap, AmbiguousType, ImageLost.
+        """
+        selection, full = self._selected(name)
+        paths = self._watch.ask(Question(PATHS, selection, limit=most), Paths)
+        if not paths.count:
+            raise NotInHeap(f"The heap has no objects of {full} now.")
+        return KeptBy.of(full, paths, self._watch.types)
+
+    def retainers(self, name: str, number: int = 3) -> tuple[RetainerSet, ...]:
+        """The same objects by retainer set, sets of at most ``number`` retainers (Runciman and Röjemo 1996, §3).
+
+        Raises NotInHeap, AmbiguousType, ImageLost.
+        """
+        selection, _ = self._selected(name)
+        answer = self._watch.ask(Question(RETAINERS, selection, limit=ALL, number=number), Retainers)
+        rows = rows_by_retainer(answer, self._watch.types, EVERYTHING)
+        return tuple(RetainerSet(row.name, row.count, row.bytes, row.retainers) for row in rows)
+
+    def _selected(self, name: str) -> tuple[Selection, str]:
+        self._watch.renew()
+        ids = types_called(self._watch.types, name)
+        return Selection(types=ids), type_name(self._watch.types, ids[0])
