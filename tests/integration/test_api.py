@@ -57,7 +57,7 @@ def test_a_snapshot_tells_paths_and_retainers(interpreter: Interpreter) -> None:
             assert all(path.steps[-1] == "__main__.Session" for path in kept.paths)
             sets = snapshot.retainers("__main__.Session")
             assert sum(row.count for row in sets) == 160
-            with pytest.raises(errors.NotInHeap, match="__main__.Session"):
+            with pytest.raises(errors.NotInHeap, match=r"__main__\.Session"):
                 snapshot.why("Sesion")
             assert snapshot.count > 160
         assert eventually(lambda: not children(target.pid))

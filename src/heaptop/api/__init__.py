@@ -13,7 +13,8 @@ fields stay, and new ones may come.
 """
 
 from heaptop.analysis.rss.memory import MemoryByUse, MemoryRow
-from heaptop.api.figures import CensusRow, CensusTable, KeptBy, RetainerSet, RootPath, Site
+from heaptop.analysis.snapshot.retained import RetainedRow
+from heaptop.api.figures import AllocationSite, CensusRow, CensusTable, KeptBy, RootPath
 from heaptop.api.opened import OpenedRecording
 from heaptop.api.opened import open_recording as open
 from heaptop.api.process import Process, attach
@@ -22,6 +23,7 @@ from heaptop.errors import HeaptopError
 from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
 
 __all__ = [
+    "AllocationSite",
     "CensusRow",
     "CensusTable",
     "Findings",
@@ -36,9 +38,8 @@ __all__ = [
     "MemoryRow",
     "OpenedRecording",
     "Process",
-    "RetainerSet",
+    "RetainedRow",
     "RootPath",
-    "Site",
     "Suspect",
     "attach",
     "open",

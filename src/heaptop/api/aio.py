@@ -17,8 +17,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from heaptop.analysis.rss.memory import MemoryByUse
+from heaptop.analysis.snapshot.retained import RetainedRow
 from heaptop.api import process
-from heaptop.api.figures import CensusTable, KeptBy, RetainerSet, Site
+from heaptop.api.figures import AllocationSite, CensusTable, KeptBy
 from heaptop.api.snapshot import ALL, HeapSnapshot
 from heaptop.protocol.findings import Findings
 
@@ -37,7 +38,7 @@ class AsyncSnapshot:
     async def why(self, name: str, most: int = ALL) -> KeptBy:
         return await self._owner.call(self.now.why, name, most)
 
-    async def retainers(self, name: str, number: int = 3) -> tuple[RetainerSet, ...]:
+    async def retainers(self, name: str, number: int = 3) -> tuple[RetainedRow, ...]:
         return await self._owner.call(self.now.retainers, name, number)
 
 
@@ -91,7 +92,7 @@ class AsyncProcess:
     async def memory(self) -> MemoryByUse:
         return await self.call(self.process.memory)
 
-    async def sites(self, seconds: float = 10.0, by: str = "producer") -> tuple[Site, ...]:
+    async def sites(self, seconds: float = 10.0, by: str = "producer") -> tuple[AllocationSite, ...]:
         return await self.call(self.process.sites, seconds, by)
 
     @contextlib.asynccontextmanager

@@ -79,7 +79,7 @@ class CensusTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class AllocationSite:
     """Live blocks that one line allocated: an estimate from samples. The true number of bytes is between ``low`` and
     ``high`` in 95 of 100 cases."""
 
@@ -92,7 +92,7 @@ class Site:
     """0 where the row is not from samples: what is from before sampling began."""
 
     @classmethod
-    def of(cls, row: ReportRow) -> Site:
+    def of(cls, row: ReportRow) -> AllocationSite:
         live = row.live
         return cls(row.name, live.bytes, live.low, live.high, live.samples)
 
@@ -135,14 +135,3 @@ class KeptBy:
     def of(cls, name: str, paths: Paths, types: list[TypeName]) -> KeptBy:
         groups = tuple(RootPath.of(group, types) for group in paths.groups)
         return cls(name, paths.count, paths.bytes, paths.retained, paths.complete, groups)
-
-
-@dataclass(frozen=True, slots=True)
-class RetainerSet:
-    """Objects with the same retainers."""
-
-    name: str
-    count: int
-    bytes: int
-    retainers: tuple[str, ...] | None
-    """None where the row stands for several sets, each of more retainers than were asked for."""

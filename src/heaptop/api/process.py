@@ -16,7 +16,7 @@ from typing import Any, Final
 from heaptop.analysis.reports.sampled_report import report_rows
 from heaptop.analysis.rss.memory import MemoryByUse, explain_counted
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.api.figures import CensusTable, Site
+from heaptop.api.figures import AllocationSite, CensusTable
 from heaptop.api.snapshot import HeapSnapshot
 from heaptop.choices import ADAPTIVE, HUNTING, TIMEOUT, SamplingRate
 from heaptop.errors import RecordingFailed, TargetExited, UnresponsiveTarget
@@ -143,7 +143,7 @@ class Process:
             )
         return found
 
-    def sites(self, seconds: float = 10.0, by: str = "producer") -> tuple[Site, ...]:
+    def sites(self, seconds: float = 10.0, by: str = "producer") -> tuple[AllocationSite, ...]:
         """Sample allocations for a while, then say which lines allocated what is alive, largest first: ``by`` is
         ``producer`` for lines, ``producer-module`` for modules. Raises SamplerRefused.
 
@@ -153,7 +153,7 @@ class Process:
             self._begin()
             self._watch.sample(seconds)
             heap = self._watch.census().snapshot
-            return tuple(Site.of(row) for row in report_rows(by, self._sampling, heap))
+            return tuple(AllocationSite.of(row) for row in report_rows(by, self._sampling, heap))
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[HeapSnapshot]:

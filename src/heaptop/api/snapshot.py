@@ -6,9 +6,9 @@ from typing import Final
 
 from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.heap.path_words import type_name
-from heaptop.analysis.snapshot.retained import rows_by_retainer
+from heaptop.analysis.snapshot.retained import RetainedRow, rows_by_retainer
 from heaptop.analysis.snapshot.why import types_called
-from heaptop.api.figures import KeptBy, RetainerSet
+from heaptop.api.figures import KeptBy
 from heaptop.errors import NotInHeap
 from heaptop.protocol.images import PATHS, RETAINERS, Image, Paths, Question, Retainers, Selection
 from heaptop.watching.snapshot_watch import SnapshotWatch
@@ -60,15 +60,14 @@ class HeapSnapshot:
             raise NotInHeap(f"The heap has no objects of {full} now.")
         return KeptBy.of(full, paths, self._watch.types)
 
-    def retainers(self, name: str, number: int = 3) -> tuple[RetainerSet, ...]:
+    def retainers(self, name: str, number: int = 3) -> tuple[RetainedRow, ...]:
         """The same objects by retainer set, sets of at most ``number`` retainers (Runciman and Röjemo 1996, §3).
 
         Raises NotInHeap, AmbiguousType, ImageLost.
         """
         selection, _ = self._selected(name)
         answer = self._watch.ask(Question(RETAINERS, selection, limit=ALL, number=number), Retainers)
-        rows = rows_by_retainer(answer, self._watch.types, EVERYTHING)
-        return tuple(RetainerSet(row.name, row.count, row.bytes, row.retainers) for row in rows)
+        return rows_by_retainer(answer, self._watch.types, EVERYTHING)
 
     def _selected(self, name: str) -> tuple[Selection, str]:
         self._watch.renew()
