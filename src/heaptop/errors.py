@@ -230,10 +230,10 @@ class SeccompTarget(TargetError):
 class UnresponsiveTarget(TargetError):
     exit_code = 25
     why = (
-        "It is in uninterruptible sleep (state D: a disk or network file system that does not answer) or waits "
-        "in vfork for a child to start. Nothing was changed in it."
+        "It is in uninterruptible sleep (state D: a disk or network file system that does not answer), waits in "
+        "vfork for a child to start, or its control group is frozen (`docker pause`). Nothing was changed in it."
     )
-    fix = "Check `cat /proc/PID/wchan`, and attach again when the process runs."
+    fix = "Check `cat /proc/PID/wchan` and `cat /proc/PID/cgroup`, and attach again when the process runs."
 
 
 class InterpreterBusy(TargetError):

@@ -17,7 +17,11 @@ class PtraceBackend:
         if request.checked is None:
             return InjectionFailed("No process to attach to.")
         facts = request.checked.facts
-        return preflight.tracer_error(facts) or preflight.seccomp_error(facts, request.options.allow_seccomp)
+        return (
+            preflight.tracer_error(facts)
+            or preflight.shadow_stack_error(facts)
+            or preflight.seccomp_error(facts, request.options.allow_seccomp)
+        )
 
     def connect(self, request: Request) -> Connection:
         return connect_by_helper(self.name, request)

@@ -195,6 +195,18 @@ def tracer_error(facts: ProcessFacts) -> TracedTarget | None:
     )
 
 
+def shadow_stack_error(facts: ProcessFacts) -> InjectionDenied | None:
+    """The error for a process whose calls heaptop cannot return from by ptrace; None where it can."""
+    if not facts.shadow_stack:
+        return None
+    return InjectionDenied(
+        f"Process {facts.pid} ({facts.name}) runs with a shadow stack.",
+        why="The processor would kill it at the return from a call that heaptop makes in one of its threads.",
+        fix="Start the program with the agent in it: `heaptop run -- prog.py`, or without shadow stacks "
+        "(GLIBC_TUNABLES=glibc.cpu.x86_shstk=off).",
+    )
+
+
 def seccomp_error(facts: ProcessFacts, allow: bool, *, traced: bool = True) -> SeccompTarget | None:
     """None when there is no filter, when it can be suspended for the moment, or when the user overrides.
 

@@ -45,6 +45,8 @@ class ProcessFacts:
     is_kernel_thread: bool
     seccomp: int
     """0 none, 1 strict, 2 filter."""
+    shadow_stack: bool
+    """The processor compares return addresses with a second stack (user-space shadow stacks, Linux 6.6)."""
     start: int
     """Clock ticks since boot: tells a pid's owners apart."""
     live_tid: int
@@ -93,6 +95,7 @@ def read_facts(pid: int) -> ProcessFacts:
         gids=_four(status["Gid"]),
         is_kernel_thread=bool(int(fields[FLAGS]) & PF_KTHREAD),
         seccomp=int(status.get("Seccomp", "0")),
+        shadow_stack="shstk" in status.get("x86_Thread_features", "").split(),
         start=int(fields[START_TIME]),
         live_tid=others[0] if state in "ZX" and others else pid,
         command=command_line(pid) or status["Name"],
