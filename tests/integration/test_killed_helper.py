@@ -59,6 +59,7 @@ with RemoteMemory(pid, writable=True) as memory:
     code = memory.read(libc.start, libc.end - libc.start)
     thread = ptrace.StoppedThread(pid, memory)
     thread.stop(2)
+    print(hex(thread.registers.rip))
     assert hijack.is_own_stack(SimpleNamespace(pid=pid, live_tid=pid), thread)
     thread.shelter(thread.registers.rsp - hijack.RED_ZONE, libc.start + code.index(interpreter.RESTORER))
     for _ in range(2):
@@ -92,6 +93,18 @@ def test_every_register_comes_back(what: str) -> None:
             assert difference(before, Facts.of(target.pid)) == [], step
             step += 1
         assert step > 20
+        assert target.terminate() == EXIT_CODE, target.stderr()
+
+
+def test_a_restartable_sequence_that_a_stop_interrupts_is_aborted() -> None:
+    """As the kernel would at any other stop: it forgets the sequence when the thread runs anything else."""
+    with starting([program("restartable.c")], pipe=True) as target:
+        assert eventually(lambda: "ready" in target.stdout())
+        begin, end, abort = (int(each, 16) for each in target.stdout().split()[1:4])
+        command = [sys.executable, "-c", TRACER.format(step=-1), SOURCES, str(target.pid)]
+        places = {int(subprocess.run(command, capture_output=True, text=True, check=True).stdout, 16) for _ in range(9)}
+        assert abort in places
+        assert not [each for each in places if begin <= each < end]
         assert target.terminate() == EXIT_CODE, target.stderr()
 
 

@@ -18,6 +18,7 @@ import ctypes
 import errno
 import os
 import signal
+import struct
 import time
 from typing import ClassVar, Final
 
@@ -25,12 +26,12 @@ from heaptop.injector.entry import seccomp, sigframe
 from heaptop.injector.entry.allowed_calls import AllowedCalls
 from heaptop.injector.entry.sigframe import signed
 from heaptop.injector.inspect import privileges
-from heaptop.injector.inspect.memory import RemoteMemory
+from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory
 
 SEIZE, INTERRUPT, CONT, DETACH, SYSCALL = 0x4206, 0x4207, 7, 17, 24
 GETREGS, SETREGS, GETREGSET, SETREGSET = 12, 13, 0x4204, 0x4205
 GETSIGMASK, SETSIGMASK = 0x420A, 0x420B
-SETOPTIONS, GET_SYSCALL_INFO, GET_FILTER = 0x4200, 0x420E, 0x420C
+SETOPTIONS, GET_SYSCALL_INFO, GET_FILTER, GET_RSEQ = 0x4200, 0x420E, 0x420C, 0x420F
 POKEDATA: Final = 5
 O_TRACESYSGOOD: Final = 1
 O_TRACEEXEC: Final = 1 << 4
@@ -177,6 +178,31 @@ def _syscall_info(tid: int) -> _SyscallInfo:
     return info
 
 
+_RSEQ_CONFIGURATION: Final = struct.Struct("<QIIII")
+"""``struct ptrace_rseq_configuration``: address and size of the area, signature, flags."""
+_RSEQ_SEQUENCE: Final = struct.Struct("<IIQQQ")
+"""``struct rseq_cs`` (linux/rseq.h): version, flags, begin, length, where to go on when it is aborted."""
+
+
+def _abort_address(tid: int, address: int, memory: RemoteMemory) -> int | None:
+    """Where a stopped thread at ``address`` goes on if that is in a restartable sequence; else None. Raises OSError."""
+    room = ctypes.create_string_buffer(_RSEQ_CONFIGURATION.size)
+    try:
+        request(GET_RSEQ, tid, len(room), ctypes.addressof(room))
+        area = _RSEQ_CONFIGURATION.unpack(room.raw)[0]
+        sequence = memory.u64(area + 8) if area else 0
+        if not sequence:
+            return None
+        _, flags, begin, length, abort = _RSEQ_SEQUENCE.unpack(memory.read(sequence, _RSEQ_SEQUENCE.size))
+    except RemoteFault:
+        return None
+    except OSError as error:
+        if error.errno in (errno.EIO, errno.EINVAL):  # before Linux 5.13
+            return None
+        raise
+    return int(abort) if not flags and begin <= address < begin + length else None
+
+
 def suspend_filters(tid: int, on: bool) -> None:
     """Suspend the seccomp filters of a stopped thread, or end that. The one place where that is done; to suspend them
     takes CAP_SYS_ADMIN. Raises OSError.
@@ -291,6 +317,10 @@ class StoppedThread:
 
     def _save(self) -> None:
         self.registers = self._get_registers()
+        if self.interrupted_syscall is None:
+            # The kernel forgets a restartable sequence when the thread runs anything else; so it is aborted here.
+            aborted = _abort_address(self.tid, self.registers.rip, self._memory)
+            self.registers.rip = self.registers.rip if aborted is None else aborted
         self._xstate = ctypes.create_string_buffer(XSTATE_ROOM)
         vector = _IoVector(ctypes.addressof(self._xstate), XSTATE_ROOM)
         request(GETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
