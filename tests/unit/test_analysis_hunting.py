@@ -11,14 +11,16 @@ from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
 from heaptop.analysis.leaks.marks import Trends
 from heaptop.analysis.leaks.proofs import Proofs
 from heaptop.analysis.leaks.verdicts import Judgement, Turnover, judge
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol import images
 from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Suspect
-from heaptop.protocol.messages import Tick, TypeName, Types
+from heaptop.protocol.messages import Message, Tick, TypeName, Types
 from tests.fakes.graph import Frame, Planted, PlantedHeap, Reference, Root
 from tests.fakes.heap import PlantedImage
 from tests.fakes.shop import growing_shop, shop
 from tests.unit.census_cases import census
 from tests.unit.hunting_cases import SUSPECT, Hunting, image_of, put
+from tests.unit.sample_cases import Program, sampler
 
 
 def growth(found: Findings, key: str) -> Growth:
@@ -326,6 +328,53 @@ def test_what_a_container_with_a_known_bound_holds(
     assert (pages.verdict, found.verdict) == (verdict, verdict)
     assert pages.evidence[0].startswith(why)
     assert ("still growing" in pages.sentence) == (verdict != UNCLEAR)
+
+
+class ImageWithTables(PlantedImage):
+    """The sampled block of an object that is asked for alone is its table."""
+
+    def answer(self, id: int, question: images.Question) -> Message:
+        if question.what == images.STACKS and question.selection.addresses and not question.buffers:
+            return images.Blocks(id, (), complete=True)
+        return super().answer(id, question)
+
+
+def caching_shop(image: int, sampled: int, table: int, text: int) -> PlantedHeap:
+    """A list of dicts, each with a text of its own; the table of the list was sampled, and some of the texts."""
+    texts = [
+        Planted(0x7000_0000 + each * 0x100, TypeName("", "str"), 90, stack=text if each % 30 < sampled else 0)
+        for each in range(30 * image)
+    ]
+    dicts = [
+        Planted(0x7100_0000 + each.address % 0x100_0000, TypeName("", "dict"), 184, (Reference("[*]", each.address),))
+        for each in texts
+    ]
+    kept = tuple(Reference("[*]", each.address) for each in dicts)
+    rows = Planted(0x6000_0000, TypeName("", "list"), 90_000, kept, length=len(kept), stack=table)
+    module = Planted(0x5000_0000, TypeName("", "module"), 72, (Reference("._rows", rows.address),))
+    return PlantedHeap((module, rows, *dicts, *texts), (Root("module", "module shop.cache", module.address),))
+
+
+@pytest.mark.parametrize(("sampled", "site"), [(10, "app.py:3 make"), (1, "app.py:7 keep"), (0, "app.py:7 keep")])
+def test_the_line_that_makes_what_is_in_them_goes_before_the_one_that_puts_them_there(sampled: int, site: str) -> None:
+    """Dicts are recycled: their site is known indirectly. One sample of a table is much memory, and one sample only."""
+    sampling = Sampling()
+    sampling.feed(replace(sampler(1_000), approximate=("dict", "list")))
+    program = Program(1_000, samples=sampling.samples)
+    stacks = []
+    for at in ("keep:7", "make:3"):
+        stacks.append(program.stack("main", at))
+        program.allocate(("main", at), 10)
+    program.run()
+    hunting = Hunting(sampling=sampling)
+    for number in (1, 2):
+        planted = ImageWithTables(caching_shop(number, sampled, *stacks))
+        image = image_of(planted, number)
+        found = put(hunting.hunt.check(image, planted.types, hunting.history, sampling, mark="mark"), planted)
+    assert found is not None
+    suspect = named(found, "dict")
+    assert suspect is not None
+    assert (suspect.site.rpartition("/")[2], suspect.site_is_own) == (site, False)
 
 
 def mailing_shop(image: int) -> PlantedHeap:

@@ -395,9 +395,9 @@ class _Hunt:
         return self._explained(candidate, named, sums, aged, site, paths.groups, fill)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
-        """Of the named objects themselves, or else of the table of what holds them, or of what is new with them. Types
-        that free lists hand on come last: their blocks have the site of the first that they were allocated for, but for
-        the tables that they have."""
+        """Of the named objects themselves, or else of what is new with them where that has several samples, of the
+        table of what holds them, or of any sample with them. Types that free lists hand on come last: their blocks have
+        the site of the first that they were allocated for, but for the tables that they have."""
         state = self._at.sampling.state
         if state is None or not state.on:
             return None
@@ -406,14 +406,14 @@ class _Hunt:
             site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling)
             if site is not None:
                 return site
-        site = yield from self._table_site(candidate)
-        if site is not None:
-            return site
         beside = yield from self._blocks(candidate, [each for each in others if each not in recycled])
         lists = [each for each in recycled if each.type.full == "list"]
         with_tables = yield from self._blocks(candidate, lists)
         without = yield from self._blocks(candidate, lists, buffers=False)
         site = main_site([*beside, *less(with_tables, without)], self._at.sampling, is_own=False)
+        if site is None or not site.is_firm:
+            # Who enlarges the table that holds them may only put in what another line has made.
+            site = (yield from self._table_site(candidate)) or site
         if site is None and named in recycled:
             # Where their blocks were asked for first, by whom they had before.
             site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling, is_own=False)

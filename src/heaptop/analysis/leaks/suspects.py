@@ -354,6 +354,11 @@ class Site:
     is_own: bool = True
     """They are of the objects themselves; else of what is held together with them."""
 
+    @property
+    def is_firm(self) -> bool:
+        """Several samples say so, and most of the bytes."""
+        return self.samples >= _FEW_SAMPLES and self.share > 0.5
+
 
 def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[StackBlocks]:
     """Those that are not among the others."""
