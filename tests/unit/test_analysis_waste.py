@@ -131,6 +131,11 @@ def test_the_total_is_an_estimate_as_soon_as_one_row_is() -> None:
     assert total_words(both, IMAGE) == "≈3.00 KiB of 1.00 MiB, each byte once (≈5.00 KiB over all rows)"
 
 
+def test_free_memory_in_arenas_is_no_part_of_what_the_objects_could_save() -> None:
+    report = waste_report(answer(row("duplicate", 2048)), TYPES, memory(4096, 8192))
+    assert total_words(report, IMAGE) == "2.00 KiB of 1.00 MiB, each byte once; free in arenas ≈12.0 KiB"
+
+
 def test_free_room_in_arenas_is_a_row_where_nothing_is_filtered() -> None:
     found = waste_report(answer(row("duplicate", 100)), TYPES, memory(4096, 8192))
     (arenas,) = [each for each in found.rows if each.sort == ARENAS]

@@ -273,10 +273,14 @@ def row_words(row: WasteGroup) -> str:
 
 
 def total_words(report: WasteReport, image: Image) -> str:
-    """``≈31.0 MiB of 120 MiB, each byte once (34.0 MiB over all rows)``"""
-    about = "≈" if report.estimated else ""
-    both = f" ({about}{format_bytes(report.total + report.overlap)} over all rows)" if report.overlap else ""
-    return f"{about}{format_bytes(report.total)} of {format_bytes(image.bytes)}, each byte once{both}"
+    """``≈31.0 MiB of 120 MiB, each byte once (34.0 MiB over all rows); free in arenas ≈2.00 MiB``: free memory is no
+    part of the objects' bytes."""
+    of_objects = [each for each in report.sorts if each.sort != ARENAS]
+    about = "≈" if any(each.sort in ESTIMATED for each in of_objects) else ""
+    once, all_rows = sum(each.own for each in of_objects), sum(each.bytes for each in of_objects)
+    both = f" ({about}{format_bytes(all_rows)} over all rows)" if all_rows > once else ""
+    beside = "".join(f"; {sort_words(each)}" for each in report.sorts if each.sort == ARENAS)
+    return f"{about}{format_bytes(once)} of {format_bytes(image.bytes)}, each byte once{both}{beside}"
 
 
 def sort_words(total: SortTotal) -> str:

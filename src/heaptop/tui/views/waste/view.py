@@ -6,7 +6,7 @@ arenas of what view 9 measures. This module keeps what the reader chose: filter 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import ClassVar, Final
 
@@ -15,6 +15,7 @@ from textual.app import ComposeResult
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.snapshot.waste import (
+    ARENAS,
     MOST_ROWS,
     WasteGroup,
     WasteReport,
@@ -88,7 +89,7 @@ class WasteView(SortedView):
             "The same bytes without those already counted in another row of this column, so that the column adds "
             "up to the total.",
         ),
-        FigureHelp(("Share",), "Share of all objects' bytes that the row could save."),
+        FigureHelp(("Share",), "Share of all objects' bytes that the row could save; free memory is no part of these."),
         FigureHelp(
             ("Type", "Objects"),
             "The class of the objects and their number; for duplicates, those that could go.",
@@ -183,7 +184,7 @@ class WasteView(SortedView):
                 CellText(format_count(row.count) if row.count else "-"),
                 CellText(about + format_bytes(row.bytes)),
                 CellText(about + format_bytes(row.own)),
-                CellText(f"{row.bytes / total:.1%}" if total else ""),
+                CellText(f"{row.bytes / total:.1%}" if total and row.sort != ARENAS else ""),
                 CellText(row.advice, _DIM),
             ]
 
@@ -202,8 +203,8 @@ class WasteView(SortedView):
         width, report, row = self.size.width, self._report, self._row
         head = ""
         if report is not None and client.image is not None:
-            sorts = " · ".join(map(sort_words, report.sorts)) if width >= WIDE else ""
-            head = f" {total_words(report, client.image)}" + (f" · {sorts}" if sorts else "")
+            of_objects = (sort_words(each) for each in report.sorts if each.sort != ARENAS)
+            head = f" {_joined(total_words(report, client.image), of_objects if width >= WIDE else (), width - 2)}"
         self.query_one("#head", Picture).show(_drawn([head], look), look, key=head)
         texts = _row_texts(row) if row is not None else []
         lines = [f" {line}" for text in texts for line in wrap(printable(text), max(width - 2, 8))]
@@ -287,6 +288,16 @@ class WasteView(SortedView):
     @property
     def _first_sort(self) -> tuple[str, bool]:
         return "bytes", True
+
+
+def _joined(first: str, others: Iterable[str], room: int) -> str:
+    """As many as there is room for, and … for the smaller ones that are left out."""
+    text = first
+    for each in others:
+        if len(longer := f"{text} · {each}") > room - 4:
+            return f"{text} · …"
+        text = longer
+    return text
 
 
 def _row_texts(row: WasteGroup) -> list[str]:
