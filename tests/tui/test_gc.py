@@ -36,6 +36,13 @@ async def test_the_legend_is_whole_on_a_narrow_screen() -> None:
         assert re.fullmatch(r" A  heap [\d,]+ blocks   B  live after full GC [\d,]+", line)
 
 
+async def test_the_two_charts_of_a_wide_screen_have_a_moment_at_the_same_place() -> None:
+    async with on_sampled_stage(LARGE, "8") as stage:
+        corners = [line.index("└") for line in stage.lines(0) if "└" in line]
+        assert len(corners) == 2
+        assert corners[0] == corners[1]
+
+
 async def test_v_shows_another_chart() -> None:
     async with on_sampled_stage(SMALL, "8", phases=True) as stage:
         before = stage.text

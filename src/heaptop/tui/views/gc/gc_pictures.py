@@ -122,8 +122,9 @@ def draw_chart(
     *,
     phases: bool,
     times: Times = ELAPSED,
+    gutter: int = 9,
 ) -> list[list[StyleRun]]:
-    """The chart, and above it the phases on the same axis."""
+    """The chart, and above it the phases on the same axis. ``gutter``: columns for its labels, at least."""
     spans = profile.spans if phases else ()
     above = min(1 + max((span.lane for span in spans), default=-1), LANES, max(height - 6, 0))
     drawn = _drawn_curves(profile, variant, origin)
@@ -131,7 +132,7 @@ def draw_chart(
     peak = max((value for curve in drawn for _, value in curve.points), default=0.0)
     axis = byte_axis(peak, rows)
     y = _blocks_scale(peak, rows) if variant == "blocks" else Scale(0.0, axis.top, axis.ticks)
-    gutter = max(curves.gutter_of(y), 9)
+    gutter = max(curves.gutter_of(y), gutter)
     x = _time_scale(profile, origin, width - gutter, times)
     chart = curves.picture(drawn, x, y, width, height - above, look.ink, gutter=gutter)
     if not above or width - gutter < curves.LEAST_PLOT:

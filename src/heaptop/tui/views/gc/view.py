@@ -37,6 +37,8 @@ SMALL: Final = 1000
 KEYS: Final = ("collection", "generation", "phase")
 VARIANTS: Final = ("blocks", "bytes", "allocated")
 """What the chart is of: heap and live in blocks, resident bytes, or bytes allocated between collections."""
+_BOTH: Final = 13
+"""Columns for the labels of both charts (``999K blocks``), so that the same moment is at the same place in both."""
 
 
 class GcView(SortedView):
@@ -145,10 +147,11 @@ class GcView(SortedView):
         chosen = self._key, self._where, *self._chosen, self.list.cursor
         if self._is_drawn(profile, variant, chosen, origin, times, self.size, look):
             return
-        chart = partial(draw_chart, profile, variant, origin, look, phases=True, times=times)
+        gutter = _BOTH if wide else 9
+        chart = partial(draw_chart, profile, variant, origin, look, phases=True, times=times, gutter=gutter)
         self.query_one("#chart", Picture).show(chart, look)
         if wide:
-            below = partial(draw_chart, profile, "allocated", origin, look, phases=False, times=times)
+            below = partial(draw_chart, profile, "allocated", origin, look, phases=False, times=times, gutter=gutter)
             self.query_one("#allocated", Picture).show(below, look)
 
         def at(time_ns: int) -> str:
