@@ -12,6 +12,8 @@ from heaptop.analysis.text.units import format_bytes, format_count
 
 NONE: Final = "no samples"
 """For 0: small blocks may have been missed."""
+SHORT_NONE: Final = "unsampled"
+"""For no samples, where there is no room for these words."""
 
 
 def sure(one: Estimate) -> bool:

@@ -31,7 +31,7 @@ from heaptop.analysis.samples.sizes import CLASSES
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.icicle_table import IcicleColumns
-from heaptop.tui.charts.marks import NONE, estimate_text
+from heaptop.tui.charts.marks import NONE, SHORT_NONE, estimate_text
 from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet, change_title
 from heaptop.tui.views.producers.call_rows import PAGE, CallRow, CallTree, Kind
@@ -71,8 +71,6 @@ _RANKS: Final = {
     for name in names
 }
 """What goes first where names would have too little room."""
-UNSAMPLED: Final = "unsampled"
-"""For no samples, where there is no room for these words."""
 _SPARK: Final = 16
 _PARTS_TITLES: Final = {"size": "By block size", "type": "By type, where known"}
 
@@ -316,7 +314,7 @@ def _piece(row: ProducerRow, column: Column, facts: ProducerFacts) -> CellText:
     if name == "live":
         if not row.live.bytes:
             nothing = _nothing(facts)
-            return CellText(nothing if len(nothing) <= column.width else UNSAMPLED)
+            return CellText(nothing if len(nothing) <= column.width else SHORT_NONE)
         mark = "≈" if isinstance(row, OlderThanSampling) else "?" if _is_approximate(row, facts) else ""
         return CellText(mark + format_bytes(row.live.bytes))
     if name == "error":

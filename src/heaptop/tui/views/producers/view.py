@@ -137,7 +137,7 @@ class ProducersView(LevelView[ProducersLevel]):
             BEE.at("§4.1"),
         ),
         FigureHelp(
-            ("Live", "≈Live", "≈", "exact", "no samples"),
+            ("Live", "≈Live", "≈", "exact", "no samples", "unsampled"),
             "What is live of what was allocated there. ≈ marks a column of estimates (exact where every such block "
             "is sampled). No samples does not mean zero; memory that C code takes from malloc or PyMem_RawMalloc "
             "(such as zlib contexts) is never sampled.",

@@ -25,7 +25,7 @@ from heaptop.analysis.samples.sizes import CLASSES, bin_label, class_of
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.marks import estimate_text
+from heaptop.tui.charts.marks import SHORT_NONE, estimate_text
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.charts.sparkline import meter
 from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, FigureHelp
@@ -120,7 +120,7 @@ class SizesView(LevelView[SizesLevel]):
             MPROF.at("the allocation bin table"),
         ),
         FigureHelp(
-            ("≈", "±", "no samples", "samples"),
+            ("≈", "±", "no samples", "unsampled", "samples"),
             f"≈ is an estimate and ± the larger side of its {INTERVAL}; without both the figure is exact. Large "
             "blocks are all sampled, of small ones a few, so that no samples need not be none.",
             STATMEMPROF.at("“Sampling allocations”"),
@@ -128,7 +128,7 @@ class SizesView(LevelView[SizesLevel]):
         FigureHelp(("≈Share",), "Share of all live blocks here. Bars are relative to the largest row."),
         FigureHelp(
             ("Types",),
-            "The types of the objects in such blocks, where known. (type not known): a block that is not an "
+            "The types of the objects in such blocks, where known. (unknown type): a block that is not an "
             "object, or was freed before it was inspected.",
             MPROF.at("the allocation bin table"),
         ),
@@ -251,7 +251,9 @@ class SizesView(LevelView[SizesLevel]):
                 CellText(row.name),
                 CellText(estimate_text(row.allocated, blocks=self._in_blocks)),
                 CellText(estimate_text(row.freed, blocks=self._in_blocks)),
-                CellText(estimate_text(row.kept, blocks=self._in_blocks)),
+                CellText(
+                    estimate_text(row.kept, blocks=self._in_blocks), shorter=() if row.kept.bytes else (SHORT_NONE,)
+                ),
                 CellText(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
                 CellText(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
                 CellText(f"{share(row):.1%}" if row.kept.bytes else ""),
