@@ -485,10 +485,10 @@ async def test_how_far_a_look_is_never_goes_back() -> None:
         stage.source.agent.images.progress = 1
         await press(stage, "m")
     said = [words for words, _ in groupby(said)]
-    asking = said.index("comparing with the mark, 0 answered")
+    asking = said.index("comparing with the mark, query 1")
     assert said[:asking] in (["walking the heap, 50 %"], ["cloning the process", "walking the heap, 50 %"])
     assert len(said) > asking + 20
-    assert said[asking:] == [f"comparing with the mark, {count} answered" for count in range(len(said) - asking)]
+    assert said[asking:] == [f"comparing with the mark, query {count + 1}" for count in range(len(said) - asking)]
 
 
 @pytest.mark.parametrize("key", ["m", "d"])
@@ -702,11 +702,11 @@ def test_a_site_that_is_known_of_what_is_beside_them_alone_says_so(own: bool, ma
     row = hunting_sheets.suspect_sheet((), facts).draw((1, suspect))
     assert f"{mark}{suspect.site}" in [piece.text for piece in row]
     brief = [line.text for line in hunting_sheets.brief_lines(suspect, 200, least=True, is_recorded=False)]
-    of = "" if own else " of what is kept with them"
-    assert f"  Allocated {at:<5}{suspect.site} (40 samples{of})" in brief
+    indirect = "" if own else "indirect: "
+    assert f"  Allocated {at:<5}{suspect.site} ({indirect}40 samples)" in brief
     page = hunting_sheets.page_lines(suspect, found, 200, facts.look, (), "", least=True, is_recorded=False)
     assert [line.text for line in page if line.key == "stack"] == [
-        f"Allocated {at}: 100% of what was sampled of {'them' if own else 'what is kept with them'}, 40 samples"
+        f"Allocated {at}: 100% of {'what was sampled of them' if own else 'indirect samples'}, 40 samples"
     ]
 
 
@@ -741,6 +741,9 @@ def test_the_card_names_root_and_container_of_a_long_path() -> None:
     [
         (("module app", ".shop", "[*]", "._log", "list[*]", "app.Event"), "; nearest container: ._log (list)"),
         (("module app", ".shop", ".first", ".next", "app.Event"), "; nearest container: .next"),
+        (("module app", ".shop", ".seen", ".keys", "(a key)", "str"), "; nearest container: .keys"),
+        (("module app", ".shop", ".tasks", "{*}", "app.Event"), "; nearest container: .tasks"),
+        (("module app", "(a key)", "str"), ""),
         (("module app", ".shop", "dict[*]", "app.Event"), ""),
         (("module app", "app.Event"), ""),
         ((), ""),

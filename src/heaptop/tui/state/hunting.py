@@ -102,7 +102,7 @@ class Hunting:
         how = building_words(self._client)
         if self.doing is HuntStage.ASKING:  # how far each question is would restart with the next one
             doing = self.doing.value if self._hunt.marks else "remembering what is there"
-            how = f"{doing}, {self._client.answered - self._answered} answered"
+            how = f"{doing}, query {self._client.answered - self._answered + 1}"
         return f"{what}: {how} · {seconds(self._client.age)} · x cancels"
 
     @property

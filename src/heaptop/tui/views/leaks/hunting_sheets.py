@@ -14,6 +14,7 @@ from typing import Final
 from rich.style import Style
 
 from heaptop.analysis.bands.census_growth import CountedGrowth
+from heaptop.analysis.leaks.marks import is_item
 from heaptop.analysis.leaks.verdicts import ADDRESSES
 from heaptop.analysis.samples.producers import Frame
 from heaptop.analysis.snapshot.retaining import short_name
@@ -101,13 +102,13 @@ def suspect_sheet(
     known = {
         "rank": ("#", 2),
         "verdict": ("", 11 if wide else 3),
-        "name": ("Type", 0 if wide else min(max(names, 5), 16)),
+        "name": ("Type", 0 if wide else min(max(names, 5), 12)),
         "count": (f"{bound}New", 8),
         "bytes": (f"{bound}Bytes", 9),
         "rate": ("Rate", 8),
         "born": ("≈Survivors", 11),
         "holder": ("Held by", max(facts.width // 4, 20) if wide else 0),
-        "site": ("Allocated at", facts.width // 5 if wide else 25),
+        "site": ("Allocated at", facts.width // 5 if wide else 25 if names <= 8 else 22),
     }
     left = ("verdict", "name", "born", "holder", "site")
     columns = [
@@ -128,7 +129,7 @@ def suspect_sheet(
         sign = verdict_sign(verdict)
         words = f" {sign} {verdict}".ljust(11) if wide else f"{sign} {verdict[:1].upper()}"
         about = "≈" if suspect.type == UNREACHED else ""
-        holder = f" {short_name(suspect.holder)}" if suspect.holder and wide else ""
+        holder = f"{suspect.retainer or 'several'}{_end_of_holder(suspect, wide=wide)}"
         pieces = {
             "rank": CellText(str(rank)),
             "verdict": CellText(words, facts.look.swatch(verdict_slot(verdict))),
@@ -137,7 +138,7 @@ def suspect_sheet(
             "bytes": CellText(f"{about}{format_bytes(suspect.bytes)}"),
             "rate": CellText(rate_words(suspect.rate)),
             "born": facts.born(suspect.generations),
-            "holder": CellText(f"{suspect.retainer or 'several'}{holder}"),
+            "holder": CellText(holder),
             "site": CellText(f"{_near(suspect)}{suspect.site}" if suspect.site else "not sampled", _DIM),
         }
         return [pieces[column.key] for column in columns]
@@ -208,7 +209,7 @@ def _allocated(suspect: Suspect) -> tuple[str, str]:
     of = format_number(suspect.samples, "sample")
     if suspect.site_is_own:
         return "Allocated at", f"{suspect.site} ({share}{of})"
-    return "Allocated near", f"{suspect.site} ({share}{of} of what is kept with them)"
+    return "Allocated near", f"{suspect.site} (indirect: {share}{of})"
 
 
 def _held(suspect: Suspect, room: int) -> tuple[str, str]:
@@ -224,11 +225,23 @@ def _held(suspect: Suspect, room: int) -> tuple[str, str]:
     return verb.capitalize(), _root_and_end(place, room - len(last)) + last
 
 
+def _end_of_holder(suspect: Suspect, *, wide: bool) -> str:
+    """What *Held by* adds to the retainer: the holder's type, or the container at the end of the one known path."""
+    if suspect.holder:
+        return f" {short_name(suspect.holder)}" if wide else ""
+    match = _HOLDING.fullmatch(suspect.holding)
+    nearest = _nearest_container(suspect.path) if match and match[2] == "reached from" else ""
+    name = nearest.partition(" (")[0]
+    return f" … {name}" if name and name not in suspect.retainer else ""
+
+
 def _nearest_container(path: Sequence[str]) -> str:
     """``._log (list)``: what an object is taken from, at the end of a path to it; empty where that is the root."""
     *before, last = path[:-1] or ("",)
-    container, is_item, _ = last.partition("[")
-    if not is_item:
+    if is_item(last):
+        return before[-1] if len(before) > 1 else ""
+    container, is_indexed, _ = last.partition("[")
+    if not is_indexed:
         return last if before else ""
     return f"{before[-1]} ({container})" if len(before) > 1 else ""
 
@@ -275,8 +288,8 @@ def page_lines(
         is_recorded: there is no process that could be asked what keeps them alive.
     """
     lines = [*_card(suspect, width, least=least, is_recorded=is_recorded), *_ways(suspect, why_not, is_recorded)]
-    at, of = ("at", "of them") if suspect.site_is_own else ("near", "of what is kept with them")
-    share = f": {suspect.site_share:.0%} of what was sampled {of}, {format_number(suspect.samples, 'sample')}"
+    at, of = ("at", "what was sampled of them") if suspect.site_is_own else ("near", "indirect samples")
+    share = f": {suspect.site_share:.0%} of {of}, {format_number(suspect.samples, 'sample')}"
     lines.append(SuspectLine("stack", f"Allocated {at}{share if suspect.stack else ''}", "heading"))
     lines += _stack(suspect, frames, width)
     lines.append(SuspectLine("path", "A path from the root to one of them", "heading"))
@@ -294,7 +307,7 @@ def page_lines(
 
 
 def _near(suspect: Suspect) -> str:
-    """The mark of a site that is known of what is kept with them only."""
+    """The mark of a site that is not known from samples of the objects themselves."""
     return "" if suspect.site_is_own else "≈"
 
 

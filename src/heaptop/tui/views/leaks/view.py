@@ -168,8 +168,9 @@ class LeaksView(LevelView[LeaksLevel]):
         ),
         FigureHelp(
             ("Type", "Module", "Site", "Retainer", "Allocated at"),
-            "What grew: by class, module, the line of your code that allocated it, or retainer. ≈ before a site: "
-            "not these objects were sampled there, but most of what is kept with them.",
+            "What grew: by class, module, the line of your code that allocated it, or retainer. ≈ before a site "
+            "(indirect): what was sampled there is not these objects, but what is new with them, the table of what "
+            "holds them, or the memory they reuse.",
             BEE.at("§4.1"),
         ),
         FigureHelp(("Trend",), "The last censuses, each row scaled separately. It is updated without a check."),
