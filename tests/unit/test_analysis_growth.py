@@ -98,6 +98,14 @@ def test_growth_by_retainer_is_what_came_less_what_went() -> None:
     assert growth.complete
 
 
+def test_old_objects_that_another_path_leads_to_are_no_growth() -> None:
+    """A path is a shortest one, and may change: what it begins with then has objects that were there at the mark."""
+    new = Paths(0, 40, 400, 400, (path(".timers", 40),))
+    growth = retainer_growth(new, kept(timers=1_000), kept(loop=960))
+    row = next(row for row in growth.rows if row.name == "module app .timers")
+    assert (row.count, row.bytes, row.now, row.born, row.died) == (40, 400, 1_000, 40, None)
+
+
 def test_what_a_retainer_held_is_not_always_known() -> None:
     growth = retainer_growth(Paths(0, 40, 400, 400, (path(".queue", 40),)), kept(queue=60), kept(complete=False))
     (row,) = growth.rows

@@ -266,7 +266,8 @@ def _retainer_row(
         before = NOTHING
     if after is None:
         return GrownRow(name, born.count, born.bytes, born.count, born.bytes, born.count, None) if born.count else None
-    if before is None:
+    if before is None or (before == NOTHING and after.count > 2 * born.count):
+        # Held nothing, but most of what it holds is older: another path led there at the mark.
         return GrownRow(name, born.count, born.bytes, after.count, after.bytes, born.count, None)
     died = max(0, before.count - max(0, after.count - born.count))
     return GrownRow(
