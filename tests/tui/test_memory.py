@@ -198,7 +198,7 @@ async def test_mapped_files_are_listed_by_name() -> None:
 async def test_what_each_use_is_made_of() -> None:
     async with on_memory_stage() as stage:
         for key, said in (
-            ("live", "of which live objects"),
+            ("live", "live objects in all of these"),
             ("free_pools", "all arenas (35 of 1.00 MiB each)"),
             ("malloc_free", "malloc: free in its heaps"),
             ("stacks", "thread 4243 worker"),

@@ -355,7 +355,7 @@ def caching_shop(image: int, sampled: int, table: int, text: int) -> PlantedHeap
     return PlantedHeap((module, rows, *dicts, *texts), (Root("module", "module shop.cache", module.address),))
 
 
-@pytest.mark.parametrize(("sampled", "site"), [(10, "app.py:3 make"), (1, "app.py:7 keep"), (0, "app.py:7 keep")])
+@pytest.mark.parametrize(("sampled", "site"), [(2, "app.py:3 make"), (1, "app.py:7 keep"), (0, "app.py:7 keep")])
 def test_the_line_that_makes_what_is_in_them_goes_before_the_one_that_puts_them_there(sampled: int, site: str) -> None:
     """Dicts are recycled: their site is known indirectly. One sample of a table is much memory, and one sample only."""
     sampling = Sampling()

@@ -52,6 +52,7 @@ def test_a_long_path_keeps_its_file_and_line(text: str, width: int, shown: str) 
 
 def test_names_of_types_keep_their_end() -> None:
     assert clip("shop.models.Session", 10, keep_tail=True) == "…s.Session"
+    assert clip("relay.py:117 Relay.deliver", 22, keep_tail=True) == "relay.py:117 ….deliver", "the line is kept"
     assert clip(SITE, 20, shift=-5, keep_tail=True) == "…ews.py:88 create_s…"
 
 

@@ -23,7 +23,7 @@ def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> s
         if _PATH.match(text):
             return elide(text, width)
         kind, blank, rest = text.partition(" ")
-        if kind and blank and 2 * len(kind) < width:  # what it is, or where, stands first
+        if kind and blank and 3 * len(kind) < 2 * width:  # what it is, or where, stands first
             return f"{kind} …{rest[len(rest) - (width - len(kind) - 2) :]}"
     start = min(max((over if keep_tail else 0) + shift, 0), over)
     part = text[start : start + width]

@@ -395,7 +395,7 @@ class _Hunt:
         return self._explained(candidate, named, sums, aged, site, paths.groups, fill)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
-        """Of the named objects themselves, or else of what is new with them where that has several samples, of the
+        """Of the named objects themselves, or else of what is new with them where two samples or more agree, of the
         table of what holds them, or of any sample with them. Types that free lists hand on come last: their blocks have
         the site of the first that they were allocated for, but for the tables that they have."""
         state = self._at.sampling.state

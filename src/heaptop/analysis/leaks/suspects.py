@@ -356,8 +356,8 @@ class Site:
 
     @property
     def is_firm(self) -> bool:
-        """Several samples say so, and most of the bytes."""
-        return self.samples >= _FEW_SAMPLES and self.share > 0.5
+        """More than one sample says so, and most of the bytes."""
+        return self.samples > 1 and self.share > 0.5
 
 
 def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[StackBlocks]:

@@ -216,7 +216,7 @@ def _given_out(reading: Reading) -> Iterator[UsePart]:
     else:
         yield UsePart("malloc's heaps, free parts too", "heap", heaps, None, None)
     if reading.live is not None:
-        yield UsePart("of which live objects", "figure", reading.live, None, None, "≈")
+        yield UsePart("live objects in all of these", "figure", reading.live, None, None, "≈")
 
 
 # -- how rows are written ----------------------------------------------------------------------------------------
