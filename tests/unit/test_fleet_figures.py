@@ -146,6 +146,8 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
     service = ServiceFigures(
         "shop", 2, 1, 1, 4096, 3.5, {"dict": (64, 1)}, {"a.py:1 f": (9, 8, 10, 1)}, {"a.py:1 f": 99, OTHER: 0}
     )
+    service.suspects = {("shop.Session", "a.py:1 f", "module shop ._sessions", "leak"): 7.0}
+    service.hunt_age = 12.0
     families = scraped(service)
     assert [name for name, family in families.items() if not family.documentation or family.type == "unknown"] == []
     assert families["heaptop_site_allocated_bytes"].type == "counter"
@@ -169,6 +171,16 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
         "heaptop_site_live_high_bytes": 10,
         "heaptop_site_live_blocks": 1,
         "heaptop_site_allocated_bytes_total": 99,
+        "heaptop_leak_suspect_bytes_per_second": 7,
+        "heaptop_leak_hunt_age_seconds": 12,
+    }
+    (suspect,) = families["heaptop_leak_suspect_bytes_per_second"].samples
+    assert suspect.labels == {
+        "service": "shop",
+        "type": "shop.Session",
+        "site": "a.py:1 f",
+        "holder": "module shop ._sessions",
+        "verdict": "leak",
     }
 
 

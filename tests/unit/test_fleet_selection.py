@@ -178,6 +178,8 @@ def test_a_file_of_all_keys(tmp_path: Path) -> None:
         rate = "50/s"
         pause_budget = 20
         top = 5
+        hunt = "5m"
+        hunt_cooldown = "6h"
         [[select]]
         name = "web"
         command = "gunicorn .*shop"
@@ -196,6 +198,7 @@ def test_a_file_of_all_keys(tmp_path: Path) -> None:
     assert (web.name, web.min_rss, web.min_age, web.exclude) == ("web", 100_000_000, 300.0, False)
     assert (ci.user, ci.min_rss, ci.min_age, ci.exclude) == ("ci", 0, 0.0, True)
     assert (found.rate, found.pause_budget, found.top, found.interval) == (50, 0.02, 5, 30.0)
+    assert (found.hunt, found.hunt_cooldown) == (300.0, 21_600.0)
     assert found.most_attached == 3
 
 
@@ -203,6 +206,7 @@ def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> Non
     (rule,) = config(tmp_path, '[[select]]\nuser = "www"').rules
     assert (rule.min_rss, rule.min_age) == (MIN_RSS, MIN_AGE)
     assert config(tmp_path, 'rate = "off"').rate == 0
+    assert config(tmp_path, 'hunt = "off"').hunt == 0
     assert config(tmp_path, "") == FleetConfig()
 
 
@@ -216,6 +220,10 @@ def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> Non
         ("share = 2\nbudget = 1", "`budget` is less than the `share`"),
         ('rate = "20"', '`rate` cannot be "20"'),
         ('rate = "0/s"', "`rate` cannot be"),
+        ("hunt = 0", "`hunt` cannot be 0"),
+        ("hunt = nan", "`hunt` cannot be nan"),
+        ('hunt = "7s"', "`hunt` cannot be"),
+        ('hunt_cooldown = "soon"', "`hunt_cooldown` cannot be"),
         ("interval = nan", "`interval` cannot be nan"),
         ('select = "www"', '`select` is "www"'),
         ("select = [1]", "`select` is an array"),
@@ -256,6 +264,8 @@ def test_the_page_lists_every_key_with_its_default() -> None:
         f'`"{config.rate}/s"`',
         f"{1000 * config.pause_budget:g}",
         f"{config.top}",
+        f'`"{config.hunt / 60:g}m"`',
+        f'`"{config.hunt_cooldown / 3600:g}h"`',
     ]
 
 

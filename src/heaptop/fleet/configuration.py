@@ -36,6 +36,10 @@ class FleetConfig:
     """Seconds."""
     top: int = 20
     """Types, and allocation sites, that each service has series of its own for."""
+    hunt: float = 120.0
+    """Seconds of a leak hunt; 0: none."""
+    hunt_cooldown: float = 3600.0
+    """Seconds from one leak hunt in a process to the next there."""
 
     @property
     def most_attached(self) -> int:
@@ -177,6 +181,14 @@ def _rate(value: Any) -> int:
     return int(found[1])
 
 
+def _hunt(value: Any) -> float:
+    allowed = 'a time of at least 8 s, such as "2m", or "off"'
+    seconds = 0.0 if value == "off" else _age(value)
+    if 0 < seconds < 8 or seconds > 86_400 or (not seconds and value != "off"):
+        raise ValueError(allowed)
+    return seconds
+
+
 def _pause(value: Any) -> float:
     return _number(0.0, 60_000.0, "milliseconds, up to 60000")(value) / 1000
 
@@ -189,6 +201,8 @@ _KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "rate": _rate,
     "pause_budget": _pause,
     "top": _whole(1, 200),
+    "hunt": _hunt,
+    "hunt_cooldown": _age,
 }
 _RULE_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "name": _text,

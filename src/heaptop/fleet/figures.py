@@ -14,6 +14,7 @@ from heaptop.analysis.heap.history import Snapshot
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.producers import NO_SITE, Flow, live_total, older_than_sampling
 from heaptop.analysis.samples.sampling import Sampling
+from heaptop.protocol.findings import NO_LEAK, Findings
 from heaptop.protocol.text import printable
 
 OTHER: Final = "other"
@@ -21,8 +22,13 @@ OTHER: Final = "other"
 LABEL_LENGTH: Final = 160
 """Characters of a label's value."""
 
+MOST_SUSPECTS: Final = 10
+"""Of one leak hunt: the gravest first."""
+
 Rows = dict[str, tuple[int, ...]]
 """Figures by label. The first one decides which rows are large."""
+SuspectRows = dict[tuple[str, str, str, str], float]
+"""Bytes a second by type, site, holder and verdict."""
 
 
 def label(name: str) -> str:
@@ -97,6 +103,42 @@ def _sites(sampling: Sampling, latest: Snapshot | None) -> tuple[Rows, dict[str,
     if samples.only_live:
         return live, {}
     return live, {name: flow.allocated.rounded_bytes for name, flow in flows.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class HuntResult:
+    """What the last leak hunt in a process came to."""
+
+    verdict: str
+    at: float
+    """When it ended, by ``time.monotonic``."""
+    suspects: SuspectRows
+    sentences: tuple[str, ...]
+
+
+def suspect_rows(found: Findings) -> SuspectRows:
+    """The suspects of a hunt that are, or may be, a leak."""
+    rows: SuspectRows = {}
+    for suspect in [each for each in found.suspects if each.verdict != NO_LEAK][:MOST_SUSPECTS]:
+        holder = suspect.retainer or suspect.holder or "(none)"
+        key = label(suspect.type), label(suspect.site or NO_SITE), label(holder), suspect.verdict
+        rows[key] = rows.get(key, 0.0) + suspect.byte_rate
+    return rows
+
+
+def add_suspects(rows: SuspectRows, more: SuspectRows) -> None:
+    """Add every suspect to the one of the same labels."""
+    for key, rate in more.items():
+        rows[key] = rows.get(key, 0.0) + rate
+
+
+def largest_suspects(rows: SuspectRows, top: int) -> SuspectRows:
+    """The ``top`` that grow the fastest, and for each verdict one named :data:`OTHER`, the sum of those left."""
+    ranked = sorted(rows, key=lambda key: (-rows[key], key))
+    kept = {key: rows[key] for key in ranked[:top]}
+    for key in ranked[top:]:
+        add_suspects(kept, {(OTHER, OTHER, OTHER, key[-1]): rows[key]})
+    return kept
 
 
 class SiteCounters:

@@ -17,7 +17,8 @@ from heaptop.choices import ADAPTIVE
 from heaptop.errors import HeaptopError, InjectionFailed, ProcessNotFound, RecordingTooLarge, fault
 from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig
-from heaptop.fleet.figures import SiteCounters, add_rows, label
+from heaptop.fleet.figures import SiteCounters, add_rows, add_suspects, label
+from heaptop.fleet.hunts import LeakHunts
 from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
 from heaptop.fleet.scanning import seen_processes
 from heaptop.fleet.selection import ChosenProcess, ProcessKey, SeenProcess, choose
@@ -38,6 +39,8 @@ FIRST_REST: Final = 60.0
 LONGEST_REST: Final = 3600.0
 CLOSERS: Final = 8
 """Processes that are detached from at the same time at the end."""
+HUNT_PATIENCE: Final = 5.0
+"""Seconds for a hunt to see at the end that its session has ended."""
 TURN: Final = 0.05
 
 
@@ -76,6 +79,7 @@ class FleetHost:
         self._counters: dict[str, SiteCounters] = {}
         self._lock = threading.Lock()
         """Of the three tables above."""
+        self._hunts = LeakHunts(meters)
         self._scan_seconds = 0.0
         self._stopping = threading.Event()
         self._awake = threading.Event()
@@ -112,6 +116,10 @@ class FleetHost:
                 one.oldest_census = max(one.oldest_census or 0.0, age)
             add_rows(one.types, figures.types)
             add_rows(one.sites, figures.sites)
+            if session.hunt is not None:
+                add_suspects(one.suspects, session.hunt.suspects)
+                since = time.monotonic() - session.hunt.at
+                one.hunt_age = min(since, one.hunt_age if one.hunt_age is not None else since)
         with self._lock:
             for name, one in found.items():
                 if name in self._counters:
@@ -199,20 +207,22 @@ class FleetHost:
                 return
             if key not in self._sessions:
                 self._attach(one, config)
+        self._hunts.begin_due(self._attached(), config)
 
     def _attach(self, chosen: ChosenProcess, config: FleetConfig) -> None:
         """Attach to one process, and wait until that is over: no other is attached to meanwhile."""
         pid, start = chosen.key
         if not is_same_process(pid, start):
             return
+        options = attach_options(config)
         try:
-            source = self._attach_source(pid, attach_options(config))
+            source = self._attach_source(pid, options)
         except ProcessNotFound:
             return
         except Exception as error:
             self._refuse(chosen, error if isinstance(error, HeaptopError) else fault(error, InjectionFailed))
             return
-        session = FleetSession(chosen, source, self._meters, config.interval, self._add_allocated)
+        session = FleetSession(chosen, source, self._meters, options, self._add_allocated)
         with self._lock:
             self._sessions[chosen.key] = session
         session.open()
@@ -259,6 +269,7 @@ class FleetHost:
     def _detach_all(self) -> None:
         with ThreadPoolExecutor(CLOSERS) as closers:
             list(closers.map(_close, self._sessions.values()))
+        self._hunts.join(HUNT_PATIENCE)
 
     def _add_allocated(self, session: FleetSession, before: Mapping[str, int], now: Mapping[str, int]) -> None:
         """On a session's thread."""
@@ -311,4 +322,13 @@ def _session_json(session: FleetSession) -> dict[str, Any]:
         "census_age_seconds": round(age, 1) if age is not None else None,
         "mode": session.mode,
         "exact": session.exact if age is not None else None,
+        "hunt": _hunt_json(session),
     }
+
+
+def _hunt_json(session: FleetSession) -> dict[str, Any] | None:
+    found = session.hunt
+    if found is None:
+        return None
+    age = round(time.monotonic() - found.at, 1)
+    return {"verdict": found.verdict, "age_seconds": age, "suspects": list(found.sentences)}

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from heaptop.fleet.figures import Rows, largest
+from heaptop.fleet.figures import Rows, SuspectRows, largest, largest_suspects
 
 PAUSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Upper bounds of the histogram, in seconds."""
@@ -39,6 +39,9 @@ class ServiceFigures:
     types: Rows = field(default_factory=dict)
     sites: Rows = field(default_factory=dict)
     allocated: dict[str, int] = field(default_factory=dict)
+    suspects: SuspectRows = field(default_factory=dict)
+    hunt_age: float | None = None
+    """Seconds since the last leak hunt that came to a verdict."""
 
 
 class HasServices(Protocol):
@@ -56,7 +59,7 @@ class HostMeters:
         self.registry = CollectorRegistry()
         self.pauses = Histogram(
             "heaptop_pause_seconds",
-            "Longest pause of a process that heaptop caused between two censuses, and of each attach.",
+            "Longest pause of a process that heaptop caused between two censuses, and of each attach and snapshot.",
             buckets=PAUSES,
             registry=self.registry,
         )
@@ -78,11 +81,22 @@ class HostMeters:
             "Types and sites that had no series of their own and were summed into other, added up over all censuses.",
             registry=self.registry,
         )
+        self.hunts = Counter(
+            "heaptop_hunts_total",
+            "Leak hunts by outcome: a verdict, refused (no memory, or too long a pause) or failed.",
+            ["outcome"],
+            registry=self.registry,
+        )
         ProcessCollector(namespace="heaptop", registry=self.registry)
 
     def refuse(self, name: str) -> None:
         """Count one refusal; ``name`` is that of an error class."""
         self.refusals.labels(name).inc()
+
+    @property
+    def agent_seconds(self) -> float:
+        """CPU time of all agents so far."""
+        return self.registry.get_sample_value("heaptop_agent_cpu_seconds_total") or 0.0
 
     def text(self) -> bytes:
         """All metrics, in Prometheus's text format."""
@@ -135,6 +149,12 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
         "site_low": _gauge("site_live_low_bytes", "Lower bound of heaptop_site_live_bytes (95 %).", "site"),
         "site_high": _gauge("site_live_high_bytes", "Upper bound of heaptop_site_live_bytes (95 %).", "site"),
         "site_blocks": _gauge("site_live_blocks", f"Live memory blocks by allocation site. {sampled}", "site"),
+        "suspects": _gauge(
+            "leak_suspect_bytes_per_second",
+            "Growth of what the last leak hunts suspect.",
+            *("type", "site", "holder", "verdict"),
+        ),
+        "hunt_age": _gauge("leak_hunt_age_seconds", "Age of the service's last leak hunt that came to a verdict."),
         "allocated": CounterMetricFamily("heaptop_site_allocated_bytes", allocated, labels=["service", "site"]),
     }
 
@@ -152,5 +172,9 @@ def _add(families: dict[str, GaugeMetricFamily | CounterMetricFamily], one: Serv
         for name, figures in largest(rows, top)[0].items():
             for key, figure in zip(keys, figures, strict=True):
                 families[key].add_metric([one.service, name], figure)
+    for labels, rate in largest_suspects(one.suspects, top).items():
+        families["suspects"].add_metric([one.service, *labels], rate)
+    if one.hunt_age is not None:
+        families["hunt_age"].add_metric([one.service], one.hunt_age)
     for name, size in one.allocated.items():
         families["allocated"].add_metric([one.service, name], size)

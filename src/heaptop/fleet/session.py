@@ -9,22 +9,30 @@ from typing import Final
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.samples.gc_profile import GcProfile
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
+from heaptop.choices import HUNTING
 from heaptop.errors import HeaptopError, PauseTooLong, SamplerRefused, TargetExited
 from heaptop.fleet.audit import audit
-from heaptop.fleet.figures import TargetFigures, target_figures
+from heaptop.fleet.figures import HuntResult, TargetFigures, target_figures
+from heaptop.fleet.growth import GrowthWatch
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess
-from heaptop.protocol.messages import Census, Decision, Failure, GcEvents, Message, Sampler, Tick
-from heaptop.protocol.source import Attached, Ended, Event, Received, Source
+from heaptop.fleet.triggers import RssTrend
+from heaptop.injector.api import AttachOptions
+from heaptop.protocol.images import FIRST_ID, Image
+from heaptop.protocol.messages import Census, Decision, Failure, GcEvents, Message, Sampler, Tick, Types
+from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Received, Source
 from heaptop.recordings.exports.pprof import ProfileWriter
 
 NO_CENSUS: Final = "NoCensus"
 """The class of a failure that is no error of the session: a census, or a tick, that the agent could not do."""
 
 UNREAD: Final = (Tick, GcEvents)
-"""Of these the analysis makes histories, megabytes a process, that nobody reads here."""
+"""Of these the analysis makes histories, megabytes a process, that nobody reads here. A leak hunt makes its own."""
+COLLECTIONS: Final = 2
+"""Rows that are kept of them: their sums are all that is read."""
 
 MOST_NAMES: Final = 10_000
 """Types, and pieces of code, that are distinguished of one process: there are many, any of which may be hostile."""
@@ -43,9 +51,14 @@ class FleetSession:
     for longer than the budget is not taken, and counted as refused."""
 
     def __init__(
-        self, chosen: ChosenProcess, source: Source, meters: HostMeters, interval: float, on_allocated: OnAllocated
+        self,
+        chosen: ChosenProcess,
+        source: Source,
+        meters: HostMeters,
+        options: AttachOptions,
+        on_allocated: OnAllocated,
     ) -> None:
-        """``interval``: seconds between two readings of a process of which there are no censuses."""
+        """``options``: those that the source was made with."""
         self.chosen = chosen
         self.attached: Attached | None = None
         self.ended: Ended | None = None
@@ -57,28 +70,40 @@ class FleetSession:
         """Of the last census; empty before the first, and where no other one comes."""
         self.exact = True
         """Of the last census: it is complete, and of one moment."""
+        self.objects = 0
+        """Of the last census."""
+        self.growth = 0.0
+        """Bytes a second of the type that grows the fastest, if any grows steadily."""
+        self.hunt: HuntResult | None = None
+        self.hunt_again_at = 0.0
+        """By ``time.monotonic``."""
+        self.source = source
+        self.lock = threading.Lock()
+        """Held while what was received is added to, or read."""
         self._counted_at: float | None = None
-        self._source = source
+        self._listener: tuple[Deliver, Behind] | None = None
+        self._growth = GrowthWatch()
+        self._trend = RssTrend()
+        self._options = options
         self._meters = meters
-        self._interval = interval
         self._on_allocated = on_allocated
-        self._lock = threading.Lock()
         samples = SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES)
         self._recorded = Recorded(
             f"process {chosen.seen.pid}", history=History(limit=2), sampling=Sampling(samples=samples)
         )
+        self.sampling.gc = GcProfile(row_limit=COLLECTIONS, phase_limit=COLLECTIONS)
         self._read_at = time.monotonic()
         self._agent_cpu = 0
         self._refused: set[str] = set()
 
     def open(self) -> None:
         """Begin to attach."""
-        self._source.open(self._receive)
+        self.source.open(self._receive, self._is_behind)
 
     def close(self) -> None:
         """Detach, and wait for that."""
-        self._source.cancel()
-        self._source.close()
+        self.source.cancel()
+        self.source.close()
 
     @property
     def pid(self) -> int:
@@ -99,15 +124,68 @@ class FleetSession:
         """Seconds since the last census came; None before the first, and where no other one comes."""
         return time.monotonic() - self._counted_at if self._counted_at is not None else None
 
+    @property
+    def sampling(self) -> Sampling:
+        return self._recorded.sampling
+
+    @property
+    def agent_seconds(self) -> float:
+        """CPU time of the agent and its clones."""
+        return self._agent_cpu / 1e9
+
+    def seconds_until(self, bytes_: int) -> float | None:
+        """When RSS will have grown by so much, by its growth in the last seconds; None where it does not grow."""
+        with self.lock:
+            return self._trend.seconds_until(bytes_)
+
+    def listen(self, deliver: Deliver, behind: Behind) -> None:
+        """Deliver all events to another one too, from now on, after what the rest cannot be read without."""
+        with self.lock:
+            if self.attached is not None:
+                deliver(self.attached)
+            deliver(Received(Types(0, tuple(self._recorded.history.types))))
+            if self.ended is not None:
+                deliver(self.ended)
+            self._listener = deliver, behind
+
+    def unlisten(self) -> None:
+        """Deliver to nobody else any longer."""
+        with self.lock:
+            self._listener = None
+
+    def sample_densely(self) -> None:
+        """Sample as a leak hunt wants it, unless nothing is sampled."""
+        options = self._options
+        if options.sample_interval:
+            self.source.sample(options.sample_interval, options.sample_depth, target=HUNTING.target)
+
+    def sample_as_configured(self) -> None:
+        """Sample as before the leak hunt."""
+        options = self._options
+        if options.sample_interval:
+            self.source.sample(options.sample_interval, options.sample_depth, target=options.sample_target)
+
     def add_to(self, profile: ProfileWriter, most_text: int) -> int:
         """Add the process's stacks; returns how many characters they take. Raises RecordingTooLarge."""
         labels = {"service": self.service, "pid": str(self.pid)}
-        with self._lock:
+        with self.lock:
             return profile.add(self._recorded, labels, most_text, older=self._counted_at is not None)
 
     # -- on the source's thread --------------------------------------------------------------------------------
 
+    def _is_behind(self) -> bool:
+        listener = self._listener
+        return listener is not None and listener[1]()
+
     def _receive(self, event: Event) -> None:
+        with self.lock:
+            if isinstance(event, Received):
+                self._add(event.message)
+            elif isinstance(event, Ended):
+                self.ended = event
+            listener = self._listener
+        if listener is not None:
+            listener[0](event)
         match event:
             case Attached():
                 self.attached = event
@@ -117,13 +195,17 @@ class FleetSession:
             case Ended():
                 self._end(event)
             case Received(message):
-                if not isinstance(message, UNREAD):
-                    with self._lock:
-                        self._recorded.take(message)
                 self._take(message)
 
+    def _add(self, message: Message) -> None:
+        if isinstance(message, GcEvents):
+            self.sampling.gc.feed(message)
+        elif not isinstance(message, UNREAD):
+            self._recorded.take(message)
+        if isinstance(message, Tick) and message.rss is not None:
+            self._trend.add(time.monotonic(), message.rss)
+
     def _end(self, event: Ended) -> None:
-        self.ended = event
         if self.attached is not None:
             error = event.error
             audit(
@@ -143,8 +225,14 @@ class FleetSession:
                 self._meters.pauses.observe(message.pause_ns / 1e9)
                 self.mode, self.exact = message.mode, message.exact
                 self._counted_at = time.monotonic()
+                self.objects = sum(row.count for row in message.rows)
                 self._read()
+                self._watch_growth()
                 self.settled.set()
+            case Image():
+                self._meters.pauses.observe(message.pause_ns / 1e9)
+            case Decision() | Failure() if message.request >= FIRST_ID:
+                pass  # of a snapshot: who asked for it knows what to do
             case Tick():
                 self._tick(message)
             case Decision():
@@ -160,12 +248,18 @@ class FleetSession:
         self.rss = tick.rss or self.rss
         self._meters.agent_cpu.inc(max(tick.agent_cpu_ns - self._agent_cpu, 0) / 1e9)
         self._agent_cpu = max(tick.agent_cpu_ns, self._agent_cpu)
-        if time.monotonic() - self._read_at > 1.5 * self._interval:
+        if time.monotonic() - self._read_at > 1.5 * self._options.interval:
             self._read()  # no census has come: what is sampled is read without
+
+    def _watch_growth(self) -> None:
+        self._growth.add(time.monotonic(), self.figures.types)
+        self.growth = max(self._growth.growth.values(), default=0.0)
 
     def _forget_census(self) -> None:
         """No other one comes: its figures would pass for what is there now."""
         self._counted_at, self.mode = None, ""
+        self._growth.clear()
+        self.growth = 0.0
         self._read()
 
     def _refuse(self, name: str) -> None:
@@ -179,7 +273,7 @@ class FleetSession:
     def _read(self) -> None:
         """Make figures of all that was received."""
         before, self._read_at = self.figures, time.monotonic()
-        with self._lock:
+        with self.lock:
             self.figures = target_figures(self._recorded, counted=self._counted_at is not None)
             self._recorded.sampling.samples.forget_changes()  # they are kept for charts over time
         self._on_allocated(self, before.allocated, self.figures.allocated)

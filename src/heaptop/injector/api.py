@@ -13,6 +13,7 @@ from heaptop.injector.inspect.preflight import apart, check
 from heaptop.injector.inspect.process import user_name
 from heaptop.injector.requests import AttachOptions, Launch
 from heaptop.injector.rss import own
+from heaptop.injector.session.census_policy import snapshot_shortage
 from heaptop.injector.session.forecast import MemoryLimit, memory_limit
 from heaptop.injector.session.session import LiveSource
 from heaptop.protocol.source import Source, TargetInfo
@@ -27,6 +28,7 @@ __all__ = [
     "launch_source",
     "memory_limit",
     "remove_agent",
+    "snapshot_shortage",
 ]
 
 

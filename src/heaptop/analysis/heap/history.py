@@ -126,6 +126,11 @@ class History:
         self._thinned = 0
 
     @property
+    def types(self) -> Sequence[TypeName]:
+        """All types that were named, by their ids."""
+        return self._types
+
+    @property
     def snapshots(self) -> Sequence[Snapshot]:
         """Oldest first; the list grows under the reader: copy it into a tuple to hold on to it."""
         return self._snapshots

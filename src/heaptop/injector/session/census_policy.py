@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, PauseModel
+from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, PauseModel, forecast, room
 from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
 from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure
 from heaptop.protocol.source import Forecast
@@ -34,6 +34,14 @@ def clone_cost_ns(census: Census) -> int:
     """What its clone has cost the target: in CPU time, where that is known, which the machine's load does not add
     to."""
     return census.pauses.stopped_cpu_ns if census.pauses is not None else census.pause_ns
+
+
+def snapshot_shortage(pid: int, objects: int) -> str:
+    """Why there is too little memory for a snapshot of a process with so many objects, as a sentence without its full
+    stop; empty where there is enough. What tables took in earlier snapshots is not known here: they are taken to be as
+    large as in any."""
+    seen = forecast(pid)
+    return room(pid).shortage(seen.anonymous, TABLES * objects) if seen is not None else ""
 
 
 def most_stop_ns(clone_ns: int, budget_ns: int) -> int:

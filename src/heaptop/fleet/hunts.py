@@ -1,0 +1,209 @@
+"""Leak hunts of the host agent: in one process at a time, and only where the cheap watch sees growth.
+
+A hunt listens to the session that is there already. It pauses the process no longer than a census may, and is refused
+where memory is short.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from heaptop.analysis.snapshot.asking import Asking
+from heaptop.errors import HeaptopError, ImageRefused, PauseTooLong
+from heaptop.fleet.audit import audit
+from heaptop.fleet.configuration import FleetConfig
+from heaptop.fleet.figures import HuntResult, suspect_rows
+from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.session import FleetSession
+from heaptop.injector.api import memory_limit, snapshot_shortage
+from heaptop.protocol.findings import NO_LEAK, Findings
+from heaptop.protocol.images import FIRST_ID, Question
+from heaptop.protocol.messages import Decision, Message
+from heaptop.protocol.source import Behind, Deliver, never_behind
+from heaptop.protocol.source_wrapper import SourceWrapper
+from heaptop.watching.hunting import Hunter, HuntWatch, Plan
+
+MARKS: Final = 4
+LEAST_HUNT: Final = 8.0
+"""Seconds: a shorter hunt finds nothing."""
+REFUSED: Final = "refused"
+FAILED: Final = "failed"
+"""Outcomes beside the verdicts."""
+
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
+
+
+class _NoProgress:
+    """Nobody watches a hunt of the host agent."""
+
+    def show(self, text: str) -> None:
+        """Ignore it."""
+
+    def clear(self) -> None:
+        """Ignore it."""
+
+    def notice(self, text: str) -> None:
+        """Ignore it."""
+
+
+class _SharedSource(SourceWrapper):
+    """The source of a session, for a hunt: the session stays attached when this is closed."""
+
+    def __init__(self, session: FleetSession) -> None:
+        super().__init__(session.source)
+        self._session = session
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._session.listen(deliver, behind)
+        self._session.sample_densely()
+        self.census_now()
+
+    def cancel(self) -> None:
+        """No effect: the attach is over."""
+
+    def close(self, timeout: float = 5.0) -> None:
+        self._session.sample_as_configured()
+        self._session.unlisten()
+
+
+class SessionHuntWatch(HuntWatch):
+    """A session's process while it is hunted in. What is sampled is the session's, which goes on feeding it."""
+
+    def __init__(self, session: FleetSession) -> None:
+        super().__init__(_SharedSource(session), _NoProgress(), "", session.sampling)
+        self._sampling = None  # fed by the session already
+        self._lock = session.lock
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Nobody presses ctrl+C here, and only the main thread could be interrupted by it."""
+        yield
+
+    def run(self, asking: Asking[T]) -> T:
+        """As of any watch. Samples are read in between: none is added meanwhile."""
+        with self._lock:
+            return super().run(asking)
+
+    def ask(self, question: Question, kind: type[M]) -> M:
+        """Within :meth:`run`. The session takes its messages while an answer is waited for."""
+        self._lock.release()
+        try:
+            return super().ask(question, kind)
+        finally:
+            self._lock.acquire()
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Decision) and message.request >= FIRST_ID:
+            self._source.decide(False)  # censuses go on, and the snapshot is refused
+        else:
+            super()._take(message)
+
+
+class LeakHunts:
+    """Begins hunts. Its methods are called by the host's loop."""
+
+    def __init__(self, meters: HostMeters, shortage: Callable[[int, int], str] = snapshot_shortage) -> None:
+        """``shortage``: why there is too little memory for a snapshot of a pid with so many objects."""
+        self._meters = meters
+        self._shortage = shortage
+        self._thread: threading.Thread | None = None
+        self._began = (float("-inf"), 0.0)
+        """When the last hunt did, and what all agents had used of the processors by then, in seconds."""
+
+    def begin_due(self, sessions: Iterable[FleetSession], config: FleetConfig) -> None:
+        """Begin a hunt where one is due and the budget has room for it."""
+        now = time.monotonic()
+        if not config.hunt or (self._thread is not None and self._thread.is_alive()):
+            return
+        began, used = self._began
+        if self._meters.agent_seconds - used > config.budget * (now - began):
+            return
+        session = next_hunted(sessions, now)
+        if session is None:
+            return
+        session.hunt_again_at = now + config.hunt_cooldown
+        seconds, why = self._seconds_for(session, config.hunt)
+        if why:
+            self._report(session, REFUSED, why)
+            return
+        self._began = now, self._meters.agent_seconds
+        self._thread = threading.Thread(
+            target=self._hunt, args=(session, seconds, config), name="heaptop-hunt", daemon=True
+        )
+        self._thread.start()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the hunt that goes on: it ends with its session."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _seconds_for(self, session: FleetSession, wanted: float) -> tuple[float, str]:
+        """How long to hunt: at most half of the time until the process reaches its memory limit; or why not to."""
+        if why := self._shortage(session.pid, session.objects):
+            return 0.0, why
+        limit = memory_limit(session.pid)
+        left = session.seconds_until(limit.left) if limit is not None and limit.left is not None else None
+        seconds = wanted if left is None else min(wanted, left / 2)
+        if left is not None and seconds < min(LEAST_HUNT, wanted):
+            return 0.0, f"the memory limit is expected in about {left:.0f} s"
+        return seconds, ""
+
+    def _hunt(self, session: FleetSession, seconds: float, config: FleetConfig) -> None:
+        """On a thread of its own."""
+        used = session.agent_seconds
+        audit("hunt", pid=session.pid, service=session.service, result="began", growth=f"{session.growth:.0f} B/s")
+        try:
+            self._end(session, hunt(session, seconds))
+        except (ImageRefused, PauseTooLong) as error:
+            self._report(session, REFUSED, error.message)
+        except HeaptopError as error:
+            self._report(session, FAILED, error.message)
+        except Exception as error:  # a fault of heaptop's own ends no thread without a word
+            self._report(session, FAILED, f"{type(error).__name__}: {error}")
+        rest = max(config.hunt_cooldown, (session.agent_seconds - used) / config.share)
+        session.hunt_again_at = time.monotonic() + rest
+
+    def _end(self, session: FleetSession, found: Findings) -> None:
+        sentences = tuple(each.sentence for each in found.suspects if each.verdict != NO_LEAK)
+        session.hunt = HuntResult(found.verdict, time.monotonic(), suspect_rows(found), sentences)
+        self._report(session, found.verdict, "; ".join(sentences[:1]))
+
+    def _report(self, session: FleetSession, outcome: str, message: str) -> None:
+        self._meters.hunts.labels(outcome).inc()
+        about = {"message": message} if message else {}
+        audit("hunt", pid=session.pid, service=session.service, result=outcome, **about)
+
+
+def next_hunted(sessions: Iterable[FleetSession], now: float) -> FleetSession | None:
+    """Where to hunt next: where something grows the fastest; else where the last hunt suspected something, which may
+    have ended."""
+    due = [
+        each
+        for each in sessions
+        if each.mode not in ("", "python")
+        and each.hunt_again_at <= now
+        and (each.growth or (each.hunt is not None and each.hunt.suspects))
+    ]
+    return max(due, key=lambda each: each.growth, default=None)
+
+
+def hunt(session: FleetSession, seconds: float) -> Findings:
+    """Hunt for so long.
+
+    Errors: as :class:`~heaptop.watching.hunting.HuntWatch`; the session ends by none of them.
+    """
+    progress = _NoProgress()
+    watch = SessionHuntWatch(session)
+    hunter = Hunter(watch, Plan(seconds, MARKS), progress)
+    with watch:
+        try:
+            hunter.run()
+        finally:
+            watch.close()
+    assert hunter.found is not None
+    return hunter.found
