@@ -82,7 +82,11 @@ def test_metrics_name_type_site_and_holder_of_a_leak(interpreter: Interpreter, w
             assert "create_session" in process["hunt"]["suspects"][0]
             assert process["census_age_seconds"] is not None
             assert serve.metrics()["heaptop_leak_hunt_age_seconds"]["served"] >= 0
-            assert not any(serve.metrics().get("heaptop_refusals_total", {}).values())
+            metrics = serve.metrics()
+            assert not any(metrics.get("heaptop_refusals_total", {}).values())
+            assert metrics["heaptop_gc_pause_seconds_count"]["served"] > 0
+            assert metrics["heaptop_gc_pause_seconds_sum"]["served"] > 0
+            assert metrics["heaptop_gc_collected_objects_total"]["served"] > 0
             assert serve.end(signal.SIGTERM) == 0
         assert eventually(lambda: is_as_it_was(target))
         assert difference(before, resting(target.pid), allow_pages=True) == []

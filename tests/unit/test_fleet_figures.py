@@ -13,8 +13,10 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from heaptop.fleet.figures import (
+    GC_PAUSES,
     LABEL_LENGTH,
     OTHER,
+    GcCounters,
     SiteCounters,
     add_row,
     add_rows,
@@ -23,6 +25,7 @@ from heaptop.fleet.figures import (
     target_figures,
 )
 from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
+from heaptop.protocol.messages import GcEvent, GcEvents
 from tests.support.recorded import events, played
 
 names = st.text(max_size=300)
@@ -108,6 +111,33 @@ def test_a_site_without_a_counter_is_added_to_other() -> None:
     assert counters.bytes == {"a": 11, OTHER: 105}
 
 
+collections = st.builds(
+    GcEvent,
+    time_ns=st.just(0),
+    generation=st.integers(0, 9),
+    collected=st.integers(0, 1 << 40),
+    uncollectable=st.integers(0, 1 << 40),
+    duration_ns=st.one_of(st.integers(0, 1 << 62), st.sampled_from([round(bound * 1e9) for bound in GC_PAUSES])),
+    live_blocks=st.none(),
+)
+
+
+@given(st.lists(st.builds(GcEvents, st.lists(collections, max_size=5).map(tuple), st.integers(0, 9)), max_size=5))
+def test_every_collection_is_in_one_bucket_and_one_generation(messages: list[GcEvents]) -> None:
+    counters = GcCounters()
+    for message in messages:
+        counters.add(message)
+    events = [event for message in messages for event in message.events]
+    assert sum(counters.pauses) == counters.collections.total() == len(events)
+    assert counters.collections.keys() <= {0, 1, 2}
+    for place, bound in enumerate(GC_PAUSES):
+        assert sum(counters.pauses[: place + 1]) == sum(event.duration_ns / 1e9 <= bound for event in events)
+    assert counters.lost == sum(message.dropped for message in messages)
+    taken = counters.copy()
+    counters.add(GcEvents((GcEvent(0, 2, 1, 1, 1, None),), 0))
+    assert taken.collections.total() == sum(taken.pauses) == len(events)
+
+
 # -- metrics ---------------------------------------------------------------------------------------------------
 
 
@@ -148,6 +178,8 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
     )
     service.suspects = {("shop.Session", "a.py:1 f", "module shop ._sessions", "leak"): 7.0}
     service.hunt_age = 12.0
+    service.gc = GcCounters()
+    service.gc.add(GcEvents((GcEvent(0, 2, 10, 3, 30_000_000, None), GcEvent(0, 7, 1, 0, 9_000_000_000, None)), 5))
     families = scraped(service)
     assert [name for name, family in families.items() if not family.documentation or family.type == "unknown"] == []
     assert families["heaptop_site_allocated_bytes"].type == "counter"
@@ -157,6 +189,7 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
         for family in families.values()
         for sample in family.samples
         if sample.labels.get("service") == "shop" and sample.labels.get("site") != OTHER
+        if "le" not in sample.labels
     }
     assert values == {
         "heaptop_attached_processes": 2,
@@ -173,6 +206,18 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
         "heaptop_site_allocated_bytes_total": 99,
         "heaptop_leak_suspect_bytes_per_second": 7,
         "heaptop_leak_hunt_age_seconds": 12,
+        "heaptop_gc_collections_total": 2,
+        "heaptop_gc_collected_objects_total": 11,
+        "heaptop_gc_uncollectable_objects_total": 3,
+        "heaptop_gc_lost_collections_total": 5,
+        "heaptop_gc_pause_seconds_count": 2,
+        "heaptop_gc_pause_seconds_sum": pytest.approx(9.03),
+    }
+    pauses = families["heaptop_gc_pause_seconds"].samples
+    assert {each.labels["le"]: each.value for each in pauses if "le" in each.labels} == {
+        **dict.fromkeys(("0.0001", "0.001", "0.005", "0.01", "0.025"), 0),
+        **dict.fromkeys(("0.05", "0.1", "0.25", "1.0", "5.0"), 1),
+        "+Inf": 2,
     }
     (suspect,) = families["heaptop_leak_suspect_bytes_per_second"].samples
     assert suspect.labels == {

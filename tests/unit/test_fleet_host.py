@@ -17,9 +17,9 @@ from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.host import FleetHost
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import SeenProcess, SelectRule
-from heaptop.fleet.session import MOST_NAMES, MOST_STACKS, MOST_TALLIES
+from heaptop.fleet.session import COLLECTIONS, MOST_NAMES, MOST_STACKS, MOST_TALLIES
 from heaptop.injector.api import AttachOptions
-from heaptop.protocol.messages import CodeName, Codes, Decision, Failure, StackNode, Stacks
+from heaptop.protocol.messages import CodeName, Codes, Decision, Failure, GcEvent, GcEvents, StackNode, Stacks
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.recordings.exports import pprof
 from tests.fakes.source import FakeAgent, FakeSource
@@ -270,11 +270,31 @@ def test_a_session_that_was_dropped_counts_nothing_any_more(hosted: Hosted) -> N
     with running(hosted):
         sampled(hosted)
         (session, *_) = hosted.host._sessions.values()
+        assert hosted.host._counters.keys() == {"shop"}
         hosted.config = FleetConfig((SelectRule(user="nobody"),))
         hosted.host.reload()
         assert eventually(lambda: hosted.host._sessions == {})
         hosted.host._add_allocated(session, {}, {"shop.py:1": 1000})
+        hosted.host._add_collections(session, GcEvents((), 3))
         assert hosted.host._counters == {}
+
+
+def test_collections_of_all_processes_are_added_up_and_stay_when_one_ends(hosted: Hosted) -> None:
+    hosted.seen.append(process(2))
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1, 2])
+        before = hosted.host.services()[0].gc
+        assert before is not None
+        collection = GcEvent(0, 2, 7, 1, 2_000_000, None)
+        for pid in (1, 2):
+            hosted.sources[pid][0].say(GcEvents((collection, collection), 1))
+        hosted.sources[1][0].end(TargetExited("Process 1 ended."))
+        del hosted.seen[0]
+        assert eventually(lambda: hosted.attached() == [2])
+        after = hosted.host.services()[0].gc
+        assert after is not None
+        assert after.collections[2] - before.collections[2] == 4
+        assert (after.uncollectable - before.uncollectable, after.lost - before.lost) == (4, 2)
 
 
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:
@@ -285,6 +305,7 @@ def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:
         recorded = session._recorded
         assert (list(recorded.history.ticks), list(recorded.history.gc_events)) == ([], [])
         assert len(recorded.history.snapshots) == 2
+        assert len(recorded.sampling.gc.rows) <= COLLECTIONS
         assert recorded.sampling.samples.changes() == []
         assert session.rss > 0
 

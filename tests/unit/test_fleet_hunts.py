@@ -89,7 +89,7 @@ class Watched:
         seen = SeenProcess(pid, 1, "www", "python shop.py", "shop", 100, 1000.0)
         options = AttachOptions(interval=60.0, sample_interval=64 << 10, sample_target=20)
         session = FleetSession(
-            ChosenProcess(seen, "shop"), source, self.meters, options, lambda *_: None
+            ChosenProcess(seen, "shop"), source, self.meters, options, lambda *_: None, lambda *_: None
         )
         session.open()
         source.sample(options.sample_interval, options.sample_depth, target=options.sample_target)

@@ -6,8 +6,10 @@ two rows of a service have the same label.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from heaptop.analysis.heap.history import Snapshot
@@ -15,6 +17,7 @@ from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.producers import NO_SITE, Flow, live_total, older_than_sampling
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import NO_LEAK, Findings
+from heaptop.protocol.messages import GcEvents
 from heaptop.protocol.text import printable
 
 OTHER: Final = "other"
@@ -22,6 +25,10 @@ OTHER: Final = "other"
 LABEL_LENGTH: Final = 160
 """Characters of a label's value."""
 
+GC_PAUSES: Final = (0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Upper bounds of the histogram of collections, in seconds."""
+OLDEST: Final = 2
+"""The last generation of the collector."""
 MOST_SUSPECTS: Final = 10
 """Of one leak hunt: the gravest first."""
 
@@ -170,3 +177,41 @@ class SiteCounters:
             left -= counted
         self.bytes[OTHER] = self.bytes.get(OTHER, 0) + left
         return folded
+
+
+@dataclass(slots=True)
+class GcCounters:
+    """Collections of a service's processes since the attach. None of these figures ever falls."""
+
+    collections: Counter[int] = field(default_factory=Counter)
+    """By generation."""
+    pauses: list[int] = field(default_factory=lambda: [0] * (len(GC_PAUSES) + 1))
+    """How many lasted up to each of :data:`GC_PAUSES`, and longer than the one before it; at last, longer than all."""
+    seconds: float = 0.0
+    collected: int = 0
+    uncollectable: int = 0
+    lost: int = 0
+    """Collections that are in no other figure: there were too many between two ticks."""
+
+    def add(self, message: GcEvents) -> None:
+        """Count what a process has collected."""
+        for event in message.events:
+            seconds = event.duration_ns / 1e9
+            self.collections[min(event.generation, OLDEST)] += 1
+            self.pauses[bisect_left(GC_PAUSES, seconds)] += 1
+            self.seconds += seconds
+            self.collected += event.collected
+            self.uncollectable += event.uncollectable
+        self.lost += message.dropped
+
+    def copy(self) -> GcCounters:
+        """The figures as they are now."""
+        return replace(self, collections=self.collections.copy(), pauses=self.pauses.copy())
+
+
+@dataclass(slots=True)
+class ServiceCounters:
+    """What is added up over a service's processes, those that have ended among them."""
+
+    sites: SiteCounters = field(default_factory=SiteCounters)
+    gc: GcCounters = field(default_factory=GcCounters)

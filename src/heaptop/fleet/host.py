@@ -17,7 +17,7 @@ from heaptop.choices import ADAPTIVE
 from heaptop.errors import HeaptopError, InjectionFailed, ProcessNotFound, RecordingTooLarge, fault
 from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig
-from heaptop.fleet.figures import SiteCounters, add_rows, add_suspects, label
+from heaptop.fleet.figures import ServiceCounters, add_rows, add_suspects, label
 from heaptop.fleet.hunts import LeakHunts
 from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
 from heaptop.fleet.scanning import seen_processes
@@ -25,6 +25,7 @@ from heaptop.fleet.selection import ChosenProcess, ProcessKey, SeenProcess, choo
 from heaptop.fleet.session import MOST_NAMES, FleetSession
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.inspect.process import is_same_process
+from heaptop.protocol.messages import GcEvents
 from heaptop.protocol.source import Source
 from heaptop.recordings.exports.pprof import ProfileWriter
 
@@ -76,7 +77,7 @@ class FleetHost:
         self._attach_source = attach
         self._sessions: dict[ProcessKey, FleetSession] = {}
         self._refused: dict[ProcessKey, RefusedProcess] = {}
-        self._counters: dict[str, SiteCounters] = {}
+        self._counters: dict[str, ServiceCounters] = {}
         self._lock = threading.Lock()
         """Of the three tables above."""
         self._hunts = LeakHunts(meters)
@@ -123,7 +124,8 @@ class FleetHost:
         with self._lock:
             for name, one in found.items():
                 if name in self._counters:
-                    one.allocated = dict(self._counters[name].bytes)
+                    one.allocated = dict(self._counters[name].sites.bytes)
+                    one.gc = self._counters[name].gc.copy()
         return [found[name] for name in sorted(found)]
 
     def profile(self, of: str = LIVE, service: str | None = None, pid: int | None = None) -> bytes:
@@ -222,7 +224,9 @@ class FleetHost:
         except Exception as error:
             self._refuse(chosen, error if isinstance(error, HeaptopError) else fault(error, InjectionFailed))
             return
-        session = FleetSession(chosen, source, self._meters, options, self._add_allocated)
+        session = FleetSession(
+            chosen, source, self._meters, options, self._add_allocated, self._add_collections
+        )
         with self._lock:
             self._sessions[chosen.key] = session
         session.open()
@@ -275,12 +279,25 @@ class FleetHost:
         """On a session's thread."""
         top = self._config.top
         with self._lock:
-            if self._sessions.get(session.chosen.key) is not session:
-                return  # dropped meanwhile, and its service's counters with it
-            counters = self._counters.setdefault(label(session.service), SiteCounters())
-            folded = counters.add(before, now, top)
+            counters = self._counters_of(session)
+            if counters is None:
+                return
+            folded = counters.sites.add(before, now, top)
         rows = session.figures.types, session.figures.sites
         self._meters.dropped.inc(folded + sum(max(len(each) - top, 0) for each in rows))
+
+    def _add_collections(self, session: FleetSession, message: GcEvents) -> None:
+        """On a session's thread."""
+        with self._lock:
+            counters = self._counters_of(session)
+            if counters is not None:
+                counters.gc.add(message)
+
+    def _counters_of(self, session: FleetSession) -> ServiceCounters | None:
+        """Of its service, with the lock held; None where it was dropped, and perhaps its service's counters with it."""
+        if self._sessions.get(session.chosen.key) is not session:
+            return None
+        return self._counters.setdefault(label(session.service), ServiceCounters())
 
 
 def rest_after(scan_seconds: float) -> float:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, Protocol
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from heaptop.fleet.figures import Rows, SuspectRows, largest, largest_suspects
+from heaptop.fleet.figures import GC_PAUSES, OLDEST, GcCounters, Rows, SuspectRows, largest, largest_suspects
 
 PAUSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Upper bounds of the histogram, in seconds."""
@@ -39,6 +40,8 @@ class ServiceFigures:
     types: Rows = field(default_factory=dict)
     sites: Rows = field(default_factory=dict)
     allocated: dict[str, int] = field(default_factory=dict)
+    gc: GcCounters | None = None
+    """None before anything was read."""
     suspects: SuspectRows = field(default_factory=dict)
     hunt_age: float | None = None
     """Seconds since the last leak hunt that came to a verdict."""
@@ -111,14 +114,16 @@ class ServiceCollector(Collector):
 
     def describe(self) -> Iterator[Metric]:
         """Nothing is collected when the collector is registered."""
-        yield from (*_families().values(), _helpers_cpu())
+        yield from (*_families().values(), _gc_pauses(), _helpers_cpu())
 
     def collect(self) -> Iterator[Metric]:
         """All services, as they are now."""
-        families = _families()
+        families, pauses = _families(), _gc_pauses()
         for one in self._host.services():
             _add(families, one, self._host.top)
-        yield from (*families.values(), _helpers_cpu())
+            if one.gc is not None:
+                _add_collections(families, pauses, one.service, one.gc)
+        yield from (*families.values(), pauses, _helpers_cpu())
 
 
 def _helpers_cpu() -> CounterMetricFamily:
@@ -126,6 +131,15 @@ def _helpers_cpu() -> CounterMetricFamily:
     used = os.times()
     about = "CPU time of the processes that heaptop started to read /proc and to attach."
     return CounterMetricFamily("heaptop_helpers_cpu_seconds", about, value=used.children_user + used.children_system)
+
+
+def _gc_pauses() -> HistogramMetricFamily:
+    about = "Duration of garbage collections since the attach: all threads of a process wait for them."
+    return HistogramMetricFamily("heaptop_gc_pause_seconds", about, labels=["service"])
+
+
+def _counter(name: str, about: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"heaptop_{name}", f"{about} since the attach.", labels=["service", *labels])
 
 
 def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
@@ -156,6 +170,10 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
         ),
         "hunt_age": _gauge("leak_hunt_age_seconds", "Age of the service's last leak hunt that came to a verdict."),
         "allocated": CounterMetricFamily("heaptop_site_allocated_bytes", allocated, labels=["service", "site"]),
+        "collections": _counter("gc_collections", "Garbage collections", "generation"),
+        "collected": _counter("gc_collected_objects", "Objects that garbage collections freed"),
+        "uncollectable": _counter("gc_uncollectable_objects", "Garbage that the collector could not free"),
+        "lost": _counter("gc_lost_collections", "Garbage collections missing in these figures"),
     }
 
 
@@ -178,3 +196,17 @@ def _add(families: dict[str, GaugeMetricFamily | CounterMetricFamily], one: Serv
         families["hunt_age"].add_metric([one.service], one.hunt_age)
     for name, size in one.allocated.items():
         families["allocated"].add_metric([one.service, name], size)
+
+
+def _add_collections(
+    families: dict[str, GaugeMetricFamily | CounterMetricFamily],
+    pauses: HistogramMetricFamily,
+    service: str,
+    gc: GcCounters,
+) -> None:
+    for generation in range(OLDEST + 1):
+        families["collections"].add_metric([service, str(generation)], gc.collections[generation])
+    for key, value in (("collected", gc.collected), ("uncollectable", gc.uncollectable), ("lost", gc.lost)):
+        families[key].add_metric([service], value)
+    bounds = [*(str(bound) for bound in GC_PAUSES), "+Inf"]
+    pauses.add_metric([service], list(zip(bounds, accumulate(gc.pauses), strict=True)), gc.seconds)

@@ -44,6 +44,7 @@ MOST_TALLIES: Final = 1 << 15
 Allocated = Mapping[str, int]
 OnAllocated = Callable[["FleetSession", Allocated, Allocated], None]
 """Takes what a session's process had allocated by site at the last reading, and at this one."""
+OnCollections = Callable[["FleetSession", GcEvents], None]
 
 
 class FleetSession:
@@ -57,6 +58,7 @@ class FleetSession:
         meters: HostMeters,
         options: AttachOptions,
         on_allocated: OnAllocated,
+        on_collections: OnCollections,
     ) -> None:
         """``options``: those that the source was made with."""
         self.chosen = chosen
@@ -87,6 +89,7 @@ class FleetSession:
         self._options = options
         self._meters = meters
         self._on_allocated = on_allocated
+        self._on_collections = on_collections
         samples = SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES)
         self._recorded = Recorded(
             f"process {chosen.seen.pid}", history=History(limit=2), sampling=Sampling(samples=samples)
@@ -235,6 +238,8 @@ class FleetSession:
                 pass  # of a snapshot: who asked for it knows what to do
             case Tick():
                 self._tick(message)
+            case GcEvents():
+                self._on_collections(self, message)
             case Decision():
                 self._forget_census()
                 self._refuse(PauseTooLong.__name__)
