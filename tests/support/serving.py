@@ -56,12 +56,12 @@ class Serve:
         return {one["pid"] for one in self.processes()["attached"] if one["census_age_seconds"] is not None}
 
     def metrics(self) -> dict[str, dict[str, float]]:
-        """By the name of a sample and its type, site, class or service."""
+        """By the name of a sample and its type, site, class, use or service."""
         found: dict[str, dict[str, float]] = {}
         for family in text_string_to_metric_families(self.get("metrics").decode()):
             for sample in family.samples:
                 labels = sample.labels
-                key = labels.get("type") or labels.get("site") or labels.get("class") or labels.get("service") or ""
+                key = next(filter(None, map(labels.get, ("type", "site", "class", "use", "service"))), "")
                 found.setdefault(sample.name, {})[key] = sample.value
         return found
 

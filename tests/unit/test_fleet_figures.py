@@ -17,6 +17,7 @@ from heaptop.fleet.figures import (
     LABEL_LENGTH,
     OTHER,
     GcCounters,
+    Rows,
     SiteCounters,
     add_row,
     add_rows,
@@ -25,6 +26,7 @@ from heaptop.fleet.figures import (
     target_figures,
 )
 from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
+from heaptop.fleet.triggers import ProcessReadings
 from heaptop.protocol.messages import GcEvent, GcEvents
 from tests.support.recorded import events, played
 
@@ -160,7 +162,7 @@ def scraped(*services: ServiceFigures) -> dict[str, Metric]:
 
 
 def test_names_that_a_target_chose_break_no_line() -> None:
-    rows = {}
+    rows: Rows = {}
     for name in ('a"} 1\nheaptop_up 1', "b\\", "\x1b[2J\u202e", "ü" * 1000, "", "\ud800"):
         add_row(rows, label(name), (5, 1))
     service = ServiceFigures("shop", processes=1, types=rows)
@@ -178,6 +180,12 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
     )
     service.suspects = {("shop.Session", "a.py:1 f", "module shop ._sessions", "leak"): 7.0}
     service.hunt_age = 12.0
+    service.uses.update({"live": 3000, "files": 1096})
+    service.used, service.oldest_use = 1, 70.0
+    service.readings = [
+        ProcessReadings(limit=8000, limit_of="memory.max of /shop", left=600, growth=1.0),
+        ProcessReadings(limit=8000, limit_of="memory.max of /shop", left=500, growth=1.5),
+    ]
     service.gc = GcCounters()
     service.gc.add(GcEvents((GcEvent(0, 2, 10, 3, 30_000_000, None), GcEvent(0, 7, 1, 0, 9_000_000_000, None)), 5))
     families = scraped(service)
@@ -189,7 +197,7 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
         for family in families.values()
         for sample in family.samples
         if sample.labels.get("service") == "shop" and sample.labels.get("site") != OTHER
-        if "le" not in sample.labels
+        if "le" not in sample.labels and sample.labels.get("use") != "files"
     }
     assert values == {
         "heaptop_attached_processes": 2,
@@ -206,6 +214,12 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
         "heaptop_site_allocated_bytes_total": 99,
         "heaptop_leak_suspect_bytes_per_second": 7,
         "heaptop_leak_hunt_age_seconds": 12,
+        "heaptop_resident_use_bytes": 3000,
+        "heaptop_resident_use_processes": 1,
+        "heaptop_resident_use_age_seconds": 70,
+        "heaptop_memory_limit_bytes": 8000,
+        "heaptop_memory_left_bytes": 500,
+        "heaptop_memory_limit_seconds": 200,
         "heaptop_gc_collections_total": 2,
         "heaptop_gc_collected_objects_total": 11,
         "heaptop_gc_uncollectable_objects_total": 3,
@@ -237,6 +251,20 @@ def test_the_page_lists_every_metric() -> None:
     own = {name for name in served if name.startswith("heaptop_process_")}
     assert "`heaptop_process_*`" in page
     assert named == served - own
+
+
+@pytest.mark.parametrize("growth", [None, 0.0, -5.0])
+def test_what_does_not_grow_has_no_forecast(growth: float | None) -> None:
+    readings = [ProcessReadings(limit=8000, limit_of="memory.max of /shop", left=600, growth=growth)]
+    families = scraped(ServiceFigures("shop", readings=readings))
+    assert families["heaptop_memory_limit_seconds"].samples == []
+    assert families["heaptop_memory_limit_bytes"].samples[0].value == 8000
+
+
+def test_where_no_limit_is_known_there_is_none() -> None:
+    families = scraped(ServiceFigures("shop", readings=[ProcessReadings(growth=5.0)]))
+    for name in ("limit_bytes", "left_bytes", "limit_seconds"):
+        assert families[f"heaptop_memory_{name}"].samples == []
 
 
 def test_without_a_census_there_is_no_age_and_no_type() -> None:

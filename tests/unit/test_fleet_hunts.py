@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from heaptop.errors import AgentLost, ImageRefused, PauseTooLong
 from heaptop.fleet import hunts as hunts_module
+from heaptop.fleet import session as session_module
 from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import MOST_SUSPECTS, OTHER, HuntResult, largest_suspects, suspect_rows
 from heaptop.fleet.hunts import FAILED, REFUSED, LeakHunts, hunt, next_hunted
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
 from heaptop.fleet.session import FleetSession
-from heaptop.injector.api import AttachOptions
+from heaptop.injector.api import AttachOptions, MemoryLimit
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Decision, Failure, TypeName
@@ -69,7 +70,7 @@ class Target(FakeSource):
 
     def memory_now(self) -> None:
         super().memory_now()
-        self.tick()
+        self.tick(census=False)
 
 
 class Watched:
@@ -113,7 +114,7 @@ class Watched:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     monkeypatch.setattr(hunting, "LATE_SECONDS", 1000.0)
-    monkeypatch.setattr(hunts_module, "memory_limit", lambda pid: None)
+    monkeypatch.setattr(session_module, "memory_limit", lambda pid: None)
     return Watched()
 
 
@@ -271,11 +272,8 @@ def test_where_memory_is_short_nothing_is_asked_of_the_process(watched: Watched)
 def test_a_hunt_ends_long_before_the_memory_limit(
     watched: Watched, monkeypatch: pytest.MonkeyPatch, left: float | None, seconds: float | None
 ) -> None:
-    class Limit:
-        left = 1 << 20
-
     session = watched.attach()
-    monkeypatch.setattr(hunts_module, "memory_limit", lambda pid: Limit)
+    session.limit = MemoryLimit(1 << 30, "the machine", 1 << 20)
     monkeypatch.setattr(session, "seconds_until", lambda bytes_: left)
     planned, why = watched.hunts._seconds_for(session, 120.0)
     assert (planned if not why else None) == seconds

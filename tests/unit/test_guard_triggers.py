@@ -16,6 +16,7 @@ from heaptop.fleet.triggers import (
     Trigger,
     parse_trigger,
     readings_words,
+    seconds_to_limit,
 )
 
 MB = 10**6
@@ -152,6 +153,31 @@ def test_growth_is_that_of_the_last_minutes_and_one_spike_is_none() -> None:
         trend.add(second, 500 * MB if second == 300 else 130 * MB)
     assert trend.growth == 0
     assert ProcessReadings(left=5, growth=trend.growth).seconds_left is None
+
+
+def reading(left: int | None, growth: float | None, of: str = "memory.max of /a") -> ProcessReadings:
+    return ProcessReadings(limit=1000, limit_of=of, left=left, growth=growth)
+
+
+@pytest.mark.parametrize(
+    ("processes", "seconds"),
+    [
+        ([], None),
+        ([reading(600, 2.0)], 300.0),
+        ([reading(600, 2.0), reading(600, 4.0)], 100.0),
+        ([reading(600, 2.0), reading(500, None), reading(None, None)], 250.0),
+        ([reading(600, 5.0), reading(600, -3.0)], 300.0),
+        ([reading(600, 1.0), reading(600, -3.0)], None),
+        ([reading(600, 2.0), reading(600, 4.0, "memory.max of /b")], 150.0),
+        ([reading(600, -2.0), reading(900, 3.0, "memory.max of /b")], 300.0),
+        ([reading(None, 2.0)], None),
+        ([reading(600, None)], None),
+    ],
+)
+def test_processes_of_one_limit_grow_towards_it_together(
+    processes: list[ProcessReadings], seconds: float | None
+) -> None:
+    assert seconds_to_limit(processes) == seconds
 
 
 def test_what_is_known_is_one_line() -> None:

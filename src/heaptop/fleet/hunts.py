@@ -19,7 +19,7 @@ from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import HuntResult, suspect_rows
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.session import FleetSession
-from heaptop.injector.api import memory_limit, snapshot_shortage
+from heaptop.injector.api import snapshot_shortage
 from heaptop.protocol.findings import NO_LEAK, Findings
 from heaptop.protocol.images import FIRST_ID, Question
 from heaptop.protocol.messages import Decision, Message
@@ -146,7 +146,7 @@ class LeakHunts:
         """How long to hunt: at most half of the time until the process reaches its memory limit; or why not to."""
         if why := self._shortage(session.pid, session.objects):
             return 0.0, why
-        limit = memory_limit(session.pid)
+        limit = session.limit
         left = session.seconds_until(limit.left) if limit is not None and limit.left is not None else None
         seconds = wanted if left is None else min(wanted, left / 2)
         if left is not None and seconds < min(LEAST_HUNT, wanted):

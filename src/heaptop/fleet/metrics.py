@@ -6,6 +6,7 @@ A scrape reads what is there already. It takes no census.
 from __future__ import annotations
 
 import os
+from collections import Counter as Counts
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -17,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from heaptop.fleet.figures import GC_PAUSES, OLDEST, GcCounters, Rows, SuspectRows, largest, largest_suspects
+from heaptop.fleet.triggers import ProcessReadings, seconds_to_limit
 
 PAUSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Upper bounds of the histogram, in seconds."""
@@ -40,6 +42,14 @@ class ServiceFigures:
     types: Rows = field(default_factory=dict)
     sites: Rows = field(default_factory=dict)
     allocated: dict[str, int] = field(default_factory=dict)
+    uses: Counts[str] = field(default_factory=Counts)
+    """Resident bytes by use."""
+    used: int = 0
+    """Processes of which they are known."""
+    oldest_use: float | None = None
+    """Seconds."""
+    readings: list[ProcessReadings] = field(default_factory=list)
+    """Of each process."""
     gc: GcCounters | None = None
     """None before anything was read."""
     suspects: SuspectRows = field(default_factory=dict)
@@ -155,6 +165,12 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
         "inexact": _gauge("inexact_processes", "Attached processes whose last census is partial or estimated."),
         "age": _gauge("census_age_seconds", "Age of the oldest of the last censuses of the service's processes."),
         "rss": _gauge("resident_bytes", "Resident memory of the attached processes."),
+        "uses": _gauge("resident_use_bytes", "Resident memory by use.", "use"),
+        "used": _gauge("resident_use_processes", "Attached processes whose resident memory is known by use."),
+        "use_age": _gauge("resident_use_age_seconds", "Age of the oldest of their readings."),
+        "limit": _gauge("memory_limit_bytes", "The smallest memory limit of the service's processes."),
+        "left": _gauge("memory_left_bytes", "Memory left before the first limit of one of the service's processes."),
+        "forecast": _gauge("memory_limit_seconds", "Time until the first memory limit, if RSS goes on growing so."),
         "type_bytes": _gauge(
             "live_bytes", "Bytes of live objects by type at the last census, as sys.getsizeof counts.", "type"
         ),
@@ -183,6 +199,7 @@ def _add(families: dict[str, GaugeMetricFamily | CounterMetricFamily], one: Serv
     families["rss"].add_metric([one.service], one.rss)
     if one.oldest_census is not None:
         families["age"].add_metric([one.service], one.oldest_census)
+    _add_memory(families, one)
     for keys, rows in (
         (("type_bytes", "type_objects"), one.types),
         (("site_bytes", "site_low", "site_high", "site_blocks"), one.sites),
@@ -196,6 +213,23 @@ def _add(families: dict[str, GaugeMetricFamily | CounterMetricFamily], one: Serv
         families["hunt_age"].add_metric([one.service], one.hunt_age)
     for name, size in one.allocated.items():
         families["allocated"].add_metric([one.service, name], size)
+
+
+def _add_memory(families: dict[str, GaugeMetricFamily | CounterMetricFamily], one: ServiceFigures) -> None:
+    """What is not known is left out."""
+    for use, size in one.uses.items():
+        families["uses"].add_metric([one.service, use], size)
+    limits = [each.limit for each in one.readings if each.limit is not None]
+    left = [each.left for each in one.readings if each.left is not None]
+    for key, value in (
+        ("used", one.used),
+        ("use_age", one.oldest_use),
+        ("limit", min(limits, default=None)),
+        ("left", min(left, default=None)),
+        ("forecast", seconds_to_limit(one.readings)),
+    ):
+        if value is not None:
+            families[key].add_metric([one.service], value)
 
 
 def _add_collections(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -149,6 +150,20 @@ def readings_words(now: ProcessReadings) -> str:
     if now.pressure:
         words.append(f"memory pressure {now.pressure:g} %")
     return ", ".join(words)
+
+
+def seconds_to_limit(processes: Iterable[ProcessReadings]) -> float | None:
+    """When the first of these processes reaches its limit, if they go on growing like this: those of one limit grow
+    towards it together. None where none grows."""
+    groups: dict[str, list[ProcessReadings]] = {}
+    for one in processes:
+        groups.setdefault(one.limit_of, []).append(one)
+    found = []
+    for group in groups.values():
+        left = [one.left for one in group if one.left is not None]
+        growth = sum(one.growth for one in group if one.growth is not None)
+        found.append(ProcessReadings(left=min(left, default=None), growth=growth).seconds_left)
+    return min((seconds for seconds in found if seconds is not None), default=None)
 
 
 class RssTrend:

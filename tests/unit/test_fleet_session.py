@@ -1,0 +1,167 @@
+"""What a session of the host agent reads of its process beside censuses, and what it leaves alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from heaptop.analysis.rss.memory import NAMES
+from heaptop.fleet import session as session_module
+from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.selection import ChosenProcess, SeenProcess
+from heaptop.fleet.session import LIMIT_SECONDS, QUIET_SECONDS, FleetSession
+from heaptop.fleet.triggers import ProcessReadings
+from heaptop.injector.api import AttachOptions, MemoryLimit
+from heaptop.protocol.messages import Decision, Memory, Message, Tick
+from tests.fakes.source import OUTSIDE, FakeSource
+
+LIMIT = MemoryLimit(64 << 30, "memory.max of /shop", 32 << 30)
+
+
+class Clock:
+    """Ours, and the processor time of the thread that reads memory."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.used = 1000.0, 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "thread_time", lambda: self.used)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def source() -> FakeSource:
+    source = FakeSource()
+    source.agent.mode = "clone"
+    return source
+
+
+@pytest.fixture
+def session(source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> FleetSession:
+    monkeypatch.setattr(session_module, "memory_limit", lambda pid: LIMIT)
+    seen = SeenProcess(1, 1, "www", "python shop.py", "shop", 100, 1000.0)
+    options = AttachOptions(interval=60.0, pause_budget=0.05)
+    session = FleetSession(
+        ChosenProcess(seen, "shop"), source, HostMeters(), options, lambda *_: None, lambda *_: None
+    )
+    session.open()
+    source.attach()
+    return session
+
+
+# -- memory by use ---------------------------------------------------------------------------------------------
+
+
+def test_resident_memory_is_read_by_use_and_sums_to_the_whole(session: FleetSession, source: FakeSource) -> None:
+    assert session.memory_use is None
+    source.tick()
+    assert session.memory_use is not None
+    assert session.memory_use.bytes.keys() <= NAMES.keys()
+    assert sum(session.memory_use.bytes.values()) == sum(region.rss for region in OUTSIDE.regions)
+    assert session.memory_use.bytes["live"] > 0
+
+
+def with_memory(source: FakeSource, monkeypatch: pytest.MonkeyPatch, change: Callable[[Memory], Memory]) -> None:
+    """Every answer about memory is changed like that first."""
+    say = source.say
+
+    def changed(*messages: Message) -> None:
+        say(*(change(each) if isinstance(each, Memory) else each for each in messages))
+
+    monkeypatch.setattr(source, "say", changed)
+
+
+def test_what_was_expensive_to_read_is_read_rarely(
+    session: FleetSession, source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_long(memory: Memory) -> Memory:
+        clock.used += 0.4
+        return memory
+
+    with_memory(source, monkeypatch, take_long)
+    source.tick()
+    assert source.memory_requests == 1
+    clock.now += 399.0
+    source.tick(5)
+    assert source.memory_requests == 1
+    clock.now += 2.0
+    source.tick()
+    assert source.memory_requests == 2
+
+
+def test_what_holds_mallocs_locks_for_long_is_asked_once(
+    session: FleetSession, source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_memory(source, monkeypatch, lambda memory: replace(memory, duration_ns=51_000_000))
+    source.tick()
+    clock.now += 1e6
+    source.tick()
+    assert source.memory_requests == 1
+
+
+def test_a_process_that_would_wait_too_long_is_not_asked(session: FleetSession, source: FakeSource) -> None:
+    source.tick()
+    assert session.memory_use is not None
+    asked, session.rss = source.memory_requests, 490_000_000
+    session._ask_memory()
+    assert (source.memory_requests, session.memory_use is None) == (asked + 1, False)
+    session.rss = 510_000_000
+    session._ask_memory()
+    assert (source.memory_requests, session.memory_use is None) == (asked + 1, True)
+
+
+@pytest.mark.parametrize("mode", ["python", "stop"])
+def test_a_process_that_is_not_counted_in_clones_is_not_asked(
+    session: FleetSession, source: FakeSource, mode: str
+) -> None:
+    session.mode = mode
+    session._ask_memory()
+    assert source.memory_requests == 0
+
+
+def test_memory_by_use_is_not_served_when_no_other_census_comes(session: FleetSession, source: FakeSource) -> None:
+    source.tick()
+    source.say(Decision(1, "clone", "", 90_000_000, 50_000_000))
+    assert session.memory_use is None
+
+
+# -- the memory limit ------------------------------------------------------------------------------------------
+
+
+def tick(source: FakeSource, clock: Clock, seconds: int, rate: int) -> None:
+    """For so many seconds one each, with RSS that grows by ``rate`` bytes a second."""
+    for number in range(seconds):
+        clock.now += 1.0
+        source.say(Tick(number, 0, (100 << 20) + number * rate, 0, True, (0, 0, 0), 0, 1, 0))
+
+
+def test_growth_is_known_after_a_while_and_forgotten_without_ticks(
+    session: FleetSession, source: FakeSource, clock: Clock
+) -> None:
+    tick(source, clock, 20, 1000)
+    assert session.readings == ProcessReadings(limit=LIMIT.bytes, limit_of=LIMIT.of, left=LIMIT.left)
+    tick(source, clock, 100, 1000)
+    assert session.readings.growth == pytest.approx(1000, rel=0.3)
+    clock.now += QUIET_SECONDS
+    assert session.readings.growth is None
+
+
+def test_the_limit_is_read_again_only_after_some_seconds(
+    session: FleetSession, source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+
+    def read(pid: int) -> None:
+        reads.append(pid)
+
+    monkeypatch.setattr(session_module, "memory_limit", read)
+    tick(source, clock, round(3 * LIMIT_SECONDS), 0)
+    assert 2 <= len(reads) <= 3
+    assert session.limit is None
+    assert session.readings == ProcessReadings(growth=session.readings.growth)
