@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.injector.session import forecast
+from heaptop.injector.session import census_policy, forecast
 from heaptop.injector.session.census_policy import NOTHING_KNOWN, TABLES, CensusPolicy
 from heaptop.injector.session.forecast import Headroom, PauseModel, pause_ns, rollup
 from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
@@ -216,6 +216,18 @@ def test_without_room_for_a_clone_the_target_is_stopped() -> None:
     grown = policy.request(7, 40 * GIB, Headroom(GIB))
     assert isinstance(grown, CensusRequest)
     assert grown.mode == "stop"
+
+
+def test_a_snapshot_of_many_objects_needs_room_for_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = 1 << 30
+    monkeypatch.setattr(census_policy, "forecast", lambda pid: seen(GIB))
+    monkeypatch.setattr(census_policy, "room", lambda pid: Headroom(left))
+    assert census_policy.snapshot_shortage(1, 1_000_000) == ""
+    assert census_policy.snapshot_shortage(1, left // TABLES).startswith("only 1024 MiB of memory are free")
+    left = 60 << 20
+    assert census_policy.snapshot_shortage(1, 0).startswith("only 60 MiB of memory are free")
+    monkeypatch.setattr(census_policy, "forecast", lambda pid: None)
+    assert census_policy.snapshot_shortage(1, 0) == "", "it has ended"
 
 
 def test_where_all_would_be_ended_together_a_clone_needs_room_for_every_page() -> None:

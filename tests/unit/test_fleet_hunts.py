@@ -21,7 +21,7 @@ from heaptop.fleet.hunts import FAILED, REFUSED, LeakHunts, hunt, next_hunted
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
 from heaptop.fleet.session import FleetSession
-from heaptop.injector.api import AttachOptions, MemoryLimit
+from heaptop.injector.api import AttachOptions
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Decision, Failure, TypeName
@@ -256,6 +256,15 @@ def test_what_no_longer_leaks_is_no_suspect_any_more(watched: Watched) -> None:
     assert watched.outcomes() == {LEAK: 1, NO_LEAK: 1}
 
 
+def test_what_is_only_unclear_is_hunted_again_where_it_grows(watched: Watched) -> None:
+    session = watched.attach(growth=0.0)
+    rows = {("a", "b", "c", UNCLEAR): 1.0}
+    session.hunt = HuntResult(UNCLEAR, 0.0, rows, ())
+    assert next_hunted([session], time.monotonic()) is None
+    session.hunt = HuntResult(LEAK, 0.0, rows, ())
+    assert next_hunted([session], time.monotonic()) is session
+
+
 def test_where_memory_is_short_nothing_is_asked_of_the_process(watched: Watched) -> None:
     session = watched.attach()
     source = watched.sources[0]
@@ -273,8 +282,7 @@ def test_a_hunt_ends_long_before_the_memory_limit(
     watched: Watched, monkeypatch: pytest.MonkeyPatch, left: float | None, seconds: float | None
 ) -> None:
     session = watched.attach()
-    session.limit = MemoryLimit(1 << 30, "the machine", 1 << 20)
-    monkeypatch.setattr(session, "seconds_until", lambda bytes_: left)
+    monkeypatch.setattr(FleetSession, "seconds_left", left)
     planned, why = watched.hunts._seconds_for(session, 120.0)
     assert (planned if not why else None) == seconds
 

@@ -148,7 +148,7 @@ def test_growth_is_known_after_a_while_and_forgotten_without_ticks(
     assert session.readings == ProcessReadings(limit=LIMIT.bytes, limit_of=LIMIT.of, left=LIMIT.left)
     tick(source, clock, 100, 1000)
     assert session.readings.growth == pytest.approx(1000, rel=0.3)
-    clock.now += QUIET_SECONDS
+    clock.now += QUIET_SECONDS + 1
     assert session.readings.growth is None
 
 
@@ -163,5 +163,14 @@ def test_the_limit_is_read_again_only_after_some_seconds(
     monkeypatch.setattr(session_module, "memory_limit", read)
     tick(source, clock, round(3 * LIMIT_SECONDS), 0)
     assert 2 <= len(reads) <= 3
-    assert session.limit is None
     assert session.readings == ProcessReadings(growth=session.readings.growth)
+    assert session.seconds_left is None
+
+
+def test_the_time_left_follows_the_growth_of_the_last_seconds(
+    session: FleetSession, source: FakeSource, clock: Clock
+) -> None:
+    tick(source, clock, 60, 0)
+    assert session.seconds_left is None
+    tick(source, clock, 60, 1 << 20)
+    assert session.seconds_left == pytest.approx((LIMIT.left or 0) / (1 << 20), rel=0.01)

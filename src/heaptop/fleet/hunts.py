@@ -20,7 +20,7 @@ from heaptop.fleet.figures import HuntResult, suspect_rows
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.session import FleetSession
 from heaptop.injector.api import snapshot_shortage
-from heaptop.protocol.findings import NO_LEAK, Findings
+from heaptop.protocol.findings import GROWING, NO_LEAK, Findings
 from heaptop.protocol.images import FIRST_ID, Question
 from heaptop.protocol.messages import Decision, Message
 from heaptop.protocol.source import Behind, Deliver, never_behind
@@ -146,8 +146,7 @@ class LeakHunts:
         """How long to hunt: at most half of the time until the process reaches its memory limit; or why not to."""
         if why := self._shortage(session.pid, session.objects):
             return 0.0, why
-        limit = session.limit
-        left = session.seconds_until(limit.left) if limit is not None and limit.left is not None else None
+        left = session.seconds_left
         seconds = wanted if left is None else min(wanted, left / 2)
         if left is not None and seconds < min(LEAST_HUNT, wanted):
             return 0.0, f"the memory limit is expected in about {left:.0f} s"
@@ -180,14 +179,14 @@ class LeakHunts:
 
 
 def next_hunted(sessions: Iterable[FleetSession], now: float) -> FleetSession | None:
-    """Where to hunt next: where something grows the fastest; else where the last hunt suspected something, which may
-    have ended."""
+    """Where to hunt next: where something grows the fastest; else where the last hunt found a leak, which may have
+    ended."""
     due = [
         each
         for each in sessions
         if each.mode not in ("", "python")
         and each.hunt_again_at <= now
-        and (each.growth or (each.hunt is not None and each.hunt.suspects))
+        and (each.growth or (each.hunt is not None and each.hunt.verdict in GROWING))
     ]
     return max(due, key=lambda each: each.growth, default=None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from heaptop.analysis.heap.history import History
@@ -21,7 +22,7 @@ from heaptop.fleet.growth import GrowthWatch
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess
 from heaptop.fleet.triggers import ProcessReadings, RssTrend
-from heaptop.injector.api import AttachOptions, MemoryLimit, memory_limit
+from heaptop.injector.api import AttachOptions, memory_limit
 from heaptop.protocol.images import FIRST_ID, Image
 from heaptop.protocol.messages import Census, Decision, Failure, GcEvents, Memory, Message, Sampler, Tick, Types
 from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Received, Source
@@ -89,7 +90,6 @@ class FleetSession:
         """Bytes a second of the type that grows the fastest, if any grows steadily."""
         self.memory_use: MemoryUse | None = None
         """None where it was not read yet, and where it is not."""
-        self.limit: MemoryLimit | None = None
         self.hunt: HuntResult | None = None
         self.hunt_again_at = 0.0
         """By ``time.monotonic``."""
@@ -100,6 +100,7 @@ class FleetSession:
         self._listener: tuple[Deliver, Behind] | None = None
         self._growth = GrowthWatch()
         self._trend = RssTrend()
+        self._readings = ProcessReadings()
         self._options = options
         self._ticked_at = self._limit_at = self._memory_at = float("-inf")
         self._receive_cpu = 0.0
@@ -153,20 +154,18 @@ class FleetSession:
         """CPU time of the agent and its clones."""
         return self._agent_cpu / 1e9
 
-    def seconds_until(self, bytes_: int) -> float | None:
-        """When RSS will have grown by so much, by its growth in the last seconds; None where it does not grow."""
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the memory limit, by the growth of the last seconds; None where that is not known, or does not grow."""
+        left = self._readings.left
         with self.lock:
-            return self._trend.seconds_until(bytes_)
+            return self._trend.seconds_until(left) if left is not None else None
 
     @property
     def readings(self) -> ProcessReadings:
-        """Its memory limit and its growth."""
-        limit = self.limit
-        with self.lock:
-            growth = self._trend.growth if time.monotonic() - self._ticked_at < QUIET_SECONDS else None
-        if limit is None:
-            return ProcessReadings(growth=growth)
-        return ProcessReadings(limit=limit.bytes, limit_of=limit.of, left=limit.left, growth=growth)
+        """Its memory limit and its growth, as they were some seconds ago: who scrapes does not wait for a hunt."""
+        is_quiet = time.monotonic() - self._ticked_at > QUIET_SECONDS
+        return replace(self._readings, growth=None) if is_quiet else self._readings
 
     def listen(self, deliver: Deliver, behind: Behind) -> None:
         """Deliver all events to another one too, from now on, after what the rest cannot be read without."""
@@ -286,9 +285,16 @@ class FleetSession:
         self._meters.agent_cpu.inc(max(tick.agent_cpu_ns - self._agent_cpu, 0) / 1e9)
         self._agent_cpu = max(tick.agent_cpu_ns, self._agent_cpu)
         if time.monotonic() - self._limit_at > LIMIT_SECONDS:
-            self.limit, self._limit_at = memory_limit(self.pid), time.monotonic()
+            self._read_limit()
         if time.monotonic() - self._read_at > 1.5 * self._options.interval:
             self._read()  # no census has come: what is sampled is read without
+
+    def _read_limit(self) -> None:
+        self._limit_at = time.monotonic()
+        found, now = memory_limit(self.pid), ProcessReadings(growth=self._trend.growth)
+        if found is not None:
+            now = replace(now, limit=found.bytes, limit_of=found.of, left=found.left)
+        self._readings = now
 
     def _ask_memory(self) -> None:
         """Have resident memory read by use where that is due. Nothing is asked where the process might wait for that
