@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from heaptop.errors import AgentLost, ImageRefused, PauseTooLong
 from heaptop.fleet import hunts as hunts_module
-from heaptop.fleet import session as session_module
+from heaptop.fleet import memory as memory_module
 from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import MOST_SUSPECTS, OTHER, HuntResult, largest_suspects, suspect_rows
 from heaptop.fleet.hunts import FAILED, REFUSED, LeakHunts, hunt, next_hunted
+from heaptop.fleet.memory import MemoryWatch
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
 from heaptop.fleet.session import FleetSession
@@ -114,7 +115,7 @@ class Watched:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     monkeypatch.setattr(hunting, "LATE_SECONDS", 1000.0)
-    monkeypatch.setattr(session_module, "memory_limit", lambda pid: None)
+    monkeypatch.setattr(memory_module, "memory_limit", lambda pid: None)
     return Watched()
 
 
@@ -282,7 +283,7 @@ def test_a_hunt_ends_long_before_the_memory_limit(
     watched: Watched, monkeypatch: pytest.MonkeyPatch, left: float | None, seconds: float | None
 ) -> None:
     session = watched.attach()
-    monkeypatch.setattr(FleetSession, "seconds_left", left)
+    monkeypatch.setattr(MemoryWatch, "seconds_left", left)
     planned, why = watched.hunts._seconds_for(session, 120.0)
     assert (planned if not why else None) == seconds
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from heaptop.analysis.rss.memory import NAMES
-from heaptop.fleet import session as session_module
+from heaptop.fleet import memory as memory_module
+from heaptop.fleet.memory import LIMIT_SECONDS, QUIET_SECONDS
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
-from heaptop.fleet.session import LIMIT_SECONDS, QUIET_SECONDS, FleetSession
+from heaptop.fleet.session import FleetSession
 from heaptop.fleet.triggers import ProcessReadings
 from heaptop.injector.api import AttachOptions, MemoryLimit
 from heaptop.protocol.messages import Decision, Memory, Message, Tick
@@ -44,7 +45,7 @@ def source() -> FakeSource:
 
 @pytest.fixture
 def session(source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> FleetSession:
-    monkeypatch.setattr(session_module, "memory_limit", lambda pid: LIMIT)
+    monkeypatch.setattr(memory_module, "memory_limit", lambda pid: LIMIT)
     seen = SeenProcess(1, 1, "www", "python shop.py", "shop", 100, 1000.0)
     options = AttachOptions(interval=60.0, pause_budget=0.05)
     session = FleetSession(
@@ -59,12 +60,12 @@ def session(source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_resident_memory_is_read_by_use_and_sums_to_the_whole(session: FleetSession, source: FakeSource) -> None:
-    assert session.memory_use is None
+    assert session.memory.use is None
     source.tick()
-    assert session.memory_use is not None
-    assert session.memory_use.bytes.keys() <= NAMES.keys()
-    assert sum(session.memory_use.bytes.values()) == sum(region.rss for region in OUTSIDE.regions)
-    assert session.memory_use.bytes["live"] > 0
+    assert session.memory.use is not None
+    assert session.memory.use.bytes.keys() <= NAMES.keys()
+    assert sum(session.memory.use.bytes.values()) == sum(region.rss for region in OUTSIDE.regions)
+    assert session.memory.use.bytes["live"] > 0
 
 
 def with_memory(source: FakeSource, monkeypatch: pytest.MonkeyPatch, change: Callable[[Memory], Memory]) -> None:
@@ -107,28 +108,25 @@ def test_what_holds_mallocs_locks_for_long_is_asked_once(
 
 def test_a_process_that_would_wait_too_long_is_not_asked(session: FleetSession, source: FakeSource) -> None:
     source.tick()
-    assert session.memory_use is not None
-    asked, session.rss = source.memory_requests, 490_000_000
-    session._ask_memory()
-    assert (source.memory_requests, session.memory_use is None) == (asked + 1, False)
-    session.rss = 510_000_000
-    session._ask_memory()
-    assert (source.memory_requests, session.memory_use is None) == (asked + 1, True)
+    assert session.memory.is_due(490_000_000, "clone")
+    assert session.memory.use is not None
+    assert not session.memory.is_due(510_000_000, "clone")
+    assert session.memory.use is None
 
 
 @pytest.mark.parametrize("mode", ["python", "stop"])
 def test_a_process_that_is_not_counted_in_clones_is_not_asked(
     session: FleetSession, source: FakeSource, mode: str
 ) -> None:
-    session.mode = mode
-    session._ask_memory()
-    assert source.memory_requests == 0
+    source.tick()
+    assert not session.memory.is_due(1_000_000, mode)
+    assert session.memory.use is None
 
 
 def test_memory_by_use_is_not_served_when_no_other_census_comes(session: FleetSession, source: FakeSource) -> None:
     source.tick()
     source.say(Decision(1, "clone", "", 90_000_000, 50_000_000))
-    assert session.memory_use is None
+    assert session.memory.use is None
 
 
 # -- the memory limit ------------------------------------------------------------------------------------------
@@ -145,11 +143,11 @@ def test_growth_is_known_after_a_while_and_forgotten_without_ticks(
     session: FleetSession, source: FakeSource, clock: Clock
 ) -> None:
     tick(source, clock, 20, 1000)
-    assert session.readings == ProcessReadings(limit=LIMIT.bytes, limit_of=LIMIT.of, left=LIMIT.left)
+    assert session.memory.readings == ProcessReadings(limit=LIMIT.bytes, limit_of=LIMIT.of, left=LIMIT.left)
     tick(source, clock, 100, 1000)
-    assert session.readings.growth == pytest.approx(1000, rel=0.3)
+    assert session.memory.readings.growth == pytest.approx(1000, rel=0.3)
     clock.now += QUIET_SECONDS + 1
-    assert session.readings.growth is None
+    assert session.memory.readings.growth is None
 
 
 def test_the_limit_is_read_again_only_after_some_seconds(
@@ -160,17 +158,17 @@ def test_the_limit_is_read_again_only_after_some_seconds(
     def read(pid: int) -> None:
         reads.append(pid)
 
-    monkeypatch.setattr(session_module, "memory_limit", read)
+    monkeypatch.setattr(memory_module, "memory_limit", read)
     tick(source, clock, round(3 * LIMIT_SECONDS), 0)
     assert 2 <= len(reads) <= 3
-    assert session.readings == ProcessReadings(growth=session.readings.growth)
-    assert session.seconds_left is None
+    assert session.memory.readings == ProcessReadings(growth=session.memory.readings.growth)
+    assert session.memory.seconds_left is None
 
 
 def test_the_time_left_follows_the_growth_of_the_last_seconds(
     session: FleetSession, source: FakeSource, clock: Clock
 ) -> None:
     tick(source, clock, 60, 0)
-    assert session.seconds_left is None
+    assert session.memory.seconds_left is None
     tick(source, clock, 60, 1 << 20)
-    assert session.seconds_left == pytest.approx((LIMIT.left or 0) / (1 << 20), rel=0.01)
+    assert session.memory.seconds_left == pytest.approx((LIMIT.left or 0) / (1 << 20), rel=0.01)

@@ -113,16 +113,6 @@ def _sites(sampling: Sampling, latest: Snapshot | None) -> tuple[Rows, dict[str,
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryUse:
-    """What the resident memory of a process was used for at one moment."""
-
-    bytes: Mapping[str, int]
-    """By the keys of :data:`~heaptop.analysis.rss.memory.NAMES`."""
-    at: float
-    """By ``time.monotonic``."""
-
-
-@dataclass(frozen=True, slots=True)
 class HuntResult:
     """What the last leak hunt in a process came to."""
 

@@ -117,8 +117,8 @@ class FleetHost:
                 one.oldest_census = max(one.oldest_census or 0.0, age)
             add_rows(one.types, figures.types)
             add_rows(one.sites, figures.sites)
-            one.readings.append(session.readings)
-            if (use := session.memory_use) is not None:
+            one.readings.append(session.memory.readings)
+            if (use := session.memory.use) is not None:
                 one.uses.update(use.bytes)
                 one.used += 1
                 one.oldest_use = max(one.oldest_use or 0.0, time.monotonic() - use.at)

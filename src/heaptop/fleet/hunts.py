@@ -146,7 +146,7 @@ class LeakHunts:
         """How long to hunt: at most half of the time until the process reaches its memory limit; or why not to."""
         if why := self._shortage(session.pid, session.objects):
             return 0.0, why
-        left = session.seconds_left
+        left = session.memory.seconds_left
         seconds = wanted if left is None else min(wanted, left / 2)
         if left is not None and seconds < min(LEAST_HUNT, wanted):
             return 0.0, f"the memory limit is expected in about {left:.0f} s"

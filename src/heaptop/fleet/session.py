@@ -5,24 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.analysis.rss.memory import explain_counted
 from heaptop.analysis.samples.gc_profile import GcProfile
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.choices import HUNTING
 from heaptop.errors import HeaptopError, PauseTooLong, SamplerRefused, TargetExited
 from heaptop.fleet.audit import audit
-from heaptop.fleet.figures import HuntResult, MemoryUse, TargetFigures, target_figures
+from heaptop.fleet.figures import HuntResult, TargetFigures, target_figures
 from heaptop.fleet.growth import GrowthWatch
+from heaptop.fleet.memory import MemoryWatch
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess
-from heaptop.fleet.triggers import ProcessReadings, RssTrend
-from heaptop.injector.api import AttachOptions, memory_limit
+from heaptop.injector.api import AttachOptions
 from heaptop.protocol.images import FIRST_ID, Image
 from heaptop.protocol.messages import Census, Decision, Failure, GcEvents, Memory, Message, Sampler, Tick, Types
 from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Received, Source
@@ -35,16 +33,6 @@ UNREAD: Final = (Tick, GcEvents)
 """Of these the analysis makes histories, megabytes a process, that nobody reads here. A leak hunt makes its own."""
 COLLECTIONS: Final = 2
 """Rows that are kept of them: their sums are all that is read."""
-
-LIMIT_SECONDS: Final = 10.0
-"""Between two readings of the memory limit."""
-QUIET_SECONDS: Final = 30.0
-"""Without a tick for so long, growth is that of the past."""
-MEMORY_SHARE: Final = 0.001
-"""Of one core, that heaptop takes to read what the memory of one process is used for: 0.8 ms a MB were measured."""
-MAPPINGS_NS: Final = 0.1
-"""The kernel lists the mappings of a process in so many nanoseconds a resident byte (74 to 135 ms for 1 GB were
-measured), and its mmap waits meanwhile."""
 
 MOST_NAMES: Final = 10_000
 """Types, and pieces of code, that are distinguished of one process: there are many, any of which may be hostile."""
@@ -88,8 +76,7 @@ class FleetSession:
         """Of the last census."""
         self.growth = 0.0
         """Bytes a second of the type that grows the fastest, if any grows steadily."""
-        self.memory_use: MemoryUse | None = None
-        """None where it was not read yet, and where it is not."""
+        self.memory = MemoryWatch(chosen.seen.pid, options.pause_budget)
         self.hunt: HuntResult | None = None
         self.hunt_again_at = 0.0
         """By ``time.monotonic``."""
@@ -99,10 +86,7 @@ class FleetSession:
         self._counted_at: float | None = None
         self._listener: tuple[Deliver, Behind] | None = None
         self._growth = GrowthWatch()
-        self._trend = RssTrend()
-        self._readings = ProcessReadings()
         self._options = options
-        self._ticked_at = self._limit_at = self._memory_at = float("-inf")
         self._receive_cpu = 0.0
         """CPU time of the source's thread when the last event had been taken."""
         self._meters = meters
@@ -153,19 +137,6 @@ class FleetSession:
     def agent_seconds(self) -> float:
         """CPU time of the agent and its clones."""
         return self._agent_cpu / 1e9
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Until the memory limit, by the growth of the last seconds; None where that is not known, or does not grow."""
-        left = self._readings.left
-        with self.lock:
-            return self._trend.seconds_until(left) if left is not None else None
-
-    @property
-    def readings(self) -> ProcessReadings:
-        """Its memory limit and its growth, as they were some seconds ago: who scrapes does not wait for a hunt."""
-        is_quiet = time.monotonic() - self._ticked_at > QUIET_SECONDS
-        return replace(self._readings, growth=None) if is_quiet else self._readings
 
     def listen(self, deliver: Deliver, behind: Behind) -> None:
         """Deliver all events to another one too, from now on, after what the rest cannot be read without."""
@@ -232,9 +203,6 @@ class FleetSession:
             self.sampling.gc.feed(message)
         elif not isinstance(message, UNREAD):
             self._recorded.take(message)
-        if isinstance(message, Tick) and message.rss is not None:
-            self._ticked_at = time.monotonic()
-            self._trend.add(self._ticked_at, message.rss)
 
     def _end(self, event: Ended) -> None:
         if self.attached is not None:
@@ -259,7 +227,8 @@ class FleetSession:
                 self.objects = sum(row.count for row in message.rows)
                 self._read()
                 self._watch_growth()
-                self._ask_memory()
+                if self.memory.is_due(self.rss, self.mode):
+                    self.source.memory_now()
                 self.settled.set()
             case Image():
                 self._meters.pauses.observe(message.pause_ns / 1e9)
@@ -281,38 +250,20 @@ class FleetSession:
                 self.settled.set()
 
     def _tick(self, tick: Tick) -> None:
-        self.rss = tick.rss or self.rss
+        if tick.rss is not None:
+            self.rss = tick.rss
+            self.memory.tick(tick.rss)
         self._meters.agent_cpu.inc(max(tick.agent_cpu_ns - self._agent_cpu, 0) / 1e9)
         self._agent_cpu = max(tick.agent_cpu_ns, self._agent_cpu)
-        if time.monotonic() - self._limit_at > LIMIT_SECONDS:
-            self._read_limit()
         if time.monotonic() - self._read_at > 1.5 * self._options.interval:
             self._read()  # no census has come: what is sampled is read without
 
-    def _read_limit(self) -> None:
-        self._limit_at = time.monotonic()
-        found, now = memory_limit(self.pid), ProcessReadings(growth=self._trend.growth)
-        if found is not None:
-            now = replace(now, limit=found.bytes, limit_of=found.of, left=found.left)
-        self._readings = now
-
-    def _ask_memory(self) -> None:
-        """Have resident memory read by use where that is due. Nothing is asked where the process might wait for that
-        longer than a census may pause it, as where one in a clone would."""
-        if self.mode != "clone" or self.rss * MAPPINGS_NS > self._options.pause_budget * 1e9:
-            self.memory_use = None
-        elif time.monotonic() >= self._memory_at:
-            self.source.memory_now()
-
     def _use(self, memory: Memory) -> None:
-        now, took = time.monotonic(), time.thread_time() - self._receive_cpu
-        is_quick = memory.duration_ns <= self._options.pause_budget * 1e9  # threads wait for malloc's locks
-        self._memory_at = now + took / MEMORY_SHARE if is_quick else float("inf")
+        took = time.thread_time() - self._receive_cpu
         with self.lock:
             latest = self._recorded.history.latest
-            found = explain_counted(memory, latest) if latest is not None else None
-        if found is not None and self.census_age is not None:
-            self.memory_use = MemoryUse({row.key: row.bytes for row in found.rows}, now)
+            if latest is not None and self._counted_at is not None:
+                self.memory.take(memory, latest, took)
 
     def _watch_growth(self) -> None:
         self._growth.add(time.monotonic(), self.figures.types)
@@ -322,7 +273,8 @@ class FleetSession:
         """No other one comes: its figures would pass for what is there now."""
         self._counted_at, self.mode = None, ""
         self._growth.clear()
-        self.growth, self.memory_use = 0.0, None
+        self.growth = 0.0
+        self.memory.clear()
         self._read()
 
     def _refuse(self, name: str) -> None:
