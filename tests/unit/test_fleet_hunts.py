@@ -17,14 +17,23 @@ from heaptop.fleet import hunts as hunts_module
 from heaptop.fleet import memory as memory_module
 from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import MOST_SUSPECTS, OTHER, HuntResult, largest_suspects, suspect_rows
-from heaptop.fleet.hunts import FAILED, REFUSED, LeakHunts, hunt, next_hunted
+from heaptop.fleet.hunts import (
+    FAILED,
+    MOST_CELLS,
+    MOST_OBJECTS,
+    REFUSED,
+    LeakHunts,
+    SessionHuntWatch,
+    hunt,
+    next_hunted,
+)
 from heaptop.fleet.memory import MemoryWatch
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
 from heaptop.fleet.session import FleetSession
 from heaptop.injector.api import AttachOptions
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
-from heaptop.protocol.images import FIRST_ID
+from heaptop.protocol.images import FIRST_ID, LIVE
 from heaptop.protocol.messages import Decision, Failure, TypeName
 from heaptop.watching import hunting
 from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
@@ -233,6 +242,21 @@ def test_a_process_that_is_counted_without_clones_is_not_hunted(watched: Watched
     for mode, is_hunted in (("python", False), ("", False), ("stop", True), ("clone", True)):
         session.mode = mode
         assert (next_hunted([session], time.monotonic()) is session) == is_hunted
+
+
+def test_a_process_of_very_many_objects_is_not_hunted(watched: Watched) -> None:
+    session = watched.attach()
+    session.objects = MOST_OBJECTS + 1
+    assert next_hunted([session], time.monotonic()) is None
+
+
+def test_no_process_fills_the_hosts_memory_with_marks(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = watched.attach()
+    monkeypatch.setattr(hunts_module, "MOST_OBJECTS", 15)
+    with pytest.raises(ImageRefused, match="too many for the host agent to mark"):
+        hunt(session, SHORT)
+    assert not [each for each in watched.sources[0].agent.images.asked if each.what == LIVE]
+    assert SessionHuntWatch(session).history._cell_limit == MOST_CELLS
 
 
 def test_a_process_rests_after_a_hunt(watched: Watched) -> None:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
+from heaptop.analysis.heap.history import History
 from heaptop.analysis.snapshot.asking import Asking
+from heaptop.analysis.text.units import format_count
 from heaptop.errors import HeaptopError, ImageRefused, PauseTooLong
 from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig
@@ -21,7 +23,7 @@ from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.session import FleetSession
 from heaptop.injector.api import snapshot_shortage
 from heaptop.protocol.findings import GROWING, NO_LEAK, Findings
-from heaptop.protocol.images import FIRST_ID, Question
+from heaptop.protocol.images import FIRST_ID, Image, Question
 from heaptop.protocol.messages import Decision, Message
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.protocol.source_wrapper import SourceWrapper
@@ -30,6 +32,10 @@ from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 MARKS: Final = 4
 LEAST_HUNT: Final = 8.0
 """Seconds: a shorter hunt finds nothing."""
+MOST_OBJECTS: Final = 10_000_000
+"""Of a process: heaptop keeps two marks at a time, which take 2.6 bytes an object each, and 17 of a hostile agent."""
+MOST_CELLS: Final = 200_000
+"""Of the censuses during a hunt, likewise."""
 REFUSED: Final = "refused"
 FAILED: Final = "failed"
 """Outcomes beside the verdicts."""
@@ -77,12 +83,21 @@ class SessionHuntWatch(HuntWatch):
     def __init__(self, session: FleetSession) -> None:
         super().__init__(_SharedSource(session), _NoProgress(), "", session.sampling)
         self._sampling = None  # fed by the session already
+        self._history = History(cell_limit=MOST_CELLS)
         self._lock = session.lock
 
     @contextmanager
     def patience(self) -> Iterator[None]:
         """Nobody presses ctrl+C here, and only the main thread could be interrupted by it."""
         yield
+
+    def freeze(self) -> Image:
+        """As of any watch; refused where it has too many objects. Errors: as :class:`HuntWatch`."""
+        image = super().freeze()
+        if image.objects > MOST_OBJECTS:
+            self.close()
+            raise self._refused(f"it has {format_count(image.objects)} objects, too many for the host agent to mark")
+        return image
 
     def run(self, asking: Asking[T]) -> T:
         """As of any watch. Samples are read in between: none is added meanwhile."""
@@ -185,6 +200,7 @@ def next_hunted(sessions: Iterable[FleetSession], now: float) -> FleetSession | 
         each
         for each in sessions
         if each.mode not in ("", "python")
+        and each.objects <= MOST_OBJECTS
         and each.hunt_again_at <= now
         and (each.growth or (each.hunt is not None and each.hunt.verdict in GROWING))
     ]
