@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from heaptop.fleet.session import FleetSession
 from heaptop.injector.api import AttachOptions
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
 from heaptop.protocol.images import FIRST_ID, LIVE
-from heaptop.protocol.messages import Decision, Failure, TypeName
+from heaptop.protocol.messages import Decision, Failure, Message, Tick, TypeName
 from heaptop.watching import hunting
 from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
 from tests.fakes.shop import growing_shop
@@ -196,6 +197,22 @@ def test_a_census_that_would_pause_too_long_ends_the_hunt(watched: Watched) -> N
     with pytest.raises(PauseTooLong):
         hunt(session, SHORT)
     assert session.error is None
+
+
+@pytest.mark.parametrize(("rss", "is_asked"), [(64 << 20, True), (64 << 30, False)])
+def test_a_hunt_does_not_read_the_mappings_of_a_large_process(watched: Watched, rss: int, is_asked: bool) -> None:
+    session = watched.attach()
+    source = watched.sources[0]
+    tick = source.agent.answer
+
+    def answer(request: Message) -> list[Message]:
+        return [replace(each, rss=rss) if isinstance(each, Tick) else each for each in tick(request)]
+
+    source.agent.answer = answer  # type: ignore[method-assign]
+    source.tick()
+    before = source.memory_requests
+    hunt(session, SHORT)
+    assert (source.memory_requests > before) == is_asked
 
 
 def test_a_session_that_ends_ends_its_hunt(watched: Watched) -> None:

@@ -85,11 +85,17 @@ class SessionHuntWatch(HuntWatch):
         self._sampling = None  # fed by the session already
         self._history = History(cell_limit=MOST_CELLS)
         self._lock = session.lock
+        self._session = session
 
     @contextmanager
     def patience(self) -> Iterator[None]:
         """Nobody presses ctrl+C here, and only the main thread could be interrupted by it."""
         yield
+
+    def ask_memory(self) -> None:
+        """As of any watch, where the process does not wait too long for that."""
+        if self._session.memory.may_ask(self._session.rss, self._session.mode):
+            super().ask_memory()
 
     def freeze(self) -> Image:
         """As of any watch; refused where it has too many objects. Errors: as :class:`HuntWatch`."""

@@ -74,13 +74,17 @@ class MemoryWatch:
         with self._lock:
             return self._trend.seconds_until(left) if left is not None else None
 
+    def may_ask(self, rss: int, mode: str) -> bool:
+        """Whether the process, whose censuses have that mode, waits no longer for a reading than a census may pause it:
+        a clone would pause it as long."""
+        return mode == "clone" and rss * MAPPINGS_NS <= self._budget_ns and self._due_at < float("inf")
+
     def is_due(self, rss: int, mode: str) -> bool:
-        """Whether to ask what memory is used for, after a census in that mode. Nothing is asked, and nothing known any
-        more, where the process might wait for that longer than a census may pause it, as where one in a clone would."""
-        if mode == "clone" and rss * MAPPINGS_NS <= self._budget_ns:
-            return time.monotonic() >= self._due_at
-        self.clear()
-        return False
+        """Whether to ask what memory is used for, after a census. Where nobody may, nothing is known any more."""
+        if not self.may_ask(rss, mode):
+            self.clear()
+            return False
+        return time.monotonic() >= self._due_at
 
     def take(self, memory: Memory, latest: Snapshot, took: float) -> None:
         """Take what memory is used for, by the last census. ``took``: seconds of CPU time that heaptop read it for."""
