@@ -20,7 +20,7 @@ import pytest
 from heaptop.fleet.metrics import HostMeters
 from heaptop.injector.inspect.privileges import NAMES
 from tests.interpreters import Interpreter
-from tests.support.processes import eventually, running, starting
+from tests.support.processes import PATIENCE, eventually, running, starting
 from tests.support.serving import RULE, serving
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
@@ -74,11 +74,11 @@ def queried(prometheus: str, query: str) -> list[tuple[dict[str, str], float]]:
 
 @needs_prometheus
 @pytest.mark.pythons("3.12")
-def test_prometheus_names_type_and_site_of_a_leak(interpreter: Interpreter, tmp_path: Path) -> None:
+def test_prometheus_names_type_site_and_holder_of_a_leak_and_fires(interpreter: Interpreter, tmp_path: Path) -> None:
     word = f"served-{uuid.uuid4().hex}"
     with (
         running(interpreter, "leaking_fast", "1000000", word),
-        serving(tmp_path / "fleet.toml", RULE.format(word=word)) as serve,
+        serving(tmp_path / "fleet.toml", f"hunt = 8\n{RULE.format(word=word)}") as serve,
         scraping(serve.address, tmp_path) as prometheus,
     ):
 
@@ -90,6 +90,12 @@ def test_prometheus_names_type_and_site_of_a_leak(interpreter: Interpreter, tmp_
         assert eventually(lambda: any("leaking_fast.py" in each for each in fastest("heaptop_site_live_bytes", "site")))
         (site,) = fastest("heaptop_site_live_bytes", "site")
         assert site.endswith("Session.__init__")
+        firing = 'ALERTS{alertname="PythonLeaks", alertstate="firing", type="__main__.Session"}'
+        assert eventually(lambda: queried(prometheus, firing), 4 * PATIENCE), serve.process.stderr()
+        ((alert, _),) = queried(prometheus, firing)
+        assert (alert["service"], alert["verdict"]) == ("served", "leak")
+        assert "leaking_fast.py" in alert["site"]
+        assert alert["holder"] == "module __main__ ._sessions"
         assert [value for _, value in queried(prometheus, "up")] == [1]
 
 
