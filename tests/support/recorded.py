@@ -9,7 +9,7 @@ from pathlib import Path
 from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFacts, Suspect
-from heaptop.protocol.messages import BIRTH, Message, Row, Samples, Tick
+from heaptop.protocol.messages import BIRTH, CensusRequest, Message, Row, Samples, Tick
 from heaptop.protocol.source import Attached, Event, Received, Seek
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.recorded_source import RecordedSource
@@ -132,10 +132,11 @@ def written(
     jumps: Mapping[int, int] | None = None,
     bursts: Mapping[int, int] | None = None,
     every: int = 1,
+    late: int = 0,
 ) -> Path:
     """A recording in a file: of the same, with one hunt in the middle of it, whose looks had these verdicts; its heap
     has ``jumps``, of so many bytes at each of these censuses, and its samples ``bursts``, at each of these ticks. A
-    census comes with each tick of the number ``every``."""
+    census is taken with each tick of the number ``every``, and has come so many ticks later (``late``)."""
     fake = FakeSource(JumpingAgent(jumps or {}, bursts or {}), step_ns=step_ns)
     taped = RecordedSource(fake, wall=lambda: WALL + (fake.agent.time_ns - START_NS - step_ns) / 1e9)
     taped.open(lambda event: None)
@@ -143,12 +144,20 @@ def written(
     fake.attach()
     if sampled:
         taped.sample(64 << 10, 128)
+    waiting: dict[int, list[Message]] = {}
+
+    def step(tick: int) -> None:
+        fake.tick(census=late == 0 and tick % every == 0)
+        if late and tick % every == 0:
+            waiting[tick + late] = fake.agent.answer(CensusRequest(1_000_000 + tick))
+        fake.say(*waiting.pop(tick, ()))
+
     for tick in range(ticks // 2):
-        fake.tick(census=tick % every == 0)
+        step(tick)
     for number, verdict in enumerate(checks):
         found = findings(fake.agent.time_ns + number)
         taped.note(replace(found, verdict=verdict, count=1000 + number))
     for tick in range(ticks // 2, ticks):
-        fake.tick(census=tick % every == 0)
+        step(tick)
     taped.close()
     return path

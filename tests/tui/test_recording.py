@@ -180,6 +180,19 @@ async def test_at_a_jump_change_is_from_the_moment_before_it(tmp_path: Path) -> 
         assert change["shop/app.py:14 main"] == "+60.0 MiB"
 
 
+async def test_at_a_jump_its_heap_is_shown_also_where_the_census_took_seconds(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.heaptop", 180, step_ns=SECOND, jumps={3: 60 * MIB}, every=30, late=4)
+    async with opened(path, LARGE) as stage:
+        await stage.until(lambda: stage.screen.state.jumps, "jumps are known")
+        await stage.press("N")
+        await stage.until(lambda: "jump 1 of 1" in stage.text, "it is there")
+        moment = START_NS + 96 * SECOND  # counted at 91, in the file with the tick after 95
+        await stage.until(lambda: stage.screen.state.display.now_ns == moment, "it is drawn")
+        latest = stage.screen.session.history.latest
+        assert latest is not None
+        assert latest.time_ns == stage.screen.state.jumps[0].end_ns
+
+
 async def test_a_click_or_a_drag_on_the_line_goes_there(path: Path) -> None:
     async with opened(path, at=0) as stage:
         await stage.at(0)

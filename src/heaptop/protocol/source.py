@@ -6,7 +6,7 @@ the protocol, the front end and the commands consume it, and neither side import
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -174,6 +174,8 @@ class WholeCourse(Event):
     """All live objects, at censuses."""
     rss: tuple[tuple[int, int], ...]
     """At ticks."""
+    shown: Mapping[int, int]
+    """Of each census's time, that of the tick with which it came: the first moment that shows it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from heaptop.analysis.heap.history import History
 from heaptop.errors import HeaptopError
 from heaptop.protocol.images import FIRST_ID, Question
-from heaptop.protocol.messages import Failure, Message
+from heaptop.protocol.messages import Failure, Message, Tick
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, WholeCourse, never_behind
 from heaptop.recordings.reader import Recording, naming_file, target_of
 
@@ -135,15 +135,18 @@ class ReplaySource:
             return
         self._course_told = True
         history = History()
+        shown: dict[int, int] = {}
         with naming_file(self.recording.path):
             for event in self.recording.events():
                 if self._closing:
                     return
                 if isinstance(event, Received):
                     history.feed(event.message)
+                    if isinstance(event.message, Tick) and history.latest is not None:
+                        shown.setdefault(history.latest.time_ns, event.message.time_ns)
         heap = [(snapshot.time_ns, snapshot.total.bytes) for snapshot in history.snapshots]
         rss = [(tick.time_ns, tick.rss) for tick in history.ticks if tick.rss is not None]
-        self._deliver(WholeCourse(tuple(heap), tuple(rss)))
+        self._deliver(WholeCourse(tuple(heap), tuple(rss), shown))
 
     def _show(self, time_ns: int, since_ns: int | None) -> None:
         with naming_file(self.recording.path):

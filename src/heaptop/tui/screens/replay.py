@@ -161,9 +161,10 @@ class ReplayScreen(LiveScreen):
         self.show_notice(f"jump {place + 1} of {len(ends)}: {what} {change} within {lasted}")
 
     def _moment_of(self, jump: Jump) -> int:
-        """The first moment that shows the heap after it: a census is recorded with the tick that follows."""
+        """The first moment that shows the memory after it: a census comes with a tick after the one that follows it,
+        where counting takes long."""
         times = self._player.moments
-        return times[min(bisect_right(times, jump.end_ns), len(times) - 1)]
+        return times[min(bisect_left(times, self.state.shown.get(jump.end_ns, jump.end_ns)), len(times) - 1)]
 
     def on_moment_chosen(self, event: MomentChosen) -> None:
         if event.time_ns != self._now:

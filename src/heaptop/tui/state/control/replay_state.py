@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from heaptop.analysis.reports.jumps import Jump, jumps
 from heaptop.analysis.samples.sampling import Sampling
@@ -21,6 +21,8 @@ class ReplayState(LiveState):
     heap: Sequence[tuple[int, int]] = ()
     """The live heap over all of it: (time, bytes)."""
     jumps: Sequence[Jump] = ()
+    shown: Mapping[int, int] = {}
+    """Of each census's time, the first moment that shows it."""
     tells = False
     """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
 
@@ -32,7 +34,7 @@ class ReplayState(LiveState):
             case SeekDone():
                 self.told = True
             case WholeCourse():
-                self.heap, self.jumps = event.heap, jumps(event.heap, event.rss)
+                self.heap, self.jumps, self.shown = event.heap, jumps(event.heap, event.rss), event.shown
         super().feed(event)
 
     def _rewind(self) -> None:
