@@ -133,6 +133,7 @@ def hold_in_c_types(count):
     """Memory of its own that an object of C leads to."""
     for _ in range(count):
         HELD.append((array.array("d", bytes(4000)), collections.deque(range(500)), Characters()))
+        HELD.append(collections.OrderedDict.fromkeys(range(20)))
 
 
 class Entry:

@@ -206,11 +206,14 @@ X(task_context,           128,  168,  176,  152,  152,  136,  144,  144)        
 X(step_task,               16,   16,   16,   16,   16,   16,   16,   16)                                   \
 /*  _collectionsmodule.c: the first block, how often items were added or taken, and the most items, -1 where there is no \
     limit; of a block, the next one                                                                         \
+    odictobject.c: the first node of an OrderedDict; of a node, the next one                                \
     _functoolsmodule.c: the dict of an lru_cache, and the limit likewise                                 */ \
 X(deque_block,             24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(deque_block_next,       520,  520,  520,  520,  520,  520,  520,  520)                                   \
 X(deque_state,             56,   56,   56,   56,   56,   56,   56,   56)                                   \
 X(deque_maxlen,            64,   64,   64,   64,   64,   64,   64,   64)                                   \
+X(ordered_first,           48,   48,   48,   48,   48,   48,   48,   48)                                   \
+X(ordered_next,            16,   16,   16,   16,   16,   16,   16,   16)                                   \
 X(cache_table,             72,   72,   72,   72,   72,   72,   72,   72)                                   \
 X(cache_maxsize,           96,   96,   96,   96,   96,   96,   96,   96)                                   \
 /*  cpython/pystate.h, pycore_interp.h (from 3.14 on pycore_interp_structs.h). thread_raised: three words   \

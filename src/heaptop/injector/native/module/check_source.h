@@ -429,6 +429,15 @@ static const char *const check_source[] = {
     "    before = at(items, 'deque_state')\n"
     "    items.append(4), items.append(5), items.popleft()\n"
     "    same('deque_state', at(items, 'deque_state') - before, 3)\n",
+    "def check_ordered(interpreter):\n"
+    "    kind = made_by_c('_collections', 'OrderedDict', 'collections.OrderedDict')\n"
+    "    keys = 'heaptop', ''\n"
+    "    items = kind.fromkeys(keys)\n"
+    "    first = at(items, 'ordered_first')\n"
+    "    same('ordered_first', behind('ordered_first', first, 0), id(keys[0]))\n"
+    "    second = word(first + facts['ordered_next'])\n"
+    "    same('ordered_next', behind('ordered_next', second, 0), id(keys[1]))\n"
+    "    same('ordered_next', word(second + facts['ordered_next']), 0)\n",
     "def check_caches(interpreter):\n"
     "    kind = made_by_c('_functools', '_lru_cache_wrapper', 'functools._lru_cache_wrapper')\n"
     "    for limit, word_of_it in ((77777, 77777), (None, (1 << 64) - 1)):\n"
@@ -443,6 +452,7 @@ static const char *const check_source[] = {
     "    found = {'interpreter_modules': check_modules, 'interpreter_codecs': check_codecs, 'interpreter_atexit': check_atexit,\n"
     "             'interpreter_lock': check_lock, 'deque_state': check_deques, 'deque_maxlen': check_deques,\n"
     "             'deque_block': check_deques, 'deque_block_next': check_deques,\n"
+    "             'ordered_first': check_ordered, 'ordered_next': check_ordered,\n"
     "             'cache_table': check_caches, 'cache_maxsize': check_caches}\n"
     "    for name in found:\n"
     "        try:\n"

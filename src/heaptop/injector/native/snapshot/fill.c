@@ -191,6 +191,8 @@ int64_t fill_changes(PyObject *o, const struct kind *kind) {
 }
 
 const void *fill_next_block(PyObject *o, const struct kind *kind, const void *block) {
+    if (kind->uneven == UNEVEN_ORDERED && layout.ordered_first > 0 && layout.ordered_next > 0)
+        return block == NULL ? pointer_at(o, layout.ordered_first) : pointer_at(block, layout.ordered_next);
     if (!is_deque(kind) || layout.deque_block <= 0 || layout.deque_block_next <= 0)
         return NULL;
     const void *first = pointer_at(o, layout.deque_block), *last = pointer_at(o, layout.deque_block + 8);

@@ -17,7 +17,8 @@ int64_t fill_length(PyObject *o, const struct kind *kind);
 /* How often items were added to a deque or taken from it, which it counts by itself; FILL_UNKNOWN of others. */
 int64_t fill_changes(PyObject *o, const struct kind *kind);
 
-/* The block of a deque's items behind ``block``, or its first one for NULL; NULL behind the last, and for others. */
+/* The block of a deque's items, or node of an OrderedDict, behind ``block``, or its first one for NULL; NULL behind the last,
+   and for others. */
 const void *fill_next_block(PyObject *o, const struct kind *kind, const void *block);
 
 /* The most items that it takes; FILL_UNLIMITED where it says that it takes any number. */
