@@ -150,7 +150,7 @@ class NotPython(TargetError):
 class UnsupportedPython(TargetError):
     exit_code = 13
     why = "heaptop does not write into an interpreter whose structures it does not know."
-    fix = "Run the program on a supported Python, or look for a newer heaptop: `pip install -U heaptop`."
+    fix = "Run the program on a supported Python, or look for a newer heaptop."
 
 
 class PyPyTarget(TargetError):
@@ -401,7 +401,7 @@ class NotARecording(RecordingError):
 class RecordingTooNew(RecordingError):
     exit_code = 51
     why = "A newer heaptop wrote it, and this one could misread it."
-    fix = "Read it with that version: `pip install -U heaptop`."
+    fix = "Install that version or a later one, and open it with that."
 
 
 class RecordingExists(RecordingError):

@@ -35,7 +35,7 @@ def touched(before: dict[int, Facts]) -> list[str]:
 
 
 def sees_all(screen: Terminal, pids: list[int]) -> None:
-    screen.shows(f"all {len(pids)}", f"{len(pids)} of {len(pids)} processes", f"of {len(pids)} moments", "Session")
+    screen.shows(f"all {len(pids)}", f"{len(pids)} of {len(pids)} processes", f"sum of {len(pids)} censuses", "Session")
     assert all(eventually(lambda: agent_thread(pid) is not None) for pid in pids)  # noqa: B023
 
 
@@ -54,7 +54,7 @@ def test_a_server_and_its_workers(interpreter: Interpreter) -> None:
             os.kill(pids[1], signal.SIGKILL)
             screen.shows("○ exited", f"Process {pids[1]} ended at")
             screen.press("BTab", "BTab")
-            screen.shows(f"3 of {len(pids)} processes", f"{pids[1]} left at", "of 3 moments")
+            screen.shows(f"3 of {len(pids)} processes", f"{pids[1]} left at", "sum of 3 censuses")
             del before[pids[1]]
 
             target.signal(signal.SIGUSR1)
@@ -103,7 +103,7 @@ def test_processes_by_their_pids_while_one_stands_still(interpreter: Interpreter
         assert eventually(lambda: read_facts(pids[3]).state == "T")
         try:
             with terminal([*HEAPTOP, "attach", *map(str, pids[1:])], 120, 30) as screen:
-                screen.shows("all 3", "2 of 3 processes", "of 2 moments", f"│ {pids[3]} ×")
+                screen.shows("all 3", "2 of 3 processes", "sum of 2 censuses", f"│ {pids[3]} ×")
                 screen.press("BTab")
                 screen.shows("is stopped (state T)", f"kill -CONT {pids[3]}")
                 screen.press("q")

@@ -245,13 +245,13 @@ async def test_a_mark_by_name_after_a_collection() -> None:
         assert "mark name" in stage.text
         await press(stage, "escape", "M")
         assert marks(stage) == []
-        await press(stage, "backspace", *"warm", "enter")
+        await press(stage, *"warm", "enter")
         assert "Run a full collection in process 4242?" in stage.text
         await press(stage, "escape")
         assert marks(stage) == []
         assert "no mark was set" in stage.text
         said = collections(stage)
-        await press(stage, "M", "backspace", *"warm", "enter", "n")
+        await press(stage, "M", *"warm", "enter", "n")
         assert marks(stage) == ["warm"]
         assert (said, stage.live.hunting.marks[0].collected) == ([], False)
         await press(stage, "M", "enter", "y")

@@ -141,7 +141,7 @@ async def test_the_whole_recording_stays_visible_wherever_the_cursor_stands(jump
         heap, marks = before
         assert heap.startswith(" heap")
         assert (marks.count("▲"), marks.split()[0], marks.split()[-1]) == (3, "15:07", "15:45")
-        assert "▲ jump  │ here" in marks
+        assert "(▲ jump, │ here)" in marks
         assert [heap[marks.index("▲") - 1], heap[-12]] == ["▁", "█"]
         await stage.press(*["left_parenthesis"] * 12)
         await stage.at(0)

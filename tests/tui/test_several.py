@@ -118,7 +118,7 @@ async def test_one_that_cannot_be_attached_to_says_why_and_is_left_out() -> None
     fleet = Fleet(refused={1203: PtraceDenied("Process 1203 belongs to lina.", fix="Run heaptop as root.")})
     async with in_tabs(fleet=fleet) as stage:
         await stage.until(lambda: "2 of 3 processes" in stage.text, "it is said")
-        await stage.until(lambda: "of 2 moments" in stage.text, "the others are added up")
+        await stage.until(lambda: "sum of 2 censuses" in stage.text, "the others are added up")
         assert "1203 w2 ×" in top(stage)
         await stage.press("tab", "tab")
         assert "belongs to lina" in stage.text
@@ -279,7 +279,7 @@ async def test_a_process_that_ends_disturbs_no_other_and_is_said() -> None:
         assert stage.summed.session.history.snapshots[-1].total.bytes == sum(others)
         assert "2 of 3 processes" in stage.text
         assert top(stage).count("†") == 1
-        assert stage.lines(4)[0].endswith("of 2 moments within 0.0 s · 1203 left at 4 s, with 33.1 MiB")
+        assert stage.lines(4)[0].endswith("sum of 2 censuses within 0.0 s · 1203 left at 4 s, with 33.1 MiB")
         await stage.count(1201, 1207)
         assert "1203 left at" in stage.text, "for as long as the sum is there"
         await stage.press("tab", "tab")
@@ -421,6 +421,19 @@ async def test_quit_leaves_all_of_them() -> None:
         await stage.until(lambda: not stage.app.is_running, "the app ends")
         assert all(source.closed for source in stage.fleet.sources.values())
     assert stage.app.return_value is None
+
+
+async def test_while_heaptop_detaches_no_process_is_shown_as_exited() -> None:
+    async with in_tabs() as stage:
+        await stage.count(*WORKERS, times=2)
+        stage.tabs.begin_leaving()
+        for pid in WORKERS:
+            stage.fleet.sources[pid].end(None)
+        ended = (screen.session for screen in stage.tabs.screens[1:])
+        await stage.until(lambda: all(session.phase is AttachPhase.ENDED for session in ended), "all are detached")
+        await stage.pilot.pause()
+        assert "left at" not in stage.text
+        assert "†" not in top(stage)
 
 
 async def test_quit_gives_up_those_that_wait() -> None:

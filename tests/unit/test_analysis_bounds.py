@@ -113,7 +113,7 @@ def test_bounds_of_several_say_nothing_where_one_is_new_or_has_none() -> None:
 
 
 def test_with_two_marks_it_is_provisional() -> None:
-    words = "fills until 1,000, in ≈ 35 s at this rate: an lru_cache, now 300; set a third mark"
+    words = "fills until 1,000, in ≈ 35 s at this rate: an lru_cache, now 300; set a third mark (key m, or --marks 3)"
     assert said(fill(100, 300), course(100, 300)) == (UNCLEAR, words)
 
 
@@ -179,7 +179,7 @@ def test_a_queue_without_a_length_is_judged_by_what_it_holds() -> None:
 
 
 def test_a_queue_between_two_marks_may_be_a_backlog() -> None:
-    words = "it may be a backlog: a queue.Queue grows by 20/s; set a third mark"
+    words = "it may be a backlog: a queue.Queue grows by 20/s; set a third mark (key m, or --marks 3)"
     assert said(waiting(100, 300), course(100, 300)) == (UNCLEAR, words)
 
 

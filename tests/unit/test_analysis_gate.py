@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.leaks.gate import LeakGate, matches, read_patterns
+from heaptop.analysis.leaks.gate import DECISIVE, LeakGate, is_decided, matches, read_patterns
 from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts, Suspect
 from tests.unit.hunting_cases import SUSPECT
 
@@ -18,7 +18,7 @@ SLOW = replace(SESSION, type="app.jobs.Job", rate=0.01, site="app/jobs.py:3 run"
 
 
 def findings(*suspects: Suspect) -> Findings:
-    return Findings(1, (MarkFacts("A", 0, 0, 0),), LEAK, 0, 0, suspects, (), ())
+    return Findings(1, (MarkFacts("A", 0, 0, 0),) * DECISIVE, LEAK, 0, 0, suspects, (), ())
 
 
 def test_only_leaks_fail_and_small_ones_do_not() -> None:
@@ -26,6 +26,15 @@ def test_only_leaks_fail_and_small_ones_do_not() -> None:
     assert LeakGate().failing(findings(*harmless, SMALL, SESSION)) == [SESSION]
     assert LeakGate().line(findings(*harmless)) == "passes"
     assert LeakGate().document(findings(*harmless, SMALL, SESSION))["failing"] == [4]
+
+
+def test_a_hunt_of_two_checks_does_not_pass() -> None:
+    """Of two, nothing is called a leak: that none was found says nothing."""
+    short = replace(findings(replace(SESSION, verdict=UNCLEAR)), marks=(MarkFacts("A", 0, 0, 0),) * 2)
+    assert not is_decided(short)
+    assert LeakGate().line(short) == "decides nothing: 2 checks, and a leak needs 3"
+    assert LeakGate().document(short)["decided"] is False
+    assert LeakGate().document(findings(SESSION))["decided"] is True
 
 
 def test_a_backlog_fails_as_a_leak_does() -> None:

@@ -134,7 +134,7 @@ def test_a_slow_process_holds_nobody_up_and_its_age_is_said() -> None:
     assert summing.count(1, counted(60, SMALL)) == []
     assert only(summing.count(1, counted(61.5, SMALL))).complete
     assert summing.last.spread_ns == 60 * SECOND
-    assert "of 2 moments within 60.0 s" in sum_text(summing.last, 0)
+    assert "sum of 2 censuses within 60.0 s" in sum_text(summing.last, 0)
 
 
 def test_who_comes_and_goes_is_said() -> None:
@@ -221,4 +221,4 @@ def test_words_for_few_processes() -> None:
     assert sum_text(ProcessSum(), 0) == "no census yet"
     one = ProcessShare(1, counted(1, SMALL))
     assert sum_text(ProcessSum((one,)), 0) == "of 1 process"
-    assert sum_text(ProcessSum((one, replace(one, pid=2))), 0) == "≈ of 2 moments within 0.0 s"
+    assert sum_text(ProcessSum((one, replace(one, pid=2))), 0) == "≈ sum of 2 censuses within 0.0 s"

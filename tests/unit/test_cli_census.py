@@ -256,6 +256,7 @@ SITE = "shop/views.py:88 create_session"
     ("arguments", "first"),
     [
         (["--by", "producer"], SITE),
+        (["--by", "site"], SITE),
         (["--by", "producer-module", "--where", "site:views"], "shop.views"),
         (["--by", "size", "--where", "type:Session"], "312 B"),
         (["--by", "lifetime"], "died, 1–10 MB"),

@@ -15,7 +15,7 @@ from heaptop.__main__ import main
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.leaks.lints import LINTS
 from heaptop.cli import terminal
-from heaptop.cli.commands.leaks import LEAK_FOUND
+from heaptop.cli.commands.leaks import LEAK_FOUND, UNDECIDED
 from heaptop.errors import AgentLost, ImageRefused, PauseTooLong, TargetExited, UsageError
 from heaptop.protocol.images import LIVE, Question
 from heaptop.protocol.messages import CollectRequest, Failure, Message, Sampler, TypeName
@@ -204,7 +204,8 @@ def test_what_is_ignored_may_stand_in_a_file(doors: LeakDoors, capsys: Said, tmp
     options = ["--fail-on-leak", "--min-growth", "0", "--ignore-from", str(known)]
     found = document(capsys, *options)
     assert found["verdict"] == "leak", "what is ignored is shown as before"
-    assert found["gate"] == {"min_growth": 0, "min_rate": 0, "ignored": ["shop.Order", "shop.Ca*"], "failing": []}
+    bounds = {"min_growth": 0, "min_rate": 0, "ignored": ["shop.Order", "shop.Ca*"]}
+    assert found["gate"] == {**bounds, "decided": True, "failing": []}
 
 
 @pytest.mark.parametrize(
@@ -213,6 +214,7 @@ def test_what_is_ignored_may_stand_in_a_file(doors: LeakDoors, capsys: Said, tmp
         (["--ignore", "shop.Cart"], "Add `--fail-on-leak`"),
         (["--min-rate", "1kB"], "Add `--fail-on-leak`"),
         (["--fail-on-leak", "--ignore-from", "/nowhere/there"], "No such file"),
+        (["--fail-on-leak", "--marks", "2"], "Give `--marks 3` or more"),
         (["--fail-on-leak", "--ignore-from", "/dev/zero"], "not a regular file"),
     ],
 )
@@ -397,6 +399,14 @@ def test_ctrl_c_has_the_last_look_taken_at_once(
     assert [mark["name"] for mark in found["marks"]] == ["start", "now"]
     assert (left, found["verdict"]) == ([], "unclear")
     assert doors.source.closed
+
+
+def test_a_gate_that_was_interrupted_before_its_third_check_does_not_pass(
+    doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(monkeypatch, "mark 1 of 4")
+    assert main(["leaks", "4711", "--for", "600", "--fail-on-leak"]) == UNDECIDED
+    assert "--fail-on-leak decides nothing: 2 checks" in capsys.readouterr().out
 
 
 def test_ctrl_c_waits_for_the_message_that_is_taken(

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.analysis.reports.moments_diff import DIFFS
+from heaptop.analysis.reports.moments_diff import DIFFS, Changed, MomentSizes
 from heaptop.analysis.reports.recorded import gaps
 from heaptop.cli.commands import diff
 from heaptop.cli.options import with_times
+from heaptop.cli.output.recorded_text import _rows
 from heaptop.errors import NotARecording, RecordingTooNew
 from heaptop.protocol.findings import LEAK, UNCLEAR
 from heaptop.recordings.exports import EXPORTERS
@@ -65,7 +66,7 @@ def test_report_says_when_the_heap_jumped_and_of_what(tmp_path: Path, capsys: py
     times = [line.split("  ")[0] for line in (lines[1], lines[3])]
     assert times == ["15:45:40 to 15:46:40", "15:25:40 to 15:26:40"], "the largest first"
     assert "in 1m 00s" in lines[1]
-    assert "mostly +89.9 MiB dict" in lines[2]
+    assert "of which +89.9 MiB dict" in lines[2]
     assert main(["report", str(path), "--json"]) == 0
     largest, other = json.loads(capsys.readouterr().out)["jumps"]
     assert largest["seconds"] - largest["from_seconds"] == 60
@@ -197,18 +198,29 @@ def test_diff_between_two_moments(
 def test_diff_as_a_table(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(night), "--top", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("before  night.heaptop, 2025-06-15 15:07:40, RSS 64.1 MiB, live heap ")
+    assert lines[0].startswith("before  night.heaptop, 2025-06-15 15:07:40 (+0 s), RSS 64.1 MiB, live heap ")
     assert lines[3].split() == ["GROWN", "OBJECTS", "SIZE", "AFTER", "OBJECTS", "AFTER", "TYPE"]
     assert len(lines[4:]) == 3 + 3
     assert "more, " in lines[7]
     assert main(["diff", str(night), "--by", "module", "--top", "0"]) == 0
     assert "shop.models" in capsys.readouterr().out
-    assert main(["diff", str(night), "--by", "producer"]) == 0
+    assert main(["diff", str(night), "--by", "site"]) == 0
     said = capsys.readouterr().out
     assert "shop/views.py:88 create_session" in said
     assert "± is the larger side of the 95 % interval" in said
     assert main(["diff", str(night), "--at", "-0", "--by", "module"]) == 0
     assert "Nothing changed." in capsys.readouterr().out
+
+
+def test_a_difference_marks_what_is_new_and_what_is_gone() -> None:
+    rows = [
+        Changed("app.Old", MomentSizes(5, 500), MomentSizes()),
+        Changed("app.New", MomentSizes(), MomentSizes(5, 500)),
+        Changed("app.Same", MomentSizes(5, 500), MomentSizes(6, 600)),
+    ]
+    names = [line.split("  ")[-1] for line in _rows(rows, "type", "AFTER")]
+    assert names[1:] == ["app.Old (gone)", "app.New (new)", "app.Same"]
+    assert "(new)" not in "".join(_rows(rows, "producer", "AFTER")), "no sample does not mean that there was none"
 
 
 def test_diff_of_two_recordings_is_of_their_ends(

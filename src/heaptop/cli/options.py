@@ -25,6 +25,8 @@ MOST_SAMPLES = 5_000
 FRAMES = 128
 """As long as a person says nothing else."""
 TOP = 20
+GROUPINGS = {"site": "producer"}
+"""Other names that --by takes."""
 """Rows a person is shown unless they ask for another number."""
 NEVER = 86_400.0
 """Seconds to the next census but those that are asked for."""

@@ -16,6 +16,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.choices import TIMEOUT
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
+from heaptop.protocol.findings import NO_LEAK
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.protocol.source import RecordingStatus
@@ -237,8 +238,9 @@ def missing(recording_status: RecordingStatus) -> str:
 
 
 def summary(hunter: Hunter) -> str:
-    """``leak: 1,240 Session (+3.1 MiB) allocated at …``"""
+    """``leak: 1,240 Session (+3.1 MiB) allocated at …``; of what is no leak the verdict alone."""
     found = hunter.found
     if found is None:
         return ""
-    return ": ".join([found.verdict, *(suspect.sentence for suspect in found.suspects[:1])])
+    suspects = found.suspects[:1] if found.verdict != NO_LEAK else ()
+    return ": ".join([found.verdict, *(suspect.sentence for suspect in suspects)])

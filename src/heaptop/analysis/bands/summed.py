@@ -222,7 +222,7 @@ def sum_text(last: ProcessSum, origin_ns: int) -> str:
     elif count == 1:
         words = "of 1 process"
     else:
-        words = f"≈ of {count} moments within {last.spread_ns / 1e9:.1f} s"
+        words = f"≈ sum of {count} censuses within {last.spread_ns / 1e9:.1f} s"
     if last.missing:
         words += f" · {len(last.missing)} without a census yet"
     if last.changes:

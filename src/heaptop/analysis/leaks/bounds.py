@@ -16,7 +16,7 @@ from typing import Final
 from heaptop.analysis.heap.path_words import type_name
 from heaptop.analysis.leaks.marks import Holder
 from heaptop.analysis.leaks.suspects import TypeSum
-from heaptop.analysis.leaks.verdicts import Judgement, Turnover, judge
+from heaptop.analysis.leaks.verdicts import THIRD_MARK, Judgement, Turnover, judge
 from heaptop.analysis.text.units import format_bytes, format_count, format_rate
 from heaptop.protocol import images
 from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR
@@ -231,7 +231,7 @@ def _by_bound(judged: Judgement, fill: Fill, course: Turnover) -> Judgement:
         why = f"{_holder(fill)} has just reached its {most}: another mark shows whether it stays there"
     elif fill.rate > 0 or not fill.is_known_before:
         why = f"fills until {format_count(fill.bound)}{_when(fill)}: {_holder(fill)}, now {format_count(fill.now)}"
-        why += "; set a third mark" if len(fill.seconds) < 2 else ""
+        why += f"; {THIRD_MARK}" if len(fill.seconds) < 2 else ""
     else:
         return judged
     return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
@@ -244,7 +244,7 @@ def _by_queue(judged: Judgement, fill: Fill, course: Turnover) -> Judgement:
     if verdict == LEAK and sum(total >= 0 for total in exact.totals) >= _MOMENTS:
         return Judgement(BACKLOG, (_backlog_words(fill, course), *judged.evidence[1:]))
     if len(fill.seconds) < 2 and fill.rate > 0:
-        why = f"it may be a backlog: {_backlog_words(fill, course)}; set a third mark"
+        why = f"it may be a backlog: {_backlog_words(fill, course)}; {THIRD_MARK}"
     elif judged.verdict == LEAK:
         why = _waiting(fill.holder)
     else:

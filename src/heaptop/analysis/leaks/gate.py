@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 from heaptop.analysis.text.units import format_bytes
 from heaptop.choices import MIN_GROWTH
 from heaptop.protocol.findings import BACKLOG, GROWING, Findings, Suspect
+
+DECISIVE: Final = 3
+"""Checks, the first mark among them: of fewer nothing is called a leak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class LeakGate:
         of = f" of {leaks + failing}" if leaks else ""
         what = one if leaks + failing == 1 else many
         verdict = f"fails: {failing}{of} {what} {'counts' if failing == 1 else 'count'}" if failing else "passes"
+        if not failing and not leaks and not is_decided(findings):
+            return f"decides nothing: {len(findings.marks)} checks, and a leak needs {DECISIVE}"
         return f"{verdict}; not counted: {words}" if words else verdict
 
     def document(self, findings: Findings) -> dict[str, Any]:
@@ -56,8 +61,14 @@ class LeakGate:
             "min_growth": self.min_growth,
             "min_rate": self.min_rate,
             "ignored": list(self.ignored),
+            "decided": is_decided(findings),
             "failing": [rank for rank, each in enumerate(findings.suspects, 1) if each in failing],
         }
+
+
+def is_decided(findings: Findings) -> bool:
+    """Whether there were enough checks to find a leak."""
+    return len(findings.marks) >= DECISIVE
 
 
 def matches(pattern: str, suspect: Suspect) -> bool:

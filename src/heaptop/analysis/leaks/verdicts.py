@@ -46,6 +46,7 @@ STEADY_GROWTH: Final = "it grew in every interval, as fast in the last as before
 ENDED: Final = "it grew and has stopped"
 WEAK: Final = "they may refer to garbage"
 SLOWER: Final = "it grows more slowly than before"
+THIRD_MARK: Final = "set a third mark (key m, or --marks 3)"
 ADDRESSES: Final = "estimate: addresses are reused"
 """Said of who was born when: an address used again for another object of the type makes that one pass for older. What
 was born in the last interval is at least so many; of an earlier one it may be more or fewer."""
@@ -193,7 +194,7 @@ def _too_little(course: Turnover) -> Judgement | None:
     if course.grown < FEW:
         return Judgement(UNCLEAR, (f"too few new {course.counted} ({_number(course.grown)})",))
     if len(course.born) < 2:
-        return Judgement(UNCLEAR, ("growth between two marks may be a warm-up: set a third mark",))
+        return Judgement(UNCLEAR, (f"growth between two marks may be a warm-up: {THIRD_MARK}",))
     return None
 
 

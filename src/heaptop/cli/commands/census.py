@@ -7,6 +7,7 @@ import json
 
 from heaptop.choices import NOT_SAMPLED
 from heaptop.cli.options import (
+    GROUPINGS,
     NEVER,
     TOP,
     add_attach_options,
@@ -69,8 +70,8 @@ class CensusCommand:
             "--by",
             metavar="ATTR",
             default="type",
-            help=f"group rows by type, module or generation, or {', '.join((*SAMPLED, *RETAINED))} (default "
-            "%(default)s)",
+            help=f"group rows by type, module or generation, or {', '.join((*SAMPLED, *RETAINED))}; site is "
+            "producer (default %(default)s)",
         )
         parser.add_argument(
             "--for",
@@ -120,6 +121,7 @@ class CensusCommand:
         from heaptop.cli.counting import as_json, as_lines, take_census
         from heaptop.injector.api import attach_source
 
+        args.by = GROUPINGS.get(args.by, args.by)
         if args.retainers is not None and args.by != "retainer":
             raise UsageError("--retainers needs --by retainer: it is the largest retainer set of a row.")
         if args.memory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.options import MOMENT, TOP, add_json, add_recording, add_units, row_count, rows_shown
+from heaptop.cli.options import GROUPINGS, MOMENT, TOP, add_json, add_recording, add_units, row_count, rows_shown
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UsageError
 
@@ -41,7 +41,7 @@ class Diff:
             "--by",
             metavar="ATTR",
             default=KEYS[0],
-            help=f"group rows by {', '.join(KEYS)} (default %(default)s)",
+            help=f"group rows by {', '.join(KEYS)}; site is producer (default %(default)s)",
         )
         parser.add_argument(
             "--top", type=row_count, metavar="N", help=f"rows to print, 0 for all (default {TOP}, --json: all)"
@@ -55,6 +55,7 @@ class Diff:
         from heaptop.cli.recorded import moment_of, play
         from heaptop.recordings.reader import Recording
 
+        args.by = GROUPINGS.get(args.by, args.by)
         if args.by not in KEYS:
             raise UsageError(f"Recordings cannot be compared by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
         progress = ProgressLine()

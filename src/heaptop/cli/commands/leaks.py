@@ -35,7 +35,8 @@ SECONDS = 30.0
 MARKS = 4
 """Three stretches between them: that something rises in each is seen from there on."""
 LEAK_FOUND = 3
-"""Exit code, where a person has asked for one."""
+UNDECIDED = 1
+"""Exit codes, where a person has asked for them; the latter where there were too few checks to find a leak."""
 _LARGEST: Final = 1 << 20
 """Bytes of a file of patterns."""
 
@@ -133,6 +134,7 @@ class Leaks:
         add_attach_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.leaks.gate import is_decided
         from heaptop.analysis.leaks.lints import LINTS
         from heaptop.analysis.samples.sampling import Sampling
         from heaptop.injector.api import attach_source
@@ -167,14 +169,15 @@ class Leaks:
                     print(_report(hunter, args, gate, note), flush=True)
                 raise
         print(_report(hunter, args, gate))
-        fails = gate is not None and hunter.found is not None and gate.failing(hunter.found)
-        return LEAK_FOUND if fails else 0
+        if gate is None or hunter.found is None:
+            return 0
+        return LEAK_FOUND if gate.failing(hunter.found) else 0 if is_decided(hunter.found) else UNDECIDED
 
 
 def _gate(args: argparse.Namespace) -> LeakGate | None:
     """None where no leak is to be an exit code."""
     from heaptop import files
-    from heaptop.analysis.leaks.gate import LeakGate, read_patterns
+    from heaptop.analysis.leaks.gate import DECISIVE, LeakGate, read_patterns
 
     patterns = list(args.ignore)
     if args.ignore_from:
@@ -192,6 +195,11 @@ def _gate(args: argparse.Namespace) -> LeakGate | None:
                 fix="Add `--fail-on-leak`.",
             )
         return None
+    if args.marks < DECISIVE:
+        raise UsageError(
+            f"--fail-on-leak needs at least {DECISIVE} marks: growth between two may be a warm-up.",
+            fix=f"Give `--marks {DECISIVE}` or more, or leave `--marks` out.",
+        )
     return LeakGate(args.min_growth, args.min_rate, tuple(patterns))
 
 

@@ -95,7 +95,7 @@ def _jump(jump: RecordedJump) -> list[str]:
     types = [f"{format_change(row.bytes)} {row.name}" for row in jump.grown("type", PARTS)]
     lived = jump.grown("producer", PARTS)
     sites = [f"{format_change(row.bytes)} ±{format_bytes(row.error)} {row.name}" for row in lived]
-    lines += [f"          mostly {', '.join(types)}"] if types else []
+    lines += [f"          of which {', '.join(types)}"] if types else []
     lines += [f"          allocated at {'; '.join(sites)}"] if sites else []
     return lines
 
@@ -109,8 +109,15 @@ def _rows(rows: Sequence[Changed], by: str, later: str) -> list[str]:
     for row in rows:
         error = (format_bytes(row.error) if row.error else "",) if errors else ()
         figures = (format_change(row.count, bytes_=False), format_bytes(row.after.bytes), format_count(row.after.count))
-        cells.append((format_change(row.bytes), *error, *figures, row.name))
+        cells.append((format_change(row.bytes), *error, *figures, f"{row.name}{_new_or_gone(row, by, later)}"))
     return table(header, cells, left=frozenset({len(header) - 1}))
+
+
+def _new_or_gone(row: Changed, by: str, later: str) -> str:
+    """What a difference adds to a name. Of sampled blocks none seen does not mean that there was none."""
+    if by == "producer" or later != "AFTER" or (row.before.count and row.after.count):
+        return ""
+    return " (gone)" if row.before.count else " (new)"
 
 
 def _hunt(checks: Sequence[Findings], recorded: Recorded) -> list[str]:
@@ -146,7 +153,7 @@ def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> l
         lines.append(f"({len(left)} more, {shrunk} of them shrank)" if shrunk else f"({len(left)} more)")
     lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
     if any(row.error for row in rows):
-        lines.append(f"estimates: ± is the larger side of the {INTERVAL}; {NO_SITE}: {NO_SITE_MEANS}")
+        lines.append(f"estimates: ± is the larger side of the {INTERVAL}. Not included: {NO_SITE}, {NO_SITE_MEANS}")
     for recorded in (before, after) if before.name != after.name else (after,):
         lines += [f"{recorded.name}: {notice}" for notice in recorded.notices]
     return lines
@@ -160,7 +167,9 @@ def _moment(recorded: Recorded) -> str:
     shown, latest = recorded.shown, recorded.history.latest
     words = [recorded.name]
     if shown is not None:
-        words.append(f"{RecordedSpan.of(shown).at(shown.time_ns):%Y-%m-%d %H:%M:%S}")
+        passed = shown.time_ns - shown.first_ns
+        after = format_duration_ns(passed) if passed else "0 s"
+        words.append(f"{RecordedSpan.of(shown).at(shown.time_ns):%Y-%m-%d %H:%M:%S} (+{after})")
     if recorded.rss is not None:
         words.append(f"RSS {format_bytes(recorded.rss)}")
     if latest is not None:

@@ -170,7 +170,7 @@ class Tabs:
             place.counted = latest
             place.size, place.trend = format_bytes(latest.total.bytes), trend(session.history)
             self._source.deliver(self.summing.count(place.pid, latest))
-        if session.phase in OVER and not place.left:
+        if session.phase in OVER and not place.left and not self._leaving:
             place.left = True
             self._source.deliver(self.summing.leave(place.pid))
         self.advance()
@@ -224,7 +224,8 @@ class Tabs:
         """The tabs as their line shows them."""
         differ = len({place.member.name for place in self._places}) > 1  # else they say nothing
         tabs = [
-            Tab(str(place.pid), place.member.name if differ else "", place.size, mark(place)) for place in self._places
+            Tab(str(place.pid), place.member.name if differ else "", place.size, self._mark(place))
+            for place in self._places
         ]
         return [Tab(f"all {len(tabs)}", "", "", ""), *tabs]
 
@@ -255,6 +256,10 @@ class Tabs:
 
     def _place(self, screen: TabScreen) -> _Place | None:
         return next((place for place in self._places if place.screen is screen), None)
+
+    def _mark(self, place: _Place) -> str:
+        """While heaptop detaches, no process counts as exited that has not before."""
+        return place.trend if self._leaving and not place.left else mark(place)
 
     def _count_all(self) -> None:
         """One after the other, so that their pauses do not meet."""

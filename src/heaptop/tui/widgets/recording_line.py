@@ -95,7 +95,7 @@ class RecordingLine(Widget):
         marks = [" "] * self._width
         for jump in course.jumps:
             marks[self._column(jump.end_ns, span)] = look.text("▲")
-        _write_legend(marks, look.text("▲ jump  │ here"))
+        _write_legend(marks, look.text("(▲ jump, │ here)"))
         begin, end = (span.clock(time, seconds=span.seconds < 600) for time in (span.first_ns, span.last_ns))
         dim = Style(dim=True)
         return [Segment(f"{f' {begin}':{LEFT}}", dim), Segment("".join(marks)), Segment(f"{end:>{RIGHT - 1}}", dim)]

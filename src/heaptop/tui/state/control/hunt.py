@@ -30,7 +30,7 @@ class HuntControl:
         live = self._live
         if live.paneled or live.unavailable:
             return live.unavailable
-        live.prompts.ask(MarkPrompt(live.hunting.next_name, self._ask_collect), live.hunting.next_name)
+        live.prompts.ask(MarkPrompt(live.hunting.next_name, self._ask_collect))
         return None
 
     def _ask_collect(self, name: str) -> None:

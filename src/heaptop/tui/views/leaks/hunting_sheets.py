@@ -264,7 +264,7 @@ def _next(suspect: Suspect, *, is_recorded: bool) -> str:
         return "make the consumer faster, or give the queue a maxsize, so that producers wait"
     if suspect.verdict == UNCLEAR:
         if is_recorded:
-            return "see a later moment of the recording: another interval tells"
+            return "go to a later moment, or record for longer: it takes more intervals"
         return "run more of your workload, then press m again"
     return "nothing"
 
