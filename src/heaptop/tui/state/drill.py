@@ -32,6 +32,8 @@ class Level:
     where: Filter = EVERYTHING
     given: Filter = field(default=EVERYTHING, kw_only=True)
     """The filter that it was entered with; any other one was typed there."""
+    cursor: int = field(default=0, kw_only=True)
+    """Where the cursor was when the next level was entered."""
 
 
 def added(before: Filter, after: Filter) -> str:

@@ -5,19 +5,20 @@ This module never shows anything by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from textual import events
 
-from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.text.units import format_duration_ns
 from heaptop.tui.state.drill import Level, added
 from heaptop.tui.state.messages import HeadingClicked, ViewChanged
 from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.base import View
+from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
@@ -31,6 +32,9 @@ class SortedView(View):
         super().__init__()
         self._sorts: dict[str, tuple[str, bool]] = {}
         self._drawn_of: tuple[object, ...] = ()
+        self._where = EVERYTHING
+        self._rows: Sequence[Any] = ()
+        """Those of the table."""
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(self.size.width >= WIDE, "wide")
@@ -52,12 +56,44 @@ class SortedView(View):
         """The table."""
         return self.query_one(VirtualTable)
 
+    @property
+    def table(self) -> Cursor:
+        return self.list
+
+    @property
+    def _row(self) -> Any:
+        """The row under the cursor; None where there is none."""
+        at = self.list.cursor
+        return self._rows[at] if at < len(self._rows) else None
+
     def _place(self, rows: int) -> str:
         """Where the cursor stands among so many rows, and by how much they are older than the rest of the screen."""
         age_ns = self.age_ns
         old = f"as of {format_duration_ns(age_ns)} ago · " if age_ns else ""
         follow = "following · " if self.list.follow else ""
         return f"{old}{follow}row {self.list.cursor + 1:,} of {rows:,}" if rows else ""
+
+    # -- the filter ------------------------------------------------------------------------------------------
+
+    @property
+    def where(self) -> Filter:
+        return self._where
+
+    def set_where(self, where: Filter) -> None:
+        self._check_filter(where)
+        self._where = where
+        self._again()
+
+    def _check_filter(self, where: Filter) -> None:
+        """Raises UsageError where the filter means nothing here."""
+        raise NotImplementedError
+
+    def back(self) -> bool:
+        if not self._where:
+            return False
+        self._where = EVERYTHING
+        self._again()
+        return True
 
     # -- sorting ---------------------------------------------------------------------------------------------
 
@@ -147,6 +183,12 @@ class SortedView(View):
         return self.unsortable
 
 
+def next_key(keys: Sequence[str], key: str, goes: Callable[[str], bool]) -> str:
+    """The next of the keys, round and round, that can be shown; ``key`` where no other can."""
+    place = keys.index(key) + 1
+    return next((each for each in (*keys[place:], *keys[:place]) if goes(each)), key)
+
+
 class LevelView(SortedView, Generic[L]):
     """One whose rows can be looked into, level by level."""
 
@@ -162,6 +204,11 @@ class LevelView(SortedView, Generic[L]):
     @property
     def where(self) -> Filter:
         return self._level.where
+
+    def set_where(self, where: Filter) -> None:
+        self._check_filter(where)
+        self._levels[-1] = replace(self._level, where=where)
+        self._again()
 
     @property
     def depth(self) -> int:
@@ -188,21 +235,26 @@ class LevelView(SortedView, Generic[L]):
         """What a level is called that was looked into."""
         return added(outer.where, level.given)
 
-    def _enter(self, inner: L) -> None:
-        """Look into something."""
+    def _enter(self, inner: L, *, keep_cursor: bool = True) -> None:
+        """Look into something. :meth:`back` will put the cursor where it is now, or was kept before."""
+        if keep_cursor:
+            self._levels[-1] = replace(self._level, cursor=self.list.cursor)
         self._levels.append(replace(inner, given=inner.where))
         self._again()
         self.list.move_to(0)
 
     def back(self) -> bool:
         level = self._level
+        if level.where == level.given and len(self._levels) == 1:
+            return False
         if level.where != level.given:
             self._levels[-1] = replace(level, where=level.given)
-        elif len(self._levels) > 1:
-            self._levels.pop()
-        else:
-            return False
+            self._again()
+            return True
+        self._levels.pop()
         self._again()
+        self.list.move_to(self._level.cursor)
+        self.moved()
         return True
 
 

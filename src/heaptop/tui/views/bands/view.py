@@ -41,7 +41,7 @@ from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet, change_title
 from heaptop.tui.state.snapshot_client import QuerySubject
-from heaptop.tui.views.table_view import LevelView
+from heaptop.tui.views.table_view import LevelView, next_key
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Legend, LegendEntry, swatch
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -243,7 +243,7 @@ class BandsView(LevelView[Level]):
         """Of the last moment by this key, without a filter: rows and bytes."""
         self._longer = ""
         """What a bound on lifetimes came to."""
-        self._rows = Rows.of(())
+        self._rows: Rows = Rows.of(())
 
     def compose(self) -> ComposeResult:
         with Container(id="plot"):
@@ -268,7 +268,7 @@ class BandsView(LevelView[Level]):
         origin, times = display.origin_ns / 1e9, display.times(look.times)
         self.query_one(AreaChart).show_series(band_series(chart, slots), origin, look, times)
         self.query_one(Legend).show(self._entries(chart, slots), look)
-        self.table.show(self._sheet(found, slots, look))
+        self.list.show(self._sheet(found, slots, look))
         self._rows = found
 
     def _previous_of(self, level: Level) -> PreviousChart:
@@ -490,15 +490,8 @@ class BandsView(LevelView[Level]):
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
-    @property
-    def table(self) -> VirtualTable:
-        return self.list
-
-    def set_where(self, where: Filter) -> None:
-        level = replace(self._level, where=where)
-        self._origin(level)
-        self._levels[-1] = level
-        self._again()
+    def _check_filter(self, where: Filter) -> None:
+        self._origin(replace(self._level, where=where))
 
     @property
     def bys(self) -> Mapping[str, str]:
@@ -518,23 +511,15 @@ class BandsView(LevelView[Level]):
 
     def action_cycle_key(self) -> bool:
         """To the next attribute that goes together with the filter."""
-        keys = list(TITLES)
         level = self._level
-        place = keys.index(level.key)
-        for key in keys[place + 1 :] + keys[: place + 1]:
-            try:
-                self._origin(Level(key, level.where))
-            except UsageError:
-                continue
-            self._levels[-1] = replace(level, key=key)
-            break
+        self._levels[-1] = replace(level, key=next_key([*TITLES], level.key, self._goes))
         self._again()
         return self._level.key != level.key
 
     @property
     def subject(self) -> QuerySubject | None:
         """The type of the row; where the bands are of one type, which was looked into, that one."""
-        level, name = self._level, self.table.row_key
+        level, name = self._level, self.list.row_key
         if level.key != "type":
             within = level.where.alternatives("type") if level.where == level.given else None
             is_one = within is not None and [pattern.how for pattern in within.patterns] == ["exact"]
@@ -542,7 +527,7 @@ class BandsView(LevelView[Level]):
         return QuerySubject(name, types=(name,)) if name is not None else None
 
     def action_drill(self) -> bool:
-        name = self.table.row_key
+        name = self.list.row_key
         inner = into(self._level, name) if name is not None else None
         if inner is None:
             return False

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 
-from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Cell
 from heaptop.analysis.samples.gc_profile import Collection, GenerationTotals, PhaseSpan
 from heaptop.analysis.text.units import filtered_words
@@ -28,7 +28,7 @@ from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Sheet
 from heaptop.tui.views.gc.gc_pictures import collection_text, curves_text, draw_chart, fit, totals_text
 from heaptop.tui.views.gc.gc_tables import TABLES, Moment, Profile, take
-from heaptop.tui.views.table_view import SortedView
+from heaptop.tui.views.table_view import SortedView, next_key
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
@@ -122,10 +122,9 @@ class GcView(SortedView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._key, self._where, self._variant = KEYS[0], EVERYTHING, 0
+        self._key, self._variant = KEYS[0], 0
         self._made: Throttled[Profile] = Throttled()
-        self._rows: Sequence[Any] = ()
-        self._count = self._hidden = 0
+        self._hidden = 0
 
     def compose(self) -> ComposeResult:
         yield Picture(id="chart")
@@ -159,9 +158,8 @@ class GcView(SortedView):
 
         self._show_table(profile, at, look)
         lines = [curves_text(profile, variant, self.size.width), [StyleRun(totals_text(profile), AXIS, EMPTY)]]
-        row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
-        if isinstance(row, Collection):
-            lines.insert(1, collection_text(row, profile.spans, at, variant))
+        if isinstance(self._row, Collection):
+            lines.insert(1, collection_text(self._row, profile.spans, at, variant))
         said = self.query_one("#said", Picture)
         said.styles.height = len(lines)
         said.show(lambda width, height: [fit(line, width, look) for line in lines], look)
@@ -174,7 +172,7 @@ class GcView(SortedView):
             key=sheet.numbers[self._sort],
             reverse=self._descending,
         )
-        self._rows, self._count, self._hidden = rows, len(rows), len(everything) - len(rows)
+        self._rows, self._hidden = rows, len(everything) - len(rows)
         wide = self.size.width >= WIDE
         kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
 
@@ -183,7 +181,7 @@ class GcView(SortedView):
             return [pieces[place] for place in kept]
 
         nothing = f"No collection matches {self._where}." if self._where else sheet.nothing
-        self.table.show(
+        self.list.show(
             Sheet(
                 columns=tuple(sheet.columns[place] for place in kept),
                 rows=rows,
@@ -216,7 +214,7 @@ class GcView(SortedView):
     @property
     def words(self) -> tuple[str, str]:
         left = f"{self.TITLE} by {self._key}{self.trail}"
-        return left, self._place(self._count)
+        return left, self._place(len(self._rows))
 
     @property
     def since_words(self) -> str:
@@ -232,18 +230,8 @@ class GcView(SortedView):
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
-    @property
-    def table(self) -> VirtualTable:
-        return self.list
-
-    @property
-    def where(self) -> Filter:
-        return self._where
-
-    def set_where(self, where: Filter) -> None:
+    def _check_filter(self, where: Filter) -> None:
         check_filter(self._key, where)
-        self._where = where
-        self._again()
 
     @property
     def bys(self) -> Mapping[str, str]:
@@ -258,27 +246,21 @@ class GcView(SortedView):
         self._again()
 
     def action_cycle_key(self) -> bool:
-        place = KEYS.index(self._key) + 1
-        for key in KEYS[place:] + KEYS[: place - 1]:
-            try:
-                check_filter(key, self._where)
-            except UsageError:
-                continue
-            self._key = key
-            self._again()
-            return True
-        return False
+        before, self._key = self._key, next_key(KEYS, self._key, self._goes)
+        self._again()
+        return self._key != before
+
+    def _goes(self, key: str) -> bool:
+        """Whether it goes together with the filter."""
+        try:
+            check_filter(key, self._where)
+        except UsageError:
+            return False
+        return True
 
     def action_variant(self) -> bool:
         """The chart of something else."""
         self._variant = (self._variant + 1) % (2 if self.size.width >= WIDE else len(VARIANTS))
-        self._again()
-        return True
-
-    def back(self) -> bool:
-        if not self._where:
-            return False
-        self._where = EVERYTHING
         self._again()
         return True
 

@@ -97,7 +97,6 @@ class LeaksLevel(drill.Level):
     suspect: Suspect | None = None
     found: CheckResult | None = None
     """What it was found with."""
-    cursor: int = 0
 
 
 class LeaksView(LevelView[LeaksLevel]):
@@ -226,7 +225,6 @@ class LeaksView(LevelView[LeaksLevel]):
 
     def __init__(self) -> None:
         super().__init__(LeaksLevel())
-        self._rows: Sequence[Any] = ()
         self._memo = SeriesCache()
         self._growth: tuple[object, tuple[CensusGrowth, int]] | None = None
         self._whole = 0
@@ -361,12 +359,6 @@ class LeaksView(LevelView[LeaksLevel]):
             return lines, row[1].verdict
         return (lint_lines(row, self.size.width), "") if isinstance(row, Lint) else ([], "")
 
-    @property
-    def _row(self) -> object:
-        """The row under the cursor."""
-        at = self.list.cursor
-        return self._rows[at] if at < len(self._rows) else None
-
     # -- words -----------------------------------------------------------------------------------------------
 
     @property
@@ -474,19 +466,13 @@ class LeaksView(LevelView[LeaksLevel]):
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
-    @property
-    def table(self) -> VirtualTable:
-        return self.list
-
     def moved(self) -> None:
         self._notice = ""
         self._again()
 
-    def set_where(self, where: Filter) -> None:
+    def _check_filter(self, where: Filter) -> None:
         known = () if self._level.suspect is not None else _KNOWN.get(self._key, ())
         where.allow(known, _TITLES[self._key].partition(" by")[0].capitalize())
-        self._levels[-1] = replace(self._level, where=where)
-        self._again()
 
     @property
     def bys(self) -> Mapping[str, str]:
@@ -542,7 +528,6 @@ class LeaksView(LevelView[LeaksLevel]):
         return subject is not None
 
     def _into_suspect(self, suspect: Suspect) -> None:
-        self._levels[-1] = replace(self._level, cursor=self.list.cursor)
         self._enter(LeaksLevel(SUSPECT, suspect=suspect, found=self.now.found))
         ways = (place for place, line in enumerate(self._rows) if line.goes)
         self.list.move_to(next(ways, 0))
@@ -580,13 +565,7 @@ class LeaksView(LevelView[LeaksLevel]):
 
     def back(self) -> bool:
         self._notice = ""
-        depth = self.depth
-        if not super().back():
-            return False
-        if self.depth < depth:
-            self.list.move_to(self._level.cursor)
-            self._again()
-        return True
+        return super().back()
 
     @property
     def subject(self) -> QuerySubject | None:

@@ -9,7 +9,7 @@ every tick.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
 
@@ -51,7 +51,7 @@ from heaptop.tui.views.lifetimes.lifetime_pictures import (
     percent,
     shape,
 )
-from heaptop.tui.views.table_view import LevelView
+from heaptop.tui.views.table_view import LevelView, next_key
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -273,8 +273,8 @@ class LifetimesView(LevelView[LifetimesLevel]):
     def _show_curves(self, figures: LifetimeTable, look: ChartStyle) -> None:
         mortality = self._variant == 1
         keys: list[tuple[str, str] | None] = [None]
-        if self.table.row_key is not None:
-            keys.append((self._level.key, self.table.row_key))
+        if self.list.row_key is not None:
+            keys.append((self._level.key, self.list.row_key))
         found = [(number, figures.survival(key, mortality=mortality)) for number, key in enumerate(keys)]
         drawn = [(number, curve) for number, curve in found if curve is not None]
         self.query_one("#curves", Picture).show(
@@ -344,7 +344,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
         self._count = len(rows)
         groups = self._level.key in GROUPS
         columns, draw = self._group_columns(look) if groups else self._band_columns(look)
-        self.table.show(
+        self.list.show(
             Sheet(
                 columns=columns,
                 rows=rows,
@@ -461,15 +461,8 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
-    @property
-    def table(self) -> VirtualTable:
-        return self.list
-
-    def set_where(self, where: Filter) -> None:
-        level = self._level
-        check_filter(level.key, where)
-        self._levels[-1] = replace(level, where=where)
-        self._again()
+    def _check_filter(self, where: Filter) -> None:
+        check_filter(self._level.key, where)
 
     @property
     def bys(self) -> Mapping[str, str]:
@@ -489,14 +482,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     def action_cycle_key(self) -> bool:
         level = self._level
-        place = KEYS.index(level.key)
-        for key in KEYS[place + 1 :] + KEYS[: place + 1]:
-            try:
-                check_filter(key, level.where)
-            except UsageError:
-                continue
-            self._levels = [LifetimesLevel(key, level.where)]
-            break
+        self._levels = [LifetimesLevel(next_key(KEYS, level.key, self._goes), level.where)]
         self._again()
         return self._level.key != level.key
 
@@ -510,7 +496,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     @property
     def subject(self) -> QuerySubject | None:
-        key, name = self._level.key, self.table.row_key
+        key, name = self._level.key, self.list.row_key
         if name is None:
             return None
         if key == "type" and name != UNKNOWN_TYPE_NAME.full:
@@ -519,11 +505,11 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     @property
     def unavailable(self) -> str:
-        return UNSAMPLED if self._level.key == "site" and self.table.row_key is not None else super().unavailable
+        return UNSAMPLED if self._level.key == "site" and self.list.row_key is not None else super().unavailable
 
     def action_drill(self) -> bool:
         """Bands by eventual lifetime of the row under the cursor."""
-        key, name = self._level.key, self.table.row_key
+        key, name = self._level.key, self.list.row_key
         if key not in GROUPS or name is None:
             return False
         self._enter(LifetimesLevel("lifetime", group=(key, name)))

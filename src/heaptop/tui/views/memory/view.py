@@ -166,7 +166,6 @@ class MemoryView(LevelView[MemoryLevel]):
         self._live = LiveBytes()
         self._course = UseHistory((), (), ())
         self._course_of: tuple[object, ...] = ()
-        self._rows: Sequence[UseRow | UsePart] = ()
         self._hidden = 0
         """Rows that the filter does not let through."""
 
@@ -186,7 +185,7 @@ class MemoryView(LevelView[MemoryLevel]):
         self._make_course(display, level.key)
         drawn = series(self._course, level.key, level.inside)
         self.query_one(AreaChart).show_series(drawn, display.origin_ns / 1e9, look)
-        self.table.show(self._parts_sheet(display, look) if level.inside else self._uses_sheet(display, look))
+        self.list.show(self._parts_sheet(display, look) if level.inside else self._uses_sheet(display, look))
         self._say(display, look)
 
     def _make_course(self, display: Display, key: str) -> None:
@@ -207,10 +206,9 @@ class MemoryView(LevelView[MemoryLevel]):
         if level.inside:
             return [about(display.memory, level.inside)]
         said = answer(display.memory)
-        chosen = next((row for row in self._rows if row.key == self.table.row_key), None)
-        if self.size.width >= WIDE or not isinstance(chosen, UseRow):
+        if self.size.width >= WIDE or not isinstance(self._row, UseRow):
             return [said]
-        return [said, f"Row {letter_of(chosen.slot)}: {chosen.meaning}"]
+        return [said, f"Row {letter_of(self._row.slot)}: {self._row.meaning}"]
 
     def _uses_sheet(self, display: Display, look: ChartStyle) -> Sheet[UseRow]:
         key, wide = self._level.key, self.size.width >= WIDE
@@ -294,11 +292,7 @@ class MemoryView(LevelView[MemoryLevel]):
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
-    @property
-    def table(self) -> VirtualTable:
-        return self.list
-
-    def set_where(self, where: Filter) -> None:
+    def _check_filter(self, where: Filter) -> None:
         what = "Mappings" if self._level.inside else "Uses of memory"
         if "type" in where.attributes:
             raise UsageError(
@@ -307,8 +301,6 @@ class MemoryView(LevelView[MemoryLevel]):
                 fix="Write size>1MB, or sort by name.",
             )
         where.allow(("size",), what)
-        self._levels[-1] = replace(self._level, where=where)
-        self._again()
 
     @property
     def bys(self) -> Mapping[str, str]:
@@ -327,7 +319,7 @@ class MemoryView(LevelView[MemoryLevel]):
         return True
 
     def action_drill(self) -> bool:
-        key = self.table.row_key
+        key = self.list.row_key
         if self._level.inside or key is None:
             return False
         self._enter(MemoryLevel(self._level.key, inside=key))

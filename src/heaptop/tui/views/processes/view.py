@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from rich.style import Style
 from textual.app import ComposeResult
 
-from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.errors import UsageError
 from heaptop.tui.charts.chart_style import ChartStyle, change_style
@@ -59,7 +59,6 @@ class ProcessesView(SortedView):
         super().__init__()
         self.processes: Sequence[ProcessFigures] = ()
         """To be shown next; set by the screen."""
-        self._rows: Sequence[ProcessFigures] = ()
 
     def compose(self) -> ComposeResult:
         yield VirtualTable()
@@ -116,34 +115,23 @@ class ProcessesView(SortedView):
         )
 
     @property
-    def table(self) -> VirtualTable:
-        return self.list
-
-    @property
     def words(self) -> tuple[str, str]:
         return self.TITLE, self._place(len(self._rows))
 
     def action_drill(self) -> bool:
         """To the tab of the row under the cursor."""
-        if self.list.cursor >= len(self._rows):
-            return False
-        self.post_message(TabChosen(self._rows[self.list.cursor].tab))
-        return True
+        row: ProcessFigures | None = self._row
+        if row is not None:
+            self.post_message(TabChosen(row.tab))
+        return row is not None
 
     @property
     def unavailable(self) -> str:
         return "retainers belong to one process: press Enter"
 
-    @property
-    def where(self) -> Filter:
-        return EVERYTHING
-
-    def set_where(self, where: Filter) -> None:
+    def _check_filter(self, where: Filter) -> None:
         if where:
             raise UsageError("Processes cannot be filtered.")
-
-    def back(self) -> bool:
-        return False
 
     @property
     def _sortable(self) -> Sequence[str]:

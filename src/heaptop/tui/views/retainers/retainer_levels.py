@@ -72,7 +72,6 @@ class RetainersLevel(drill.Level):
     paths: int = FIRST_PATHS
     links: int = FIRST_LINKS
     expanded: ExpandedNodes = field(default_factory=ExpandedNodes)
-    cursor: int = 0
     apart: bool = False
     """It was asked from another view: it lies in nothing that was looked into here before."""
 

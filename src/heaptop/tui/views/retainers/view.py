@@ -212,7 +212,6 @@ class RetainersView(ExploringView[RetainersLevel]):
     def __init__(self) -> None:
         super().__init__(RetainersLevel())
         self._finder = Finder()
-        self._rows: Sequence[Any] = ()
         self._tagged: dict[int, str] = {}
         """Names of the objects chosen, by address."""
         self._filtered = ""
@@ -401,12 +400,6 @@ class RetainersView(ExploringView[RetainersLevel]):
         level = self._level
         return self.size.width >= WIDE and (level.what != "rows" or level.key in ("path", "retainers"))
 
-    @property
-    def _row(self) -> object:
-        """The row under the cursor."""
-        at = self.list.cursor
-        return self._rows[at] if at < len(self._rows) else None
-
     def _looked_at(self) -> int:
         row = self._row
         if isinstance(row, TreeRow) and row.node.ends and not row.node.address:
@@ -443,10 +436,6 @@ class RetainersView(ExploringView[RetainersLevel]):
     @property
     def note(self) -> str:
         return snapshot_status(self.now.client, has_rows=bool(self._rows))
-
-    @property
-    def table(self) -> VirtualTable:
-        return self.list
 
     @property
     def words(self) -> tuple[str, str]:
@@ -490,13 +479,12 @@ class RetainersView(ExploringView[RetainersLevel]):
         asked = self._asked_at
         if asked and not from_here:
             del self._levels[asked:]
-        if not self._drop_gone(image) and (from_here or not asked):
-            self._keep_cursor()
+        is_here = not self._drop_gone(image) and (from_here or not asked)
         if subject.address:
             level = _one_object(subject.address, image)
         else:
             level = RetainersLevel(key="path", subject=subject, title=subject.title)
-        self._look_into(replace(level, apart=not from_here))
+        self._go(replace(level, apart=not from_here), keep_cursor=is_here)
 
     @property
     def _asked_at(self) -> int:
@@ -510,18 +498,10 @@ class RetainersView(ExploringView[RetainersLevel]):
     def _look_at(self, address: int) -> None:
         self._go(_one_object(address, self._finder.image))
 
-    def _go(self, inner: RetainersLevel) -> None:
-        """Look into something, and remember where one comes from."""
-        self._keep_cursor()
-        self._look_into(inner)
-
-    def _keep_cursor(self) -> None:
-        self._levels[-1] = replace(self._level, cursor=self.list.cursor)
-
-    def _look_into(self, inner: RetainersLevel) -> None:
+    def _go(self, inner: RetainersLevel, *, keep_cursor: bool = True) -> None:
         self._notice = ""
         self._finder.answers.again()
-        self._enter(inner)
+        self._enter(inner, keep_cursor=keep_cursor)
         self._place_kept = 0
 
     def back(self) -> bool:
@@ -531,9 +511,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         if not super().back():
             return False
         if self.depth < depth:
-            self.list.move_to(self._level.cursor)
             self._place_kept = 0 if self._rows else self._level.cursor
-            self._again()
         return True
 
     @property
@@ -770,11 +748,8 @@ class RetainersView(ExploringView[RetainersLevel]):
         self._again()
         return True
 
-    def set_where(self, where: Filter) -> None:
-        level = self._level
-        self._admit(level, where)
-        self._levels[-1] = replace(level, where=where)
-        self._again()
+    def _check_filter(self, where: Filter) -> None:
+        self._admit(self._level, where)
 
     def _admit(self, level: RetainersLevel, where: Filter) -> None:
         """Raises UsageError where a level knows nothing of what a filter asks for, or the snapshot cannot be asked."""

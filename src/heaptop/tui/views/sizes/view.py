@@ -163,7 +163,6 @@ class SizesView(LevelView[SizesLevel]):
         super().__init__(SizesLevel())
         self._in_blocks = False
         self._made: Throttled[SizesFigures] = Throttled()
-        self._rows: Sequence[SizeRow] = ()
         self._filtered = ""
         self._selector = SampleSelector(self.set_timer, self._ready)
 
@@ -207,7 +206,7 @@ class SizesView(LevelView[SizesLevel]):
         picture = self.query_one(Picture)
         picture.styles.height = len(lines)
         picture.show(lambda width, height: lines, look)
-        self.table.show(self._sheet(rows, look, nothing))
+        self.list.show(self._sheet(rows, look, nothing))
         self._rows = rows
 
     def _ready(self) -> None:
@@ -302,15 +301,9 @@ class SizesView(LevelView[SizesLevel]):
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
-    @property
-    def table(self) -> VirtualTable:
-        return self.list
-
-    def set_where(self, where: Filter) -> None:
+    def _check_filter(self, where: Filter) -> None:
         where.allow(LIVE_BLOCKS, "Sizes")
         check_bound(self.now, where)
-        self._levels[-1] = replace(self._level, where=where)
-        self._again()
 
     @property
     def bys(self) -> Mapping[str, str]:
@@ -334,19 +327,19 @@ class SizesView(LevelView[SizesLevel]):
 
     @property
     def subject(self) -> QuerySubject | None:
-        name = self.table.row_key
+        name = self.list.row_key
         return self._of_site(name) if self._level.number is not None and name is not None else None
 
     @property
     def unavailable(self) -> str:
-        if self.table.row_key is None:
+        if self.list.row_key is None:
             return super().unavailable
         inside = self._level.number is not None
         return UNSAMPLED if inside else "press Enter first: w works on a site"
 
     def action_drill(self) -> bool:
         """Who allocates blocks of this size."""
-        level, name = self._level, self.table.row_key
+        level, name = self._level, self.list.row_key
         if level.number is not None or name is None:
             return False
         self._enter(SizesLevel(level.key, level.where, int(name), level.key == "class"))

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from rich.style import Style
 from textual.app import ComposeResult
 
-from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.snapshot.waste import (
     ARENAS,
     MOST_ROWS,
@@ -113,11 +113,9 @@ class WasteView(SortedView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._where = EVERYTHING
         self._answers = SnapshotAnswers()
         self._report: WasteReport | None = None
         self._made_of: tuple[object, ...] = ()
-        self._rows: Sequence[WasteGroup] = ()
         self._whole = 0
         """Bytes of all rows without the filter; 0 while they are not known."""
 
@@ -200,19 +198,15 @@ class WasteView(SortedView):
         )  # fmt: skip
 
     def _draw_panes(self, client: SnapshotClient, look: ChartStyle) -> None:
-        width, report, row = self.size.width, self._report, self._row
+        width, report = self.size.width, self._report
         head = ""
         if report is not None and client.image is not None:
             of_objects = (sort_words(each) for each in report.sorts if each.sort != ARENAS)
             head = f" {_joined(total_words(report, client.image), of_objects if width >= WIDE else (), width - 2)}"
         self.query_one("#head", Picture).show(_drawn([head], look), look, key=head)
-        texts = _row_texts(row) if row is not None else []
+        texts = _row_texts(self._row) if self._row is not None else []
         lines = [f" {line}" for text in texts for line in wrap(printable(text), max(width - 2, 8))]
         self.query_one("#said", Picture).show(_drawn(lines, look), look, key=(width, *lines))
-
-    @property
-    def _row(self) -> WasteGroup | None:
-        return self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
 
     # -- what is said of it ----------------------------------------------------------------------------------
 
@@ -227,10 +221,6 @@ class WasteView(SortedView):
     @property
     def notices(self) -> str:
         return " ".join(self._report.notes) if self._report is not None else ""
-
-    @property
-    def table(self) -> VirtualTable:
-        return self.list
 
     @property
     def words(self) -> tuple[str, str]:
@@ -254,7 +244,8 @@ class WasteView(SortedView):
 
     def action_drill(self) -> bool:
         """One of the objects, in the view that explores them."""
-        row, client = self._row, self.now.client
+        row: WasteGroup | None = self._row
+        client = self.now.client
         if row is None or not row.example or client is None or not client.is_open:
             return False
         self.post_message(SubjectChosen(QuerySubject("", address=row.example)))
@@ -262,24 +253,11 @@ class WasteView(SortedView):
 
     @property
     def subject(self) -> QuerySubject | None:
-        row = self._row
+        row: WasteGroup | None = self._row
         return QuerySubject(row.type, types=(row.type,)) if row is not None and row.type else None
 
-    @property
-    def where(self) -> Filter:
-        return self._where
-
-    def set_where(self, where: Filter) -> None:
+    def _check_filter(self, where: Filter) -> None:
         wanted(where, self.now.client.types if self.now.client is not None else ())
-        self._where = where
-        self._again()
-
-    def back(self) -> bool:
-        if not self._where:
-            return False
-        self._where = EVERYTHING
-        self._again()
-        return True
 
     @property
     def _sortable(self) -> Sequence[str]:
