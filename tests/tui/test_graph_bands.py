@@ -251,11 +251,7 @@ async def test_producers_by_what_keeps_their_blocks() -> None:
         assert kept.parts is not None
         (part,) = kept.parts.values()
         assert 0.5 < part < 0.6, "the half with the larger ones"
-        whole, some = (
-            stage.live.session.sampling.samples,
-            stage.live.query_one(ProducersView)._samples(stage.live.state.display),
-        )
-        assert some is not None
+        whole, some = stage.live.session.sampling.samples, stage.live.query_one(ProducersView)._figures.samples
         of_all = sum(tally.live.bytes for tally in whole.tallies() if tally.stack in kept.parts)
         assert sum(tally.live.bytes for tally in some.tallies()) == pytest.approx(part * of_all, rel=1e-6)
 

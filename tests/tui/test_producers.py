@@ -222,7 +222,7 @@ async def test_the_share_of_what_has_no_site_is_above_the_table() -> None:
 
 async def test_sites_and_modules_say_over_how_long_they_changed() -> None:
     async with sampled(ticks=6) as stage:
-        seconds = len(view(stage)._trend_moments(view(stage).now)) - 1
+        seconds = len(view(stage)._figures._moments) - 1
         assert f"≈Change {seconds}s" in stage.lines(3)[0]
         await stage.press("b", "b")
         assert f"≈Change {seconds}s" in stage.lines(3)[0]

@@ -59,6 +59,8 @@ class IcicleChart(Picture):
         self.follow = False
         self.zoom: Path = ()
         """The path of the box that is looked into."""
+        self._zooms: list[Path] = []
+        """Those before, the last one last."""
         self.chosen: Path = ()
         self._scene: IcicleScene | None = None
         self._look: ChartStyle | None = None
@@ -184,10 +186,28 @@ class IcicleChart(Picture):
         self._again()
         self.post_message(ViewChanged())
 
-    def zoom_into(self, path: Path) -> None:
-        """Draw this box over the whole width."""
-        self.zoom = path
-        self.choose(path)
+    @property
+    def zooms(self) -> list[Path]:
+        """The boxes that were zoomed into, each inside the one before."""
+        return [zoom for zoom in (*self._zooms, self.zoom) if zoom]
+
+    def zoom_in(self) -> bool:
+        """Draw the chosen box over the whole width; False where it is so already."""
+        chosen = self.chosen
+        if chosen == self.zoom:
+            return False
+        self._zooms = [zoom for zoom in (*self._zooms, self.zoom) if chosen[: len(zoom)] == zoom and zoom != chosen]
+        self.zoom = chosen
+        self.choose(chosen)
+        return True
+
+    def zoom_out(self) -> bool:
+        """Undo the last :meth:`zoom_in`; False where there is none."""
+        if not self._zooms:
+            return False
+        self.zoom = self._zooms.pop()
+        self.choose(self.zoom)
+        return True
 
     def move(self, rows: int) -> None:
         """Down to the widest box below, or up to the one above."""

@@ -130,6 +130,14 @@ class CallTree:
             if not self.ordered(section, node):
                 return
 
+    def expand_first(self, expanded: ExpandedCalls) -> None:
+        """A tree that is new is open as far as there is only one way to go."""
+        if expanded.open or expanded.limits:
+            return
+        for section, amounts in enumerate(self.sections):
+            if amounts.total(0, self.measure):
+                self.expand(section, str(section), 0, -1, expanded)
+
     def unfold(self, row: CallRow, expanded: ExpandedCalls) -> bool:
         """Give each call of a line its own, or fold them again; False where it is one call."""
         if row.head in expanded.unfolded:

@@ -15,7 +15,7 @@ from typing import Final
 
 from rich.style import Style
 
-from heaptop.analysis.callers.call_paths import Amounts, Measure
+from heaptop.analysis.callers.call_paths import Measure
 from heaptop.analysis.callers.function_parts import FunctionPart
 from heaptop.analysis.callers.producer_table import (
     APPROXIMATE,
@@ -30,7 +30,6 @@ from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.icicle_table import IcicleColumns
 from heaptop.tui.charts.marks import NONE, SHORT_NONE, estimate_text
 from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet, change_title
@@ -126,7 +125,7 @@ def spread(one: Estimate) -> str:
     return f"±{max(part, 0.01):.0%}" if part < 9.995 else "±>999"
 
 
-def _seen(value: int) -> str:
+def seen(value: int) -> str:
     """Bytes of the unit of ``Sums.bytes``."""
     return format_bytes(whole(value)) if value else NONE
 
@@ -160,7 +159,7 @@ def known_columns(names: Sequence[str], known: KnownBlocks) -> tuple[str, ...]:
     return tuple(name for name in names if name not in known.value)
 
 
-def _title(title: str, known: KnownBlocks) -> str:
+def title_of(title: str, known: KnownBlocks) -> str:
     """What is traced is no estimate, and is counted by objects."""
     return title.removeprefix("≈").replace("Blocks", "Objects") if known is KnownBlocks.TRACED else title
 
@@ -185,33 +184,7 @@ def _column(name: str, facts: ProducerFacts) -> Column:
         "classes": ("≈% by size", 15 if width >= WIDE else 11),
         "samples": ("Samples", 8),
     }[name]
-    return Column(name, _title(title, known), columns, right=name not in ("bar", "trend"), rank=_RANKS.get(name, 1))
-
-
-def box_figures(
-    amounts: Amounts, measure: Measure, approximate: frozenset[int], *, known: KnownBlocks
-) -> IcicleColumns:
-    """Of the boxes of an icicle: with all they call, by themselves, of their caller and of all."""
-    is_live = measure == "live"
-    titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Self", "≈Part", "≈Share")
-    widths = {"±": 6, "≈Part": 6, "≈Share": 7}
-    shown = known_columns(["error" if title == "±" else title for title in titles], known)
-    headings = tuple(
-        (_title("±" if title == "error" else title, known), widths.get("±" if title == "error" else title, 9))
-        for title in shown
-    )
-    whole_of_it = amounts.total(0, measure) or 1
-
-    def of(node: int) -> tuple[str, ...]:
-        mine, own = amounts.total(node, measure), amounts.own(node, measure)
-        above = amounts.total(amounts.paths.parents[node], measure) or 1
-        mark = handed_on(partial(amounts.total, node), approximate) if is_live else ""
-        cells = [mark + _seen(mine), _seen(own) if own else "", f"{mine / above:.1%}", f"{mine / whole_of_it:.1%}"]
-        if "error" in shown:
-            cells.insert(1, spread(amounts.live([node]).estimate(amounts.missed)))
-        return tuple(cells)
-
-    return IcicleColumns(headings, of)
+    return Column(name, title_of(title, known), columns, right=name not in ("bar", "trend"), rank=_RANKS.get(name, 1))
 
 
 Trend = Callable[[str], tuple[int, ...]]
@@ -446,6 +419,14 @@ def stack_sheet(
     )
 
 
+def stack_texts(lines: Sequence[StackLine], place: int) -> list[str]:
+    """The whole stack that a line is of."""
+    heads = [number for number, line in enumerate(lines) if line.frame is None]
+    first = max(number for number in heads if number <= place)
+    end = next((number for number in heads if number > first), len(lines))
+    return [line.text for line in lines[first:end]]
+
+
 # -- the tree ------------------------------------------------------------------------------------------------
 
 
@@ -494,11 +475,11 @@ def tree_sheet(
         figures = {
             "name": f"      {part.name}",
             "part": share,
-            "live": _seen(part.live.bytes),
+            "live": seen(part.live.bytes),
             "error": spread(live),
             "range": "" if live.exact else span(live),
             "count": format_count(live.count) if live.count else "",
-            "allocated": _seen(part.allocated),
+            "allocated": seen(part.allocated),
             "share": share,
         }
         return [CellText(figures[name]) for name in names]
@@ -520,8 +501,8 @@ def tree_sheet(
 
         figures = {
             "part": f"{figure(measure) / (amounts.total(above, measure) or 1):.1%}",
-            "live": handed_on(figure, approximate) + _seen(figure("live")),
-            "allocated": _seen(figure("allocated")),
+            "live": handed_on(figure, approximate) + seen(figure("live")),
+            "allocated": seen(figure("allocated")),
             "share": f"{figure(measure) / (sections[-1].total(0, measure) or 1):.1%}",
         }
         if width >= WIDE:
@@ -539,7 +520,7 @@ def tree_sheet(
         columns=tuple(
             Column(
                 name,
-                _title(titles[name][0], known),
+                title_of(titles[name][0], known),
                 titles[name][1],
                 right=name != "name",
                 rank={"part": 8}.get(name, _RANKS.get(name, 1)),

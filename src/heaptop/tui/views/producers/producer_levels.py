@@ -1,0 +1,122 @@
+"""The levels of view 2: what is looked into, how it is shown, and where keys and rows lead from there.
+
+This module never sums and never draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from heaptop.analysis.callers.call_paths import Measure
+from heaptop.analysis.callers.producer_table import TABLE_KEYS, Callee, OlderThanSampling, ProducerRow
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.filters.kept_samples import retainer_term
+from heaptop.analysis.filters.predicates import NameTerm
+from heaptop.analysis.samples.sampling_status import SamplingStatus
+from heaptop.protocol.messages import TRACEMALLOC
+from heaptop.tui.state import drill
+from heaptop.tui.state.drill import exact_term
+from heaptop.tui.state.sampling_words import by_words, now_words
+from heaptop.tui.views.producers.call_rows import ExpandedCalls
+from heaptop.tui.views.producers.producer_sheets import KnownBlocks
+
+
+class FigureShape(Enum):
+    """How the figures of a level are shown."""
+
+    TABLE = "table"
+    TREE = "tree"
+    ICICLE = "icicle"
+    STACKS = "stacks"
+
+
+_VARIANTS = (FigureShape.TABLE, FigureShape.TREE, FigureShape.ICICLE)
+
+
+@dataclass(frozen=True)
+class ProducersLevel(drill.Level):
+    """One level of drilling: what it shows, of what, and what the reader did there."""
+
+    key: str = "site"
+    shape: FigureShape = FigureShape.TABLE
+    name: str = ""
+    """The row that is looked into, by its key; of stacks."""
+    title: str = ""
+    """What it is called."""
+    function: int | None = None
+    """Whose callers and callees a tree shows; None for all paths from the outermost function."""
+    chosen: Measure = "live"
+    """What tree and icicle show, where it is known."""
+    expanded: ExpandedCalls = field(default_factory=ExpandedCalls)
+
+    @property
+    def is_table(self) -> bool:
+        return self.shape is FigureShape.TABLE
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether it is a table whose rows are made in steps."""
+        return self.is_table and self.key != "function"
+
+    @property
+    def kept_by(self) -> NameTerm | None:
+        """The retainers whose blocks alone are shown."""
+        return retainer_term(self.where)
+
+    def known(self, *, is_traced: bool) -> KnownBlocks:
+        if is_traced:
+            return KnownBlocks.TRACED
+        only_live = self.where.lifetime is not None or self.kept_by is not None
+        return KnownBlocks.LIVE_BLOCKS if only_live else KnownBlocks.ALL
+
+    def measure(self, known: KnownBlocks) -> Measure:
+        """What tree and icicle show: what was allocated is not always known."""
+        return self.chosen if known is KnownBlocks.ALL else "live"
+
+    def bys(self, known: KnownBlocks) -> Mapping[str, str]:
+        """What :meth:`next_by` goes through, and how each is called."""
+        if self.is_table:
+            return {key: {"chain": "by call stack, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
+        is_open = self.shape is not FigureShape.STACKS and known is KnownBlocks.ALL
+        return {"live": "live memory", "allocated": "all allocations"} if is_open else {}
+
+    @property
+    def by(self) -> str:
+        return self.key if self.is_table else self.chosen
+
+    def next_by(self, known: KnownBlocks) -> ProducersLevel | None:
+        """By the next key; in tree and icicle, what lives or all that was allocated. None where there is but one."""
+        bys = [*self.bys(known)]
+        if not bys:
+            return None
+        by = bys[(bys.index(self.by) + 1) % len(bys)]
+        return replace(self, key=by) if self.is_table else replace(self, chosen="live" if by == "live" else "allocated")
+
+    def next_shape(self, sort: str) -> ProducersLevel:
+        """Table, tree, icicle. ``sort``: the column that a table is sorted by."""
+        shape = _VARIANTS[(_VARIANTS.index(self.shape) + 1) % len(_VARIANTS)]
+        # Of what is sorted by what it allocates, the largest may well keep nothing: in what lives it has no line.
+        churns = self.is_table and sort in ("allocated", "freed")
+        return replace(self, shape=shape, chosen="allocated" if churns else self.chosen)
+
+    def inside(self, row: ProducerRow) -> ProducersLevel | None:
+        """What a row of a table opens; None for nothing."""
+        if isinstance(row, OlderThanSampling):
+            return None
+        if isinstance(row, Callee):
+            tree = replace(self, shape=FigureShape.TREE, function=row.function, title=row.name)
+            return replace(tree, expanded=ExpandedCalls())
+        if self.key == "module":
+            return ProducersLevel(where=self.where & parse_filter(exact_term("producer-module", row.name)))
+        return replace(self, shape=FigureShape.STACKS, name=row.key, title=row.name)
+
+    def words(self, status: SamplingStatus, measure: Measure) -> str:
+        """What is behind the view's name."""
+        if self.is_table and self.key != "chain":
+            said = by_words(self.key, status)
+        else:
+            shape = {"table": "leak table, by call stack", "stacks": "stacks"}.get(self.shape.value)
+            said = f"≈ {shape or f'{self.shape.value}, {measure}'}{now_words(status)}"
+        return said.removeprefix("≈ ") if status.means == TRACEMALLOC else said
