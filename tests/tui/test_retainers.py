@@ -29,6 +29,7 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotStage
+from heaptop.tui.views.retainers.retainer_rows import named
 from heaptop.tui.views.retainers.retainer_sheets import RetainerFacts, unit_sheet
 from heaptop.tui.views.retainers.view import RetainersView
 from tests.fakes.heap import PlantedImage
@@ -280,8 +281,8 @@ async def test_a_set_shows_what_dropping_each_member_frees() -> None:
 
 def test_what_stands_for_several_is_no_one_object() -> None:
     several, one = Unit("module m .hooks [*] closure of f: x", 0, 16, several=True), Unit("module m .cache", 0, 32)
-    assert RetainersView._named(several) == (several.label, 0)
-    assert RetainersView._named(one) == (one.label, 32)
+    assert named(several) == (several.label, 0)
+    assert named(one) == (one.label, 32)
     drop = FreedIfDropped(3, 30, {16: (1, 10), 32: (2, 20)}, 0, complete=True)
     sheet = unit_sheet((several, one), drop, RetainerFacts(80, ChartStyle.of(DARK, ascii_only=False)))
     assert [sheet.draw(each)[2].text for each in sheet.rows] == ["", "20 B"]

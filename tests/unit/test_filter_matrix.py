@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -78,7 +79,7 @@ def checks() -> dict[str, Check]:
     for key in retained.KNOWN:
         found[f"census by {key}"] = lambda where, key=key: retained.check_filter(key, where)  # type: ignore[misc]
     for level in dict.fromkeys((*TOP, *INNER)):
-        found[f"retainers by {level}"] = RetainerLevel(key=level).admit
+        found[f"retainers by {level}"] = partial(RetainerLevel(key=level).admit, types=[])
     for key in gc.KEYS:
         found[f"gc by {key}"] = lambda where, key=key: gc.check_filter(key, where)  # type: ignore[misc]
     for key in lifetimes.KEYS:

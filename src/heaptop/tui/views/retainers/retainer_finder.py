@@ -122,6 +122,16 @@ class Finder:
         """Addresses of what is no retainer, as far as they are known."""
         return tuple(sorted(address for address in self.excluded.values() if address))
 
+    def exclude(self, label: str, address: int) -> str:
+        """Take this for no retainer, or for one again. What was done; empty where it has no address."""
+        if label in self.excluded:
+            del self.excluded[label]
+            return f"retainer again: {label}"
+        if not address:
+            return ""
+        self.excluded[label] = address
+        return f"excluded from retainer sets: {label}"
+
     @property
     def units(self) -> str:
         """By what retainer sets are distinguished."""
@@ -163,7 +173,7 @@ class Finder:
         found = client.selection(level.subject)
         if found is not None:
             found = replace(found, kinds=level.kinds, retainers=level.retainers, path=level.path, below=level.below)
-            if level.what == "objects" or level.key in ("path", "retainers", "site"):
+            if level.is_narrowed:
                 try:
                     found = narrowed(level.where, client.types, found)
                 except UsageError as error:

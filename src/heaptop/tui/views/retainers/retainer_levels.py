@@ -5,14 +5,16 @@ This module never asks the snapshot, and never draws.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.filters.kept_samples import retainer_term
-from heaptop.analysis.snapshot.retaining import AMOUNTS, NAMES
+from heaptop.analysis.snapshot.retaining import AMOUNTS, NAMES, narrowed
 from heaptop.errors import UsageError
-from heaptop.protocol.images import Unit
+from heaptop.protocol.images import Selection, Unit
+from heaptop.protocol.messages import TypeName
 from heaptop.tui.state import drill
 from heaptop.tui.state.snapshot_client import QuerySubject
 
@@ -33,6 +35,7 @@ _FIGURES: Final = {
     "kind": "Kinds",
     "site": "Sites",
 }
+BY_WORDS: Final = {"retainers": "by retainer set", "kind": "by kind of root", "new": "what is new since the mark"}
 NOW: Final = -1
 """In place of an image's number: the one that is open when it is examined first."""
 
@@ -75,6 +78,16 @@ class RetainersLevel(drill.Level):
     apart: bool = False
     """It was asked from another view: it lies in nothing that was looked into here before."""
 
+    @classmethod
+    def of_object(cls, address: int, image: int) -> RetainersLevel:
+        """In the snapshot of this number; 0 for the one that is open when it is examined first."""
+        return cls(what="object", address=address, title=hex(address), image=image or NOW)
+
+    @property
+    def table(self) -> By:
+        """Which table shows its rows."""
+        return "type" if self.key == "new" else self.key
+
     @property
     def is_tree(self) -> bool:
         return self.what == "rows" and self.key == "path"
@@ -99,11 +112,37 @@ class RetainersLevel(drill.Level):
             return NAMES
         return AMOUNTS if self.key in ("type", "new") else AMOUNTS[:-1]
 
-    def admit(self, where: Filter) -> None:
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the snapshot is asked for what passes the filter alone."""
+        return self.what == "objects" or self.key in ("path", "retainers", "site")
+
+    def next_by(self, keys: Sequence[By], types: Sequence[TypeName], *, is_top: bool) -> RetainersLevel:
+        """The same rows by the next key, without the filter where that does not go together with it."""
+        key = keys[(keys.index(self.key) + 1) % len(keys)] if self.key in keys else keys[0]
+        if not is_top:
+            inner = replace(self, key=key, as_list=False, where=EVERYTHING, given=EVERYTHING)
+        elif key == "new":
+            inner = RetainersLevel(key=key, subject=NEW, title=NEW.title)
+        else:
+            inner = RetainersLevel(key=key)
+        try:
+            inner.admit(self.where, types)
+        except UsageError:
+            return inner
+        return replace(inner, where=self.where, given=EVERYTHING if is_top else self.given)
+
+    def admit(self, where: Filter, types: Sequence[TypeName]) -> None:
         """
         Raises:
-            UsageError: a filter asks for something that is not known of what is shown.
+            UsageError: a filter asks for something that is not known of what is shown, or more than one question to the
+                snapshot has room for.
         """
+        self._allow(where)
+        if self.is_narrowed:
+            narrowed(where, types, Selection())
+
+    def _allow(self, where: Filter) -> None:
         if where and not self.allowed:
             raise UsageError(
                 f"{self.figures} have no {where.attributes[0]}.",

@@ -56,6 +56,8 @@ class RetainerFacts:
     nothing: str = ""
     tagged: frozenset[int] = frozenset()
     wide: bool = False
+    site: Callable[[int], str] = lambda stack: ""
+    """Of a stack; empty where it is not known."""
 
     def mark(self, address: int) -> str:
         return f"{TAGGED} " if address in self.tagged else ""
@@ -322,10 +324,8 @@ class ObjectPages(Sequence["ObjectRow | None"]):
         return page[place % PAGE] if place % PAGE < len(page) else None
 
 
-def object_sheet(
-    rows: Sequence[ObjectRow | None], facts: RetainerFacts, producer: Callable[[int], str]
-) -> Sheet[ObjectRow | None]:
-    """Objects, largest first. ``producer``: the site of a stack."""
+def object_sheet(rows: Sequence[ObjectRow | None], facts: RetainerFacts) -> Sheet[ObjectRow | None]:
+    """Objects, largest first."""
     names = ("name", "length", "size", "retained", "generation") + (("kind", "producer") if facts.wide else ())
     widths = {
         "name": ("Object", 0),
@@ -347,7 +347,7 @@ def object_sheet(
             "retained": CellText(format_bytes(row.retained)),
             "generation": CellText(generation_label(row.generation), _DIM),
             "kind": CellText(KINDS[row.kind], _DIM),
-            "producer": CellText(producer(row.stack) if row.stack else "", _DIM),
+            "producer": CellText(facts.site(row.stack), _DIM),
         }
         return [pieces[name] for name in names]
 
