@@ -75,7 +75,6 @@ async def test_a_view_is_shown_by_each_of_what_it_knows() -> None:
                     continue
                 await run(stage, title)
                 assert view.by == key
-                assert not view._still
                 assert stage.live.view is view
 
 

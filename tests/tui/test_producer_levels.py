@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.analysis.callers.producer_table import TABLE_KEYS, OlderThanSampling, ProducerGroup
+from heaptop.analysis.callers.producer_table import OlderThanSampling, ProducerGroup
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.tui.views.producers.producer_levels import FigureShape, ProducersLevel
@@ -13,24 +13,13 @@ from heaptop.tui.views.producers.producer_sheets import KnownBlocks
 ALL, TRACED = KnownBlocks.ALL, KnownBlocks.TRACED
 
 
-def test_key_b_goes_through_all_tables_and_comes_back() -> None:
-    level, keys = ProducersLevel(), []
-    for _ in TABLE_KEYS:
-        following = level.next_by(ALL)
-        assert following is not None
-        level = following
-        keys.append(level.key)
-    assert sorted(keys) == sorted(TABLE_KEYS)
-    assert level == ProducersLevel()
-
-
 @pytest.mark.parametrize("shape", [FigureShape.TREE, FigureShape.ICICLE])
 def test_all_that_was_allocated_is_shown_only_where_it_is_known(shape: FigureShape) -> None:
-    level = ProducersLevel(shape=shape).next_by(ALL)
-    assert level is not None
+    level = ProducersLevel(shape=shape).shown_by("allocated")
     assert (level.by, level.measure(ALL), level.measure(TRACED)) == ("allocated", "allocated", "live")
-    assert level.next_by(TRACED) is None
-    assert ProducersLevel(shape=FigureShape.STACKS).next_by(ALL) is None
+    assert [*level.bys(ALL)] == ["live", "allocated"]
+    assert not level.bys(TRACED)
+    assert not ProducersLevel(shape=FigureShape.STACKS).bys(ALL)
 
 
 def test_a_table_sorted_by_what_was_allocated_becomes_a_tree_of_it() -> None:

@@ -11,7 +11,7 @@ from heaptop.analysis.snapshot.retaining import RetainerRow
 from heaptop.protocol.images import ObjectRow, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.views.retainers.retainer_finder import Finder
-from heaptop.tui.views.retainers.retainer_levels import INNER, MOST_LINKS, TOP, RetainersLevel
+from heaptop.tui.views.retainers.retainer_levels import MOST_LINKS, RetainersLevel
 from heaptop.tui.views.retainers.retainer_rows import level_inside, retainer_of, shown_more, subject_of, tag_of
 from heaptop.tui.views.retainers.retainer_sheets import ObjectLine
 
@@ -79,10 +79,9 @@ def test_the_subject_of_an_object_is_its_type_and_its_tag_has_both() -> None:
     assert tag_of(CACHE, TYPES) == CACHE.label
 
 
-@pytest.mark.parametrize(("where", "key", "keeps"), [("type:Session", "path", True), ("retained>1MB", "path", False)])
-def test_key_b_keeps_a_filter_that_goes_together_with_the_next_rows(where: str, key: str, keeps: bool) -> None:
-    level = RetainersLevel(where=parse_filter(where)).next_by(TOP, TYPES, is_top=True)
-    assert level.key == key
+@pytest.mark.parametrize(("where", "keeps"), [("type:Session", True), ("retained>1MB", False)])
+def test_another_key_keeps_a_filter_that_goes_together_with_its_rows(where: str, keeps: bool) -> None:
+    level = RetainersLevel(where=parse_filter(where)).shown_by("path", TYPES, is_top=True)
     assert level.where == (parse_filter(where) if keeps else EVERYTHING)
-    inner = RetainersLevel(key="path", as_list=True, title="app.Session").next_by(INNER, TYPES, is_top=False)
-    assert (inner.key, inner.as_list, inner.title) == ("retainers", False, "app.Session"), "of the same objects"
+    inner = RetainersLevel(key="path", as_list=True, title="app.Session").shown_by("kind", TYPES, is_top=False)
+    assert (inner.key, inner.as_list, inner.title) == ("kind", False, "app.Session"), "of the same objects"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.tui.views.table_view import next_key
 from heaptop.tui.widgets.virtual_table import PINNED, VirtualTable
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import Stage, on_stage
@@ -64,13 +63,6 @@ async def test_esc_goes_back_to_the_row_that_was_opened(key: str) -> None:
         assert table(stage).cursor == 0
         await stage.press("escape")
         assert table(stage).row_key == opened
-
-
-def test_the_next_key_is_the_next_one_that_can_be_shown() -> None:
-    keys = ("type", "module", "site")
-    assert next_key(keys, "type", lambda key: key != "module") == "site"
-    assert next_key(keys, "site", lambda key: True) == "type", "round and round"
-    assert next_key(keys, "module", lambda key: False) == "module"
 
 
 async def test_rows_of_a_tree_are_not_pinned() -> None:

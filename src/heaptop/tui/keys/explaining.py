@@ -87,10 +87,7 @@ ABOVE: Final = (
         "The program exited, heaptop detached, or heaptop's thread in it no longer answers. The figures are the "
         "last ones received.",
     ),
-    FigureHelp(
-        ("○ not attached", "○ all ended"),
-        "heaptop never attached, or all of several processes exited.",
-    ),
+    FigureHelp(("○ not attached", "○ all ended"), "heaptop never attached, or all of several processes exited."),
     FigureHelp(
         ("recording", "● rec"),
         "recording: a file is shown, at this moment of its length. ● rec: a file is being written, with its size.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Protocol, cast
 
+from textual import events
 from textual.containers import Vertical
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
@@ -20,9 +21,11 @@ from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.keys.trail import trail
 from heaptop.tui.state.drill import added
+from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import sampling_status_text
 from heaptop.tui.state.saving import SavedTable, page, row_text
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.terminal.on_time import OnTime
 from heaptop.tui.terminal.told_size import ToldSize
@@ -57,6 +60,8 @@ class View(OnTime, ToldSize, Vertical):
     """What keys do here, by their actions, where the table of keys has to be vague."""
     FROZEN: ClassVar[bool] = False
     """It shows the open snapshot, so one is taken when it is examined first."""
+    SAMPLED: ClassVar[bool] = False
+    """Its figures are always made of samples."""
     SHOWS_HUNT: ClassVar[bool] = False
     """It shows how far a leak hunt is."""
     KEYS: ClassVar[tuple[Key, ...]] = ()
@@ -72,8 +77,6 @@ class View(OnTime, ToldSize, Vertical):
         """What the last key came to in it: the first of the right words."""
         self._matches: frozenset[str] = frozenset()
         """The keys of the rows that the last filter has shown."""
-        self._still = False
-        """More is being chosen: nothing is drawn for what is passed over."""
 
     @property
     def offers(self) -> Sequence[str]:
@@ -86,7 +89,7 @@ class View(OnTime, ToldSize, Vertical):
 
     def _again(self) -> None:
         """Show what is shown, after a choice of the reader's."""
-        if self._shown is not None and not self._still:
+        if self._shown is not None:
             self.show(*self._shown)
 
     @property
@@ -97,7 +100,7 @@ class View(OnTime, ToldSize, Vertical):
     @property
     def sampled(self) -> bool:
         """Whether figures on it are made of samples, and so are nothing new while it is not sampled."""
-        return False
+        return self.SAMPLED
 
     @property
     def wants_graph(self) -> bool:
@@ -130,8 +133,22 @@ class View(OnTime, ToldSize, Vertical):
         return ""
 
     def show(self, display: Display, look: ChartStyle) -> None:
-        """Draw what is known at this moment."""
+        """Draw what is known at this moment, once the view is laid out."""
+        self._shown = (display, look)
+        if self.size.width:
+            self._draw(display, look)
+
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         raise NotImplementedError
+
+    def _ready(self) -> None:
+        """Draw again what is shown, and what the screen says of it."""
+        self._again()
+        self.post_message(ViewChanged())
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(self.size.width >= WIDE, "wide")
+        self._ready()
 
     def restyle(self) -> None:
         """The colours changed: what is on the screen must all be drawn again by the next :meth:`show`."""
@@ -216,20 +233,15 @@ class View(OnTime, ToldSize, Vertical):
         return ""
 
     def show_by(self, key: str) -> None:
-        """Show it by one of :attr:`bys`, as if key b had been pressed until there."""
-        self._still = True
-        try:
-            for _ in self.bys:
-                if self.by == key:
-                    break
-                self.action_cycle_key()
-        finally:
-            self._still = False
-        self._again()
+        """Show it by one of :attr:`bys`."""
+        raise NotImplementedError
 
     def action_cycle_key(self) -> bool:
-        """Cut by the next attribute; False where there is only one."""
-        return False
+        """Show it by the next of :attr:`bys`; False where there is only one."""
+        keys, self._notice = [*self.bys], ""
+        if len(keys) > 1:
+            self.show_by(keys[(keys.index(self.by) + 1) % len(keys) if self.by in keys else 0])
+        return len(keys) > 1
 
     def action_follow(self) -> str:
         """Keep the cursor on its row when rows move, or no longer."""

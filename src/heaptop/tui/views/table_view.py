@@ -5,17 +5,14 @@ This module never shows anything by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
-
-from textual import events
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.text.units import format_duration_ns
 from heaptop.tui.state.drill import Level, added
-from heaptop.tui.state.messages import HeadingClicked, ViewChanged
-from heaptop.tui.state.sheet import WIDE
+from heaptop.tui.state.messages import HeadingClicked
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.cursor import Cursor
@@ -35,11 +32,7 @@ class SortedView(View):
         self._where = EVERYTHING
         self._rows: Sequence[Any] = ()
         """Those of the table."""
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(self.size.width >= WIDE, "wide")
-        self._again()
-        self.post_message(ViewChanged())
+        self._filtered = ""
 
     def _is_drawn(self, *of: object) -> bool:
         """Whether what was drawn last was made of the same, so that there is nothing to do."""
@@ -79,6 +72,10 @@ class SortedView(View):
     def where(self) -> Filter:
         return self._where
 
+    @property
+    def filtered(self) -> str:
+        return self._filtered
+
     def set_where(self, where: Filter) -> None:
         self._check_filter(where)
         self._where = where
@@ -115,7 +112,7 @@ class SortedView(View):
     @property
     def _first_sort(self) -> tuple[str, bool]:
         """The column that is sorted by at first, and whether its largest is at the top."""
-        raise NotImplementedError
+        return "bytes", True
 
     @property
     def _sorted_as(self) -> str:
@@ -183,12 +180,6 @@ class SortedView(View):
         return self.unsortable
 
 
-def next_key(keys: Sequence[str], key: str, goes: Callable[[str], bool]) -> str:
-    """The next of the keys, round and round, that can be shown; ``key`` where no other can."""
-    place = keys.index(key) + 1
-    return next((each for each in (*keys[place:], *keys[:place]) if goes(each)), key)
-
-
 class LevelView(SortedView, Generic[L]):
     """One whose rows can be looked into, level by level."""
 
@@ -204,6 +195,10 @@ class LevelView(SortedView, Generic[L]):
     @property
     def where(self) -> Filter:
         return self._level.where
+
+    @property
+    def by(self) -> str:
+        return self._level.key
 
     def set_where(self, where: Filter) -> None:
         self._check_filter(where)

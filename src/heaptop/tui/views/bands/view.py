@@ -23,7 +23,6 @@ from heaptop.analysis.heap.history import Moment
 from heaptop.analysis.lifetimes.eventual import KEY as LIFETIME
 from heaptop.analysis.lifetimes.eventual import by_lifetime, is_eventual, longer_than, restricted, rows_of
 from heaptop.analysis.samples.moments import SiteCell
-from heaptop.analysis.samples.producers import NO_SITE, NO_SITE_MEANS
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_change, format_count
 from heaptop.errors import UsageError
@@ -33,7 +32,7 @@ from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import ChartBands
 from heaptop.tui.charts.sparkline import meter, sparkline
-from heaptop.tui.keys.explaining import CPYTHON, NHC, FigureHelp
+from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.drill import Level, into
 from heaptop.tui.state.messages import LettersChanged
@@ -41,7 +40,8 @@ from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet, change_title
 from heaptop.tui.state.snapshot_client import QuerySubject
-from heaptop.tui.views.table_view import LevelView, next_key
+from heaptop.tui.views.bands.bands_help import EXPLAINED
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Legend, LegendEntry, swatch
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -131,77 +131,7 @@ class BandsView(LevelView[Level]):
         "The live heap over time, split into bands, and the same bands as a table. A letter is the same in chart, "
         "legend and table. A band that widens steadily is what grows."
     )
-    EXPLAINS: ClassVar[tuple[FigureHelp, ...]] = (
-        FigureHelp(
-            ("the chart", "~"),
-            "Steady bands are at the bottom, volatile bands on top, so that steady growth shows as a wedge. ~ is "
-            "everything without a band of its own; a band that is never half a line high has no letter.",
-            NHC.at("§4.4 and fig. 14"),
-        ),
-        FigureHelp(
-            ("Objects", "Blocks", "Bytes", "≈"),
-            "The number of live objects and their own size, without what they refer to. ≈: estimated from samples, "
-            "or guessed where __sizeof__ is written in Python (heaptop never calls it).",
-            CPYTHON.at("Objects/object.c and each type's __sizeof__"),
-        ),
-        FigureHelp(("Share", "≈Share", "█"), "Share of the sum of all rows. Bars are relative to the largest row."),
-        FigureHelp(
-            ("Change…", "Trend"),
-            "Change: since the previous census, as long ago as the heading says. Trend: the last censuses, each "
-            "row scaled separately.",
-        ),
-        FigureHelp(
-            ("Attributes",),
-            "Memory that sys.getsizeof leaves out: attributes that are stored without a dict. By type, module and "
-            "generation it is in no other figure, nor in heap above; in other groupings Bytes includes it.",
-            CPYTHON.at("Objects/dictobject.c"),
-        ),
-        FigureHelp(
-            ("Type", "Module"),
-            "The class of an object, and the module of that class.",
-            NHC.at("§1.1"),
-        ),
-        FigureHelp(
-            ("Generation",),
-            "The collector's generation: gen 0 is new, gen 2 has survived. untracked: objects the collector need "
-            "not visit; permanent: set aside by gc.freeze().",
-            CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
-        ),
-        FigureHelp(
-            ("Producer", "Producer's module", "Block size"),
-            "By the line of your code that allocated a block, its module, or the block's size class, from samples "
-            "since the attach. Counts are memory blocks, as in views 2 and 7.",
-            NHC.at("§1.1"),
-        ),
-        FigureHelp(
-            (NO_SITE,),
-            f"What the last census counted beyond the samples: {NO_SITE_MEANS}. It is "
-            "a remainder of estimates, updated only when it is off by more than their interval: no change is shown.",
-        ),
-        FigureHelp(
-            ("Lifetime",),
-            "A block's lifetime is known when it dies, so the past of these bands changes. Lifetimes are bytes "
-            "allocated meanwhile, in kB and MB (1000); sizes are in KiB and MiB (1024).",
-            NHC.at("§2, figs. 8–10"),
-        ),
-        FigureHelp(
-            ("(more than…", "(smaller ones)"),
-            "Objects with more retainers than heaptop separates, and those of the smallest retainers, one row each.",
-        ),
-        FigureHelp(
-            ("Retainers",),
-            "What keeps an object alive, by name: a module's global, a local, a cache. Objects with two retainers "
-            "are in the band of the pair. While this is on screen, heaptop takes snapshots of the object graph; "
-            "their cost is shown above.",
-            NHC.at("§3, fig. 13"),
-        ),
-        FigureHelp(
-            ("Kind of root",),
-            "The first kind of GC root that reaches an object: module, frame, runtime (the interpreter), c (an "
-            "extension), none (garbage). It comes from the same snapshots.",
-            NHC.at("§4.4"),
-        ),
-    )
+    EXPLAINS: ClassVar[tuple[FigureHelp, ...]] = EXPLAINED
     HELP = (
         "Filters: size> and count> apply to a type's total; lifetime> works by producer, type and block size; "
         "retainer:cache matches objects kept by it, alone or not; !retainer:+ those with one retainer."
@@ -210,18 +140,9 @@ class BandsView(LevelView[Level]):
         "cycle_key": "type, module, generation, producer, size, lifetime, retainer, kind",
     }
     OFFERS = (
-        "cycle_key",
-        "filter",
-        "drill",
-        "why",
-        "pause",
-        "sort_column(-1)",
-        "sort_column(1)",
-        "census",
-        "rate",
-        "invert",
+        "cycle_key", "filter", "drill", "why", "pause", "sort_column(-1)", "sort_column(1)", "census", "rate", "invert",
         "follow",
-    )
+    )  # fmt: skip
     DEFAULT_CSS = """
     BandsView #plot { height: 3fr; layout: vertical; }
     BandsView Legend { height: 1; }
@@ -253,10 +174,7 @@ class BandsView(LevelView[Level]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
-        if not self.size.width:
-            return  # not laid out yet: how many bands there are depends on the width
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         if self._is_drawn(*self._made_of(display, look)):
             return
         chart, found = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
@@ -497,10 +415,6 @@ class BandsView(LevelView[Level]):
     def bys(self) -> Mapping[str, str]:
         return {key: f"by {TITLES[key].lower()}" for key in TITLES if self._goes(key)}
 
-    @property
-    def by(self) -> str:
-        return self._level.key
-
     def _goes(self, key: str) -> bool:
         """Whether it goes together with the filter."""
         try:
@@ -509,12 +423,9 @@ class BandsView(LevelView[Level]):
             return False
         return True
 
-    def action_cycle_key(self) -> bool:
-        """To the next attribute that goes together with the filter."""
-        level = self._level
-        self._levels[-1] = replace(level, key=next_key([*TITLES], level.key, self._goes))
+    def show_by(self, key: str) -> None:
+        self._levels[-1] = replace(self._level, key=key)
         self._again()
-        return self._level.key != level.key
 
     @property
     def subject(self) -> QuerySubject | None:
@@ -537,7 +448,3 @@ class BandsView(LevelView[Level]):
     @property
     def _sortable(self) -> Sequence[str]:
         return tuple(SORTS)
-
-    @property
-    def _first_sort(self) -> tuple[str, bool]:
-        return "bytes", True

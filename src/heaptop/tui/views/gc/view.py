@@ -28,7 +28,7 @@ from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Sheet
 from heaptop.tui.views.gc.gc_pictures import collection_text, curves_text, draw_chart, fit, totals_text
 from heaptop.tui.views.gc.gc_tables import TABLES, Moment, Profile, take
-from heaptop.tui.views.table_view import SortedView, next_key
+from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
@@ -46,6 +46,7 @@ class GcView(SortedView):
 
     NAME = "gc"
     NUMBER = 8
+    SAMPLED = True
     TITLE = "GC"
     ABOUT = "collections and phases"
     SHOWS = (
@@ -87,14 +88,8 @@ class GcView(SortedView):
             "collections in each and their time.",
             BEE.at("§3.1.3, fig. 5"),
         ),
-        FigureHelp(
-            ("RSS", "-"),
-            "Resident memory at that moment; a curve with key v. -: unknown.",
-        ),
-        FigureHelp(
-            ("lost",),
-            "Collections that did not fit into the agent's buffer: counted, but in no figure.",
-        ),
+        FigureHelp(("RSS", "-"), "Resident memory at that moment; a curve with key v. -: unknown."),
+        FigureHelp(("lost",), "Collections that did not fit into the agent's buffer: counted, but in no figure."),
     )
     HELP = "Filters: generation:2 (of collections)."
     MEANS: ClassVar[Mapping[str, str]] = {
@@ -102,16 +97,8 @@ class GcView(SortedView):
         "variant": "chart: blocks, resident bytes, allocated in between",
     }
     OFFERS = (
-        "cycle_key",
-        "variant",
-        "filter",
-        "rate",
-        "pause",
-        "sort_column(-1)",
-        "sort_column(1)",
-        "invert",
-        "follow",
-    )
+        "cycle_key", "variant", "filter", "rate", "pause", "sort_column(-1)", "sort_column(1)", "invert", "follow",
+    )  # fmt: skip
     DEFAULT_CSS = """
     GcView > #chart { height: 3fr; }
     GcView > #allocated { height: 2fr; display: none; }
@@ -134,9 +121,8 @@ class GcView(SortedView):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
-        if not self.size.width or display.sampling is None:
+    def _draw(self, display: Display, look: ChartStyle) -> None:
+        if display.sampling is None:
             return
         sampling = display.sampling
         profile = self._made.get(display, None, partial(take, sampling), small=len(sampling.gc.rows) <= SMALL)
@@ -200,10 +186,6 @@ class GcView(SortedView):
         return self._where.matches(Cell(TypeName("", ""), row.generation, 1, 1))
 
     @property
-    def sampled(self) -> bool:
-        return True
-
-    @property
     def note(self) -> str:
         """Collections are known without samples; what was allocated between them is not."""
         sampling_status = self.now.sampling_status
@@ -235,7 +217,7 @@ class GcView(SortedView):
 
     @property
     def bys(self) -> Mapping[str, str]:
-        return {key: f"by {key}" for key in KEYS}
+        return {key: f"by {key}" for key in KEYS if self._goes(key)}
 
     @property
     def by(self) -> str:
@@ -245,10 +227,9 @@ class GcView(SortedView):
         """The curves are said of another collection."""
         self._again()
 
-    def action_cycle_key(self) -> bool:
-        before, self._key = self._key, next_key(KEYS, self._key, self._goes)
+    def show_by(self, key: str) -> None:
+        self._key = key
         self._again()
-        return self._key != before
 
     def _goes(self, key: str) -> bool:
         """Whether it goes together with the filter."""

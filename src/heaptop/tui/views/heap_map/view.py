@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
@@ -30,9 +29,8 @@ from heaptop.tui.charts.heap_map_picture import MarkEntry, card, legend
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
-from heaptop.tui.state.messages import SubjectChosen, ViewChanged
+from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotClient
 from heaptop.tui.state.snapshot_status import snapshot_status
 from heaptop.tui.views.base import View
@@ -45,15 +43,7 @@ from heaptop.tui.views.heap_map.heap_map_card import (
     object_lines,
     suspect_lines,
 )
-from heaptop.tui.views.heap_map.heap_map_marks import (
-    ALL,
-    COLOURINGS,
-    KIND,
-    LEAK,
-    SINCE,
-    TYPE,
-    MapMarker,
-)
+from heaptop.tui.views.heap_map.heap_map_marks import ALL, COLOURINGS, KIND, LEAK, SINCE, TYPE, MapMarker
 from heaptop.tui.views.heap_map.heap_map_questions import LargestAsked, MapAnswers
 from heaptop.tui.widgets.heap_map import HeapMap
 from heaptop.tui.widgets.picture import Picture
@@ -97,10 +87,7 @@ class HeapMapView(View):
             "own letter.",
             BEE.at("§4.2, fig. 7"),
         ),
-        FigureHelp(
-            ("│", "·"),
-            "│ is a gap without objects, left out. · is what the filter excludes.",
-        ),
+        FigureHelp(("│", "·"), "│ is a gap without objects, left out. · is what the filter excludes."),
         FigureHelp(
             ("holder", "producer", "links", "size"),
             "For the object in the cell with the largest retained size: its holder, its site if sampled, the path "
@@ -158,19 +145,13 @@ class HeapMapView(View):
                 yield Picture(id="legend")
                 yield Picture(id="card")
 
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(self.size.width >= WIDE, "wide")
-        self._again()
-        self.post_message(ViewChanged())
-
     def restyle(self) -> None:
         for widget in self.query(Picture):
             widget.restyle()
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         client, answers = display.client, self._answers
         if client is None or not self.table.size.width:
             return
@@ -401,10 +382,9 @@ class HeapMapView(View):
     def by(self) -> str:
         return self._colouring
 
-    def action_cycle_key(self) -> bool:
-        self._colouring = COLOURINGS[(COLOURINGS.index(self._colouring) + 1) % len(COLOURINGS)]
+    def show_by(self, key: str) -> None:
+        self._colouring = key
         self._again()
-        return True
 
     def action_zoom(self, steps: int) -> str:
         return "" if self.table.zoom(steps) else f"this cannot go {'closer' if steps > 0 else 'further away'}"

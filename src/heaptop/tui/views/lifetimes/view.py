@@ -13,51 +13,49 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
 
-from rich.style import Style
 from textual.app import ComposeResult
 
 from heaptop.analysis.filters.filters import Filter
-from heaptop.analysis.lifetimes.lifetime_table import FEW, MARKS, LifetimeGroup, LifetimeTable
-from heaptop.analysis.samples.clock import size_label
-from heaptop.analysis.samples.estimate import INTERVAL
+from heaptop.analysis.lifetimes.lifetime_table import LifetimeGroup, LifetimeTable
 from heaptop.analysis.samples.generations import LifetimeChart
-from heaptop.analysis.samples.moments import SiteCell
 from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
-from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
+from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import TypeName
-from heaptop.tui.charts.chart_style import ChartStyle, letter_of
-from heaptop.tui.charts.marks import NONE
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import EMPTY, ChartBands, StyleRun
-from heaptop.tui.charts.sparkline import sparkline
-from heaptop.tui.keys.explaining import NHC, SML, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import FigureMaker, Throttled
-from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import UNSAMPLED, not_sampled, now_words
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
+from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.state.snapshot_client import QuerySubject
+from heaptop.tui.views.lifetimes.lifetime_help import EXPLAINED
 from heaptop.tui.views.lifetimes.lifetime_pictures import (
     BandRow,
-    band_name,
     band_rows,
     band_series,
     bands_text,
     curve_lines,
     draw_ages,
     draw_curves,
-    percent,
-    shape,
 )
-from heaptop.tui.views.table_view import LevelView, next_key
+from heaptop.tui.views.lifetimes.lifetime_tables import (
+    BY_CURVE,
+    SORTED,
+    band_columns,
+    group_columns,
+    passing,
+    sort_columns,
+    sorted_bands,
+    sorted_groups,
+)
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 KEYS: Final = (*GROUPS, "lifetime", "age")
-TITLES: Final = {"type": "Type", "site": "Site", "size": "Block size", "lifetime": "Lifetime", "age": "Lifetime"}
 LEFTS: Final = {
     "type": "by type",
     "site": "by site",
@@ -72,8 +70,6 @@ _FILTERED_BY: Final = {"type": ("type", "module"), "site": ("site",)}
 SMALL: Final = 4000
 """As many steps (a living sample is one, a curve some forty) are done at once, whenever there is something new."""
 STEPS_A_CURVE: Final = 40
-SORTED: Final = 300
-"""Groups whose curves are made to sort by them; the others have fewer samples, and come last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +93,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     NAME = "lifetimes"
     NUMBER = 6
+    SAMPLED = True
     TITLE = "Lifetimes"
     ABOUT = "how long they live"
     SHOWS = (
@@ -104,59 +101,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
         "does not age them. A is the total, B the row under the cursor; the lines below the chart show both as "
         "figures."
     )
-    EXPLAINS = (
-        FigureHelp(
-            ("object survival", "% ≥…"),
-            f"The share of allocations that reach that age, with the {INTERVAL} (43 35–51): a Kaplan-Meier "
-            "estimate, in which live blocks count up to their age.",
-            SML.at("§1.1, fig. 2"),
-        ),
-        FigureHelp(
-            ("object mortality per MB", "at"),
-            "Of the blocks that reached that age, the share that dies within the next megabyte. Smoothed, then "
-            "differentiated; both axes are logarithmic.",
-            SML.at("§1.1, §2.5, fig. 2"),
-        ),
-        FigureHelp(("≤",), "At the end of a mortality axis: smaller values are drawn there too."),
-        FigureHelp(
-            ("nursery mortality per MB",),
-            "What a young generation of that size would gain from one more megabyte.",
-            SML.at("§1.1"),
-        ),
-        FigureHelp(
-            ("Dead", "Live", "≈Bytes dead", "≈Bytes live"),
-            f"Dead and live samples, and the bytes they represent. Rows with fewer than {FEW} samples have no figures.",
-            STATMEMPROF.at("“Sampling allocations”"),
-        ),
-        FigureHelp(
-            ("≈Median", "≈Time", ">", "≈"),
-            "The age that half of the bytes reach, in bytes allocated and in time at the mean rate so far. >: more "
-            "than the oldest block.",
-        ),
-        FigureHelp(
-            ("1 kB … 1 GB",),
-            "Each row's survival over that range of ages, from all to none, on one common scale.",
-            SML.at("fig. 5"),
-        ),
-        FigureHelp(
-            ("Type", "Site", "Block size"),
-            "What samples are grouped by (key b). Of dead blocks only sums are kept.",
-            SML.at("§3.2"),
-        ),
-        FigureHelp(
-            ("Lifetime", "≈Mean", "≈Share", "≈Peak", "≈Now", "Trend"),
-            "Bands by lifetime show, for every moment, how long the blocks that were live then lived in the end; "
-            "live blocks count by age. Mean is over the chart; share is of that mean; peak is the maximum; now is "
-            "the current value.",
-            NHC.at("§2, figs. 8–10"),
-        ),
-        FigureHelp(
-            ("over time, by age", "░▒▓█"),
-            "Time runs across and age upwards, both in allocated bytes: the darker, the more bytes of that age "
-            "were live. The line below the chart explains the shades.",
-            SML.at("fig. 1"),
-        ),
-    )
+    EXPLAINS = EXPLAINED
     HELP = (
         "Ages are in kB and MB (1000), as you type them (lifetime>10MB); memory is in KiB and MiB "
         "(1024).\n\nFilters: by type, type: and module:; by site, site:. Of dead blocks only sums are kept, so "
@@ -168,17 +113,9 @@ class LifetimesView(LevelView[LifetimesLevel]):
         "drill": "bands by lifetime of one row",
     }
     OFFERS = (
-        "cycle_key",
-        "variant",
-        "filter",
-        "drill",
-        "pause",
-        "rate",
-        "sort_column(-1)",
-        "sort_column(1)",
-        "invert",
+        "cycle_key", "variant", "filter", "drill", "pause", "rate", "sort_column(-1)", "sort_column(1)", "invert",
         "follow",
-    )
+    )  # fmt: skip
     DEFAULT_CSS = """
     LifetimesView > #curves, LifetimesView > #bands { height: 3fr; }
     LifetimesView > #bands { display: none; }
@@ -204,10 +141,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
-        if not self.size.width:
-            return
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         sampling, level = display.sampling, self._level
         self.set_class(level.key == "lifetime", "banded")
         if sampling is None or not _anything(sampling):
@@ -238,7 +172,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     def _is_small(self, figures: LifetimeTable) -> bool:
         """By how many curves the screen needs."""
-        curves = min(figures.group_count, SORTED if self._sort in _BY_CURVE else self.list.page_rows)
+        curves = min(figures.group_count, SORTED if self._sort in BY_CURVE else self.list.page_rows)
         return self._variant != 1 and figures.steps + STEPS_A_CURVE * curves <= SMALL
 
     def _needed(self, figures: LifetimeTable) -> Iterator[None]:
@@ -253,10 +187,6 @@ class LifetimesView(LevelView[LifetimesLevel]):
             yield
         figures.survival(mortality=self._variant == 1)
         yield
-
-    def _ready(self) -> None:
-        self._again()
-        self.post_message(ViewChanged())
 
     # -- curves ----------------------------------------------------------------------------------------------
 
@@ -289,21 +219,10 @@ class LifetimesView(LevelView[LifetimesLevel]):
         picture.show(lambda width, _: lines(width, look), look)
 
     def _ordered(self, figures: LifetimeTable) -> list[LifetimeGroup]:
-        level, sort = self._level, self._sort
-        groups = list(figures.groups(level.key))
-        if level.where:
-            names = {} if self._shown is None or self._shown[0].sampling is None else _types(self._shown[0].sampling)
-            everything = len(groups)
-            groups = [group for group in groups if _fits(level.where, level.key, group, names)]
-            self._hidden = everything - len(groups)
-        if sort in _BY_CURVE:
-            with_curve = [group for group in groups[:SORTED] if not group.few and figures.figures(group.key)]
-            rest = [group for group in groups if group not in set(with_curve)]
-            with_curve.sort(key=partial(_by_figures, figures, sort), reverse=self._descending)
-            return with_curve + rest
-        if sort == "name":
-            return sorted(groups, key=lambda group: group.name, reverse=self._descending)
-        return sorted(groups, key=_NUMBERS[sort], reverse=self._descending)
+        level, everything = self._level, figures.groups(self._level.key)
+        groups = passing(everything, level.key, level.where, self.now.sampling)
+        self._hidden = len(everything) - len(groups)
+        return sorted_groups(groups, figures, *self._chosen)
 
     # -- bands -----------------------------------------------------------------------------------------------
 
@@ -330,20 +249,15 @@ class LifetimesView(LevelView[LifetimesLevel]):
         nothing = "Nothing is kept of this group."
         if chart is not None and sampling.lives.ended(group)[0]:
             nothing = "They die between two ticks: none was live at any tick."
-        self._show_table(self._ordered_bands(rows), look, nothing if chart is None or not rows else "")
-
-    def _ordered_bands(self, rows: list[BandRow]) -> list[BandRow]:
-        sort = self._sort
-        if not sort:
-            return rows[:: 1 if self._descending else -1]
-        return sorted(rows, key=_BAND_NUMBERS[sort], reverse=self._descending)
+        self._show_table(sorted_bands(rows, *self._chosen), look, nothing if chart is None or not rows else "")
 
     # -- the table -------------------------------------------------------------------------------------------
 
     def _show_table(self, rows: Sequence[LifetimeGroup] | Sequence[BandRow], look: ChartStyle, nothing: str) -> None:
         self._count = len(rows)
-        groups = self._level.key in GROUPS
-        columns, draw = self._group_columns(look) if groups else self._band_columns(look)
+        key, wide = self._level.key, self.size.width >= WIDE
+        groups = key in GROUPS
+        columns, draw = group_columns(key, self._figures, look, wide=wide) if groups else band_columns(look, wide=wide)
         self.list.show(
             Sheet(
                 columns=columns,
@@ -356,79 +270,6 @@ class LifetimesView(LevelView[LifetimesLevel]):
                 nothing=nothing or "Waiting for the first samples.",
             )
         )
-
-    def _group_columns(self, look: ChartStyle) -> tuple[tuple[Column, ...], Callable[[LifetimeGroup], list[CellText]]]:
-        wide, figures = self.size.width >= WIDE, self._figures
-        columns = [
-            Column("name", TITLES[self._level.key], 0, right=False, keep_tail=True),
-            Column("dead", "Dead", 7),
-            Column("alive", "Live", 7),
-            Column("dead_bytes", "≈Bytes dead", 11),
-            Column("alive_bytes", "≈Bytes live", 12),
-            Column("median", "≈Median", 8),
-            Column("time", "≈Time", 8),
-            *(Column(key, f"% ≥{size_label(mark)}", 10) for key, mark in zip(_MARK_COLUMNS, MARKS, strict=True)),
-            Column("curve", "1 kB … 1 GB", 16, right=False, rank=0),
-        ]
-        left_out = set() if wide else {"dead_bytes", "alive_bytes", "time", "curve"}
-        kept = [place for place, column in enumerate(columns) if column.key not in left_out]
-
-        def draw(group: LifetimeGroup) -> list[CellText]:
-            known = None if figures is None or group.few else figures.figures(group.key)
-            quiet = Style(dim=True)
-            pieces = [
-                CellText(group.name),
-                CellText(format_count(group.deaths)),
-                CellText(format_count(group.alive)),
-                CellText(format_bytes(group.died_bytes) if group.died_bytes else NONE),
-                CellText(format_bytes(group.alive_bytes) if group.alive_bytes else NONE),
-            ]
-            if known is None or figures is None:
-                pieces += [CellText("too few", quiet), CellText(""), *(CellText("") for _ in MARKS), CellText("")]
-            else:
-                median = known.median if known.median is not None else known.oldest
-                sign = "" if known.median is not None else ">"
-                took = figures.time_ns(median)
-                pieces += [
-                    CellText(sign + size_label(median)),
-                    CellText(sign + format_duration_ns(took) if took is not None else ""),
-                    *(CellText(percent(point)) if point is not None else CellText("-", quiet) for point in known.marks),
-                    CellText(shape(known.shape, look)),
-                ]
-            return [pieces[place] for place in kept]
-
-        return tuple(columns[place] for place in kept), draw
-
-    def _band_columns(self, look: ChartStyle) -> tuple[tuple[Column, ...], Callable[[BandRow], list[CellText]]]:
-        spark = 16 if self.size.width >= WIDE else 8
-        columns = (
-            Column("band", "", 3, right=False, rank=ALWAYS),
-            Column("name", "Lifetime", 0, right=False),
-            Column("mean", "≈Mean", 9),
-            Column("share", "≈Share", 7),
-            Column("peak", "≈Peak", 9),
-            Column("now", "≈Now", 9),
-            Column("trend", "Trend", spark, right=False),
-        )
-
-        def draw(row: BandRow) -> list[CellText]:
-            values = row.band.bytes
-            tint = Style.parse(look.palette.band(row.slot))
-            return [
-                CellText(f" {letter_of(row.slot)} ", look.swatch(row.slot)),
-                CellText(band_name(row.band)),
-                CellText(format_bytes(round(row.mean))),
-                CellText(f"{row.share:.1%}"),
-                CellText(format_bytes(max(values, default=0))),
-                CellText(format_bytes(values[-1]) if row.band.fate == "living" else "", Style.null()),
-                CellText(sparkline(values, spark, ascii_only=look.ascii_only), tint),
-            ]
-
-        return columns, draw
-
-    @property
-    def sampled(self) -> bool:
-        return True
 
     @property
     def words(self) -> tuple[str, str]:
@@ -468,10 +309,6 @@ class LifetimesView(LevelView[LifetimesLevel]):
     def bys(self) -> Mapping[str, str]:
         return {key: LEFTS[key] for key in KEYS if self._goes(key)}
 
-    @property
-    def by(self) -> str:
-        return self._level.key
-
     def _goes(self, key: str) -> bool:
         """Whether it goes together with the filter."""
         try:
@@ -480,11 +317,9 @@ class LifetimesView(LevelView[LifetimesLevel]):
             return False
         return True
 
-    def action_cycle_key(self) -> bool:
-        level = self._level
-        self._levels = [LifetimesLevel(next_key(KEYS, level.key, self._goes), level.where)]
+    def show_by(self, key: str) -> None:
+        self._levels = [LifetimesLevel(key, self.where)]
         self._again()
-        return self._level.key != level.key
 
     def action_variant(self) -> bool:
         """The next kind of curve."""
@@ -521,7 +356,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
 
     @property
     def _sortable(self) -> Sequence[str]:
-        return _columns_of(self._level.key)
+        return sort_columns(self._level.key)
 
     @property
     def _first_sort(self) -> tuple[str, bool]:
@@ -537,44 +372,5 @@ def check_filter(key: str, where: Filter) -> None:
     where.allow(_FILTERED_BY.get(key, ()), f"Lifetimes {LEFTS[key].partition(',')[0]}")
 
 
-def _types(sampling: Sampling) -> dict[str, TypeName]:
-    return {name.full: name for name in sampling.samples.types}
-
-
-def _fits(where: Filter, key: str, group: LifetimeGroup, names: dict[str, TypeName]) -> bool:
-    kind = names.get(group.name, TypeName("", group.name)) if key == "type" else TypeName("", "")
-    return where.matches(SiteCell(kind, group.name if key == "site" else "", "", 0, group.alive, group.alive_bytes))
-
-
 def _anything(sampling: Sampling) -> bool:
     return bool(sampling.samples.live_block_count or sampling.lives.ended()[0])
-
-
-def _by_figures(figures: LifetimeTable, sort: str, group: LifetimeGroup) -> float:
-    known = figures.figures(group.key)
-    if known is None:
-        return -1.0
-    if sort == "median":
-        return known.median if known.median is not None else 1e18 + known.oldest
-    point = known.marks[_MARK_COLUMNS.index(sort)]
-    return point.object_survival if point is not None else -1.0
-
-
-_MARK_COLUMNS: Final = tuple(f"at{mark}" for mark in MARKS)
-_BY_CURVE: Final = ("median", *_MARK_COLUMNS)
-_NUMBERS: Final[dict[str, Callable[[LifetimeGroup], int]]] = {
-    "dead": lambda group: group.deaths,
-    "alive": lambda group: group.alive,
-    "dead_bytes": lambda group: group.died_bytes,
-    "alive_bytes": lambda group: group.alive_bytes,
-}
-_BAND_NUMBERS: Final[dict[str, Callable[[BandRow], float]]] = {
-    "mean": lambda row: row.mean,
-    "share": lambda row: row.share,
-    "peak": lambda row: max(row.band.bytes, default=0),
-    "now": lambda row: row.band.bytes[-1] if row.band.bytes else 0,
-}
-
-
-def _columns_of(key: str) -> list[str]:
-    return ["name", "dead", "alive", "median", *_MARK_COLUMNS] if key in GROUPS else [*_BAND_NUMBERS]

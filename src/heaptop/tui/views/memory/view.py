@@ -121,14 +121,12 @@ class MemoryView(LevelView[MemoryLevel]):
         ),
         FigureHelp(
             ("heaptop",),
-            "Memory of heaptop in the process: its mappings, from the kernel, and an estimate for the agent's "
-            "Python objects in the program's arenas and heaps. What they freed there is in the rows of arenas and "
-            "malloc.",
+            "Memory of heaptop in the process: its mappings, from the kernel, and an estimate for the agent's Python "
+            "objects in the program's arenas and heaps. What they freed there is in the rows of arenas and malloc.",
         ),
         FigureHelp(
             ("Change…", "Trend"),
-            "Change since the first figures of this view, as long ago as the heading says; later rows are marked "
-            "new.",
+            "Change since the first figures of this view, as long ago as the heading says; later rows are marked new.",
         ),
         FigureHelp(
             ("the chart", "~"),
@@ -176,10 +174,7 @@ class MemoryView(LevelView[MemoryLevel]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
-        if not self.size.width:
-            return
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         level = self._level
         self.set_class(bool(level.inside), "inside")
         self._make_course(display, level.key)
@@ -306,17 +301,9 @@ class MemoryView(LevelView[MemoryLevel]):
     def bys(self) -> Mapping[str, str]:
         return {} if self._level.inside else {USE: "by use", OWNER: "by owner"}
 
-    @property
-    def by(self) -> str:
-        return self._level.key
-
-    def action_cycle_key(self) -> bool:
-        """The other cut; of what is inside a row there is none."""
-        if self._level.inside:
-            return False
-        self._levels[-1] = replace(self._level, key=OWNER if self._level.key == USE else USE)
+    def show_by(self, key: str) -> None:
+        self._levels[-1] = replace(self._level, key=key)
         self._again()
-        return True
 
     def action_drill(self) -> bool:
         key = self.list.row_key
@@ -332,10 +319,6 @@ class MemoryView(LevelView[MemoryLevel]):
     @property
     def _sortable(self) -> Sequence[str]:
         return tuple(PART_SORTS if self._level.inside else USE_SORTS)
-
-    @property
-    def _first_sort(self) -> tuple[str, bool]:
-        return "bytes", True
 
 
 def _same(one: object, other: object) -> bool:

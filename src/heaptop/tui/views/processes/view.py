@@ -63,11 +63,9 @@ class ProcessesView(SortedView):
     def compose(self) -> ComposeResult:
         yield VirtualTable()
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         self._rows = sorted(self.processes, key=ORDERS[self._sort], reverse=self._descending)
-        if self.size.width:
-            self.list.show(self._sheet(look))
+        self.list.show(self._sheet(look))
 
     @property
     def _change_title(self) -> str:
@@ -136,10 +134,6 @@ class ProcessesView(SortedView):
     @property
     def _sortable(self) -> Sequence[str]:
         return tuple(ORDERS)
-
-    @property
-    def _first_sort(self) -> tuple[str, bool]:
-        return "bytes", True
 
 
 def _known(figure: int | None, form: Callable[[int], str]) -> str:

@@ -10,13 +10,7 @@ from typing import TypeVar, cast
 
 from heaptop.analysis.callers.call_paths import Amounts, Measure
 from heaptop.analysis.callers.function_parts import FunctionPart, parts_of
-from heaptop.analysis.callers.producer_table import (
-    ProducerRow,
-    ProducerTables,
-    RecentMoments,
-    moments_since,
-    older_at,
-)
+from heaptop.analysis.callers.producer_table import ProducerRow, ProducerTables, RecentMoments, moments_since, older_at
 from heaptop.analysis.filters.kept_samples import KeptBlocks, KeptSamples
 from heaptop.analysis.samples.moments import SiteSnapshot
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
@@ -25,14 +19,7 @@ from heaptop.tui.state.sampling_words import not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.views.producers.call_rows import CallTree
 from heaptop.tui.views.producers.producer_levels import ProducersLevel
-from heaptop.tui.views.producers.producer_sheets import (
-    KnownBlocks,
-    StackLine,
-    Trend,
-    sorted_rows,
-    stack_lines,
-    whole,
-)
+from heaptop.tui.views.producers.producer_sheets import KnownBlocks, StackLine, Trend, sorted_rows, stack_lines, whole
 from heaptop.tui.views.producers.selecting import SampleSelector
 
 T = TypeVar("T")

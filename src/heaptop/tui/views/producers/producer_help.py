@@ -82,9 +82,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("the icicle",),
-        "A box is as wide as its share of the total; below it are its callees. Colours are your modules; "
-        "libraries share one. The table beside it lists the boxes in the same order; › is the selected one in "
-        "both.",
+        "A box is as wide as its share of the total; below it are its callees. Colours are your modules; libraries "
+        "share one. The table beside it lists the boxes in the same order; › is the selected one in both.",
         MPROF.at("the allocation call graph"),
     ),
     FigureHelp(

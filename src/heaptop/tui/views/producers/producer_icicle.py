@@ -15,14 +15,7 @@ from heaptop.analysis.text.units import format_bytes
 from heaptop.tui.charts.icicle import BoxStyle
 from heaptop.tui.charts.icicle_table import IcicleColumns
 from heaptop.tui.charts.palette import REST_SLOT
-from heaptop.tui.views.producers.producer_sheets import (
-    KnownBlocks,
-    handed_on,
-    seen,
-    spread,
-    title_of,
-    whole,
-)
+from heaptop.tui.views.producers.producer_sheets import KnownBlocks, handed_on, seen, spread, title_of, whole
 from heaptop.tui.widgets.icicle_chart import IcicleScene
 
 SLOTS: Final = 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import cast
 
 from heaptop.analysis.callers.call_paths import Measure
 from heaptop.analysis.callers.producer_table import TABLE_KEYS, Callee, OlderThanSampling, ProducerRow
@@ -76,7 +77,7 @@ class ProducersLevel(drill.Level):
         return self.chosen if known is KnownBlocks.ALL else "live"
 
     def bys(self, known: KnownBlocks) -> Mapping[str, str]:
-        """What :meth:`next_by` goes through, and how each is called."""
+        """Of a table its keys; in tree and icicle, what lives or all that was allocated, where that is known."""
         if self.is_table:
             return {key: {"chain": "by call stack, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
         is_open = self.shape is not FigureShape.STACKS and known is KnownBlocks.ALL
@@ -86,13 +87,8 @@ class ProducersLevel(drill.Level):
     def by(self) -> str:
         return self.key if self.is_table else self.chosen
 
-    def next_by(self, known: KnownBlocks) -> ProducersLevel | None:
-        """By the next key; in tree and icicle, what lives or all that was allocated. None where there is but one."""
-        bys = [*self.bys(known)]
-        if not bys:
-            return None
-        by = bys[(bys.index(self.by) + 1) % len(bys)]
-        return replace(self, key=by) if self.is_table else replace(self, chosen="live" if by == "live" else "allocated")
+    def shown_by(self, by: str) -> ProducersLevel:
+        return replace(self, key=by) if self.is_table else replace(self, chosen=cast("Measure", by))
 
     def next_shape(self, sort: str) -> ProducersLevel:
         """Table, tree, icicle. ``sort``: the column that a table is sorted by."""

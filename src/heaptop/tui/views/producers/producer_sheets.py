@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from rich.style import Style
 
@@ -453,75 +453,37 @@ def tree_sheet(
     Args:
         approximate: the types that free lists hand on.
     """
-    titles = {
-        "name": ("Function", 0),
-        "part": ("≈Part", 6),
-        "live": ("≈Live", 9),
-        "error": ("±", 5),
-        "range": (INTERVAL, 19),
-        "count": ("≈Blocks", 8),
-        "allocated": ("≈Alloc'd", 9),
-        "share": ("≈Share", 7),
-    }
     names = tree_columns(width, known)
-    sections, measure = tree.sections, tree.measure
-
-    def draw_part(row: CallRow) -> list[CellText]:
-        part, whole_of_it = parts[row.nodes[0]], sections[-1].total(0, measure) or 1
-        if row.kind is Kind.TITLE:
-            return [CellText(f"  {_PARTS_TITLES[part.by]}"), *[CellText("")] * (len(names) - 1)]
-        share = f"{part.amount(measure) / whole_of_it:.1%}" if part.amount(measure) else ""
-        live = part.live.estimate(sections[-1].missed)
-        figures = {
-            "name": f"      {part.name}",
-            "part": share,
-            "live": seen(part.live.bytes),
-            "error": spread(live),
-            "range": "" if live.exact else span(live),
-            "count": format_count(live.count) if live.count else "",
-            "allocated": seen(part.allocated),
-            "share": share,
-        }
-        return [CellText(figures[name]) for name in names]
+    measure, missed = tree.measure, tree.sections[-1].missed
+    total = tree.sections[-1].total(0, measure) or 1
 
     def draw(row: CallRow) -> list[CellText]:
-        if row.kind in (Kind.TITLE, Kind.PART):
-            return draw_part(row)
-        amounts = sections[row.section]
-        indent = "  " * row.depth
-        if row.kind is Kind.MORE:
-            return [CellText(f"{indent}  … {row.more:,} more: Enter shows them"), *[CellText("")] * (len(names) - 1)]
-        paths = amounts.paths
-        is_own = row.kind is Kind.OWN
-        first = row.nodes[0]
-        above = first if is_own else paths.parents[first]
-
-        def figure(what: Measure | frozenset[int]) -> int:
-            return sum(amounts.own(node, what) for node in row.nodes) if is_own else amounts.total(first, what)
-
+        if row.kind in (Kind.TITLE, Kind.MORE):
+            return [_heading(row, parts), *[CellText("")] * (len(names) - 1)]
+        is_part = row.kind is Kind.PART
+        name = CellText(f"      {parts[row.nodes[0]].name}") if is_part else _tree_name(row, tree, tables, look)
+        figure = _figure(row, tree, parts)
         figures = {
-            "part": f"{figure(measure) / (amounts.total(above, measure) or 1):.1%}",
-            "live": handed_on(figure, approximate) + seen(figure("live")),
+            "part": _percent(figure(measure), _above(row, tree)),
+            "live": ("" if is_part else handed_on(figure, approximate)) + seen(figure("live")),
             "allocated": seen(figure("allocated")),
-            "share": f"{figure(measure) / (sections[-1].total(0, measure) or 1):.1%}",
+            "share": _percent(figure(measure), total),
         }
         if width >= WIDE:
-            sums = amounts.own_live(row.nodes) if is_own else amounts.live([first])
-            live = sums.estimate(amounts.missed)
+            live = _live(row, tree, parts).estimate(missed)
             figures |= {
                 "error": spread(live),
                 "range": "" if live.exact else span(live),
                 "count": format_count(live.count) if live.count else "",
             }
-        pieces = [_tree_name(row, tree, tables, look)]
-        return [*pieces, *(CellText(figures[name]) for name in names[1:])]
+        return [name, *(CellText(figures[each]) for each in names[1:])]
 
     return Sheet(
         columns=tuple(
             Column(
                 name,
-                title_of(titles[name][0], known),
-                titles[name][1],
+                title_of(_TREE_TITLES[name][0], known),
+                _TREE_TITLES[name][1],
                 right=name != "name",
                 rank={"part": 8}.get(name, _RANKS.get(name, 1)),
             )
@@ -534,6 +496,53 @@ def tree_sheet(
         sort=measure,
         nothing=nothing,
     )
+
+
+_TREE_TITLES: Final = {
+    "name": ("Function", 0),
+    "part": ("≈Part", 6),
+    "live": ("≈Live", 9),
+    "error": ("±", 5),
+    "range": (INTERVAL, 19),
+    "count": ("≈Blocks", 8),
+    "allocated": ("≈Alloc'd", 9),
+    "share": ("≈Share", 7),
+}
+
+
+def _percent(part: int, whole_of_it: int) -> str:
+    return f"{part / (whole_of_it or 1):.1%}" if part else ""
+
+
+def _heading(row: CallRow, parts: Sequence[FunctionPart]) -> CellText:
+    if row.kind is Kind.TITLE:
+        return CellText(f"  {_PARTS_TITLES[parts[row.nodes[0]].by]}")
+    return CellText(f"{'  ' * row.depth}  … {row.more:,} more: Enter shows them")
+
+
+def _figure(row: CallRow, tree: CallTree, parts: Sequence[FunctionPart]) -> Callable[[Any], int]:
+    """Bytes of a line by what is asked, in the unit of ``Sums.bytes``."""
+    if row.kind is Kind.PART:
+        return parts[row.nodes[0]].amount
+    amounts = tree.sections[row.section]
+    if row.kind is Kind.OWN:
+        return lambda what: sum(amounts.own(node, what) for node in row.nodes)
+    return partial(amounts.total, row.nodes[0])
+
+
+def _live(row: CallRow, tree: CallTree, parts: Sequence[FunctionPart]) -> Sums:
+    if row.kind is Kind.PART:
+        return parts[row.nodes[0]].live
+    amounts = tree.sections[row.section]
+    return amounts.own_live(row.nodes) if row.kind is Kind.OWN else amounts.live(row.nodes[:1])
+
+
+def _above(row: CallRow, tree: CallTree) -> int:
+    """Of the line above a line's, likewise."""
+    amounts, first = tree.sections[row.section], row.nodes[0]
+    if row.kind is Kind.PART:
+        first = 0
+    return amounts.total(first if row.kind in (Kind.OWN, Kind.PART) else amounts.paths.parents[first], tree.measure)
 
 
 def handed_on(figure: Callable[[Measure | frozenset[int]], int], types: frozenset[int]) -> str:

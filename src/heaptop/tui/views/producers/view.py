@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 
 from heaptop.analysis.callers.call_paths import Measure
-from heaptop.analysis.callers.producer_table import OlderThanSampling, ProducerGroup, ProducerRow
+from heaptop.analysis.callers.producer_table import OlderThanSampling, ProducerGroup
 from heaptop.analysis.filters.filters import LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.kept_samples import retainer_term
 from heaptop.analysis.filters.predicates import NameTerm
@@ -67,6 +67,7 @@ class ProducersView(LevelView[ProducersLevel]):
 
     NAME = "producers"
     NUMBER = 2
+    SAMPLED = True
     TITLE = "Producers"
     ABOUT = "allocation sites"
     SHOWS = (
@@ -92,20 +93,9 @@ class ProducersView(LevelView[ProducersLevel]):
         "drill": "stacks of a site; callers and callees; zooms the icicle in",
     }
     OFFERS = (
-        "cycle_key",
-        "variant",
-        "filter",
-        "drill",
-        "why",
-        "sort_column(-1)",
-        "sort_column(1)",
-        "rate",
-        "unfold",
-        "pause",
-        "depth=depth",
-        "invert",
-        "follow",
-    )
+        "cycle_key", "variant", "filter", "drill", "why", "sort_column(-1)", "sort_column(1)", "rate", "unfold",
+        "pause", "depth=depth", "invert", "follow",
+    )  # fmt: skip
     DEFAULT_CSS = """
     ProducersView VirtualTable { height: 1fr; }
     ProducersView IcicleChart { display: none; }
@@ -127,7 +117,6 @@ class ProducersView(LevelView[ProducersLevel]):
         self._styles = BoxStyles()
         self._source: tuple[int, SourceLines] | None = None
         self._count = 0
-        self._filtered = ""
         self._no_site = ""
         """How much of all that is live the last row is, which may be off the screen."""
 
@@ -137,11 +126,8 @@ class ProducersView(LevelView[ProducersLevel]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         """A large session's figures rest between two displays; a choice of the reader's is drawn at once."""
-        self._shown = (display, look)
-        if not self.size.width:
-            return
         samples = display.samples
         small = samples is None or samples.tally_count <= SMALL
         asked = (self._choices, self.size, look, display.sampling_status.on, display.held)
@@ -151,7 +137,7 @@ class ProducersView(LevelView[ProducersLevel]):
                 self._background.start(self._prepare_shown(), self._prepared, soon=True)
             return
         self._background.drop()
-        self._drawn.get(display, asked, lambda: self._draw(display, look), small=small)
+        self._drawn.get(display, asked, lambda: self._draw_now(display, look), small=small)
 
     def _prepare_shown(self) -> Iterator[None]:
         """Prepare the display that is shown; anew where another one is meanwhile, but not forever."""
@@ -168,22 +154,18 @@ class ProducersView(LevelView[ProducersLevel]):
         display = self.now
         if self._shown is not None:
             look = self._shown[1]
-            self._drawn.get(display, self._asked, lambda: self._draw(display, look), spent=spent)
+            self._drawn.get(display, self._asked, lambda: self._draw_now(display, look), spent=spent)
             self.post_message(ViewChanged())
 
     def _again(self) -> None:
         self._choices += 1
         super()._again()
 
-    def _ready(self) -> None:
-        self._again()
-        self.post_message(ViewChanged())
-
     def restyle(self) -> None:
         self._choices += 1
         super().restyle()
 
-    def _draw(self, display: Display, look: ChartStyle) -> None:
+    def _draw_now(self, display: Display, look: ChartStyle) -> None:
         level, figures = self._level, self._figures
         self._no_site = self._filtered = ""
         is_begun = figures.begin(display, level)
@@ -277,10 +259,6 @@ class ProducersView(LevelView[ProducersLevel]):
         return self._figures.nothing(self.now, self._level)
 
     @property
-    def sampled(self) -> bool:
-        return True
-
-    @property
     def kept_by(self) -> NameTerm | None:
         return self._level.kept_by
 
@@ -310,10 +288,6 @@ class ProducersView(LevelView[ProducersLevel]):
     @property
     def age_ns(self) -> int:
         return max(one.age_ns(self.now) for one in (self._drawn, self._figures.selector))
-
-    @property
-    def filtered(self) -> str:
-        return self._filtered
 
     def _crumb(self, outer: ProducersLevel, level: ProducersLevel) -> str:
         return level.title or super()._crumb(outer, level)
@@ -368,14 +342,9 @@ class ProducersView(LevelView[ProducersLevel]):
     def by(self) -> str:
         return self._level.by
 
-    def action_cycle_key(self) -> bool:
-        """By the next key; in tree and icicle, what lives or all that was allocated."""
-        level = self._level.next_by(self._known)
-        if level is None:
-            return False
-        self._levels[-1] = level
+    def show_by(self, key: str) -> None:
+        self._levels[-1] = self._level.shown_by(key)
         self._again()
-        return True
 
     def action_variant(self) -> bool:
         """Table, tree, icicle; what was looked into is left."""
@@ -389,17 +358,11 @@ class ProducersView(LevelView[ProducersLevel]):
 
     @property
     def subject(self) -> QuerySubject | None:
-        row, samples = self._table_row, self.now.samples
+        row, samples = self._row if self._level.is_table else None, self.now.samples
         if not isinstance(row, ProducerGroup) or samples is None:
             return None
         weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
         return QuerySubject(row.name, stacks=samples.reported_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
-
-    @property
-    def _table_row(self) -> ProducerRow | None:
-        """The row of the table under the cursor; None in a tree and the others."""
-        row: ProducerRow | None = self._row if self._level.is_table else None
-        return row
 
     @property
     def unavailable(self) -> str:
@@ -416,8 +379,7 @@ class ProducersView(LevelView[ProducersLevel]):
             return bool(self._count) and self.query_one(IcicleChart).zoom_in()
         if self._level.shape is FigureShape.TREE:
             return self._changed(self._row is not None and self._tree.toggle(self._row, self._level.expanded))
-        row = self._table_row
-        inner = self._level.inside(row) if row is not None else None
+        inner = self._level.inside(self._row) if self._level.is_table and self._row is not None else None
         if inner is not None:
             self._enter(inner)
         return inner is not None

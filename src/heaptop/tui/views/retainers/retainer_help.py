@@ -12,10 +12,7 @@ EXPLAINED: Final = (
         "Bytes freed if single objects of the row went, summed one by one; of a path, those at its end. What "
         "they share with others is in no figure.",
     ),
-    FigureHelp(
-        ("≤",),
-        "An upper bound: some objects may be counted twice.",
-    ),
+    FigureHelp(("≤",), "An upper bound: some objects may be counted twice."),
     FigureHelp(
         ("Objects", "Share", "█"),
         "The number of objects, and their share of the bytes of all rows. Bars are relative to the largest row.",
@@ -63,11 +60,7 @@ EXPLAINED: Final = (
         "One object: address, length, and collector generation. gen 2 is the oldest.",
         BEE.at("§4.1"),
     ),
-    FigureHelp(
-        ("new",),
-        "New since the mark (key m): a lower bound, because addresses are reused.",
-        BEE.at("§4.2"),
-    ),
+    FigureHelp(("new",), "New since the mark (key m): a lower bound, because addresses are reused.", BEE.at("§4.2")),
     FigureHelp(
         ("●", "tagged"),
         "Tagged with t. The line below the table shows what dropping all tagged objects would free, and how "

@@ -117,9 +117,8 @@ class RetainersLevel(drill.Level):
         """Whether the snapshot is asked for what passes the filter alone."""
         return self.what == "objects" or self.key in ("path", "retainers", "site")
 
-    def next_by(self, keys: Sequence[By], types: Sequence[TypeName], *, is_top: bool) -> RetainersLevel:
-        """The same rows by the next key, without the filter where that does not go together with it."""
-        key = keys[(keys.index(self.key) + 1) % len(keys)] if self.key in keys else keys[0]
+    def shown_by(self, key: By, types: Sequence[TypeName], *, is_top: bool) -> RetainersLevel:
+        """The same objects by another key, without the filter where that does not go together with it."""
         if not is_top:
             inner = replace(self, key=key, as_list=False, where=EVERYTHING, given=EVERYTHING)
         elif key == "new":

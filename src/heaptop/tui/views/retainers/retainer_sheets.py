@@ -116,16 +116,7 @@ def row_sheet(rows: Sequence[RetainerRow], key: str, facts: RetainerFacts) -> Sh
         }
         return [pieces[name] for name in names]
 
-    columns = tuple(
-        Column(
-            name,
-            *widths[name],
-            right=name not in ("name", "kinds", "bar", "types"),
-            keep_tail=name == "name" and key != "kind",
-            rank=_RANKS.get(name, 1),
-        )
-        for name in names
-    )
+    columns = _columns(names, widths, keep_tail=key != "kind")
     exact: list[tuple[str, Callable[[RetainerRow], str | int]]] = [
         ("objects", lambda row: row.count if not row.left_out else ""),
         ("own_bytes", lambda row: row.bytes if not row.left_out else ""),
@@ -139,6 +130,15 @@ def row_sheet(rows: Sequence[RetainerRow], key: str, facts: RetainerFacts) -> Sh
     return Sheet(
         columns, rows, lambda row: row.key, draw, facts.look, facts.sort, facts.descending, facts.nothing, exact
     )  # fmt: skip
+
+
+def _columns(names: Sequence[str], widths: Mapping[str, tuple[str, int]], *, keep_tail: bool) -> tuple[Column, ...]:
+    """``keep_tail``: of names that are too long, show the end."""
+    left = ("name", "kinds", "kind", "bar", "types")
+    return tuple(
+        Column(name, *widths[name], name not in left, keep_tail and name == "name", _RANKS.get(name, 1))
+        for name in names
+    )
 
 
 def _exact_place(place: Callable[[R], Place | None]) -> list[tuple[str, Callable[[R], str | int]]]:
@@ -214,9 +214,6 @@ def tree_sheet(
     }
     tint = Style.parse(facts.look.palette.band(0))
 
-    def place_of(row: TreeRow) -> Place | None:
-        return row.node.place
-
     def draw(row: TreeRow) -> list[CellText]:
         node = row.node
         if tree is None or row.what == "rest":
@@ -235,27 +232,26 @@ def tree_sheet(
         }
         return [pieces[name] for name in names]
 
-    columns = tuple(
-        Column(
-            name,
-            *widths[name],
-            right=name not in ("name", "bar", "kind"),
-            keep_tail=as_list and name == "name",
-            rank=_RANKS.get(name, 1),
-        )
-        for name in names
-    )
-    exact: list[tuple[str, Callable[[TreeRow], str | int]]] = [
+    return Sheet(
+        _columns(names, widths, keep_tail=as_list), rows, lambda row: row.key, draw, facts.look,
+        measure, facts.descending, facts.nothing, _exact_paths(tree),
+    )  # fmt: skip
+
+
+def _exact_paths(tree: PathTree | None) -> list[tuple[str, Callable[[TreeRow], str | int]]]:
+    """Of a saved tree: its figures as numbers."""
+
+    def place(row: TreeRow) -> Place | None:
+        return row.node.place
+
+    return [
         ("path", lambda row: row.node.text),
         ("type", lambda row: row.node.type),
         ("objects", lambda row: row.node.count if tree is None or row.what != "rest" else tree.other[0]),
         ("own_bytes", lambda row: row.node.bytes if tree is None or row.what != "rest" else tree.other[1]),
         ("retained_bytes_at_most", lambda row: tree.most(row.node) if tree is not None and row.what != "rest" else ""),
-        *_exact_place(place_of),
+        *_exact_place(place),
     ]
-    return Sheet(
-        columns, rows, lambda row: row.key, draw, facts.look, measure, facts.descending, facts.nothing, exact
-    )  # fmt: skip
 
 
 def _rest(tree: PathTree | None, names: Sequence[str]) -> list[CellText]:

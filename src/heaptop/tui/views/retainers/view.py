@@ -94,23 +94,9 @@ class RetainersView(ExploringView[RetainersLevel]):
         ),
     )
     OFFERS = (
-        "cycle_key",
-        "filter",
-        "drill",
-        "why",
-        "mark",
-        "tag",
-        "snapshot",
-        "exclude",
-        "unfold",
-        "depth=N",
-        "values",
-        "shut",
-        "variant",
-        "sort_column(-1)",
-        "sort_column(1)",
-        "invert",
-    )
+        "cycle_key", "filter", "drill", "why", "mark", "tag", "snapshot", "exclude", "unfold", "depth=N", "values",
+        "shut", "variant", "sort_column(-1)", "sort_column(1)", "invert",
+    )  # fmt: skip
     DEFAULT_CSS = """
     RetainersView > #head { height: auto; }
     RetainersView > Horizontal { height: 1fr; }
@@ -124,7 +110,6 @@ class RetainersView(ExploringView[RetainersLevel]):
         self._finder = Finder()
         self._tagged: dict[int, str] = {}
         """Names of the objects chosen, by address."""
-        self._filtered = ""
         self._notice = ""
         """What a key, or another snapshot, came to; until the next key."""
         self._place_kept = 0
@@ -139,10 +124,9 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         client = display.client
-        if not self.size.width or client is None:
+        if client is None:
             return
         if self._finder.begin(client, display.sampling):
             self._renew()
@@ -175,10 +159,6 @@ class RetainersView(ExploringView[RetainersLevel]):
         if not rows and self._finder.answers.is_asking:
             return ""
         return self._finder.filtered(self._level, [row for row in rows if not row.left_out])
-
-    @property
-    def filtered(self) -> str:
-        return self._filtered
 
     def _renew(self) -> None:
         """There is another snapshot, or none: what was of the one before means nothing any more."""
@@ -352,20 +332,12 @@ class RetainersView(ExploringView[RetainersLevel]):
     def bys(self) -> Mapping[str, str]:
         return {key: BY_WORDS.get(key, f"by {key}") for key in self._keys}
 
-    @property
-    def by(self) -> str:
-        return self._level.key
-
-    def action_cycle_key(self) -> bool:
-        self._notice = ""
-        if self._level.what != "rows":
-            return False
+    def show_by(self, key: str) -> None:
         self._finder.answers.again()
-        self._levels[-1] = self._level.next_by(self._keys, self._types, is_top=self.depth == 1)
+        self._levels[-1] = self._level.shown_by(cast("By", key), self._types, is_top=self.depth == 1)
         self._again()
         self.list.move_to(0)
         self._place_kept = 0
-        return True
 
     def action_variant(self) -> bool:
         """Tree or list; retainers one by one or modules."""

@@ -31,7 +31,6 @@ from heaptop.tui.charts.sparkline import meter
 from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, FigureHelp
 from heaptop.tui.state import drill
 from heaptop.tui.state.background import Throttled
-from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import UNSAMPLED, WITHOUT_C, by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
@@ -95,6 +94,7 @@ class SizesView(LevelView[SizesLevel]):
 
     NAME = "sizes"
     NUMBER = 7
+    SAMPLED = True
     TITLE = "Sizes"
     ABOUT = "blocks of each size"
     SHOWS = (
@@ -143,17 +143,9 @@ class SizesView(LevelView[SizesLevel]):
         "drill": "sites that allocate this size",
     }
     OFFERS = (
-        "cycle_key",
-        "variant=unit",
-        "filter",
-        "drill",
-        "pause",
-        "rate",
-        "sort_column(-1)",
-        "sort_column(1)",
-        "invert",
+        "cycle_key", "variant=unit", "filter", "drill", "pause", "rate", "sort_column(-1)", "sort_column(1)", "invert",
         "follow",
-    )
+    )  # fmt: skip
     DEFAULT_CSS = """
     SizesView > Picture { height: auto; }
     SizesView > VirtualTable { height: 1fr; }
@@ -163,7 +155,6 @@ class SizesView(LevelView[SizesLevel]):
         super().__init__(SizesLevel())
         self._in_blocks = False
         self._made: Throttled[SizesFigures] = Throttled()
-        self._filtered = ""
         self._selector = SampleSelector(self.set_timer, self._ready)
 
     def compose(self) -> ComposeResult:
@@ -172,10 +163,7 @@ class SizesView(LevelView[SizesLevel]):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
-        if not self.size.width:
-            return
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         sampling, level = display.sampling, self._level
         rows: list[SizeRow] = []
         followed = sampling is not None and sampling.follows
@@ -208,10 +196,6 @@ class SizesView(LevelView[SizesLevel]):
         picture.show(lambda width, height: lines, look)
         self.list.show(self._sheet(rows, look, nothing))
         self._rows = rows
-
-    def _ready(self) -> None:
-        self._again()
-        self.post_message(ViewChanged())
 
     @property
     def _only_live(self) -> bool:
@@ -273,10 +257,6 @@ class SizesView(LevelView[SizesLevel]):
         )
 
     @property
-    def sampled(self) -> bool:
-        return True
-
-    @property
     def words(self) -> tuple[str, str]:
         level = self._level
         sampling_status = self.now.sampling_status
@@ -295,10 +275,6 @@ class SizesView(LevelView[SizesLevel]):
     def _crumb(self, outer: SizesLevel, level: SizesLevel) -> str:
         return _size_words(level)
 
-    @property
-    def filtered(self) -> str:
-        return self._filtered
-
     # -- what the keys do ------------------------------------------------------------------------------------
 
     def _check_filter(self, where: Filter) -> None:
@@ -309,15 +285,9 @@ class SizesView(LevelView[SizesLevel]):
     def bys(self) -> Mapping[str, str]:
         return {key: f"by {key}" for key in KEYS}
 
-    @property
-    def by(self) -> str:
-        return self._level.key
-
-    def action_cycle_key(self) -> bool:
-        level = self._level
-        self._levels = [SizesLevel(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
+    def show_by(self, key: str) -> None:
+        self._levels = [SizesLevel(key, self.where)]
         self._again()
-        return True
 
     def action_variant(self) -> bool:
         """Bytes, or blocks."""

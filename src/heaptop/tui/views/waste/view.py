@@ -126,10 +126,9 @@ class WasteView(SortedView):
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
-    def show(self, display: Display, look: ChartStyle) -> None:
-        self._shown = (display, look)
+    def _draw(self, display: Display, look: ChartStyle) -> None:
         client = display.client
-        if not self.size.width or client is None:
+        if client is None:
             return
         self._answers.begin(client)
         nothing = self._take_report(display, client)
@@ -262,10 +261,6 @@ class WasteView(SortedView):
     @property
     def _sortable(self) -> Sequence[str]:
         return tuple(ORDERS)
-
-    @property
-    def _first_sort(self) -> tuple[str, bool]:
-        return "bytes", True
 
 
 def _joined(first: str, others: Iterable[str], room: int) -> str:
