@@ -109,8 +109,8 @@ async def test_the_object_under_the_cursor(size: tuple[int, int]) -> None:
         for name, says in (
             ("type", "float at 0x7f3a1c400030"),
             ("size", "24 B, retains 24 B · untracked"),
-            ("producer", "not sampled"),
-            ("holder", "module shop.billing"),
+            ("site", "not sampled"),
+            ("root", "module shop.billing"),
         ):
             assert f" {name:<8}  {says}" in stage.text
 
@@ -264,7 +264,7 @@ async def test_the_map_says_who_allocated_a_sampled_object() -> None:
         await calm(stage)
         assert f"at {sampled.address:#x}" in stage.text
         sites = stage.live.session.sampling.sites
-        assert f"producer  {sites.name(sampled.stack, 'site')}" in stage.text
+        assert f"{'site':<8}  {sites.name(sampled.stack, 'site')}" in stage.text
 
 
 async def test_a_stack_that_was_not_said_yet() -> None:
@@ -491,7 +491,7 @@ async def test_a_question_that_fails_is_said() -> None:
         await stage.press("enter")
         await calm(stage)
         assert "there was no memory" not in stage.text
-        assert "producer" in stage.text
+        assert "site  " in stage.text
 
 
 # -- the snapshot --------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ async def test_by_type_path_retainer_set_and_kind() -> None:
             ("type", "Type Kind Objects Own bytes Share Retained▼", "dict  "),
             ("tree", "What keeps it Objects Own bytes Share Frees", "▸ module shop.cache  "),
             ("sets of at most 3 retainers", "Retainers Objects Own bytes Share", "frame worker() local stream  "),
-            ("kind", "Kind of root Objects Own bytes Share", "from modules: by names of modules, builtins and sys  "),
+            ("kind", "Kind of root Objects Own bytes Share", "a name in a module, builtins or sys  "),
         ):
             assert title(stage) == f"Retainers by {by}"
             assert stage.lines(4)[0].split() == heading.split()

@@ -10,10 +10,10 @@ from heaptop.protocol.images import Place, Step
 from heaptop.protocol.messages import TypeName
 
 KIND_WORDS: Final = {
-    "module": "from modules: by names of modules, builtins and sys",
-    "frame": "from frames: by local variables of running calls",
-    "runtime": "from the interpreter itself",
-    "interpreter": "from another interpreter of the process",
+    "module": "a name in a module, builtins or sys",
+    "frame": "a local variable of a running call",
+    "runtime": "the interpreter itself",
+    "interpreter": "another interpreter of the process",
     "c": "held by C: an extension, or a running call",
     "none": "garbage",
 }

@@ -16,16 +16,7 @@ from heaptop.analysis.snapshot.retaining import narrowed
 from heaptop.analysis.snapshot.why import image_json, path_json
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
 from heaptop.errors import UsageError
-from heaptop.protocol.images import (
-    INTERNED_COUNTED,
-    INTERNED_FREED,
-    NO_TYPE,
-    WASTES,
-    Image,
-    Selection,
-    Waste,
-    WasteRow,
-)
+from heaptop.protocol.images import INTERNED_COUNTED, INTERNED_FREED, NO_TYPE, WASTES, Image, Selection, Waste, WasteRow
 from heaptop.protocol.messages import Memory, TypeName
 
 ARENAS: Final = "arenas"
@@ -103,7 +94,7 @@ class SortTotal:
     bytes: int
     own: int
     kept: int
-    """Of duplicates and equal numbers: contents that there is more than one object of."""
+    """Of duplicates and equal numbers: distinct values, each of more than one object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +275,9 @@ def total_words(report: WasteReport, image: Image) -> str:
 
 
 def sort_words(total: SortTotal) -> str:
-    """``duplicates 2.0 MiB, 41 contents``"""
+    """``duplicates 2.0 MiB, 41 distinct values``"""
     about = "≈" if total.sort in ESTIMATED else ""
-    kept = f" of {format_count(total.kept)} contents" if total.kept else ""
+    kept = f", {format_count(total.kept)} distinct values" if total.kept else ""
     return f"{NAMES[total.sort]} {about}{format_bytes(total.bytes)}{kept}"
 
 

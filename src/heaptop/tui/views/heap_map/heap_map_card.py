@@ -1,7 +1,7 @@
 """What is said of the cell under the cursor of the heap map, and of the object that is examined there.
 
-It is what KBDB says of an object that was clicked (§4.1): holder, type, producer, generation, size, and the links from
-the holder to it. This module never asks for anything.
+It is what KBDB says of an object that was clicked (§4.1): root, type, site, generation, size, and the path from the
+root to it. This module never asks for anything.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _kept_by(kind: int) -> str:
     return words if KINDS[kind] in ("c", "none") else f"kept by {words}"
 
 
-def object_lines(answers: MapAnswers, producer: str, *, wide: bool) -> list[Line]:
-    """Of the object that retains most in the cell. ``wide``: each link of the chain has a line."""
+def object_lines(answers: MapAnswers, site: str, *, wide: bool) -> list[Line]:
+    """Of the object that retains most in the cell. ``wide``: each step of the path has a line."""
     if answers.largest is None or not answers.largest.rows:
         return []
     total, row = answers.largest.total, answers.largest.rows[0]
@@ -74,20 +74,20 @@ def object_lines(answers: MapAnswers, producer: str, *, wide: bool) -> list[Line
     lines = [
         ("type", f"{answers.type_name(row.type)} at {row.address:#x}{most}"),
         ("size", " · ".join(words)),
-        ("producer", producer or "not sampled"),
+        ("site", site or "not sampled"),
     ]
-    return lines if known is None else [*lines, *_chain(answers, known, wide)]
+    return lines if known is None else [*lines, *_path(answers, known, wide)]
 
 
-def _chain(answers: MapAnswers, known: Object, wide: bool) -> list[Line]:
-    """Who holds it, and by which links, from the root on."""
+def _path(answers: MapAnswers, known: Object, wide: bool) -> list[Line]:
+    """From the root on."""
     if not known.path:
-        return [("holder", _kept_by(known.row.kind))]
-    holder, *links = known.path
+        return [("root", _kept_by(known.row.kind))]
+    root, *steps = known.path
     if not wide:
-        return [("holder", " › ".join([holder.label, *(link.label for link in links)]))]
-    lines = [("holder", f"{holder.label}  {answers.type_name(holder.type)}")]
-    for link in links:
-        label = f"{link.label} and up" if link.repeated else link.label
-        lines.append(("" if len(lines) > 1 else "links", f"{label}  {answers.type_name(link.type)}"))
+        return [("root", " › ".join([root.label, *(step.label for step in steps)]))]
+    lines = [("root", f"{root.label}  {answers.type_name(root.type)}")]
+    for step in steps:
+        label = f"{step.label} and up" if step.repeated else step.label
+        lines.append(("" if len(lines) > 1 else "path", f"{label}  {answers.type_name(step.type)}"))
     return lines

@@ -89,9 +89,9 @@ class HeapMapView(View):
         ),
         FigureHelp(("│", "·"), "│ is a gap without objects, left out. · is what the filter excludes."),
         FigureHelp(
-            ("holder", "producer", "links", "size"),
-            "For the object in the cell with the largest retained size: its holder, its site if sampled, the path "
-            "from the holder, and what would be freed with it. Enter shows it, Enter again opens it in Retainers.",
+            ("root", "site", "path", "size"),
+            "For the object in the cell with the largest retained size: its GC root, its site if sampled, the path "
+            "from the root, and what would be freed with it. Enter shows it, Enter again opens it in Retainers.",
             BEE.at("§4.1"),
         ),
     )
@@ -329,7 +329,7 @@ class HeapMapView(View):
         if self._where and not answers.is_asking and not self._sums(client, window)[1]:
             lines.append(NONE_PASS)
         if looked:
-            lines += object_lines(answers, self._producer, wide=wide)
+            lines += object_lines(answers, self._site, wide=wide)
         return lines
 
     def _record(self, window: MapWindow) -> CellContents | None:
@@ -353,7 +353,7 @@ class HeapMapView(View):
         return largest.rows[0] if window.layout.place(wanted.low) == window.cursor else None
 
     @property
-    def _producer(self) -> str:
+    def _site(self) -> str:
         """Who allocated it; empty where that was not sampled."""
         row, sampling = self._largest, self.now.sampling
         if row is None or not row.stack or sampling is None:
