@@ -34,7 +34,11 @@ BARE: Final = tuple(f"{major}.{minor}" for major, minor in VERSIONS)
 SUPPORTED: Final = tuple(sorted((*BARE, DISTRIBUTION), key=lambda name: [*map(int, re.findall(r"\d+", name)), name]))
 """And the distribution's own in ``/usr/bin``, a static build."""
 
-SAMPLE: Final = (BARE[0], DISTRIBUTION, "3.13", BARE[-1])
+OLDEST: Final = BARE[0]
+NEWEST: Final = BARE[-1]
+"""For tests that are of the oldest or the newest, whichever these are."""
+
+SAMPLE: Final = (OLDEST, DISTRIBUTION, "3.13", NEWEST)
 """The oldest, a static build, the newest that is entered by ptrace, and the newest: for tests that take long on each.
 ``make whole`` runs these tests on all."""
 

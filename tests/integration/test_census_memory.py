@@ -21,7 +21,7 @@ from heaptop.injector.rss.memory_map import read
 from heaptop.injector.rss.own import STACK, kept
 from heaptop.injector.rss.smaps import classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Memory, Outside, Region, Tick
-from tests.interpreters import Interpreter, since
+from tests.interpreters import SAMPLE, Interpreter, since
 from tests.support import native
 from tests.support.attaching import Attachment, attach_once, attached
 from tests.support.processes import PATIENCE, Target, eventually, running
@@ -233,7 +233,7 @@ def test_with_a_native_core(interpreter: Interpreter, known_file: Path) -> None:
     assert rows["other"] < 8 * MIB
 
 
-@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.pythons(*SAMPLE)
 @pytest.mark.parametrize(
     ("environment", "options", "arenas"),
     [

@@ -17,7 +17,7 @@ from heaptop.errors import AgentLost, NoAgent, TransportFailed
 from heaptop.injector.api import diagnose, remove_agent
 from heaptop.injector.entry import hijack
 from heaptop.injector.inspect.threads import agent_thread
-from tests.interpreters import Interpreter, since
+from tests.interpreters import SAMPLE, Interpreter, since
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
 
@@ -60,7 +60,7 @@ def check_removal(pid: int, backend: str, folder: Path) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.pythons(*SAMPLE)
 @pytest.mark.parametrize("name", ["sleeper", "busy"])
 def test_the_agent_of_a_heaptop_that_is_stopped(interpreter: Interpreter, name: str, tmp_path: Path) -> None:
     with running(interpreter, name) as target:

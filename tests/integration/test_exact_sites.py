@@ -8,14 +8,14 @@ import ast
 import pytest
 
 from heaptop.protocol.messages import Sampler
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support.attaching import attached, resting
 from tests.support.building import library
 from tests.support.shop import Shop, shop
 
 pytestmark = pytest.mark.usefixtures("quick_ticks")
 
-TELLING = ("3.13", "3.14", "3.15")
+TELLING = since("3.13")
 FLOAT = 24
 MANY = 50
 

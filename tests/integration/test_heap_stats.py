@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.interpreters import Interpreter
+from tests.interpreters import SAMPLE, Interpreter
 from tests.support import building
 
 PROGRAM: Final = """\
@@ -61,7 +61,7 @@ def test_what_is_given_out_and_taken_back_is_seen(interpreter: Interpreter) -> N
     assert SIZE < many[1] - freed[1] < 1.1 * SIZE
 
 
-@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.pythons(*SAMPLE)
 def test_the_allocator_in_use_is_named(interpreter: Interpreter) -> None:
     for name in ("malloc", "malloc_debug", "pymalloc_debug"):
         assert said(interpreter, environment={"PYTHONMALLOC": name})[0]["allocator"] == name

@@ -26,7 +26,7 @@ from heaptop.injector.entry import helper_client, hijack
 from heaptop.injector.inspect import process
 from heaptop.injector.inspect.threads import AGENT_NAMES, agent_thread, thread_name
 from heaptop.protocol.source import Attached
-from tests.interpreters import Interpreter
+from tests.interpreters import OLDEST, Interpreter, since
 from tests.support.attaching import attach_once, is_held, opened, resting
 from tests.support.outside import NOBODY, answer, answer_of_child, keep_capabilities
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
@@ -68,7 +68,7 @@ def test_a_mount_over_our_socket_changes_no_file(
 
 
 @needs_root
-@pytest.mark.pythons("3.8", "3.14", "3.15")
+@pytest.mark.pythons(OLDEST, *since("3.14"))
 @pytest.mark.parametrize("backend", ["ptrace", "pep768"])
 def test_a_mount_over_our_files_in_a_container_changes_no_file(
     interpreter: Interpreter, backend: str, victim: Path, monkeypatch: pytest.MonkeyPatch

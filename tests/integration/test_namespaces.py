@@ -14,7 +14,7 @@ import pytest
 
 from heaptop.injector.entry import helper_client
 from heaptop.injector.inspect import process
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import NEWEST, OLDEST, SAMPLE, SUPPORTED, Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, resting
 from tests.support.outside import answer_of_child, become_nobody, without_capabilities
@@ -41,7 +41,7 @@ def check(pid: int) -> None:
     assert kept(between, resting(pid)) == []
 
 
-@pytest.mark.pythons("3.8", "3.11-debian", "3.15")
+@pytest.mark.pythons(OLDEST, "3.11-debian", NEWEST)
 @pytest.mark.parametrize(
     "wrapper",
     [
@@ -183,7 +183,7 @@ def old_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     [(), ("unshare", "--mount", "--net"), READ_ONLY, ("unshare", "--user", "--map-root-user")],
     ids=["plain", "namespaces", "read-only", "user-root"],
 )
-@pytest.mark.pythons("3.8", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.13", NEWEST)
 def test_a_socket_in_the_file_system_does_instead(interpreter: Interpreter, wrapper: tuple[str, ...]) -> None:
     if interpreter.root is not None and wrapper is READ_ONLY:
         pytest.skip("chroot brings a file system of its own")

@@ -13,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
-from tests.interpreters import BARE, Interpreter, cache_dir
+from tests.interpreters import BARE, SAMPLE, Interpreter, cache_dir
 from tests.support import native
 from tests.support.building import TARGETS, library_with
 from tests.support.processes import PATIENCE, starting, with_proc
@@ -130,7 +130,7 @@ def of_slots(interpreter: Interpreter, what: str, copy: Path | None = None) -> A
     return told(interpreter, "arrays_slots.py", interpreter.place(library), slots(library), what)
 
 
-SOME = ("3.8", "3.11-debian", "3.13", "3.15")
+SOME = SAMPLE
 PASSED_ON = -2
 """What the interpreter says when tracemalloc is not tracing."""
 

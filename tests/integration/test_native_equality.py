@@ -12,7 +12,7 @@ from typing import Final, TypedDict, TypeVar
 import pytest
 
 from heaptop.protocol.messages import PERMANENT, UNTRACKED
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import NEWEST, OLDEST, SAMPLE, SUPPORTED, Interpreter
 from tests.support.native import Asked, Counted, Figure, Key, counting, different
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def test_agrees_with_a_plain_count(interpreter: Interpreter) -> None:
         assert ask(b"n") == [], "no code of the target's own ran"
 
 
-@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.15", stress=SUPPORTED)
+@pytest.mark.pythons(OLDEST, "3.11", "3.12", "3.13", NEWEST, stress=SUPPORTED)
 def test_every_sort_of_hidden_edge_is_followed(interpreter: Interpreter) -> None:
     """Without any one of them the plain count finds less than the census, where there are such. That the census follows
     them is shown above, on every version; this shows that each is there to be followed: once for each set of sorts."""

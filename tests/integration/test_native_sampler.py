@@ -20,7 +20,7 @@ import pytest
 from heaptop.analysis.samples.estimate import Sums, weight
 from heaptop.analysis.samples.missed import MissedSamples
 from heaptop.injector.agent import pacing
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter, since
+from tests.interpreters import NEWEST, OLDEST, SAMPLE, SUPPORTED, Interpreter, since
 from tests.support import building, core_builds, native
 from tests.support.building import TARGETS
 
@@ -56,7 +56,7 @@ def test_with_every_byte_sampled_it_is_exact(interpreter: Interpreter) -> None:
     assert_exact(told(interpreter, "truth", "exact"))
 
 
-@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.11", "3.12", "3.13", NEWEST)
 @pytest.mark.parametrize("allocator", ["debug", "malloc", "malloc_debug"])
 def test_it_is_exact_over_every_allocator(interpreter: Interpreter, allocator: str) -> None:
     assert_exact(told(interpreter, "truth", "exact", PYTHONMALLOC=allocator))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from heaptop.analysis.samples.estimate import Sums, weight
-from tests.interpreters import Interpreter
+from tests.interpreters import NEWEST, OLDEST, Interpreter
 from tests.support import native
 from tests.support.building import TARGETS
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.15")
+@pytest.mark.pythons(OLDEST, "3.12", NEWEST)
 def test_the_truth_lies_in_the_interval_in_93_to_97_of_100_runs(interpreter: Interpreter) -> None:
     """The runs are seeded, and nothing else allocates on the sampled thread."""
     interpreter.place(TARGETS / "sampling_agent.py")

@@ -17,7 +17,7 @@ from heaptop.injector.entry import helper_client
 from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.privileges import KEPT, SYS_ADMIN
 from heaptop.injector.inspect.process import children, command_line
-from tests.interpreters import Interpreter
+from tests.interpreters import NEWEST, Interpreter
 from tests.support.attaching import attach_once, resting
 from tests.support.leaking import ENVIRONMENT, HEAPTOP
 from tests.support.outside import answer_of_child, in_child
@@ -217,7 +217,7 @@ def test_a_process_of_another_user_is_refused_before_it_is_touched_where_a_capab
         assert target.terminate() == EXIT_CODE
 
 
-@pytest.mark.pythons("3.12", "3.15")
+@pytest.mark.pythons("3.12", NEWEST)
 @pytest.mark.parametrize(
     "wrapper",
     [("unshare", "--mount"), ("unshare", "--user"), ("unshare", "--user", "--map-root-user")],

@@ -47,7 +47,7 @@ from heaptop.injector.inspect import interpreter as finding
 from heaptop.injector.inspect import preflight, process
 from heaptop.injector.inspect.layout import SUPPORTED, PythonVersion
 from heaptop.injector.inspect.memory import Mapping, RemoteMemory, read_mappings
-from tests.interpreters import Interpreter
+from tests.interpreters import NEWEST, OLDEST, SAMPLE, Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.outside import Answer, answer, answer_of_child, become_nobody, without_capabilities
@@ -115,7 +115,7 @@ def test_a_zombie_is_refused(interpreter: Interpreter) -> None:
         assert target.terminate() == EXIT_CODE
 
 
-@pytest.mark.pythons("3.8", "3.15")
+@pytest.mark.pythons(OLDEST, NEWEST)
 def test_a_stopped_process_stays_stopped(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target:
         target.stop()
@@ -320,7 +320,7 @@ def test_a_target_that_may_start_no_thread_is_refused(interpreter: Interpreter) 
 # -- an interpreter that does not answer -----------------------------------------------------------------------
 
 
-@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.pythons(*SAMPLE)
 def test_an_interpreter_that_shuts_down_is_refused_and_left_as_it_was(interpreter: Interpreter) -> None:
     with running(interpreter, "finalizing") as target:
         before = Facts.of(target.pid)
@@ -355,7 +355,7 @@ def test_busy_in_a_subinterpreter(interpreter: Interpreter) -> None:
         assert target.alive
 
 
-@pytest.mark.pythons("3.8", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.13", NEWEST)
 def test_a_thread_that_cannot_be_interrupted_is_given_up_and_resumes_later(interpreter: Interpreter) -> None:
     with running(interpreter, "vfork_parent") as target:
         assert eventually(lambda: process.read_facts(target.pid).state == "D")

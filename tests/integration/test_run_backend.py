@@ -21,7 +21,7 @@ from heaptop.injector.entry import launcher
 from heaptop.injector.inspect.process import children, command_line
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.source import Attached
-from tests.interpreters import Interpreter
+from tests.interpreters import NEWEST, OLDEST, SAMPLE, Interpreter
 from tests.support.attaching import QUIET, Attachment, attach_once, is_whole, resting
 from tests.support.building import TARGETS
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually
@@ -172,7 +172,7 @@ def the_child() -> int:
     return child
 
 
-@pytest.mark.pythons("3.8", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.13", NEWEST)
 def test_detach_and_attach_again(interpreter: Interpreter, tmp_path: Path) -> None:
     with launched(interpreter, [place_all(interpreter), "stay"], tmp_path) as attachment:
         assert eventually(lambda: output_of(tmp_path).endswith("ready\n"))
@@ -206,7 +206,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.pythons(*SAMPLE)
 @pytest.mark.parametrize(
     ("text", "said"), [(THREAD, "True\n"), (SPAWN, "[4, 9]\n")], ids=["a thread that outlives main", "spawn"]
 )

@@ -18,7 +18,7 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.injector.inspect.process import rss_bytes
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Census, Core, Sampler, Samples
-from tests.interpreters import SUPPORTED, Interpreter, since
+from tests.interpreters import NEWEST, OLDEST, SUPPORTED, Interpreter, since
 from tests.support.attaching import attached, resting
 from tests.support.processes import PATIENCE, eventually
 from tests.support.shop import BLOCK, LEAK, Shop, kill_heaptop_at, shop
@@ -70,7 +70,7 @@ def test_where_there_is_no_core_it_is_said(interpreter: Interpreter) -> None:
         assert "/proc" in state.text
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.12", "3.13", NEWEST)
 def test_the_rate_changes_while_attached(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
@@ -98,7 +98,7 @@ def test_the_rate_changes_while_attached(interpreter: Interpreter) -> None:
         assert target(b"a") == before
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.12", "3.13", NEWEST)
 def test_the_interval_follows_the_program(interpreter: Interpreter) -> None:
     """From rest to 600 MB in a moment and back: few samples, none of them void, and the allocators as they were."""
     with shop(interpreter) as target:
@@ -192,7 +192,7 @@ def test_phases_that_find_no_room_are_counted(interpreter: Interpreter) -> None:
                 assert target.until(attachment, lambda: not any(span.open for span in profile.spans()))
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.12", "3.13", NEWEST)
 def test_what_another_tool_covers_is_taken_out_when_it_has_gone(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
@@ -266,7 +266,7 @@ source.close()
 """
 
 
-@pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.11-debian", "3.12", "3.13", NEWEST)
 def test_heaptop_is_stopped_for_a_while_in_the_middle_of_a_tick(interpreter: Interpreter, tmp_path: Path) -> None:
     """The agent cannot write then: the target goes on, and what nobody takes is kept in a bounded amount of memory."""
     with shop(interpreter) as target, (tmp_path / "said").open("w") as said:
@@ -307,7 +307,7 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.12", "3.13", NEWEST)
 def test_on_and_off_under_load(interpreter: Interpreter, cycles: int) -> None:
     """Attached and detached again and again, and switched in between, while the target allocates."""
     with shop(interpreter) as target:

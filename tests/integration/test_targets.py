@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import NEWEST, OLDEST, SAMPLE, SUPPORTED, Interpreter, since
 from tests.support import building, leftovers
 from tests.support.processes import (
     EXIT_CODE,
@@ -105,7 +105,7 @@ def test_the_first_thread_is_gone(interpreter: Interpreter) -> None:
         assert target.terminate() == EXIT_CODE
 
 
-@pytest.mark.pythons("3.8", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.13", NEWEST)
 @pytest.mark.parametrize("call", ["mmap", "socketpair"])
 @pytest.mark.parametrize("action", ["errno", "kill"])
 def test_seccomp_filter_is_on(interpreter: Interpreter, action: str, call: str) -> None:
@@ -168,7 +168,7 @@ def test_the_embedded_target_gets_ready_and_ends_by_sigterm(interpreter: Interpr
         assert target.stderr() == ""
 
 
-@pytest.mark.pythons("3.8", "3.13", "3.14", "3.15")
+@pytest.mark.pythons(OLDEST, *since("3.13"))
 def test_targets_look_like_musl_and_free_threaded(interpreter: Interpreter, tmp_path: Path) -> None:
     if interpreter.root is None:
         loader = tmp_path / "ld-musl-x86_64.so.1"
@@ -189,7 +189,7 @@ def test_gunicorn_serves_under_load(interpreter: Interpreter) -> None:
         assert server.master.stderr() == ""
 
 
-@pytest.mark.pythons("3.8", "3.13", "3.15")
+@pytest.mark.pythons(OLDEST, "3.13", NEWEST)
 def test_facts_are_equal_while_nothing_happens_and_differ_when_something_does(interpreter: Interpreter) -> None:
     with running(interpreter, "lock") as target:
         before = Facts.of(target.pid)

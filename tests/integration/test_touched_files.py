@@ -260,9 +260,9 @@ def test_a_command_touches_nothing_but_what_it_must(world: str, command: str, tm
 
 def test_a_process_in_a_root_of_its_own_is_read_there_as_its_user(tmp_path: Path) -> None:
     """What has the same name outside is never read, nor what only a group of heaptop's own may read."""
-    own, output, interpreter = tmp_path / "own", tmp_path / "strace", interpreters.get("3.15")
+    own, output, interpreter = tmp_path / "own", tmp_path / "strace", interpreters.get(interpreters.NEWEST)
     if interpreter.root is None:
-        pytest.skip("3.15 has no root of its own here")
+        pytest.skip(f"{interpreter} has no root of its own here")
     own.mkdir(mode=0o700)
     with TemporaryDirectory(dir=interpreter.root / "tmp") as inner, TemporaryDirectory(dir="/tmp") as outer:
         theirs = Path(inner, "theirs")

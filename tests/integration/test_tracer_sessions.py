@@ -17,7 +17,7 @@ from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.samples.producers import Producer, producers
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import TRACEMALLOC, Census, Sampler, Traced
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support.attaching import Attachment, attached, resting
 from tests.support.building import TARGETS
 from tests.support.native import Asked
@@ -26,7 +26,7 @@ from tests.support.shop import LEAK, Shop, kill_heaptop_at, shop
 
 CRASHING = ("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13")
 """Whose tracemalloc.stop() may crash beside threads: as far as they are older than 3.12.9 and 3.13.2."""
-MENDED = ("3.14", "3.15")
+MENDED = since("3.14")
 
 
 def crashes(interpreter: Interpreter) -> bool:

@@ -152,7 +152,7 @@ def test_the_exit_code_is_kept_with_an_agent_in_it(interpreter: Interpreter, how
 # -- two of them --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.pythons(*SAMPLE)
 @pytest.mark.parametrize("name", ["busy", "sleeper", "asyncio_idle"])
 def test_the_second_is_told_who_is_there(interpreter: Interpreter, name: str) -> None:
     with running(interpreter, name) as target, attached(target.pid) as first:

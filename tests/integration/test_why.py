@@ -18,7 +18,7 @@ from heaptop.errors import AmbiguousType, NotInHeap
 from heaptop.injector.inspect.process import children
 from heaptop.injector.inspect.threads import thread_ids
 from tests import interpreters
-from tests.interpreters import Interpreter
+from tests.interpreters import NEWEST, OLDEST, Interpreter
 from tests.support import native
 from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
@@ -103,7 +103,7 @@ def test_a_census_by_retainer_or_kind_counts_each_object_once(target: Target) ->
 LARGE: Final = 10_000_000
 
 
-@pytest.mark.pythons("3.12", stress=("3.8", "3.12", "3.13", "3.15"))  # test_native_edges.py asks all
+@pytest.mark.pythons("3.12", stress=(OLDEST, "3.12", "3.13", NEWEST))  # test_native_edges.py asks all
 def test_what_c_holds_is_not_retained_by_a_dict_of_any_sort(interpreter: Interpreter) -> None:
     """A dict, its subclasses, and the attributes of an instance; where C does not hold it, the dict does retain it."""
     native.core()

@@ -84,7 +84,7 @@ def check(pid: int, image: ElfImage, file: Path) -> int:
     return len(names)
 
 
-@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15", stress=interpreters.SUPPORTED)
+@pytest.mark.pythons(*interpreters.SAMPLE, stress=interpreters.SUPPORTED)
 def test_every_file_of_a_live_interpreter(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target, RemoteMemory(target.pid) as memory:
         found = images(memory, read_mappings(target.pid))

@@ -64,6 +64,12 @@ def test_tests_run_on_every_version() -> None:
     assert set(interpreters.SUPPORTED) == {*interpreters.BARE, interpreters.DISTRIBUTION}
 
 
+def test_tests_of_the_newest_version_do_not_spell_it() -> None:
+    """They name ``NEWEST`` or ``since``, and so run on the next one from its line in the table on."""
+    files = {*(ROOT / "tests").rglob("*.py")} - {*(ROOT / "tests/targets").rglob("*.py")}
+    assert [path.name for path in files if f'"{interpreters.NEWEST}"' in path.read_text()] == []
+
+
 def test_ci_requires_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
     said = (ROOT / ".ci/run").read_text()
     (words,) = re.findall(rf"^export {interpreters.REQUIRE_VARIABLE}=(\S+)", said, re.MULTILINE)
