@@ -21,3 +21,11 @@ def test_of_each_test_at_least_one_case_runs_and_all_of_what_is_short() -> None:
     assert sum(item.startswith("longer[") for item in kept) in (2, 3)
     assert sum(item.startswith("short[") for item in kept) == 7
     assert kept[-1] == "alone"
+
+
+def test_the_cases_that_run_have_every_word_of_each_parameter() -> None:
+    names, ways = ("busy", "sleeper", "lock", "threads8"), ("in", "out")
+    items = [f"test[{number}-{name}-{way}]" for number in range(8) for name in names for way in ways]
+    kept = sample.cases(items, lambda _: 4, str)
+    assert len(kept) == len(items) // 4
+    assert {word for item in kept for word in item[5:-1].split("-")} >= {*names, *ways}
