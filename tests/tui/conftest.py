@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from textual.css.stylesheet import Stylesheet
+from textual.pilot import Pilot
 
 from heaptop.tui.screens import live, table_screen, tabs
 from heaptop.tui.state import background
@@ -24,9 +25,16 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def pilot_waits_no_longer_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key's end is when the app is idle."""
+    """A key's end is when the app is idle. Then no widget has a message left: Textual's pilot asks each one, which is
+    most of what a key takes."""
+
+    async def nothing_is_left(pilot: Pilot[Any], timeout: float = 30.0) -> bool:
+        await idle()
+        return True
+
     for module in ("app", "pilot"):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", idle)
+    monkeypatch.setattr(Pilot, "_wait_for_screen", nothing_is_left)
 
 
 @pytest.fixture(autouse=True)
@@ -60,10 +68,13 @@ def style_sheets_are_parsed_once() -> Iterator[None]:
     parse, known = Stylesheet._parse_rules, {}
 
     def parse_once(self: Stylesheet, *sheet: Any, **named: Any) -> Any:
-        key = sheet, *named.items(), *self._variables.items()
-        if key not in known:
-            known[key] = parse(self, *sheet, **named)
-        return known[key]
+        by_variables = known.setdefault((sheet, *named.items()), [])
+        for variables, rules in by_variables:
+            if variables == self._variables:
+                return rules
+        rules = parse(self, *sheet, **named)
+        by_variables.append((self._variables.copy(), rules))
+        return rules
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Stylesheet, "_parse_rules", parse_once)

@@ -21,7 +21,7 @@ from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
-from heaptop.tui.widgets.too_small import TooSmall, is_too_small
+from heaptop.tui.widgets.too_small import ROOMY, TooSmall, is_too_small
 
 NO_ROWS: Final = "no rows"
 UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})
@@ -45,6 +45,7 @@ class TableScreen(OnTime, Screen[None]):
 
     KEYS: ClassVar[Sequence[Key]]
     AUTO_FOCUS = ""
+    DEFAULT_CLASSES = " ".join(ROOMY)  # nearly always so: the first resize need not style all widgets once more
     DEFAULT_CSS = """
     TableScreen { layers: below above; overflow: hidden; }
     TableScreen.-narrow TooSmall, TableScreen.-low TooSmall { display: block; }

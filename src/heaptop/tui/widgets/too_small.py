@@ -14,9 +14,10 @@ from textual.widget import Widget
 LEAST: Final = (50, 12)
 """Columns and lines with which every view still shows a name, a figure and a few rows."""
 
-
-HORIZONTAL: Final[list[tuple[int, str]]] = [(0, "-narrow"), (LEAST[0], "-wide-enough")]
-VERTICAL: Final[list[tuple[int, str]]] = [(0, "-low"), (LEAST[1], "-high-enough")]
+ROOMY: Final = ("-wide-enough", "-high-enough")
+"""The classes of a screen that is not too small."""
+HORIZONTAL: Final[list[tuple[int, str]]] = [(0, "-narrow"), (LEAST[0], ROOMY[0])]
+VERTICAL: Final[list[tuple[int, str]]] = [(0, "-low"), (LEAST[1], ROOMY[1])]
 """For the app, as Textual takes them: the class that each screen has from so many columns, or lines, on."""
 
 
