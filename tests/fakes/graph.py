@@ -102,6 +102,7 @@ class Graph:
         self.order: Final = list(self.parent)
         """Nodes as they were reached, each behind its parent."""
         self._path_keys: dict[int, int] = {}
+        self._known_steps: dict[tuple[int, bool], list[tuple[str, int, bool]]] = {}
         self.dominator: Final = self._dominators()
         self.retained: Final = self._sums()
 
@@ -227,6 +228,11 @@ class Graph:
 
         The third object of one type in a row and all that follow it are one step. A frame that the next step names is
         left out, and so is the middle of what is longer than 64."""
+        if (node, values) not in self._known_steps:
+            self._known_steps[node, values] = self._shown_steps(node, values)
+        return self._known_steps[node, values]
+
+    def _shown_steps(self, node: int, values: bool) -> list[tuple[str, int, bool]]:
         way = self.way(node)
         steps: list[tuple[str, int, bool]] = []
         run = 0

@@ -77,7 +77,8 @@ class PlantedImage:
         self.types: Final = list(dict.fromkeys(each.type for each in heap.objects))
         """By id."""
         self._blocks_of_none: Final = heap.unreached
-        self._ids: Final = {type: id for id, type in enumerate(self.types)}
+        ids = {type: id for id, type in enumerate(self.types)}
+        self._type_ids: Final = {one: ids[each.type] for one, each in self.graph.objects.items()}
         self._block: Final = self._blocks()
         self._has_mark = False
         self._seen = dict.fromkeys(self.graph.objects, 0)
@@ -110,19 +111,23 @@ class PlantedImage:
     def selected(self, question: Question) -> list[int]:
         """Addresses, ascending."""
         s, graph = question.selection, self.graph
+        below = {*s.below}
         criteria: tuple[tuple[object, Callable[[int], bool]], ...] = (
-            (s.types, lambda each: self._ids[graph.objects[each].type] in s.types),
+            (s.types, lambda each: self._type_ids[each] in s.types),
             (s.kinds, lambda each: graph.kind[each] in s.kinds),
             (s.addresses, lambda each: each in s.addresses),
             (s.stacks, lambda each: graph.objects[each].stack in s.stacks),
-            (s.below, lambda each: not set(s.below).isdisjoint(graph.dominators(each))),
+            (s.below, lambda each: not below.isdisjoint(graph.dominators(each))),
             (s.path, lambda each: graph.path_key(each) in s.path),
             (s.retainers, self._is_retained_by(question)),
             (s.seen, lambda each: self.seen(each) in s.seen),
             (question.high > question.low, lambda each: self._reaches(each, question.low, question.high)),
         )
-        holding = [holds for wanted, holds in criteria if wanted]
-        return [each for each in graph.objects if all(holds(each) for holds in holding)]
+        found = [*graph.objects]
+        for wanted, holds in criteria:
+            if wanted:
+                found = [*filter(holds, found)]
+        return found
 
     def _is_retained_by(self, question: Question) -> Callable[[int], bool]:
         wanted = {self.graph.alike(each)[0] for each in question.selection.retainers}
@@ -143,7 +148,7 @@ class PlantedImage:
         return sum(self.graph.retained[each] for each in nodes if members.isdisjoint(self.graph.dominators(each)))
 
     def _groups(self, id: int, question: Question) -> Groups:
-        groups = _grouped(self.selected(question), lambda each: (self._ids[self._type(each)], self.graph.kind[each]))
+        groups = _grouped(self.selected(question), lambda each: (self._type_ids[each], self.graph.kind[each]))
         rows = [Group(*key, len(them), self._bytes(them), self._retained(them)) for key, them in groups.items()]
         rows.sort(key=lambda row: (-row.retained, row.type, row.kind))
         return Groups(id, tuple(rows[: question.limit]), complete=len(rows) <= question.limit)
@@ -203,13 +208,13 @@ class PlantedImage:
         return self.graph.objects[address].type
 
     def _type_id(self, node: int) -> int:
-        return self._ids[self._type(node)] if node > 0 else NO_TYPE
+        return self._type_ids[node] if node > 0 else NO_TYPE
 
     def _row(self, address: int) -> ObjectRow:
         one = self.graph.objects[address]
         return ObjectRow(
             address=address,
-            type=self._ids[one.type],
+            type=self._type_ids[address],
             size=one.size,
             retained=self.graph.retained[address],
             generation=one.generation,
@@ -367,7 +372,7 @@ class PlantedImage:
         return Known(id, sum(seen > 0 for seen in self._seen.values()))
 
     def _ages(self, id: int, question: Question) -> Ages:
-        groups = _grouped(self.selected(question), lambda each: (self._ids[self._type(each)], self.seen(each)))
+        groups = _grouped(self.selected(question), lambda each: (self._type_ids[each], self.seen(each)))
         rows = [Age(*key, len(them), self._bytes(them)) for key, them in groups.items()]
         rows.sort(key=lambda row: (-row.bytes, row.type, row.seen))
         return Ages(id, tuple(rows[: question.limit]), complete=len(rows) <= question.limit)
