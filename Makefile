@@ -15,9 +15,10 @@ UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats n
 BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted web)
 # What is done to a target, and that it goes on: each attaches to targets of its own.
 HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm hostile_agents hostile_images \
-    hostile_transport kill9 killed_helper privileges residue seccomp seccomp_filters serve stacks suspension ways_out)
+    hostile_transport kill9 killed_helper neighbours pep768 privileges residue seccomp seccomp_filters serve stacks \
+    suspension ways_out)
 # Mostly wait: while programs leak, or are sampled, or heaptop is traced.
-WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why \
+WAITING := $(patsubst %,tests/integration/test_%.py,zoo bounds sampler_sessions sqlalchemy_session tracer_sessions why \
     hostile_names touched_files)
 
 .PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo zoo-real art docs man clean
@@ -45,10 +46,10 @@ harm: $(DEV)
 	$(BIN)/python -m pytest $(HARM) $(PYTEST_ARGS)
 
 alone: $(DEV)
-	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)
 
 units: $(DEV)
-	$(BIN)/python -m pytest tests/unit --ignore=tests/unit/native $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
 screen: $(DEV)
 	$(BIN)/python -m pytest -n 2 tests/tui $(PYTEST_ARGS)
