@@ -159,6 +159,7 @@ def total(rows: Rows, module: str, qualname: str) -> int:
     return sum(count for (m, q, _), (count, _) in rows.items() if (m, q) == (module, qualname))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_while_four_threads_change_the_heap(interpreter: Interpreter) -> None:
     with session(interpreter, "heap_mixed.py") as target:

@@ -89,7 +89,7 @@ def test_cycles_leave_a_resting_target_as_it_was(interpreter: Interpreter, name:
     check_cycles(interpreter, name, cycles)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.14", stress=interpreters.SUPPORTED)
 @pytest.mark.parametrize("name", ["busy", "threads8", "churn_joined", "churn_main"])
 def test_cycles_leave_a_working_target_as_it_was(interpreter: Interpreter, name: str, cycles: int) -> None:

@@ -128,6 +128,7 @@ def test_a_leak_is_found_named_and_reported(target: Target, tmp_path: Path) -> N
     assert target.alive
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 @pytest.mark.parametrize("when", ["rss > 1TB", "rss > 1MB"], ids=["waiting", "hunting"])
 def test_however_it_ends_the_target_is_as_it_was(

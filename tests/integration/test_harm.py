@@ -150,6 +150,7 @@ def test_a_child_that_keeps_the_socket_open_holds_nobody_up(interpreter: Interpr
                 os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.11-debian", "3.13")
 def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "setuid_storm") as target:
@@ -159,7 +160,7 @@ def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter
         assert target.terminate() == EXIT_CODE
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.pythons("3.8", "3.13", stress=("3.8", "3.11-debian", "3.13"))
 @pytest.mark.parametrize(("seconds", "handled"), [(0, 20), (0.0005, 20), (5, 0)])
 @pytest.mark.parametrize("name", ["setuid_storm", "sleeper"])

@@ -201,6 +201,7 @@ def test_no_name_of_a_tracer_moves_a_cursor(target: Target) -> None:
             assert eventually(lambda: terminal.process.poll() is not None), terminal.text
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", RECORDED)
 def test_no_name_in_a_recording_moves_a_cursor(recording: str, command: str, tmp_path: Path) -> None:
     argv = [recording if part == "FILE" else part for part in RECORDED[command]]
@@ -219,6 +220,7 @@ def test_no_name_in_a_recording_moves_a_cursor(recording: str, command: str, tmp
     assert done.returncode == 0
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["text"])
 @pytest.mark.parametrize("command", RECORDED)
 def test_no_text_of_a_crafted_recording_moves_a_cursor(kind: str, command: str, tmp_path: Path) -> None:
@@ -227,6 +229,7 @@ def test_no_text_of_a_crafted_recording_moves_a_cursor(kind: str, command: str, 
     checked(done, is_json="json" in command and done.returncode == 0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_no_wrong_argument_moves_a_cursor(wrong: str, tmp_path: Path) -> None:
     file = str(hostile.make("ends", tmp_path / "a.heaptop"))
@@ -235,6 +238,7 @@ def test_no_wrong_argument_moves_a_cursor(wrong: str, tmp_path: Path) -> None:
     assert SHOWN in checked(done)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "content",
     [

@@ -156,6 +156,7 @@ def test_looking_at_what_is_no_agents_socket_keeps_no_descriptor(what: str, tmp_
         assert sorted(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.sample(2)
 @pytest.mark.timeout(180)
 @pytest.mark.pythons("3.8", "3.12")
 def test_a_target_that_reads_from_our_end_is_given_up_in_time(
@@ -241,11 +242,11 @@ def test_another_user_cannot_lock_heaptop_out(interpreter: Interpreter, how: str
 
 @needs_root
 @pytest.mark.pythons("3.12")
-def test_without_the_lock_only_one_of_two_gets_in(interpreter: Interpreter) -> None:
+def test_without_the_lock_only_one_of_two_gets_in(interpreter: Interpreter, is_whole: bool) -> None:
     """Another user holds it, and heaptops come at the same moment."""
     with running(interpreter, "threads8") as target, holding_the_lock(target.pid, "listening"):
         before = resting(target.pid)
-        for _ in range(5):
+        for _ in range(5 if is_whole else 2):
             with contextlib.ExitStack() as stack:
                 tries = [stack.enter_context(opened(target.pid)) for _ in range(3)]
                 got_in = 0

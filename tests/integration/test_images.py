@@ -363,6 +363,7 @@ def kill_heaptop(target: Target, program: str, word: str, delay: float = 0.0) ->
     assert target.said() == []
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*FEW)
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.02, 0.1])
 def test_a_heaptop_that_is_killed_in_a_mark_leaves_nothing(interpreter: Interpreter, delay: float) -> None:
@@ -580,9 +581,11 @@ def known(explorer: Explorer) -> list[str]:
 
 
 @pytest.mark.pythons(*FEW)
-def test_a_target_that_changes_all_it_has(interpreter: Interpreter, request: pytest.FixtureRequest) -> None:
+def test_a_target_that_changes_all_it_has(
+    interpreter: Interpreter, is_whole: bool, request: pytest.FixtureRequest
+) -> None:
     """Ten minutes under --stress: all that time it answers the same, the target goes round, and nothing is left."""
-    seconds = 600.0 if request.config.getoption("--stress") else 2.0
+    seconds = 600.0 if request.config.getoption("--stress") else 2.0 if is_whole else 0.5
     with running(interpreter, "changing", options=("-W", "ignore")) as target:
         before = resting(target.pid)
         with exploring(target.pid) as explorer:

@@ -89,6 +89,7 @@ def test_a_forecast_that_was_wrong_ends_in_a_clone_or_a_question(interpreter: In
         assert target.stderr() == ""
 
 
+@pytest.mark.sample(2)
 def test_a_heaptop_that_is_killed_in_the_middle_of_a_stop_leaves_nothing(interpreter: Interpreter) -> None:
     moments = random.Random(str(interpreter))
     with running(interpreter, "large_arrays", "64", "0", LONG_LIST) as target:

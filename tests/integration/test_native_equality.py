@@ -127,6 +127,7 @@ def test_agrees_with_a_plain_count(interpreter: Interpreter) -> None:
         assert ask(b"n") == [], "no code of the target's own ran"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(OLDEST, "3.11", "3.12", "3.13", NEWEST, stress=SUPPORTED)
 def test_every_sort_of_hidden_edge_is_followed(interpreter: Interpreter) -> None:
     """Without any one of them the plain count finds less than the census, where there are such. That the census follows

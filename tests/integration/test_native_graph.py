@@ -31,6 +31,7 @@ def exported(interpreter: Interpreter, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_rows_sizes_and_types_are_those_of_each_object_alone(interpreter: Interpreter) -> None:
     """And what is left out is in no row, and each number leads back to its object."""

@@ -103,6 +103,7 @@ def test_the_truth_lies_in_the_intervals_where_the_interval_follows_the_program(
         assert 90 <= covered[name] / 2 <= 99.5, (name, covered)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.11", "3.12", "3.13")
 def test_sanitizers_find_nothing(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(core_builds.SANITIZED_VARIABLE, "1")

@@ -39,7 +39,7 @@ def counted(target: Target, mode: str) -> list[tuple[Census, int, int]]:
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 @pytest.mark.parametrize("thread", ["main", "thread"])
 def test_a_stop_is_as_long_as_it_is_felt(thread: str, interpreter: Interpreter) -> None:

@@ -120,6 +120,7 @@ def test_the_offsets_are_those_that_sys_remote_exec_writes_to(interpreter: Inter
 # -- where it is taken -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["sleeper", "busy"])
 def test_taken_where_another_tracer_is(interpreter: Interpreter, name: str) -> None:
     with running(interpreter, name) as target:

@@ -10,6 +10,7 @@ from tests.support import native
 from tests.support.building import TARGETS
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(OLDEST, "3.12", NEWEST)
 def test_the_truth_lies_in_the_interval_in_93_to_97_of_100_runs(interpreter: Interpreter) -> None:
     """The runs are seeded, and nothing else allocates on the sampled thread."""

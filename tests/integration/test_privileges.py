@@ -247,6 +247,7 @@ print(json.dumps(found), flush=True)
 """What a program has, by its own account."""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "wrapper",
     [

@@ -266,6 +266,7 @@ source.close()
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(OLDEST, "3.11-debian", "3.12", "3.13", NEWEST)
 def test_heaptop_is_stopped_for_a_while_in_the_middle_of_a_tick(interpreter: Interpreter, tmp_path: Path) -> None:
     """The agent cannot write then: the target goes on, and what nobody takes is kept in a bounded amount of memory."""

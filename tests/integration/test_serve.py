@@ -93,14 +93,14 @@ def test_metrics_and_profiles_agree_on_what_a_process_keeps(interpreter: Interpr
         assert serve.end(signal.SIGTERM) == 0
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.pythons("3.8", "3.12", "3.14")
 @pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda way: way.name)
 def test_whatever_ends_it_leaves_its_targets_as_they_were(
     interpreter: Interpreter, way: signal.Signals, word: str, file: Path
 ) -> None:
     with ExitStack() as stack:
-        targets = [stack.enter_context(running(interpreter, name, word)) for name in ("busy", "sleeper", "threads8")]
+        targets = [stack.enter_context(running(interpreter, name, word)) for name in ("busy", "sleeper", "lock")]
         before = {target.pid: Facts.of(target.pid) for target in targets}
         serve = stack.enter_context(serving(file, RULE.format(word=word)))
         assert eventually(lambda: serve.counted() == before.keys()), serve.process.stderr()
@@ -121,7 +121,7 @@ def test_killed_while_it_attaches_it_harms_none_and_its_successor_attaches_again
     interpreter: Interpreter, word: str, file: Path
 ) -> None:
     with ExitStack() as stack:
-        targets = [stack.enter_context(running(interpreter, "busy", word)) for _ in range(3)]
+        targets = [stack.enter_context(running(interpreter, name, word)) for name in ("busy", "sleeper", "lock")]
         before = {target.pid: Facts.of(target.pid) for target in targets}
         for attached in range(1, 4):
             with serving(file, RULE.format(word=word)) as serve:

@@ -12,6 +12,7 @@ from tests.support.web import serving, under_load
 pytestmark = pytest.mark.timeout(3600)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
 def test_gunicorn_serves_on(interpreter: Interpreter, cycles: int) -> None:
     with serving(interpreter) as server:

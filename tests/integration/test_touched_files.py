@@ -232,7 +232,7 @@ def unexpected(
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("world", ["nobody", "elsewhere"])
 def test_a_command_touches_nothing_but_what_it_must(world: str, command: str, tmp_path: Path) -> None:

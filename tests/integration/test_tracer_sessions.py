@@ -76,6 +76,7 @@ def test_it_is_not_begun_where_to_end_it_could_crash(interpreter: Interpreter) -
         assert target.text(b"T") == "False"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.11-debian", "3.13", stress=CRASHING)
 def test_a_leak_is_told_by_its_line_exactly(interpreter: Interpreter) -> None:
     """By the tracemalloc that the program has switched on."""
@@ -95,6 +96,7 @@ def test_a_leak_is_told_by_its_line_exactly(interpreter: Interpreter) -> None:
         assert target(b"a") == bare
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*MENDED)
 def test_what_heaptop_has_switched_on_tells_it_too(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
@@ -166,6 +168,7 @@ def test_where_the_core_cannot_be_loaded(interpreter: Interpreter) -> None:
         assert target.text(b"T") == "False"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.12", "3.13", *MENDED)
 def test_the_programs_own_tells_what_it_saw_before(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
@@ -304,6 +307,7 @@ def ending(attachment: Attachment) -> HeaptopError | None:
         return error
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*MENDED)
 def test_with_eight_threads_that_allocate(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "threads8") as target:
@@ -314,6 +318,7 @@ def test_with_eight_threads_that_allocate(interpreter: Interpreter, cycles: int)
         assert target.stderr() == ""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*MENDED)
 def test_with_threads_that_allocate_without_the_gil(interpreter: Interpreter, cycles: int) -> None:
     """What kills up to 3.12.8 (gh-128679): at the 2nd to the 25th time, where it was let begin all the same."""

@@ -163,6 +163,7 @@ def test_the_second_is_told_who_is_there(interpreter: Interpreter, name: str) ->
         assert is_whole(first.census())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.12", "3.14")
 @pytest.mark.parametrize("name", ["busy", "sleeper"])
 def test_of_two_at_once_one_gets_in(interpreter: Interpreter, name: str, cycles: int) -> None:

@@ -283,7 +283,7 @@ async def test_it_ends_while_a_page_is_open(recording: Path) -> None:
             assert await ending == 0
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "sent",
     [

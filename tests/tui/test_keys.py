@@ -296,6 +296,7 @@ async def test_f_follows_the_row_and_without_it_the_line_stays() -> None:
         assert table.row_key != "shop.models.Session"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("before", "key", "words"),
     [

@@ -29,6 +29,7 @@ def bottom(stage: Stage) -> str:
     return stage.text.splitlines()[-1].strip()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("filtered", [False, True])
 @pytest.mark.parametrize("name", VIEWS)
 async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> None:

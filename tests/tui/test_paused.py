@@ -24,6 +24,7 @@ async def look(stage: Stage, place: str) -> list[str]:
     return seen
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("first", ["1", "2", "6", "8"])
 async def test_what_is_looked_at_only_then_is_of_that_moment(first: str) -> None:
     async with on_sampled_stage(LARGE, first) as stage:

@@ -235,6 +235,7 @@ def covered(seconds: Sequence[float], site: Site) -> tuple[float, float, float]:
     return 100 * hits / runs, 100 * live_hits / live_runs, mean
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seconds", [STEPS, BURST, TURNS, WANDERING], ids=["steps", "burst", "turns", "wandering"])
 @pytest.mark.parametrize(("part", "most"), [(0.3, 97), (0.03, 98)])
 def test_the_truth_lies_in_93_to_97_of_100_intervals_also_where_the_sampling_interval_changed(

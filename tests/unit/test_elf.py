@@ -84,6 +84,7 @@ def check(pid: int, image: ElfImage, file: Path) -> int:
     return len(names)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons(*interpreters.SAMPLE, stress=interpreters.SUPPORTED)
 def test_every_file_of_a_live_interpreter(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target, RemoteMemory(target.pid) as memory:

@@ -264,6 +264,7 @@ def test_what_a_command_was_asked_to_let_pass_is_not_counted_as_time_for_answers
 CAPPED = Path(__file__).parents[1] / "targets" / "hostile" / "endless.py"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("what", ["types", "codes", "stacks", "restarts", "phases", "collections", "censuses"])
 def test_memory_is_bounded_whatever_comes_without_end(what: str) -> None:
     """A child with little address space, and limits a hundredth as large: without any it runs out of memory."""

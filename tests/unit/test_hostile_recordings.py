@@ -92,12 +92,12 @@ SAMPLE = ("types", "living", "wrong places")
 the others are tried by ``report``, and by every command under --stress."""
 TRIED = [
     pytest.param(kind, command, marks=[] if command == "report" or kind in SAMPLE else pytest.mark.stress)
-    for kind in hostile.KINDS
     for command in COMMANDS
+    for kind in hostile.KINDS
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("kind", "command"), TRIED)
 def test_what_a_crafted_recording_takes_is_bounded(
     kind: str, command: str, made: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
@@ -109,7 +109,7 @@ def test_what_a_crafted_recording_takes_is_bounded(
     assert "MemoryError" not in said
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("to", list(EXPORTERS))
 @pytest.mark.parametrize("kind", ["deep stacks", "many stacks", "long names"])
 def test_what_stacks_are_written_out_to_is_bounded(

@@ -70,6 +70,7 @@ def test_marks_agree_with_a_plain_set(interpreter: Interpreter) -> None:
     assert exercise(interpreter, interpreter.place(core_builds.build("debug", *DEBUG)), "clone") == "done"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.13", stress=("3.8", "3.11", "3.12", "3.13"))
 def test_sanitizers_find_nothing(interpreter: Interpreter) -> None:
     library = interpreter.place(core_builds.build("sanitized", *SANITIZED))
@@ -84,14 +85,15 @@ def test_sanitizers_find_nothing_in_arrays(interpreter: Interpreter) -> None:
     assert "'lent by C'" in exercise(interpreter, library, program="heap_arrays.py", **variables)
 
 
-def test_sanitizers_find_nothing_in_what_hypothesis_makes_up() -> None:
+def test_sanitizers_find_nothing_in_what_hypothesis_makes_up(is_whole: bool) -> None:
     """The unit tests of sizes, referents, packing and graphs once more, on sanitized builds."""
+    examples = [] if is_whole else ["--hypothesis-profile", "quick"]
     core_builds.build("sanitized", *SANITIZED)  # here, where the compiler is not sanitized too
     core_builds.packer_library(sanitized=True)
     core_builds.retain_library(sanitized=True)
     files = [str(Path(__file__).with_name(each)) for each in MADE_UP]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *examples, *files],
         env={**os.environ, **core_builds.sanitizer_variables(), core_builds.SANITIZED_VARIABLE: "1"},
         cwd=Path(__file__).parents[3],
         capture_output=True,

@@ -46,6 +46,7 @@ OF_BOUNDS = {"deque_block", "deque_block_next", "deque_state", "deque_maxlen", "
 """Likewise the bounds, and the blocks of a deque and an OrderedDict: test_core_fill."""
 
 
+@pytest.mark.sample(2)
 def test_every_fact_is_checked(interpreter: Interpreter) -> None:
     found: dict[str, dict[int, str | int]] = native.told(interpreter, "core_breaks.py")
     assert found.pop("") == {0: ""}

@@ -11,6 +11,7 @@ MIB = 1 << 20
 MANY = 1 << 40
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.11", "3.13")
 def test_where_memory_is_short_it_is_whole_or_says_so(interpreter: Interpreter) -> None:
     """By MemoryError, wherever it runs out; and nothing is left behind that the next one would stumble on."""

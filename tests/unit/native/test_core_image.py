@@ -426,6 +426,7 @@ def addresses(exercise: Exercise, selection: Selection) -> list[int]:
     return sorted(row.address for row in exercise.ask(Objects, Question(OBJECTS, selection, limit=1000)).rows)
 
 
+@pytest.mark.sample(2)
 def test_a_path_means_the_same_objects_whether_or_not_this_image_has_reported_it(exercise: Exercise) -> None:
     """An image that has reported a path finds its objects from the root down, another one among all objects."""
     exercise("nest", 500)

@@ -54,6 +54,7 @@ def assert_cut(names: list[tuple[str, str]], answer: tuple[bytes, bytes, dict[st
     assert {key: answer[2][key] for key in CUT} == CUT
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pythons("3.8", "3.12")
 @pytest.mark.parametrize("mode", ["stop", "clone"])
 def test_types_behind_the_last_number_are_counted_together(interpreter: Interpreter, mode: str) -> None:

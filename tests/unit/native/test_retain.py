@@ -21,7 +21,7 @@ from tests.support.graphs import NONE, ROOT, Graph, graph_of
 UNREACHED = 255
 MANY = 1
 
-no_deadline = settings(deadline=None, max_examples=300)
+no_deadline = settings(deadline=None)
 
 
 class Large(ctypes.Structure):
