@@ -28,7 +28,7 @@ from heaptop.fleet.hunts import (
     hunt,
     next_hunted,
 )
-from heaptop.fleet.memory import MemoryWatch
+from heaptop.fleet.memory import ServedMemory
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
 from heaptop.fleet.session import FleetSession
@@ -324,7 +324,7 @@ def test_a_hunt_ends_long_before_the_memory_limit(
     watched: Watched, monkeypatch: pytest.MonkeyPatch, left: float | None, seconds: float | None
 ) -> None:
     session = watched.attach()
-    monkeypatch.setattr(MemoryWatch, "seconds_left", left)
+    monkeypatch.setattr(ServedMemory, "seconds_left", left)
     planned, why = watched.hunts._seconds_for(session, 120.0)
     assert (planned if not why else None) == seconds
 

@@ -35,7 +35,7 @@ class MemoryUse:
     """By ``time.monotonic``."""
 
 
-class MemoryWatch:
+class ServedMemory:
     """Takes what a session receives of its process's memory, on the source's thread. Any thread may read it."""
 
     def __init__(self, pid: int, pause_budget: float) -> None:

@@ -17,7 +17,7 @@ from heaptop.errors import HeaptopError, PauseTooLong, SamplerRefused, TargetExi
 from heaptop.fleet.audit import audit
 from heaptop.fleet.figures import HuntResult, TargetFigures, target_figures
 from heaptop.fleet.growth import GrowthWatch
-from heaptop.fleet.memory import MemoryWatch
+from heaptop.fleet.memory import ServedMemory
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess
 from heaptop.injector.api import AttachOptions
@@ -76,7 +76,7 @@ class FleetSession:
         """Of the last census."""
         self.growth = 0.0
         """Bytes a second of the type that grows the fastest, if any grows steadily."""
-        self.memory = MemoryWatch(chosen.seen.pid, options.pause_budget)
+        self.memory = ServedMemory(chosen.seen.pid, options.pause_budget)
         self.hunt: HuntResult | None = None
         self.hunt_again_at = 0.0
         """By ``time.monotonic``."""
