@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from heaptop.analysis.heap.history import History
@@ -86,11 +85,6 @@ class SessionHuntWatch(HuntWatch):
         self._history = History(cell_limit=MOST_CELLS)
         self._lock = session.lock
         self._session = session
-
-    @contextmanager
-    def patience(self) -> Iterator[None]:
-        """Nobody presses ctrl+C here, and only the main thread could be interrupted by it."""
-        yield
 
     def ask_memory(self) -> None:
         """As of any watch, where the process does not wait too long for that."""
@@ -223,7 +217,7 @@ def hunt(session: FleetSession, seconds: float) -> Findings:
     hunter = Hunter(watch, Plan(seconds, MARKS), progress)
     with watch:
         try:
-            hunter.run()
+            hunter.run(patient=False)
         finally:
             watch.close()
     assert hunter.found is not None
