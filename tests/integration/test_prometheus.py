@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import socket
 import subprocess
-import urllib.parse
-import urllib.request
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from heaptop.fleet.metrics import HostMeters
 from heaptop.injector.inspect.privileges import NAMES
 from tests.interpreters import Interpreter
-from tests.support.processes import PATIENCE, eventually, running, starting
+from tests.support import engines
+from tests.support.engines import queried
+from tests.support.processes import PATIENCE, eventually, running
 from tests.support.serving import RULE, serving
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
@@ -28,58 +24,14 @@ RULES: Final = DEPLOY / "prometheus-rules.yml"
 DASHBOARD: Final = DEPLOY / "grafana-dashboard.json"
 MADE_BY_RULES: Final = re.compile(r"heaptop:[\w:]+")
 
-needs_prometheus = pytest.mark.skipif(shutil.which("prometheus") is None, reason="there is no prometheus")
 
-
-@contextmanager
-def scraping(address: str, folder: Path) -> Iterator[str]:
-    """A Prometheus that scrapes this address each second, with our rules; its own URL."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        own = f"127.0.0.1:{free.getsockname()[1]}"
-    target = address.removeprefix("http://").rstrip("/")
-    config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "rule_files": [str(RULES)],
-        "scrape_configs": [{"job_name": "heaptop", "static_configs": [{"targets": [target]}]}],
-    }
-    (folder / "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
-    command = [
-        "prometheus",
-        f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address={own}",
-        "--log.level=error",
-    ]
-    with starting(command) as process:
-        assert eventually(lambda: answers(f"http://{own}/-/ready") or not process.alive)
-        assert process.alive, process.stderr()
-        yield f"http://{own}"
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=60) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False
-
-
-def queried(prometheus: str, query: str) -> list[tuple[dict[str, str], float]]:
-    """Labels and value of each series that PromQL finds."""
-    url = f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
-    with urllib.request.urlopen(url, timeout=60) as response:
-        answer: dict[str, Any] = json.load(response)
-    return [(one["metric"], float(one["value"][1])) for one in answer["data"]["result"]]
-
-
-@needs_prometheus
 @pytest.mark.pythons("3.12")
 def test_prometheus_names_type_site_and_holder_of_a_leak_and_fires(interpreter: Interpreter, tmp_path: Path) -> None:
     word = f"served-{uuid.uuid4().hex}"
     with (
         running(interpreter, "leaking_fast", "1000000", word),
         serving(tmp_path / "fleet.toml", f"hunt = 8\n{RULE.format(word=word)}") as serve,
-        scraping(serve.address, tmp_path) as prometheus,
+        engines.prometheus(serve.address, tmp_path, RULES) as prometheus,
     ):
 
         def fastest(metric: str, label: str) -> list[str]:
@@ -99,19 +51,35 @@ def test_prometheus_names_type_site_and_holder_of_a_leak_and_fires(interpreter: 
         assert [value for _, value in queried(prometheus, "up")] == [1]
 
 
-@needs_prometheus
+@pytest.mark.pythons("3.12")
+def test_victoria_metrics_finds_the_same(interpreter: Interpreter, tmp_path: Path) -> None:
+    word = f"served-{uuid.uuid4().hex}"
+    with (
+        running(interpreter, "leaking_fast", "1000000", word),
+        serving(tmp_path / "fleet.toml", RULE.format(word=word)) as serve,
+        engines.victoria_metrics(serve.address, tmp_path) as victoria,
+    ):
+
+        def fastest(metric: str, label: str) -> list[str]:
+            found = queried(victoria, f'topk(1, deriv({metric}{{service="served"}}[10s]) > 200000)')
+            return [labels[label] for labels, _ in found]
+
+        assert eventually(lambda: fastest("heaptop_live_bytes", "type") == ["bytearray"])
+        assert eventually(lambda: any("leaking_fast.py" in each for each in fastest("heaptop_site_live_bytes", "site")))
+
+
 def test_prometheus_reads_every_query_of_the_dashboard(tmp_path: Path) -> None:
     panels = json.loads(DASHBOARD.read_text())["panels"]
     places = [(each["gridPos"]["x"], each["gridPos"]["y"]) for each in panels]
     assert len(set(places)) == len(panels) == len({each["id"] for each in panels})
-    with scraping("http://127.0.0.1:9/", tmp_path) as prometheus:
+    with engines.prometheus("http://127.0.0.1:9/", tmp_path, RULES) as prometheus:
         for target in (target for panel in panels for target in panel["targets"]):
             filled = target["expr"].replace("$service", ".*").replace("$instance", ".*")
             assert queried(prometheus, filled) == [], "there is no such metric here, and no error either"
 
 
-@needs_prometheus
 def test_the_rules_fire_for_growth_and_for_nothing_else(tmp_path: Path) -> None:
+    engines.need_engine("promtool")
     checks = tmp_path / "rules_test.yml"
     text = Path(__file__).with_name("prometheus_rules_test.yml").read_text()
     checks.write_text(text.replace("RULES", str(RULES)))
