@@ -36,8 +36,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(interpreter: Interpreter, workers: int = 2, application: str = "web") -> Iterator[Server]:
-    """A server of a target's application on a free port of this machine, answering, for the length of the block.
+def serving(
+    interpreter: Interpreter, workers: int = 2, application: str = "web", name: str = "heaptop-target"
+) -> Iterator[Server]:
+    """A server of a target's application on a free port of this machine, answering, for the length of the block. Its
+    command lines have that name.
 
     Its stderr stays empty unless something goes wrong. gunicorn's own exit code on SIGTERM is 0.
     """
@@ -49,6 +52,7 @@ def serving(interpreter: Interpreter, workers: int = 2, application: str = "web"
         options = [
             f"--bind=fd://{fd}",
             f"--workers={workers}",
+            f"--name={name}",
             "--log-level=error",
             # The default place is /dev/shm, which a chroot lacks.
             "--worker-tmp-dir=/tmp",
@@ -104,8 +108,9 @@ class Load:
 
 
 @contextlib.contextmanager
-def under_load(server: Server) -> Iterator[Load]:
-    """Ask for one page after another in a thread, from the first answer to the end of the block."""
+def under_load(server: Server, pause: float = 0.0) -> Iterator[Load]:
+    """Ask for one page after another in a thread, from the first answer to the end of the block; ``pause``: seconds
+    between two."""
     load, stop = Load(), threading.Event()
 
     def ask() -> None:
@@ -113,6 +118,7 @@ def under_load(server: Server) -> Iterator[Load]:
             try:
                 server.get()
                 load.answered += 1
+                stop.wait(pause)
             except (OSError, http.client.HTTPException) as error:
                 load.failures.append(repr(error))
                 stop.wait(0.1)
