@@ -6,7 +6,8 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -209,6 +210,31 @@ async def test_a_client_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyP
         writer.close()
         async with client.get("/healthz") as response:
             assert response.status == 200
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_clients_that_take_no_answer_hold_few_connections(monkeypatch: pytest.MonkeyPatch, at_once: bool) -> None:
+    """Also when many connect in one moment."""
+    monkeypatch.setattr(server_module, "CONNECTIONS", 3)
+    agent = Agent(OPEN)
+    monkeypatch.setattr(agent.meters, "text", lambda: b"x" * (64 << 20))
+    runner = web.AppRunner(agent.server.application())
+    await runner.setup()
+    assert runner.server is not None
+    listening = socket.create_server(("127.0.0.1", 0))
+    accept = partial(agent.server._accept, runner.server)
+    accepting = await asyncio.get_running_loop().create_server(accept, sock=listening)
+    with ExitStack() as stack:
+        for _ in range(10):
+            client = stack.enter_context(socket.create_connection(listening.getsockname()))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            if not at_once:
+                await asyncio.sleep(0.02)
+        await until(lambda: len(runner.server.connections) == 3)
+        await asyncio.sleep(0.1)
+        assert len(runner.server.connections) == 3
+    accepting.close()
+    await runner.cleanup()
 
 
 class HeldProfiles:

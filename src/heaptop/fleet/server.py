@@ -26,7 +26,7 @@ from heaptop.fleet.host import ROUND, FleetHost
 from heaptop.fleet.metrics import HostMeters
 
 CONNECTIONS: Final = 64
-"""At the same time; beyond, the oldest is closed. As many requests may wait for their turn."""
+"""At the same time; beyond, the oldest is aborted. As many requests may wait for their turn."""
 IDLE_SECONDS: Final = 10.0
 """For the head of a request, and between two of them."""
 SEND_SECONDS: Final = 30.0
@@ -167,10 +167,9 @@ class FleetServer:
         return application
 
     def _accept(self, server: web.Server) -> asyncio.Protocol:
-        """Of a new connection. Who only holds connections loses the oldest, and keeps nobody out."""
-        held = server.connections
-        for each in held[: max(len(held) + 1 - CONNECTIONS, 0)]:
-            each.force_close()
+        """Of a new connection. The server counts it a moment later, and many may come in one: only then is it known how
+        many there are."""
+        asyncio.get_running_loop().call_later(0, _keep_few, server)
         return server()
 
     @web.middleware
@@ -251,6 +250,14 @@ class FleetServer:
             return error.message
         audit("reload", result="done")
         return ""
+
+
+def _keep_few(server: web.Server) -> None:
+    """Who only holds connections loses the oldest, and keeps nobody out. They are aborted: a connection that is closed
+    stays as long as its client takes no answer."""
+    for each in server.connections[:-CONNECTIONS]:
+        if each.transport is not None:
+            each.transport.abort()
 
 
 async def _send(request: web.Request, response: web.StreamResponse) -> None:
