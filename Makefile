@@ -18,7 +18,7 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
     hostile_transport kill9 killed_helper neighbours pep768 privileges residue seccomp seccomp_filters serve stacks \
     suspension ways_out)
 # Mostly wait: while programs leak, or are sampled, or heaptop is traced.
-WAITING := $(patsubst %,tests/integration/test_%.py,engines zoo bounds sampler_sessions sqlalchemy_session \
+WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults zoo bounds sampler_sessions sqlalchemy_session \
     tracer_sessions why hostile_names touched_files)
 
 .PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo zoo-real art docs man clean

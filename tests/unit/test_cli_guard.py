@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -313,6 +314,24 @@ def test_after_a_firing_nothing_fires_for_the_cooldown(process: Process, tmp_pat
     process.ends_at(4)
     assert guard(tmp_path / "more", "--at-most", "5", "--cooldown", "0.001s") == 0
     assert len(written(tmp_path / "more")) > 1
+
+
+def test_a_clock_that_jumps_fires_nothing_and_loses_no_report(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a day, back and forth, at each reading of the process."""
+    began, hours = time.time(), [0]
+    monkeypatch.setattr(time, "time", lambda: began + 3600 * hours[0])
+
+    def jump(number: int) -> None:
+        hours[0] = -24 if number % 2 else 24
+        process.rss = 400 * MIB if number in (10, 20, 30) else 100 * MIB
+
+    process.at_reading = jump
+    assert guard(tmp_path / "reports", "--at-most", "3", "--cooldown", "0.001s", "--when", "every 1h") == 0
+    found = written(tmp_path / "reports")
+    assert [report["trigger"] for report in found] == 3 * ["rss > 300MB"]
+    assert all(report["census"] and abs(report["census_age_seconds"]) < 3600 for report in found)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)

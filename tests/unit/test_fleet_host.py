@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -187,6 +188,28 @@ def test_a_session_that_fails_rests_too(hosted: Hosted) -> None:
         hosted.sources[1][0].end(AgentLost("The agent exited."))
         assert eventually(lambda: hosted.refused() == [(1, "AgentLost", 1)])
         assert hosted.attached() == []
+
+
+def test_a_clock_that_jumps_detaches_from_nothing_and_shortens_no_rest(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted.errors[1] = PtraceDenied("denied")
+    hosted.seen.append(process(2))
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [2])
+        began = time.time_ns()
+        for hours in (24, -24, 24 * 365):
+            monkeypatch.setattr(time, "time", lambda hours=hours: began / 1e9 + 3600 * hours)
+            monkeypatch.setattr(time, "time_ns", lambda hours=hours: began + 3600 * hours * 10**9)
+            hosted.seen.append(process(3 + len(hosted.sources)))
+            assert eventually(lambda: hosted.seen[-1].pid in hosted.attached()), "a round has passed"
+            assert hosted.refused() == [(1, "PtraceDenied", 1)]
+            assert eventually(lambda: hosted.host.services()[0].counted == len(hosted.attached()))
+            (service,) = hosted.host.services()
+            assert service.oldest_census is not None
+            assert 0 <= service.oldest_census < 3600
+            assert Profile(hosted.host.profile()).default == "inuse_space"
+        assert [len(sources) for sources in hosted.sources.values()] == [1] * len(hosted.sources)
 
 
 def test_a_round_that_fails_ends_nothing(hosted: Hosted) -> None:
