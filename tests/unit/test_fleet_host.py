@@ -24,7 +24,7 @@ from heaptop.protocol.messages import CodeName, Codes, Decision, Failure, GcEven
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.recordings.exports import pprof
 from tests.fakes.source import FakeAgent, FakeSource
-from tests.support.processes import eventually
+from tests.support.processes import PATIENCE, eventually
 from tests.support.profiles import Profile
 
 EVERYTHING = FleetConfig((SelectRule(name="shop"),))
@@ -402,6 +402,23 @@ def test_a_hostile_process_takes_a_small_part_of_the_hosts_memory(hosted: Hosted
         hosted.sources[1][0].say(Stacks(first, nodes))
         assert len(tree) == MOST_STACKS
         assert session._recorded.sampling.samples._tally_limit == MOST_TALLIES
+
+
+def test_a_look_at_processes_that_has_to_wait_delays_no_other(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine that is busy: it took no time of a processor."""
+    scan = hosted._scan
+
+    def slow() -> list[SeenProcess]:
+        time.sleep(PATIENCE * host_module.SCAN_SHARE * 1.2)
+        return scan()
+
+    monkeypatch.setattr(hosted.host, "_scan", slow)
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1])
+        hosted.seen.append(process(2))
+        assert eventually(lambda: hosted.attached() == [1, 2])
 
 
 def test_a_host_of_many_processes_is_looked_at_more_rarely() -> None:

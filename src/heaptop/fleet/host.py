@@ -5,6 +5,7 @@ Whatever a process, its session or one round of the loop fails with is counted, 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -32,7 +33,7 @@ from heaptop.recordings.exports.pprof import ProfileWriter
 ROUND: Final = 10.0
 """Seconds between two looks at which processes there are, at least."""
 SCAN_SHARE: Final = 0.02
-"""Of the time, that these looks may take: on a host with thousands of processes one takes seconds."""
+"""Of one core, that these looks may take: on a host with thousands of processes one takes seconds."""
 SETTLE_PATIENCE: Final = 30.0
 """Seconds that a first census may take before the next process is attached to."""
 FIRST_REST: Final = 60.0
@@ -195,9 +196,9 @@ class FleetHost:
     def _round(self) -> None:
         config = self._config
         self._drop_ended()
-        began = time.monotonic()
+        began = _cpu_seconds()
         seen = self._scan()
-        self._scan_seconds = time.monotonic() - began
+        self._scan_seconds = _cpu_seconds() - began
         self._forget_refusals({one.key for one in seen})
         now = time.monotonic()
         resting = {key for key, one in self._refused.items() if one.again_at > now}
@@ -306,8 +307,14 @@ class FleetHost:
 
 
 def rest_after(scan_seconds: float) -> float:
-    """Seconds until the next look at which processes there are, after one that took so long."""
+    """Seconds until the next look at which processes there are, after one that took so much of a processor."""
     return max(ROUND, scan_seconds / SCAN_SHARE)
+
+
+def _cpu_seconds() -> float:
+    """Of this thread, and of all helpers that have ended. To wait, as on a busy machine, costs nothing."""
+    used = os.times()
+    return time.thread_time() + used.children_user + used.children_system
 
 
 def attach_options(config: FleetConfig) -> AttachOptions:
