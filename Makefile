@@ -6,6 +6,7 @@ RUN := $(VENV)/.run.stamp
 DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 600
+SOAK_SECONDS ?= 7200
 CORE := $(wildcard src/heaptop/injector/native/*.[ch] src/heaptop/injector/native/*/*.[ch])
 # Targets that load the agent or the native core by themselves, or nothing.
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
@@ -18,10 +19,10 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
     hostile_transport kill9 killed_helper neighbours pep768 privileges residue seccomp seccomp_filters serve stacks \
     suspension ways_out)
 # Mostly wait: while programs leak, or are sampled, or heaptop is traced.
-WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults zoo bounds sampler_sessions sqlalchemy_session \
-    tracer_sessions why hostile_names touched_files)
+WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zoo bounds sampler_sessions \
+    sqlalchemy_session tracer_sessions why hostile_names touched_files)
 
-.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz zoo zoo-real art docs man clean
+.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz soak zoo zoo-real art docs man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -70,6 +71,9 @@ stress: $(DEV) ## all cycles on all interpreters; takes hours
 
 fuzz: $(DEV) ## all that heaptop reads from others, with seeds of its own each time: make fuzz FUZZ_SECONDS=3600
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+soak: $(DEV) ## heaptop serve over 20 processes, a census a second, for two hours: make soak SOAK_SECONDS=600
+	$(BIN)/python -m tests.support.soak --seconds $(SOAK_SECONDS)
 
 zoo: $(DEV) ## a leak hunt in each program of the zoo, a minute for each Python: make zoo PYTHONS="3.8 3.12"
 	$(BIN)/python -m tests.support.zoo $(PYTHONS)

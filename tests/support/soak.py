@@ -1,0 +1,217 @@
+"""A soak of the host agent: for a long time a census each second of each of twenty processes, some of which are
+replaced again and again. Neither the agent nor any process may grow meanwhile.
+
+As a program (``make soak``) it prints a table, and fails where a slope's interval does not contain 0. The intervals
+hold together with 95 %: that of each row is wider.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGTERM
+from typing import Final
+
+from heaptop.analysis.text.units import format_bytes
+from heaptop.injector.inspect.process import rss_bytes
+from tests import interpreters
+from tests.interpreters import Interpreter
+from tests.support.attaching import resting
+from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
+from tests.support.serving import Serve, serving
+from tests.support.slopes import Slope, slope_of
+
+STAYING: Final = 15
+REPLACED: Final = 5
+"""Processes of which the oldest is replaced by a new one every :data:`REPLACE_SECONDS`."""
+REPLACE_SECONDS: Final = 4.0
+WARM_UP: Final = 0.5
+"""Of the time, that is left out: tables and caches fill, the agents' within five minutes at these many samples."""
+PER_SECOND: Final = "5"
+"""Requests that each process answers."""
+CONFIG: Final = """
+limit = 20
+interval = 1
+share = 5
+budget = 100
+rate = "200/s"
+[[select]]
+name = "soaked"
+command = "{word}"
+min_rss = 0
+min_age = 0
+"""
+FIGURES: Final = ("RSS", "descriptors", "threads", "mappings")
+SERVE: Final = "serve"
+TOGETHER: Final = "all processes"
+
+Usage = tuple[int, ...]
+"""By :data:`FIGURES`."""
+
+
+@dataclass(slots=True)
+class Soak:
+    """What was read, and what happened."""
+
+    times: list[float] = field(default_factory=list)
+    usages: dict[str, list[Usage]] = field(default_factory=dict)
+    """Of the host agent, and of each process that stayed, by name; one for each time."""
+    replaced: int = 0
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """At the end."""
+    faults: list[str] = field(default_factory=list)
+
+    def rows(self) -> list[Row]:
+        """After the warm-up: of the host agent, of all processes that stayed together, and of each."""
+        begin = next(place for place, at in enumerate(self.times) if at >= WARM_UP * self.times[-1])
+        series = {SERVE: self.usages[SERVE]}
+        others = {name: usages for name, usages in self.usages.items() if name != SERVE}
+        series[TOGETHER] = [tuple(map(sum, zip(*usages, strict=True))) for usages in zip(*others.values(), strict=True)]
+        series |= others
+        confidence = 1 - 0.05 / (len(series) * len(FIGURES))
+        hours = [at / 3600 for at in self.times[begin:]]
+        return [
+            Row(name, figure, kept[0][place], slope_of(hours, [each[place] for each in kept], confidence))
+            for name, kept in ((name, usages[begin:]) for name, usages in series.items())
+            for place, figure in enumerate(FIGURES)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    figure: str
+    first: int
+    """After the warm-up."""
+    slope: Slope
+    """Per hour."""
+
+    def __str__(self) -> str:
+        slope = self.slope
+        state = "flat" if slope.is_flat else "GROWS" if slope.value > 0 else "FALLS"
+        value, low, high = (self._words(each, sign=True) for each in (slope.value, slope.low, slope.high))
+        return f"{self.name:15}{self.figure:12}{self._words(self.first):>12}{value:>14}  {f'{low} to {high}':30}{state}"
+
+    def _words(self, value: float, *, sign: bool = False) -> str:
+        size = format_bytes(round(abs(value))) if self.figure == "RSS" else f"{abs(value):.4g}"
+        return f"{'-' if value < 0 else '+' if sign else ''}{size}"
+
+
+def soak(interpreter: Interpreter, seconds: float, folder: Path) -> Soak:
+    """Run it. What is wrong with a process, or the host agent, is among the faults."""
+    word, done = f"soaked-{uuid.uuid4().hex}", Soak()
+    with ExitStack() as stack:
+        staying = [stack.enter_context(running(interpreter, "answering", PER_SECOND, word)) for _ in range(STAYING)]
+        before = {target.pid: Facts.of(target.pid) for target in staying}
+        serve = stack.enter_context(serving(folder / "fleet.toml", CONFIG.format(word=word)))
+        if not eventually(lambda: serve.counted() == before.keys()):
+            done.faults.append(f"not all are counted: {serve.process.stderr()}")
+        names = {SERVE: serve.process.pid} | {f"process {place}": one.pid for place, one in enumerate(staying, 1)}
+        with replacing(interpreter, word, done) as replace:
+            _watch(done, seconds, names, serve, replace)
+            done.metrics = serve.metrics()
+        if serve.end(SIGTERM) != 0:
+            done.faults.append(f"serve failed: {serve.process.stderr()}")
+        for target in staying:
+            eventually(lambda one=target: not difference(before[one.pid], resting(one.pid)))  # type: ignore[misc]
+            done.faults += difference(before[target.pid], resting(target.pid))
+            done.faults += _end(target)
+    return done
+
+
+def _watch(done: Soak, seconds: float, names: Mapping[str, int], serve: Serve, replace: Callable[[], None]) -> None:
+    """Read each second, and replace a process from time to time."""
+    done.usages = {name: [] for name in names}
+    began, replaced_at = time.monotonic(), 0.0
+    while (now := time.monotonic() - began) < seconds:
+        if now - replaced_at > REPLACE_SECONDS:
+            replace()
+            replaced_at = now
+            serve.get("metrics")
+            serve.get("debug/pprof/heap")
+        done.times.append(time.monotonic() - began)
+        for name, pid in names.items():
+            done.usages[name].append(usage_of(pid))
+        time.sleep(1)
+
+
+@contextmanager
+def replacing(interpreter: Interpreter, word: str, done: Soak) -> Iterator[Callable[[], None]]:
+    """Five processes; what ends the oldest and starts another."""
+    alive: deque[tuple[Target, ExitStack]] = deque()
+
+    def start() -> None:
+        stack = ExitStack()
+        alive.append((stack.enter_context(running(interpreter, "answering", PER_SECOND, word)), stack))
+
+    def end() -> None:
+        target, stack = alive.popleft()
+        with stack:
+            done.faults += _end(target)
+
+    def replace() -> None:
+        end()
+        start()
+        done.replaced += 1
+
+    try:
+        for _ in range(REPLACED):
+            start()
+        yield replace
+    finally:
+        while alive:
+            end()
+
+
+def _end(target: Target) -> list[str]:
+    code, said = target.terminate(), [*target.said(), target.stderr()]
+    return [] if code == EXIT_CODE and not any(said) else [f"process {target.pid}: exit code {code}, {said}"]
+
+
+def usage_of(pid: int) -> Usage:
+    """Of a running process."""
+    folder = Path(f"/proc/{pid}")
+    mappings = (folder / "maps").read_bytes().count(b"\n")
+    return rss_bytes(pid) or 0, len(os.listdir(folder / "fd")), len(os.listdir(folder / "task")), mappings
+
+
+def lines(done: Soak) -> list[str]:
+    """The table: of single processes only what is not flat."""
+    rows = done.rows()
+    shown = [row for row in rows if row.name in (SERVE, TOGETHER) or not row.slope.is_flat]
+    flat = Counter(row.slope.is_flat for row in rows)
+    metrics = done.metrics
+    return [
+        f"{done.times[-1]:.0f} s, of these {WARM_UP:.0%} warm-up; {STAYING} processes, {done.replaced} others ended; "
+        f"{metrics['heaptop_censuses_total']['']:.0f} censuses, {metrics['heaptop_attaches_total']['']:.0f} attaches, "
+        f"refusals {dict(metrics.get('heaptop_refusals_total', {}))}",
+        f"{'':15}{'':12}{'at first':>12}{'per hour':>14}  interval",
+        *map(str, shown),
+        f"flat: {flat[True]} of {len(rows)} rows",
+        *(f"fault: {fault}" for fault in done.faults),
+    ]
+
+
+def main() -> None:
+    """``python -m tests.support.soak [--seconds N] [--python NAME]``."""
+    parser = argparse.ArgumentParser(description="Soak the host agent.")
+    parser.add_argument("--seconds", type=float, default=7200.0)
+    parser.add_argument("--python", default="3.12")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        done = soak(interpreters.get(args.python), args.seconds, Path(folder))
+    print("\n".join(lines(done)), flush=True)
+    sys.exit(bool(done.faults) or not all(row.slope.is_flat for row in done.rows()))
+
+
+if __name__ == "__main__":
+    main()
