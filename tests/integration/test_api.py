@@ -64,6 +64,21 @@ def test_a_snapshot_tells_paths_and_retainers(interpreter: Interpreter) -> None:
         assert process.census().count > 160, "it is still attached"
 
 
+@pytest.mark.pythons("3.12")
+def test_a_snapshot_finds_waste_and_progress_is_reported(interpreter: Interpreter) -> None:
+    reported: list[str] = []
+    with running(interpreter, "waste_planted") as target:
+        process = api.attach(target.pid, progress=reported.append)
+        assert not process.is_others
+        with process, process.snapshot() as snapshot:
+            wasted = snapshot.waste()
+            assert 0 < wasted.total <= snapshot.bytes + sum(row.bytes for row in wasted.rows if row.sort == "arenas")
+            assert all(row.advice for row in wasted.rows)
+            with pytest.raises(errors.UsageError):
+                snapshot.waste("size:>1MB")
+    assert any("snapshot" in text for text in reported)
+
+
 @pytest.mark.pythons("3.8", "3.12")
 def test_a_hunt_names_type_line_and_holder(growing: Target) -> None:
     with api.attach(growing.pid) as process:
@@ -107,6 +122,9 @@ def test_a_recording_is_read_back(growing: Target, tmp_path: Path) -> None:
             assert recording.moments[0] == 0
             assert recording.moments[-1] == recording.seconds
             assert recording.rss()
+            changed = next(row for row in recording.changes() if row.name == PARCEL)
+            assert changed.count == last.count - first.count
+            assert not any(row.bytes for row in recording.changes(at=None, other=recording))
             assert recording.findings == ()
         assert process.census().count, "it is still attached"
 

@@ -12,8 +12,10 @@ the same for asyncio. What is exported here follows semantic versioning: within 
 fields stay, and new ones may come.
 """
 
+from heaptop.analysis.reports.moments_diff import Changed, MomentSizes
 from heaptop.analysis.rss.memory import MemoryByUse, MemoryRow
 from heaptop.analysis.snapshot.retained import RetainedRow
+from heaptop.analysis.snapshot.waste import SortTotal, WasteGroup, WasteReport
 from heaptop.api.figures import AllocationSite, CensusRow, CensusTable, KeptBy, RootPath
 from heaptop.api.opened import OpenedRecording
 from heaptop.api.opened import open_recording as open
@@ -26,6 +28,7 @@ __all__ = [
     "AllocationSite",
     "CensusRow",
     "CensusTable",
+    "Changed",
     "Findings",
     "GrownRow",
     "Growth",
@@ -36,11 +39,15 @@ __all__ = [
     "MarkFacts",
     "MemoryByUse",
     "MemoryRow",
+    "MomentSizes",
     "OpenedRecording",
     "Process",
     "RetainedRow",
     "RootPath",
+    "SortTotal",
     "Suspect",
+    "WasteGroup",
+    "WasteReport",
     "attach",
     "open",
 ]

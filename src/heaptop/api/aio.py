@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from heaptop.analysis.rss.memory import MemoryByUse
 from heaptop.analysis.snapshot.retained import RetainedRow
+from heaptop.analysis.snapshot.waste import WasteReport
 from heaptop.api import process
 from heaptop.api.figures import AllocationSite, CensusTable, KeptBy
 from heaptop.api.snapshot import ALL, HeapSnapshot
@@ -40,6 +41,9 @@ class AsyncSnapshot:
 
     async def retainers(self, name: str, number: int = 3) -> tuple[RetainedRow, ...]:
         return await self._owner.call(self.now.retainers, name, number)
+
+    async def waste(self, where: str = "") -> WasteReport:
+        return await self._owner.call(self.now.waste, where)
 
 
 class AsyncProcess:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from heaptop.analysis.reports.moments_diff import Changed, changed_rows
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.api.figures import CensusTable
 from heaptop.errors import NotARecording
@@ -73,6 +74,14 @@ class OpenedRecording:
         if heap is None:
             raise NotARecording(f"{self._file.path} has no census up to then.")
         return CensusTable.of(heap, by, where)
+
+    def changes(
+        self, by: str = "type", at: float | None = 0.0, to: float | None = None, other: OpenedRecording | None = None
+    ) -> tuple[Changed, ...]:
+        """What changed between two moments, in seconds since the begin (None: the end), by ``type``, ``module`` or
+        ``producer``: what grew most first. With ``other``, ``to`` is a moment of that. By producer, bytes are
+        estimates. Raises UsageError where ``by`` is wrong."""
+        return tuple(changed_rows(self._played(at), (other or self)._played(to), by))
 
     def rss(self, at: float | None = None) -> int | None:
         """Resident bytes at that moment; None where that is not known."""

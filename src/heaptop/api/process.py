@@ -6,7 +6,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
 from threading import Event
@@ -37,16 +37,20 @@ _log = logging.getLogger("heaptop")
 
 
 class _Progress:
-    """Nobody watches; what stays in a process is logged."""
+    """Passes on what is being waited for, to who asked for that; what stays in a process is logged."""
 
-    def show(self, text: str) -> None:
-        """Say nothing."""
+    def __init__(self, show: Callable[[str], None] | None) -> None:
+        self.show = show if show is not None else _show_nothing
 
     def clear(self) -> None:
-        """Nothing was said."""
+        """Nothing is being waited for."""
 
     def notice(self, text: str) -> None:
         _log.warning("%s", text)
+
+
+def _show_nothing(text: str) -> None:
+    """Nobody watches."""
 
 
 class _Watch(HuntWatch):
@@ -68,12 +72,15 @@ class Process:
     UnresponsiveTarget when an answer takes longer than ``timeout``.
     """
 
-    def __init__(self, source: RecordedSource, share: float, timeout: float) -> None:
+    def __init__(
+        self, source: RecordedSource, share: float, timeout: float, progress: Callable[[str], None] | None
+    ) -> None:
         self._source = source
         self._share = share
+        self._progress = _Progress(progress)
         self._sampling = Sampling()
         self._watch = _Watch(
-            source, _Progress(), f"heaptop attach {source.target.pid}", self._sampling, timeout=timeout
+            source, self._progress, f"heaptop attach {source.target.pid}", self._sampling, timeout=timeout
         )
         self._watch.cancelled = Event()
 
@@ -97,6 +104,11 @@ class Process:
     def command(self) -> str:
         """Its command line."""
         return self._source.target.command
+
+    @property
+    def is_others(self) -> bool:
+        """Whether it runs as another user than heaptop; known before ``with``."""
+        return self._source.target.is_others
 
     @property
     def python(self) -> str:
@@ -176,7 +188,7 @@ class Process:
         """
         with self._sampled(HUNTING):
             self._begin()
-            hunter = Hunter(self._watch, Plan(seconds, marks, collect), _Progress())
+            hunter = Hunter(self._watch, Plan(seconds, marks, collect), self._progress)
             try:
                 hunter.run(patient=False)
             finally:
@@ -242,6 +254,7 @@ def attach(
     share: float = SHARE,
     mode: str = "clone",
     timeout: float = TIMEOUT,
+    progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Process:
     """A running Python process, to be attached to by ``with``: ``with attach(4711) as process:``.
@@ -252,6 +265,7 @@ def attach(
         share: of one core, what heaptop may cost it.
         mode: the best way of counting that may be tried: ``clone``, ``stop`` or ``python``.
         timeout: seconds for each answer.
+        progress: called with what is being waited for, some ten times a second, on the thread that waits.
         options: further fields of ``heaptop.injector.api.AttachOptions``.
 
     It looks at the process, touches nothing, and raises the TargetError that an attach would end with.
@@ -259,4 +273,4 @@ def attach(
     fields = AttachOptions(
         wait=wait, pause_budget=pause_budget, max_share=share, mode=mode, interval=NEVER, sample_interval=0, **options
     )
-    return Process(RecordedSource(attach_source(pid, fields)), share, timeout)
+    return Process(RecordedSource(attach_source(pid, fields)), share, timeout, progress)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.heap.path_words import type_name
 from heaptop.analysis.snapshot.retained import RetainedRow, rows_by_retainer
+from heaptop.analysis.snapshot.waste import MOST_ROWS, WasteReport, selection, waste_report
 from heaptop.analysis.snapshot.why import types_called
 from heaptop.api.figures import KeptBy
 from heaptop.errors import NotInHeap
-from heaptop.protocol.images import PATHS, RETAINERS, Image, Paths, Question, Retainers, Selection
+from heaptop.protocol.images import PATHS, RETAINERS, WASTE, Image, Paths, Question, Retainers, Selection, Waste
 from heaptop.watching.snapshot_watch import SnapshotWatch
 
 ALL: Final = 1 << 20
@@ -68,6 +69,17 @@ class HeapSnapshot:
         selection, _ = self._selected(name)
         answer = self._watch.ask(Question(RETAINERS, selection, limit=ALL, number=number), Retainers)
         return rows_by_retainer(answer, self._watch.types, EVERYTHING)
+
+    def waste(self, where: str = "") -> WasteReport:
+        """What memory could be saved, as ``heaptop waste``; ``where`` is a filter on type, module or kind of root.
+
+        Raises ImageLost; UsageError where the filter is wrong, or passes nothing.
+        """
+        passing = parse_filter(where)
+        self._watch.renew()
+        found = self._watch.ask(Question(WASTE, selection(passing, self._watch.types), limit=MOST_ROWS), Waste)
+        memory = None if passing else self._watch.memory()
+        return waste_report(found, self._watch.types, memory, passing)
 
     def _selected(self, name: str) -> tuple[Selection, str]:
         self._watch.renew()
