@@ -23,6 +23,7 @@ from heaptop.cli.commands.doctor import Doctor
 from heaptop.cli.commands.export import Export
 from heaptop.cli.commands.guard import GuardCommand
 from heaptop.cli.commands.leaks import Leaks
+from heaptop.cli.commands.mcp import Mcp
 from heaptop.cli.commands.open import Open
 from heaptop.cli.commands.pick import Pick
 from heaptop.cli.commands.ps import Ps
@@ -62,6 +63,7 @@ MORE: tuple[Command, ...] = (
     Export(),
     Serve(),
     GuardCommand(),
+    Mcp(),
     Detach(),
     Pick(),
     ConfigCommand(),
