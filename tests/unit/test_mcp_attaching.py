@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from concurrent.futures import CancelledError
 
 import anyio
 import pytest
 
 from heaptop import api
-from heaptop.errors import ProcessNotFound, TargetError
+from heaptop.errors import HeaptopError, ProcessNotFound, TargetError
 from heaptop.mcp import attaching as module
 from heaptop.mcp.attaching import AT_ONCE, Attaching, Call
 
@@ -105,8 +106,30 @@ async def test_closing_ends_all_calls(attached: dict[int, int]) -> None:
     waiting = asyncio.create_task(calls.work(job, quiet))
     assert await asyncio.to_thread(began.wait, 30)
     await calls.close()
+    with pytest.raises(HeaptopError, match="the server ends"):
+        await waiting
+
+
+async def test_a_call_that_is_cancelled_twice_has_ended_too() -> None:
+    began, ended = threading.Event(), threading.Event()
+
+    def job(call: Call) -> None:
+        began.set()
+        try:
+            while True:
+                call.check()
+        finally:
+            time.sleep(0.2)  # a detach takes its time
+            ended.set()
+
+    waiting = asyncio.create_task(Attaching().work(job, quiet))
+    assert await asyncio.to_thread(began.wait, 30)
+    waiting.cancel()
+    await asyncio.sleep(0.05)
+    waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+    assert ended.is_set()
 
 
 async def test_progress_is_reported_and_a_client_that_is_gone_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,14 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
 
 from heaptop import api
-from heaptop.errors import ProcessNotFound, TargetError
+from heaptop.errors import HeaptopError, ProcessNotFound, TargetError
 from heaptop.injector.inspect.process import real_user
 
 AT_ONCE: Final = 2
@@ -93,14 +94,16 @@ class Attaching:
                     await asyncio.wait([running], timeout=REPORTED)
                     if not running.done():
                         await report(time.monotonic() - begin, call.waits_for)
-                return running.result()
+                return _result(running)
             finally:
+                # Whoever cancels again, by anyio or by asyncio, waits for the end, too.
                 with anyio.CancelScope(shield=True):
                     while not running.done():
                         call.cancel()
-                        await asyncio.wait([running], timeout=AGAIN)
-                    self._calls.discard(call)
-                    running.exception()  # it was raised above, or nobody waits for it any more
+                        with suppress(asyncio.CancelledError):
+                            await asyncio.wait([running], timeout=AGAIN)
+                self._calls.discard(call)
+                running.exception()  # it was raised above, or nobody waits for it any more
 
     async def close(self) -> None:
         """Cancel all calls, and return when they have ended."""
@@ -117,6 +120,14 @@ class Attaching:
             raise ProcessNotFound(f"There is no process {pid}.") from None
         if not is_own and not self.any_user:
             raise _others(pid)
+
+
+def _result(ended: asyncio.Future[T]) -> T:
+    """What it came to. Raises HeaptopError where :meth:`Attaching.close` has cancelled it: its client still waits."""
+    try:
+        return ended.result()
+    except asyncio.CancelledError:
+        raise HeaptopError("The call was cancelled: the server ends.") from None
 
 
 def _others(pid: int) -> TargetError:

@@ -7,7 +7,6 @@ import secrets
 import signal
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
@@ -310,8 +309,16 @@ async def serve_http(server: HeaptopServer, place: HttpPlace, ready: Callable[[]
     )
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE)
     ready()
-    try:
-        await uvicorn.Server(config).serve(sockets=[place.listening])
-    finally:
-        with anyio.CancelScope(shield=True), suppress(OSError):
-            await server.attaching.close()
+    await _HttpServer(config, server.attaching).serve(sockets=[place.listening])
+
+
+class _HttpServer(uvicorn.Server):
+    """Detaches from all processes before it waits for requests to end."""
+
+    def __init__(self, config: uvicorn.Config, attaching: Attaching) -> None:
+        super().__init__(config)
+        self._attaching = attaching
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._attaching.close()
+        await super().shutdown(sockets)
