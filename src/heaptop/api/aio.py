@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from heaptop.analysis.rss.memory import MemoryByUse
 from heaptop.analysis.snapshot.retained import RetainedRow
@@ -23,6 +23,9 @@ from heaptop.api import process
 from heaptop.api.figures import AllocationSite, CensusTable, KeptBy
 from heaptop.api.snapshot import ALL, HeapSnapshot
 from heaptop.protocol.findings import Findings
+
+AGAIN: Final = 0.05
+"""Seconds between two attempts to cancel a call."""
 
 T = TypeVar("T")
 Call = Callable[..., Any]
@@ -53,6 +56,7 @@ class AsyncProcess:
         self._pid = pid
         self._options = options
         self._thread = ThreadPoolExecutor(1, f"heaptop {pid}")
+        self._is_attached = False
         self.process: process.Process
 
     async def call(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
@@ -61,8 +65,10 @@ class AsyncProcess:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            self.process.cancel()
-            await asyncio.wait([running])
+            while not running.done():  # a cancellation between two questions to the process is lost
+                self.process.cancel()
+                with contextlib.suppress(asyncio.CancelledError):  # cancelled once more
+                    await asyncio.wait([running], timeout=AGAIN)
             running.exception()  # it was cancelled, or had ended: nobody waits for it
             raise
 
@@ -71,11 +77,17 @@ class AsyncProcess:
             self.process = await asyncio.get_running_loop().run_in_executor(
                 self._thread, lambda: process.attach(self._pid, **self._options)
             )
-            await self.call(self.process.__enter__)
-        except BaseException:
+            await self.call(self._enter)
+        except BaseException as error:
+            if self._is_attached:  # it was cancelled when that had succeeded
+                await self.__aexit__(type(error), error, error.__traceback__)
             self._thread.shutdown(wait=False)
             raise
         return self
+
+    def _enter(self) -> None:
+        self.process.__enter__()
+        self._is_attached = True
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
