@@ -170,6 +170,7 @@ def test_all_of_it_may_be_awaited(growing: Target, tmp_path: Path) -> None:
             async with process.snapshot() as snapshot:
                 assert (await snapshot.why("Parcel")).count <= snapshot.now.count
                 assert await snapshot.retainers("Parcel")
+                assert (await snapshot.waste()).total
             assert await process.sites(1)
             assert (await process.memory()).rss
             await process.record(tmp_path / "a.heaptop", 1)

@@ -83,6 +83,13 @@ def test_what_to_do_after_a_hunt_depends_on_its_verdict(verdict: str, next_step:
     assert summaries.hunt_answer("Process 1", hunted(verdict=verdict)).next.startswith(next_step)
 
 
+def test_what_a_hunt_does_not_know_is_in_its_summary() -> None:
+    found = replace(hunted(), notes=("the mark at 10 s is missing: no memory", ORDER))
+    lines = summaries.hunt_answer("Process 1", found).lines
+    assert "Note: ‹the mark at 10 s is missing: no memory›" in lines
+    assert not any("\n" in line for line in lines)
+
+
 def test_a_site_that_is_not_its_own_is_only_near() -> None:
     found = replace(hunted(), suspects=(replace(SUSPECT, site_is_own=False),))
     assert "   allocated near ‹app/views.py:88 create_session›" in summaries.hunt_answer("Process 1", found).lines

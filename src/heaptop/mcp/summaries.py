@@ -12,12 +12,13 @@ from heaptop.api.opened import OpenedRecording
 from heaptop.errors import HeaptopError
 from heaptop.injector.api import Diagnosis
 from heaptop.injector.processes import PythonProcess, names
-from heaptop.mcp.answers import Answer, quoted
+from heaptop.mcp.answers import LONGEST_SENTENCE, Answer, quoted
 from heaptop.protocol.findings import GROWING, NO_LEAK, UNCLEAR, VERDICTS, Suspect
 
 SUSPECTS: Final = 5
 SHOWN: Final = 8
 """Rows of a summary."""
+NOTES: Final = 2
 LISTED: Final = 15
 """Processes of a summary."""
 STEPS: Final = 12
@@ -138,6 +139,7 @@ def hunt_answer(of: str, found: api.Findings) -> Answer:
     for rank, suspect in enumerate(suspects, 1):
         lines += _suspect_lines(rank, suspect)
     lines += [f"Lint {quoted(lint.name, 40)}: {quoted(lint.sentence)}" for lint in found.lints[:SUSPECTS]]
+    lines += _notes(found.notes)
     document = {
         "verdict": _verdict(found.verdict),
         "suspects": [_suspect_row(suspect) for suspect in suspects],
@@ -145,6 +147,11 @@ def hunt_answer(of: str, found: api.Findings) -> Answer:
         "notes": list(found.notes),
     }
     return Answer(tuple(lines), _after_hunt(found), document)
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    """What is partial or not known, in sentences that may name what a target chose."""
+    return [f"Note: {quoted(note, LONGEST_SENTENCE)}" for note in notes[:NOTES]]
 
 
 def _verdict(verdict: str) -> str:
@@ -201,7 +208,7 @@ def why_answer(pid: int, kept: api.KeptBy, top: int) -> Answer:
     lines = [f"Process {pid}, type {quoted(kept.type)}: {amount}. Kept alive by:"]
     paths = kept.paths[:top]
     for path in paths:
-        steps = quoted(_steps(path.steps), 400)
+        steps = quoted(_steps(path.steps), LONGEST_SENTENCE)
         lines.append(f"- {format_count(path.count)} objects ({format_bytes(path.bytes)}), root {path.kind}: {steps}")
     if len(kept.paths) > len(paths):
         lines.append("There may be more paths.")
@@ -235,6 +242,7 @@ def memory_answer(pid: int, memory: api.MemoryByUse) -> Answer:
         share = f"{100 * row.bytes / memory.rss:.0f} %" if memory.rss else "?"
         about = "≥" if row.key == "own" else "≈" if row.approximate else ""
         lines.append(f"- {row.name}: {about}{format_bytes(row.bytes)}, {share}. {row.meaning}")
+    lines += _notes(memory.notes)
     document = {
         "rss": memory.rss,
         "rows": [{"use": row.name, "bytes": row.bytes, "approximate": row.approximate} for row in rows],
@@ -264,6 +272,7 @@ def waste_answer(pid: int, report: api.WasteReport, heap: int) -> Answer:
         lines.append(f"- {row.name}: {size}{objects}{of}{held}. {row.advice}")
     if not report.complete:
         lines.append("Partial: not all of the heap was searched.")
+    lines += _notes(report.notes)
     rows = [
         {
             "sort": row.sort,

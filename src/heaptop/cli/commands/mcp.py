@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heaptop.cli.options import add_attach_options
+from heaptop.cli.terminal import notice
 from heaptop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ class Mcp:
         recordings = RecordingsFolder(args.recordings) if args.recordings is not None else None
         server = HeaptopServer(attaching, recordings, version("heaptop"))
         if args.http is None:
+            if sys.stdin.isatty():
+                notice("An MCP client starts this command and talks to it over stdin; docs/mcp.md shows how.")
             asyncio.run(serve_stdio(server))
             return 0
         with _listening(args.http) as listening:
