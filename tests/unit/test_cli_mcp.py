@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ def test_its_help_needs_no_package(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "pip install 'heaptop[mcp]'" in capsys.readouterr().out
 
 
+@pytest.mark.skipif(find_spec("mcp") is None, reason="the extra heaptop[mcp] is not installed")
 @pytest.mark.parametrize(
     ("address", "message"),
     [
@@ -48,6 +50,7 @@ def test_only_loopback_is_served(address: str, message: str, capsys: pytest.Capt
     assert said.out == ""
 
 
+@pytest.mark.skipif(find_spec("mcp") is None, reason="the extra heaptop[mcp] is not installed")
 def test_a_folder_of_recordings_must_be_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mcp", "--recordings", str(tmp_path / "none")]) == UsageError.exit_code
     assert "is not a folder" in capsys.readouterr().err

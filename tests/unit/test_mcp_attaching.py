@@ -8,8 +8,10 @@ import threading
 import time
 from concurrent.futures import CancelledError
 
-import anyio
 import pytest
+
+pytest.importorskip("mcp", reason="the extra heaptop[mcp] is not installed")
+import anyio
 
 from heaptop import api
 from heaptop.errors import HeaptopError, ProcessNotFound, TargetError
