@@ -113,9 +113,11 @@ def test_no_field_of_a_suspect_escapes_its_quotation() -> None:
     assert len(summary) <= LONGEST
 
 
-def test_blocks_without_an_object_are_shown_as_a_suspect_too() -> None:
+def test_blocks_without_an_object_are_estimates_and_lead_to_c() -> None:
     found = replace(hunted(), suspects=(replace(SUSPECT, type=UNREACHED, retainer=""),))
-    assert any(f"type ‹{UNREACHED}›" in line for line in summaries.hunt_answer("Process 1", found).lines)
+    answer = summaries.hunt_answer("Process 1", found)
+    assert f"1. leak: type ‹{UNREACHED}›, ≈1,240 new blocks, ≈3.10 MiB, ≈21/s" in answer.lines
+    assert "why cannot find them" in answer.next
 
 
 def listed(*argv: str, rss: int = 1 << 20, user: str = "me") -> PythonProcess:

@@ -13,7 +13,7 @@ from heaptop.errors import HeaptopError
 from heaptop.injector.api import Diagnosis
 from heaptop.injector.processes import PythonProcess, names
 from heaptop.mcp.answers import LONGEST_SENTENCE, Answer, quoted
-from heaptop.protocol.findings import GROWING, NO_LEAK, UNCLEAR, VERDICTS, Suspect
+from heaptop.protocol.findings import GROWING, NO_LEAK, UNCLEAR, UNREACHED, VERDICTS, Suspect
 
 SUSPECTS: Final = 5
 SHOWN: Final = 8
@@ -161,6 +161,8 @@ def _verdict(verdict: str) -> str:
 
 def _suspect_lines(rank: int, suspect: Suspect) -> list[str]:
     grown = f"{format_count(suspect.count)} new objects, {format_bytes(suspect.bytes)}, {suspect.rate:.3g}/s"
+    if suspect.type == UNREACHED:
+        grown = f"≈{format_count(suspect.count)} new blocks, ≈{format_bytes(suspect.bytes)}, ≈{suspect.rate:.3g}/s"
     lines = [f"{rank}. {_verdict(suspect.verdict)}: type {quoted(suspect.type)}, {grown}"]
     if _verdict(suspect.verdict) == NO_LEAK:
         return lines
@@ -189,6 +191,11 @@ def _suspect_row(suspect: Suspect) -> dict[str, Any]:
 
 
 def _after_hunt(found: api.Findings) -> str:
+    if _verdict(found.verdict) in GROWING and found.suspects[:1] and found.suspects[0].type == UNREACHED:
+        return (
+            "read the source where suspect 1 is allocated. No live object uses these blocks: C lost a reference, "
+            "a buffer of an extension was not freed, or strings were interned. why cannot find them."
+        )
     if _verdict(found.verdict) in GROWING:
         return (
             "read the source where suspect 1 is allocated and where its holder is changed, and show the user the line "
