@@ -7,6 +7,7 @@ Each test chooses its own targets alone, by a word in their command lines.
 from __future__ import annotations
 
 import http.client
+import json
 import signal
 import socket
 import threading
@@ -23,6 +24,7 @@ pytest.importorskip("aiohttp", reason="the extra heaptop[serve] is not installed
 
 from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
+from tests.support import native
 from tests.support.attaching import attach_once, is_held, resting
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
 from tests.support.profiles import Profile
@@ -248,3 +250,41 @@ def test_it_survives_processes_that_come_and_end(interpreter: Interpreter, word:
         assert serve.end(signal.SIGTERM) == 0
         assert before is None or is_as_before(stays, before)
         assert stays.terminate() == EXIT_CODE
+
+
+GUARD = """
+[[guard]]
+service = "served"
+when = "rss > 1MB"
+do = ["hunt", "record"]
+for = 60
+"""
+
+
+@pytest.mark.pythons("3.12")
+@pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGKILL], ids=lambda way: way.name)
+def test_a_guard_reports_on_an_attached_process_and_leaves_it_as_it_was(
+    interpreter: Interpreter, way: signal.Signals, word: str, file: Path, tmp_path: Path
+) -> None:
+    """Ended while it examines the process, and while a recording goes on."""
+    native.core()
+    reports = tmp_path / "reports"
+
+    def rings() -> set[Path]:
+        """Recordings that go on."""
+        return {*reports.glob("guard-*-ring.heaptop")}
+
+    with running(interpreter, "busy", word) as target:
+        before = Facts.of(target.pid)
+        with serving(file, f'reports_dir = "{reports}"\n{RULE.format(word=word)}{GUARD}') as serve:
+            assert eventually(rings), serve.process.stderr()
+            assert eventually(lambda: {*reports.glob("guard-*.heaptop")} - rings()), serve.process.stderr()
+            assert len(serve.events("attach")) == 1
+            assert serve.end(way) == (-way if way == signal.SIGKILL else 0)
+        (report,) = (json.loads(path.read_text()) for path in reports.glob("*.json"))
+        assert (report["service"], report["pid"]) == ("served", target.pid)
+        assert report["census"]["rows"]
+        assert is_as_before(target, before), difference(before, resting(target.pid))
+        assert not is_held(target.pid)
+        assert target.terminate() == EXIT_CODE
+        assert (target.said(), target.stderr()) == ([], "")

@@ -88,7 +88,7 @@ def test_a_trigger_writes_a_report_as_json_and_as_text(process: Process, tmp_pat
     said = capsys.readouterr()
     assert said.out == ""
     assert "rss > 70% of limit: RSS 400 MiB" in said.err
-    assert "ended: fired 1 time, as often as --at-most allows" in said.err
+    assert "ended: fired 1 time, as often as allowed" in said.err
     assert process.doors.source.closed
 
 

@@ -202,6 +202,33 @@ def test_a_file_of_all_keys(tmp_path: Path) -> None:
     assert found.most_attached == 3
 
 
+def test_a_guard_of_all_keys(tmp_path: Path) -> None:
+    found = config(
+        tmp_path,
+        f"""
+        reports_dir = "{tmp_path / "reports"}"
+        reports_quota = "10MB"
+        [[guard]]
+        service = "shop-*"
+        when = ["rss > 80% of limit", "every 6h"]
+        do = ["hunt", "record"]
+        for = 20
+        cooldown = "1h"
+        at_most = 3
+        webhook = "http://127.0.0.1/x"
+        command = ["logger", "-t", "heaptop"]
+        """,
+    )
+    (guard,) = found.guards
+    assert guard.service == "shop-*"
+    assert [str(trigger) for trigger in guard.rule.triggers] == ["rss > 80% of limit", "every 6h"]
+    assert (guard.rule.hunts, guard.rule.records, guard.rule.hunt_seconds) == (True, True, 20.0)
+    assert (guard.rule.cooldown, guard.rule.at_most) == (3600.0, 3)
+    assert (guard.rule.webhook, guard.rule.command) == ("http://127.0.0.1/x", ("logger", "-t", "heaptop"))
+    assert (found.reports_dir, found.reports_quota) == (tmp_path / "reports", 10_000_000)
+    assert (tmp_path / "reports").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> None:
     (rule,) = config(tmp_path, '[[select]]\nuser = "www"').rules
     assert (rule.min_rss, rule.min_age) == (MIN_RSS, MIN_AGE)
@@ -239,6 +266,20 @@ def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> Non
         (f'[[select]]\ncommand = "{"(" * 5000}"', "`command` cannot be"),
         (f"limit = {'9' * 5000}", "cannot be read"),
         (f"[[select]]\nmin_rss = {'9' * 4000}", "`min_rss` cannot be"),
+        ("reports_dir = 1", "`reports_dir` cannot be 1"),
+        ('reports_dir = "reports"', "`reports_dir` cannot be"),
+        ('reports_dir = "/proc/1/reports"', "`reports_dir` cannot be"),
+        ('reports_quota = "1MB"', "`reports_quota` cannot be"),
+        ('[[guard]]\nwhen = "every 6h"', "[[guard]] 1: `service` is missing"),
+        ('[[guard]]\nservice = "a"', "[[guard]] 1: `when` is missing"),
+        ('[[guard]]\nservice = "a"\nwhen = "every 6h"', "needs `reports_dir`"),
+        ('[[guard]]\nwhen = "rss > much"', "`when` cannot be"),
+        ("[[guard]]\nwhen = []", "`when` cannot be"),
+        ('[[guard]]\ndo = ["dump"]', "`do` cannot be"),
+        ('[[guard]]\ndo = [["hunt"]]', "`do` cannot be"),
+        ('[[guard]]\nwebhook = "ftp://a"', "`webhook` cannot be"),
+        ('[[guard]]\ncommand = "rm -rf"', "`command` cannot be"),
+        ("[[guard]]\nat_most = 0", "`at_most` cannot be"),
         ("limit = = 3", "line 1, column 9: this is not TOML"),
     ],
 )
@@ -266,7 +307,12 @@ def test_the_page_lists_every_key_with_its_default() -> None:
         f"{config.top}",
         f'`"{config.hunt / 60:g}m"`',
         f'`"{config.hunt_cooldown / 3600:g}h"`',
+        "none: needed with `[[guard]]`",
+        f"{config.reports_quota // 1_000_000} MB",
     ]
+    table = page.partition("| key of `[[guard]]` |")[2].partition("\n\n")[0]
+    guards = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert guards == [*configuration._GUARD_KEYS]
 
 
 def test_a_file_that_is_missing_is_an_error(tmp_path: Path) -> None:

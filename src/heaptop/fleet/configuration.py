@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from heaptop import files
 from heaptop.analysis.text.recorded_times import seconds_of
 from heaptop.analysis.text.units import parse_size
+from heaptop.choices import GUARD_ACTIONS, GUARD_QUOTA, LEAST_QUOTA
 from heaptop.errors import ConfigError, UsageError
 from heaptop.fleet.selection import MIN_AGE, MIN_RSS, SelectRule
+from heaptop.fleet.sending import webhook_host
+from heaptop.fleet.triggers import HOW, GuardRule, Trigger, parse_trigger
 from heaptop.toml_file import content_of, did_you_mean, parsed, written
 
 FIX: Final = "Correct the file. docs/fleet.md lists all keys."
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceGuard:
+    """One ``[[guard]]``: what is done in the processes of a service."""
+
+    service: str
+    """Its name, or a pattern such as ``shop-*``."""
+    rule: GuardRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,10 @@ class FleetConfig:
     """Seconds of a leak hunt; 0: none."""
     hunt_cooldown: float = 3600.0
     """Seconds from one leak hunt in a process to the next there."""
+    guards: tuple[ServiceGuard, ...] = ()
+    reports_dir: Path = Path()
+    """Of all guards; only where there are some."""
+    reports_quota: int = GUARD_QUOTA
 
     @property
     def most_attached(self) -> int:
@@ -63,17 +80,36 @@ def load(path: Path) -> FleetConfig:
 
 
 def _config(path: Path, document: Mapping[str, Any]) -> FleetConfig:
-    tables = document.get("select", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise ConfigError(f"{path}: `select` is {written(tables)}.", why="Write each rule as a table: [[select]].")
-    values = _read(f"{path}", {key: value for key, value in document.items() if key != "select"}, _KEYS)
-    rules = tuple(_rule(f"{path}, [[select]] {number}", table) for number, table in enumerate(tables, 1))
-    config = FleetConfig(rules, **values)
+    values = _read(f"{path}", {key: value for key, value in document.items() if key not in _TABLES}, _KEYS)
+    rules = tuple(_rule(where, table) for where, table in _tables(path, document, "select"))
+    guards = tuple(_guard(where, table) for where, table in _tables(path, document, "guard"))
+    config = FleetConfig(rules, guards=guards, **values)
     if not config.most_attached:
         raise ConfigError(
             f"{path}: `budget` is less than the `share` of one process, so that no process could be attached to."
         )
+    if guards and "reports_dir" not in values:
+        raise ConfigError(f"{path}: `[[guard]]` needs `reports_dir`, the folder for reports.")
     return config
+
+
+def _tables(path: Path, document: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each table of the array, and where it is."""
+    tables = document.get(name, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ConfigError(f"{path}: `{name}` is {written(tables)}.", why=f"Write each rule as a table: [[{name}]].")
+    return ((f"{path}, [[{name}]] {number}", table) for number, table in enumerate(tables, 1))
+
+
+def _guard(where: str, table: Mapping[str, Any]) -> ServiceGuard:
+    values = _read(where, table, _GUARD_KEYS)
+    for key in ("service", "when"):
+        if key not in values:
+            raise ConfigError(f"{where}: `{key}` is missing.")
+    service, triggers, actions = values.pop("service"), values.pop("when"), values.pop("do", ())
+    seconds = {"hunt_seconds": values.pop("for")} if "for" in values else {}
+    rule = GuardRule(triggers, hunts="hunt" in actions, records="record" in actions, **seconds, **values)
+    return ServiceGuard(service, rule)
 
 
 def _rule(where: str, table: Mapping[str, Any]) -> SelectRule:
@@ -193,6 +229,53 @@ def _pause(value: Any) -> float:
     return _number(0.0, 60_000.0, "milliseconds, up to 60000")(value) / 1000
 
 
+def _triggers(value: Any) -> tuple[Trigger, ...]:
+    texts = value if isinstance(value, list) and value else [value]
+    try:
+        return tuple(parse_trigger(_text(text)) for text in texts)
+    except UsageError:
+        raise ValueError(f"a trigger, or an array of them. {HOW}") from None
+
+
+def _actions(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(action in GUARD_ACTIONS for action in value):
+        raise ValueError(f"an array of {', '.join(GUARD_ACTIONS)}")
+    return tuple(value)
+
+
+def _url(value: Any) -> str:
+    try:
+        webhook_host(_text(value))
+    except ValueError as error:
+        raise ValueError(f"a URL of http or https: {error}") from None
+    return _text(value)
+
+
+def _argv(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
+        raise ValueError("an array: the program and its arguments")
+    return tuple(value)
+
+
+def _quota(value: Any) -> int:
+    if _size(value) < LEAST_QUOTA:
+        raise ValueError("a size of 5MB or more")
+    return _size(value)
+
+
+def _folder(value: Any) -> Path:
+    path = Path(_text(value))
+    if not path.is_absolute():
+        raise ValueError("an absolute path")
+    try:
+        files.private_folder(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"a folder that only its owner can write to: {why}") from None
+    return path
+
+
+_TABLES: Final = ("select", "guard")
 _KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "limit": _whole(1, 1000),
     "interval": _number(1.0, 86_400.0, "seconds, from 1 to a day"),
@@ -203,6 +286,8 @@ _KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "top": _whole(1, 200),
     "hunt": _hunt,
     "hunt_cooldown": _age,
+    "reports_dir": _folder,
+    "reports_quota": _quota,
 }
 _RULE_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "name": _text,
@@ -214,4 +299,14 @@ _RULE_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "min_rss": _size,
     "min_age": _age,
     "exclude": _truth,
+}
+_GUARD_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "service": _text,
+    "when": _triggers,
+    "do": _actions,
+    "for": _number(1.0, 3600.0, "seconds, from 1 to an hour"),
+    "cooldown": _age,
+    "at_most": _whole(1, 1_000_000),
+    "webhook": _url,
+    "command": _argv,
 }

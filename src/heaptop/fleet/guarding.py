@@ -6,7 +6,10 @@ report says so. A report is written first, from what is known, before anything i
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,13 +17,12 @@ from heaptop.analysis.text.units import format_bytes, format_number
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
 from heaptop.fleet.reports import RING, GuardReport, ReportFolder
 from heaptop.fleet.sending import COMMAND_SECONDS, LAST_SECONDS, Sender, call, post
-from heaptop.fleet.triggers import ProcessReadings, RssTrend, Trigger, readings_words
+from heaptop.fleet.triggers import GuardRule, ProcessReadings, RssTrend, Trigger, readings_words
 from heaptop.injector.api import memory_limit
 from heaptop.injector.inspect.process import rss_bytes
 from heaptop.protocol.findings import GROWING, Findings
 from heaptop.protocol.messages import Census, Decision, Message
-from heaptop.protocol.source import Event, RecordingStatus
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.protocol.source import Event, Recordable, RecordingStatus, Source
 from heaptop.watching.hunting import Hunter, Plan, marks_at
 from heaptop.watching.recording import RecordWatch, summary
 from heaptop.watching.source_watch import ProgressReport
@@ -35,23 +37,6 @@ CENSUS_SECONDS: Final = 10.0
 """For so long a report waits for a census of its own."""
 RING_SECONDS: Final = 5.0
 """For what waits to be written to a recording that is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class GuardRule:
-    """What a person wants."""
-
-    triggers: tuple[Trigger, ...]
-    """Any of them."""
-    hunts: bool = False
-    records: bool = False
-    webhook: str = ""
-    command: tuple[str, ...] = ()
-    hunt_seconds: float = 30.0
-    cooldown: float = 600.0
-    """Seconds after a firing in which nothing fires."""
-    at_most: int = 10
-    """Firings after which the guard ends."""
 
 
 class GuardWatch(RecordWatch):
@@ -96,18 +81,27 @@ class Guard:
     def __init__(
         self,
         watch: GuardWatch,
-        source: RecordedSource,
+        source: Source,
         rule: GuardRule,
         folder: ReportFolder,
+        sender: Sender,
         progress: ProgressReport,
+        *,
+        acting: threading.Lock | None = None,
+        service: str = "",
     ) -> None:
+        """``source``: a Recordable where the rule wants recordings. ``acting``: held for a census or a hunt, so that of
+        several guards one at a time asks anything of its process. ``service``: for reports."""
         self._watch = watch
         self._source = source
+        self._recorder = source if isinstance(source, Recordable) else None
         self._rule = rule
         self._folder = folder
+        self._sender = sender
         self._progress = progress
-        self._sender = Sender(progress.notice)
-        self._left_to_send = COMMAND_SECONDS
+        self._acting = acting if acting is not None else threading.Lock()
+        self._service = service
+        self.left_to_send = COMMAND_SECONDS
         """Seconds for it at the guard's end."""
         self._trend = RssTrend()
         self._hunt: _Hunt | None = None
@@ -121,11 +115,11 @@ class Guard:
 
     def begin_ring(self, pid: int) -> None:
         """Record from now on, where the rule wants recordings. Errors: RecordingFailed, RecordingExists, OSError."""
-        if self._rule.records:
-            self._folder.make_room(0)
+        if self._rule.records and self._recorder is not None:
+            self._folder.make_room(self._folder.ring_size)
             self._ring = self._folder.new_stem(pid, time.time()) + RING
             self._folder.keep(self._ring)
-            self._source.begin_recording(str(self._folder.path / self._ring))
+            self._recorder.begin_recording(str(self._folder.path / self._ring))
 
     def run(self) -> str:
         """Until the process ends, ctrl+C or SIGTERM, or the last firing; why it ended, in a few words.
@@ -138,9 +132,9 @@ class Guard:
             with self._watch.patience():
                 while self.fired < self._rule.at_most or (self._hunt is not None and self._hunt.report is not None):
                     self._turn()
-            why = f"fired {_times(self.fired)}, as often as --at-most allows"
+            why = f"fired {_times(self.fired)}, as often as allowed"
         except KeyboardInterrupt:
-            why, self._left_to_send = "you stopped it", LAST_SECONDS
+            why, self.left_to_send = "you stopped it", LAST_SECONDS
         except HeaptopError as error:
             self._leave_ring()
             if not isinstance(error, TargetExited):
@@ -151,10 +145,9 @@ class Guard:
         return why
 
     def close(self) -> None:
-        """Remove the recording that nothing was kept of, and wait for what is being sent; the source is closed."""
+        """Remove the recording that nothing was kept of; the source is closed."""
         if self._ring:
             self._folder.remove(self._ring)
-        self._sender.close(self._left_to_send)
 
     # -- turns -------------------------------------------------------------------------------------------------
 
@@ -212,7 +205,7 @@ class Guard:
         self._progress.notice(f"{trigger}: {readings_words(now)}")
         wall, pid = time.time(), watch.attached.target.pid
         stem = self._folder.new_stem(pid, wall)
-        report = GuardReport(stem, watch.attached, trigger, wall, now, watch.history, watch.sampling)
+        report = GuardReport(stem, watch.attached, trigger, wall, now, watch.history, watch.sampling, self._service)
         if watch.no_checks:
             report.notes.append(f"no snapshot: {watch.no_checks}")
         if hunted is not None:
@@ -250,19 +243,38 @@ class Guard:
         watch, before = self._watch, self._watch.history.latest
         seconds = min(CENSUS_SECONDS, self._time_left(now) / 2)
         end = time.monotonic() + seconds
-        self._source.census_now()
-        while watch.history.latest is before:
-            if time.monotonic() >= end:
-                report.notes.append(f"no newer census: it took more than the {seconds:.0f} s that there was time for")
+        with self._turn_to_act(end) as is_ours:
+            if not is_ours:
+                report.notes.append(f"no newer census: another process was examined for {seconds:.0f} s")
                 return
-            watch.wait(0.1, self._words)
+            self._source.census_now()
+            while watch.history.latest is before:
+                if time.monotonic() >= end:
+                    why = f"it took more than the {seconds:.0f} s that there was time for"
+                    report.notes.append(f"no newer census: {why}")
+                    return
+                watch.wait(0.1, self._words)
+
+    @contextmanager
+    def _turn_to_act(self, end: float) -> Iterator[bool]:
+        """Whether no other guard acts now, or ends to until then; none does meanwhile. A hunt has the turn already."""
+        has = self._hunt is not None
+        takes = not has and self._acting.acquire(blocking=False)
+        while not has and not takes and time.monotonic() < end:
+            self._watch.wait(0.1, self._words)
+            takes = self._acting.acquire(blocking=False)
+        try:
+            yield has or takes
+        finally:
+            if takes:
+                self._acting.release()
 
     def _keep_ring(self, report: GuardReport) -> None:
         """The recording so far becomes the report's, and another one begins."""
-        if not self._ring:
+        if not self._ring or self._recorder is None:
             return
         watch, ring, name = self._watch, self._ring, f"{report.stem}.heaptop"
-        self._source.end_recording()
+        self._recorder.end_recording()
         end = time.monotonic() + RING_SECONDS
         while watch.recording_status.on and time.monotonic() < end:
             watch.wait(0.1, self._words)
@@ -329,12 +341,20 @@ class Guard:
         seconds = min(seconds, left / 2)
         if seconds < min(LEAST_HUNT, self._rule.hunt_seconds):
             return f"the memory limit is expected in about {left:.0f} s"
+        if not self._acting.acquire(blocking=False):
+            return "another process is examined"
         hunter = Hunter(watch, Plan(seconds, MARKS), self._progress)
         _, *due = marks_at(seconds, MARKS)
         self._hunt = _Hunt(hunter, time.monotonic(), [*due, seconds], report)
         if refused := self._check(hunter, "start"):
-            self._hunt = None
+            self._drop_hunt()
         return refused
+
+    def _drop_hunt(self) -> None:
+        """There is no hunt any more, if there was one: others may act."""
+        if self._hunt is not None:
+            self._hunt = None
+            self._acting.release()
 
     def _check(self, hunter: Hunter, name: str | None) -> str:
         """Why the heap cannot be checked now, where it cannot."""
@@ -358,7 +378,7 @@ class Guard:
                 self._note(hunt, f"the check after {passed:.0f} s is missing: {refused}")
             return
         refused = self._check(hunt.hunter, None)
-        self._hunt = None
+        self._drop_hunt()
         if refused:
             self._end_early(hunt, refused)
         else:
@@ -372,7 +392,8 @@ class Guard:
     def _end_hunt(self, hunt: _Hunt, now: ProcessReadings) -> None:
         found = hunt.hunter.found
         assert found is not None
-        self._source.note(found)
+        if self._recorder is not None:
+            self._recorder.note(found)
         self._progress.notice(f"leak hunt: {summary(hunt.hunter)}")
         if hunt.report is not None:
             self._complete(hunt.report, found)
@@ -382,7 +403,8 @@ class Guard:
 
     def _abandon_hunt(self, why: str) -> None:
         """The guard ends."""
-        hunt, self._hunt = self._hunt, None
+        hunt = self._hunt
+        self._drop_hunt()
         if hunt is not None:
             self._end_early(hunt, why)
 

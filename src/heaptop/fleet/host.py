@@ -24,6 +24,7 @@ from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
 from heaptop.fleet.scanning import seen_processes
 from heaptop.fleet.selection import ChosenProcess, ProcessKey, SeenProcess, choose
 from heaptop.fleet.session import MOST_NAMES, FleetSession
+from heaptop.fleet.session_guard import HostGuards
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.inspect.process import is_same_process
 from heaptop.protocol.messages import GcEvents
@@ -81,7 +82,8 @@ class FleetHost:
         self._counters: dict[str, ServiceCounters] = {}
         self._lock = threading.Lock()
         """Of the three tables above."""
-        self._hunts = LeakHunts(meters)
+        self.guards = HostGuards(meters)
+        self._hunts = LeakHunts(meters, acting=self.guards.acting)
         self._scan_seconds = 0.0
         self._stopping = threading.Event()
         self._awake = threading.Event()
@@ -230,6 +232,7 @@ class FleetHost:
         except Exception as error:
             self._refuse(chosen, error if isinstance(error, HeaptopError) else fault(error, InjectionFailed))
             return
+        source = self.guards.watch(chosen, source, config)
         session = FleetSession(
             chosen, source, self._meters, options, self._add_allocated, self._add_collections
         )
@@ -280,6 +283,7 @@ class FleetHost:
         with ThreadPoolExecutor(CLOSERS) as closers:
             list(closers.map(_close, self._sessions.values()))
         self._hunts.join(HUNT_PATIENCE)
+        self.guards.close()
 
     def _add_allocated(self, session: FleetSession, before: Mapping[str, int], now: Mapping[str, int]) -> None:
         """On a session's thread."""

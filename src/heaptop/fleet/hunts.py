@@ -122,9 +122,16 @@ class SessionHuntWatch(HuntWatch):
 class LeakHunts:
     """Begins hunts. Its methods are called by the host's loop."""
 
-    def __init__(self, meters: HostMeters, shortage: Callable[[int, int], str] = snapshot_shortage) -> None:
-        """``shortage``: why there is too little memory for a snapshot of a pid with so many objects."""
+    def __init__(
+        self,
+        meters: HostMeters,
+        shortage: Callable[[int, int], str] = snapshot_shortage,
+        acting: threading.Lock | None = None,
+    ) -> None:
+        """``shortage``: why there is too little memory for a snapshot of a pid with so many objects. ``acting``: held
+        during a hunt, so that no guard examines a process meanwhile."""
         self._meters = meters
+        self._acting = acting if acting is not None else threading.Lock()
         self._shortage = shortage
         self._thread: threading.Thread | None = None
         self._began = (float("-inf"), 0.0)
@@ -139,7 +146,7 @@ class LeakHunts:
         if self._meters.agent_seconds - used > config.budget * (now - began):
             return
         session = next_hunted(sessions, now)
-        if session is None:
+        if session is None or self._acting.locked():
             return
         session.hunt_again_at = now + config.hunt_cooldown
         seconds, why = self._seconds_for(session, config.hunt)
@@ -169,6 +176,10 @@ class LeakHunts:
 
     def _hunt(self, session: FleetSession, seconds: float, config: FleetConfig) -> None:
         """On a thread of its own."""
+        with self._acting:
+            self._hunt_alone(session, seconds, config)
+
+    def _hunt_alone(self, session: FleetSession, seconds: float, config: FleetConfig) -> None:
         used = session.agent_seconds
         audit("hunt", pid=session.pid, service=session.service, result="began", growth=f"{session.growth:.0f} B/s")
         try:

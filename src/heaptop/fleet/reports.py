@@ -11,8 +11,10 @@ import os
 import re
 import socket
 import stat
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -58,6 +60,8 @@ class GuardReport:
     readings: ProcessReadings
     history: History
     sampling: Sampling
+    service: str = ""
+    """That the process belongs to; empty where it is guarded by itself."""
     census_age: float | None = None
     """Seconds from the last census to the trigger, as they came; below 0: it came after it."""
     findings: Findings | None = None
@@ -76,6 +80,7 @@ class GuardReport:
             "heaptop": __version__,
             "time": utc(self.wall),
             "host": socket.gethostname(),
+            "service": self.service or None,
             "pid": pid,
             "python": python,
             "trigger": str(self.trigger),
@@ -96,9 +101,10 @@ class GuardReport:
     def lines(self) -> list[str]:
         """For a person."""
         target, when = self.attached.target, datetime.fromtimestamp(self.wall).astimezone()
+        of_service = f" of {self.service}" if self.service else ""
         lines = [
             f"{when:%Y-%m-%d %H:%M:%S %z}: {self.trigger}",
-            f"process {target.pid}, Python {self.attached.hello.python}, on {socket.gethostname()}",
+            f"process {target.pid}{of_service}, Python {self.attached.hello.python}, on {socket.gethostname()}",
             readings_words(self.readings) or "memory: not known",
             *(f"note: {note}" for note in self._all_notes),
             *([f"recording: {self.recording}"] if self.recording else []),
@@ -170,19 +176,23 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 class ReportFolder:
     """A folder for the files of guards. What is there and is no file of a guard's is never touched."""
 
-    def __init__(self, path: Path, quota: int) -> None:
+    def __init__(self, path: Path, quota: int, guards: int = 1) -> None:
         """``quota`` in bytes: the oldest files of guards are removed for a new one. A recording that goes on counts as
-        large as it may get.
+        large as it may get. ``guards``: how many write to it at the same time, each by its :meth:`share`.
 
         Raises:
             SaveFailed: it cannot be made, or others may write to it.
         """
         self.path = path
         self.quota = quota
-        self.ring_size = max(LEAST_RING, min(LARGEST_RING, quota // 4))
+        self.ring_size = max(LEAST_RING, min(LARGEST_RING, quota // 4 // guards))
         """Bytes of a recording."""
         self._kept: set[str] = set()
         """Names that are not removed: of this firing, and of the recording that goes on."""
+        self._all_kept = [self._kept]
+        """Of all guards that share the folder."""
+        self._lock = threading.Lock()
+        """Of these, and while room is made."""
         try:
             files.private_folder(path)
         except (OSError, ValueError) as error:
@@ -192,6 +202,19 @@ class ReportFolder:
                 why="It must be a folder of yours that no other user can write to. Nothing was attached to.",
                 fix="Choose another one: `--dir DIR`.",
             ) from None
+
+    def share(self) -> ReportFolder:
+        """The same folder for one more guard, with names of its own to keep: `leave` ends that."""
+        other = copy(self)
+        other._kept = set()
+        with self._lock:
+            self._all_kept.append(other._kept)
+        return other
+
+    def leave(self) -> None:
+        """Keep nothing any more."""
+        with self._lock:
+            self._all_kept[:] = [kept for kept in self._all_kept if kept is not self._kept]
 
     def new_stem(self, pid: int, wall: float) -> str:
         """The first part of the names of files that are not there yet: ``guard-4711-20261122-041200``."""
@@ -207,13 +230,16 @@ class ReportFolder:
 
     def keep(self, *names: str) -> None:
         """Only these are not removed for the quota from now on."""
-        self._kept = set(names)
+        with self._lock:
+            self._kept.clear()
+            self._kept.update(names)
 
     def write(self, report: GuardReport, *, again: bool = False) -> bytes:
         """Write a report to new files, or ``again`` with more; its JSON. Errors: OSError."""
         content = json.dumps(report.document(), indent=2).encode()
         text = "\n".join([*report.lines(), ""]).encode(errors="replace")
-        self._make_room(len(content) + len(text), {f"{report.stem}.json", f"{report.stem}.txt"})
+        with self._lock:
+            self._make_room(len(content) + len(text), {f"{report.stem}.json", f"{report.stem}.txt"})
         files.write(str(self.path / f"{report.stem}.json"), content, force=again)
         files.write(str(self.path / f"{report.stem}.txt"), text, force=again)
         return content
@@ -231,7 +257,8 @@ class ReportFolder:
 
     def make_room(self, size: int) -> None:
         """Remove the oldest files of guards until there is so much room within the quota. Errors: OSError."""
-        self._make_room(size, set())
+        with self._lock:
+            self._make_room(size, set())
 
     def _make_room(self, size: int, replaced: set[str]) -> None:
         found = []
@@ -241,7 +268,7 @@ class ReportFolder:
             except FileNotFoundError:
                 continue  # renamed or removed just now, as another guard does
             if _OURS.fullmatch(name) and stat.S_ISREG(status.st_mode) and name not in replaced:
-                goes_on = name in self._kept and name.endswith(RING)
+                goes_on = self._is_kept(name) and name.endswith(RING)
                 found.append((status.st_mtime_ns, name, self.ring_size if goes_on else status.st_size))
         kept = sum(length for _, name, length in found if self._is_kept(name)) + size
         if kept > self.quota:
@@ -255,4 +282,4 @@ class ReportFolder:
 
     def _is_kept(self, name: str) -> bool:
         """Also what a recording that goes on writes itself anew to."""
-        return name.removesuffix(".thinner") in self._kept
+        return any(name.removesuffix(".thinner") in kept for kept in self._all_kept)

@@ -23,6 +23,8 @@ WEBHOOK_SECONDS: Final = 10.0
 COMMAND_SECONDS: Final = 60.0
 LAST_SECONDS: Final = 5.0
 """For what waits to be sent when the guard is stopped."""
+MOST_WAITING: Final = 100
+"""Reports that wait to be sent: each may take as long as a command may."""
 _TURN: Final = 0.05
 """Seconds between two looks at whether a command has exited."""
 
@@ -106,7 +108,10 @@ class Sender:
         self._thread: threading.Thread | None = None
 
     def put(self, work: Callable[[], str]) -> None:
-        """Have it done; what it returns is reported."""
+        """Have it done; what it returns is reported. Nothing is added to a queue that is full."""
+        if self._work.qsize() >= MOST_WAITING:
+            self._report(f"not sent: {MOST_WAITING} reports wait already")
+            return
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="heaptop-sending", daemon=True)
             self._thread.start()

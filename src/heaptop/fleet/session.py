@@ -245,7 +245,7 @@ class FleetSession:
                 self._refuse(PauseTooLong.__name__)
             case Sampler() if not message.on and message.text:
                 self._refuse(SamplerRefused.__name__)
-            case Failure():
+            case Failure() if message.request < FIRST_ID:
                 self._meters.refuse(NO_CENSUS)
                 self.settled.set()
 

@@ -1,4 +1,4 @@
-"""When the guard acts: ``rss > 80% of limit`` and its like, read, written, and compared with figures of a process.
+"""When a guard acts: ``rss > 80% of limit`` and its like, read, written, and compared with figures of a process.
 
 Pure: figures come from who watches. What is not known fires nothing.
 """
@@ -130,6 +130,23 @@ class Trigger:
             case "pressure":
                 return now.pressure
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRule:
+    """What a guard waits for, and what it does then."""
+
+    triggers: tuple[Trigger, ...]
+    """Any of them."""
+    hunts: bool = False
+    records: bool = False
+    webhook: str = ""
+    command: tuple[str, ...] = ()
+    hunt_seconds: float = 30.0
+    cooldown: float = 600.0
+    """Seconds after a firing in which nothing fires."""
+    at_most: int = 10
+    """Firings after which the guard ends."""
 
 
 def readings_words(now: ProcessReadings) -> str:

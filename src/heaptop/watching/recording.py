@@ -19,7 +19,7 @@ from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, 
 from heaptop.protocol.findings import NO_LEAK
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Core, Decision, Failure, Message
-from heaptop.protocol.source import RecordingStatus
+from heaptop.protocol.source import RecordingStatus, Source
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
 from heaptop.watching.source_watch import ProgressReport, enough_ms, pause_too_long
@@ -78,7 +78,7 @@ class RecordWatch(HuntWatch):
 
     def __init__(
         self,
-        source: RecordedSource,
+        source: Source,
         progress: ProgressReport,
         again: str,
         sampling: Sampling,

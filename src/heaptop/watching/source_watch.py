@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Protocol, TypeVar
+from typing import ClassVar, Final, Protocol, TypeVar
 
 from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.samples.sampling import Sampling
@@ -56,6 +56,8 @@ class SourceWatch:
     pause that nobody has allowed, UnresponsiveTarget. Ctrl+C takes an attach that still waits back, and leaves the
     target as it was.
     """
+
+    turn: ClassVar[float] = TURN
 
     def __init__(
         self, source: Source, progress: ProgressReport, sampling: Sampling | None = None, *, timeout: float = TIMEOUT
@@ -188,7 +190,7 @@ class SourceWatch:
         if time.monotonic() > self._deadline:
             raise self._overdue()
         try:
-            event = self._events.get(timeout=TURN)
+            event = self._events.get(timeout=self.turn)
         except queue.Empty:
             return None
         self._taken_ticks += is_tick(event)

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from heaptop.choices import GUARD_ACTIONS, GUARD_QUOTA, LEAST_QUOTA
 from heaptop.cli.options import (
     add_attach_options,
     add_census_pace,
@@ -25,13 +26,11 @@ from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import RecordingFailed, UsageError
 
 if TYPE_CHECKING:
-    from heaptop.fleet.guarding import GuardRule
+    from heaptop.fleet.triggers import GuardRule
 
-ACTIONS: Final = ("report", "hunt", "record")
 INTERVAL: Final = 60.0
 SHARE: Final = 0.01
 BUDGET_MS: Final = 50
-LEAST_QUOTA: Final = 5_000_000
 
 
 class GuardCommand:
@@ -88,7 +87,7 @@ class GuardCommand:
         parser.add_argument(
             "--quota",
             type=_quota,
-            default=500_000_000,
+            default=GUARD_QUOTA,
             metavar="SIZE",
             help="size limit of all reports and recordings in the folder; the oldest are removed (default 500MB)",
         )
@@ -127,6 +126,7 @@ class GuardCommand:
         from heaptop.analysis.samples.sampling import Sampling
         from heaptop.fleet.guarding import Guard, GuardWatch
         from heaptop.fleet.reports import ReportFolder
+        from heaptop.fleet.sending import Sender
         from heaptop.injector.api import attach_source
         from heaptop.recordings.recorded_source import RecordedSource
         from heaptop.watching.recording import ended_by_signals
@@ -139,7 +139,8 @@ class GuardCommand:
         again = f"heaptop guard {pid}"
         with ended_by_signals():
             watch = GuardWatch(source, progress, again, Sampling(args.user_code), timeout=args.timeout)
-            guard = Guard(watch, source, rule, folder, progress)
+            sender = Sender(progress.notice)
+            guard = Guard(watch, source, rule, folder, sender, progress)
             try:
                 guard.begin_ring(pid)
             except OSError as error:
@@ -151,6 +152,7 @@ class GuardCommand:
                     why = guard.run()
             finally:
                 guard.close()
+                sender.close(guard.left_to_send)
         progress.notice(f"ended: {why}")
         return 0
 
@@ -164,8 +166,7 @@ class TimedLine(ProgressLine):
 
 def _rule(args: argparse.Namespace) -> GuardRule:
     """What was asked for. Errors: UsageError of a trigger."""
-    from heaptop.fleet.guarding import GuardRule
-    from heaptop.fleet.triggers import parse_trigger
+    from heaptop.fleet.triggers import GuardRule, parse_trigger
 
     triggers = tuple(map(parse_trigger, args.when))
     if any(trigger.figure == "verdict" for trigger in triggers) and args.mode != "clone":
@@ -185,8 +186,8 @@ def _rule(args: argparse.Namespace) -> GuardRule:
 def _actions(text: str) -> tuple[str, ...]:
     actions = tuple(word.strip() for word in text.split(","))
     for action in actions:
-        if action not in ACTIONS:
-            raise argparse.ArgumentTypeError(f"{action!r} is not one of {', '.join(ACTIONS)}")
+        if action not in GUARD_ACTIONS:
+            raise argparse.ArgumentTypeError(f"{action!r} is not one of {', '.join(GUARD_ACTIONS)}")
     return actions
 
 

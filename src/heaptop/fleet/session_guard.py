@@ -1,0 +1,259 @@
+"""Guards in ``heaptop serve``: the rules of ``[[guard]]``, judged on the sessions that it has.
+
+Each is the :class:`Guard` of ``heaptop guard``, on a thread of its own. It reads what the session receives, and asks
+through the session's source: a process has one profiler at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import ClassVar, Final
+
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.errors import AgentLost, HeaptopError
+from heaptop.fleet.audit import audit
+from heaptop.fleet.configuration import FleetConfig
+from heaptop.fleet.figures import label
+from heaptop.fleet.guarding import TURN, Guard, GuardWatch
+from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.reports import ReportFolder
+from heaptop.fleet.selection import ChosenProcess
+from heaptop.fleet.sending import LAST_SECONDS, Sender
+from heaptop.fleet.session import MOST_NAMES, MOST_STACKS, MOST_TALLIES
+from heaptop.fleet.triggers import GuardRule
+from heaptop.protocol.messages import Census, Message
+from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Source, never_behind
+from heaptop.protocol.source_wrapper import SourceWrapper
+from heaptop.recordings.recorded_source import RecordedSource
+
+MOST_MOMENTS: Final = 600
+"""Censuses, and ticks, that a guard keeps."""
+MOST_CELLS: Final = 100_000
+"""Types in these, added up where they change."""
+
+
+class SharedSource(SourceWrapper):
+    """A source with a second reader, which joins before it is opened. The first one opens and closes it."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.second: tuple[Deliver, Behind] | None = None
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        def deliver_to_both(event: Event) -> None:
+            deliver(event)
+            if (second := self.second) is not None:
+                second[0](event)
+
+        def is_either_behind() -> bool:
+            second = self.second
+            return behind() or (second is not None and second[1]())
+
+        self._through.open(deliver_to_both, is_either_behind)
+
+
+class SecondReader(SourceWrapper):
+    """What the second reader of a :class:`SharedSource` has: its opening joins, its end leaves."""
+
+    def __init__(self, source: SharedSource) -> None:
+        super().__init__(source)
+        self._shared = source
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._shared.second = deliver, behind
+
+    def cancel(self) -> None:
+        """The attach is the first reader's."""
+
+    def close(self, timeout: float = 5.0) -> None:
+        self._shared.second = None
+
+
+class SessionWatch(GuardWatch):
+    """A guarded session. Of the process no more is kept than the session itself keeps, and of its past little."""
+
+    turn: ClassVar[float] = TURN
+    """Nobody looks at its progress: there are many, and they sleep until there is something to read."""
+
+    def __init__(self, source: Source, progress: GuardLines, again: str) -> None:
+        samples = SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES)
+        super().__init__(source, progress, again, Sampling(samples=samples))
+        self._history = History(MOST_MOMENTS, MOST_CELLS)
+        self.goes_on = False
+        """From the attach to the session's end."""
+        self._was_detached = False
+
+    def ready(self) -> None:
+        """The first census may take as long as it does: the session waits for it too."""
+        with self._untimed():
+            super().ready()
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Ctrl+C goes to the main thread, which detaches from the process."""
+        yield
+
+    def _put(self, event: Event) -> None:
+        if isinstance(event, Attached | Ended):
+            self.goes_on = isinstance(event, Attached)
+            self._was_detached = isinstance(event, Ended) and event.error is None
+        super()._put(event)
+
+    def _next(self) -> Message | None:
+        try:
+            return super()._next()
+        except AgentLost:
+            if self._was_detached:  # heaptop was: the guard ends as if a person had stopped it
+                raise KeyboardInterrupt from None
+            raise
+
+    def _take(self, message: Message) -> None:
+        super()._take(message)
+        if isinstance(message, Census):
+            self.sampling.samples.forget_changes()  # they are kept for charts over time
+
+
+class GuardLines:
+    """A guard's remarks, each a line of the audit."""
+
+    def __init__(self, chosen: ChosenProcess) -> None:
+        self._chosen = chosen
+
+    def show(self, text: str) -> None:
+        """Nobody looks at it."""
+
+    def clear(self) -> None:
+        """Nothing is shown."""
+
+    def notice(self, text: str) -> None:
+        audit("guard", pid=self._chosen.seen.pid, service=self._chosen.service, message=text)
+
+
+class SessionGuard:
+    """The guard of one session, from before its opening to its end."""
+
+    def __init__(
+        self,
+        chosen: ChosenProcess,
+        source: Source,
+        rule: GuardRule,
+        folder: ReportFolder,
+        sender: Sender,
+        acting: threading.Lock,
+        meters: HostMeters,
+    ) -> None:
+        """``source`` is not opened yet."""
+        if rule.records:
+            source = RecordedSource(source, max_size=folder.ring_size)
+        self.source = SharedSource(source)
+        """For the session."""
+        self._pid = chosen.seen.pid
+        self._folder = folder
+        self._meters = meters
+        self._lines = GuardLines(chosen)
+        self._watch = SessionWatch(SecondReader(self.source), self._lines, f"heaptop guard {self._pid}")
+        service = label(chosen.service)
+        self._guard = Guard(
+            self._watch, source, rule, folder, sender, self._lines, acting=acting, service=service
+        )
+        self._attends = ExitStack()
+        self._thread = threading.Thread(target=self._run, name="heaptop-guard", daemon=True)
+
+    def open(self) -> None:
+        """Read from now on: the session's first event is the guard's too."""
+        self._attends.enter_context(self._watch)
+        self._thread.start()
+
+    def join(self, seconds: float) -> None:
+        """Wait so long for its end: the session has ended."""
+        self._thread.join(seconds)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        """Whatever it ends with, the session goes on."""
+        try:
+            with self._attends:
+                self._begin_ring()
+                why = self._guard.run()
+                if self._watch.goes_on:  # else the session reports it
+                    self._lines.notice(f"ended: {why}")
+        except KeyboardInterrupt:
+            pass  # detached before the first census
+        except Exception as error:
+            if self._watch.goes_on:
+                self._meters.refuse(type(error).__name__)
+                self._lines.notice(f"ended: {_words(error)}")
+        finally:
+            self._guard.close()
+            self._folder.leave()
+
+    def _begin_ring(self) -> None:
+        """Where nothing can be recorded, the guard does without."""
+        try:
+            self._guard.begin_ring(self._pid)
+        except (HeaptopError, OSError) as error:
+            self._meters.refuse(type(error).__name__)
+            self._lines.notice(f"nothing is recorded: {_words(error)}")
+
+
+def _words(error: Exception) -> str:
+    return error.message if isinstance(error, HeaptopError) else f"{error}"
+
+
+class HostGuards:
+    """All guards of one ``heaptop serve``: one of them acts at a time, and they share a folder and a queue."""
+
+    def __init__(self, meters: HostMeters) -> None:
+        self.acting = threading.Lock()
+        """Held by who examines a process: takes a census out of turn, or hunts for leaks."""
+        self._meters = meters
+        self._sender = Sender(lambda text: audit("guard", message=text))
+        self._folder: ReportFolder | None = None
+        self._made_for: tuple[Path, int, int] | None = None
+        self._guards: list[SessionGuard] = []
+
+    def watch(self, chosen: ChosenProcess, source: Source, config: FleetConfig) -> Source:
+        """What the session is to open: its own source, shared with a guard where the service has a rule."""
+        service = label(chosen.service)
+        rule = next((one.rule for one in config.guards if fnmatchcase(service, one.service)), None)
+        self._guards = self.running()
+        if rule is None:
+            return source
+        try:
+            folder = self._reports(config).share()
+        except HeaptopError as error:
+            self._meters.refuse(type(error).__name__)
+            audit("guard", pid=chosen.seen.pid, service=chosen.service, message=error.message)
+            return source
+        guard = SessionGuard(chosen, source, rule, folder, self._sender, self.acting, self._meters)
+        guard.open()
+        self._guards.append(guard)
+        return guard.source
+
+    def running(self) -> list[SessionGuard]:
+        """Those that have not ended."""
+        return [guard for guard in self._guards if guard.is_alive]
+
+    def close(self) -> None:
+        """Wait a moment for what the guards still write and send; their sessions have ended."""
+        end = time.monotonic() + LAST_SECONDS
+        for guard in self._guards:
+            guard.join(max(end - time.monotonic(), 0.0))
+        self._sender.close(LAST_SECONDS)
+
+    def _reports(self, config: FleetConfig) -> ReportFolder:
+        """The same one as long as the configuration does not name another. Errors: SaveFailed."""
+        wanted = config.reports_dir, config.reports_quota, config.most_attached
+        if self._folder is None or self._made_for != wanted:
+            self._folder, self._made_for = ReportFolder(*wanted), wanted
+        return self._folder
