@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from heaptop.__main__ import main
 from heaptop.errors import AgentLost, HeaptopError, SaveFailed, TargetExited, UsageError
 from heaptop.fleet import guarding, reports
+from heaptop.fleet.alerts import LINES, LONGEST_LINE
 from heaptop.fleet.triggers import RssTrend
 from heaptop.injector.session.forecast import MemoryLimit
 from heaptop.recordings.reader import Recording
@@ -453,6 +455,9 @@ def test_a_report_has_no_argument_of_the_program(process: Process, tmp_path: Pat
         ["--webhook", "ftp://host/x"],
         ["--webhook", "http://user:secret@host/"],
         ["--webhook", "http://host:port/"],
+        ["--do", "alertmanager"],
+        ["--alertmanager", "http://127.0.0.1:9093"],
+        ["--do", "alertmanager", "--alertmanager", "ftp://127.0.0.1"],
         ["--command", ""],
         ["--command", "'"],
         ["--when", "verdict = leak", "--mode", "python"],
@@ -467,6 +472,30 @@ def test_a_wrong_command_line_touches_nothing(wrong: list[str], process: Process
     assert code == UsageError.exit_code
     assert process.doors.calls == []
     assert not (tmp_path / "reports").exists()
+
+
+def test_an_alert_is_bounded_in_labels_and_length(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, bytes]] = []
+
+    def post(url: str, content: bytes, what: str) -> str:
+        sent.append((url, content))
+        return what
+
+    monkeypatch.setattr(guarding, "post", post)
+    process.limit = MemoryLimit(500 * MIB, "memory.max of /" + "a\n" * 5000, 100 * MIB, 0.0)
+    arguments = ("--do", "alertmanager", "--alertmanager", "http://127.0.0.1:9093/", "--cooldown", "1h")
+    assert guard(tmp_path / "reports", *arguments) == 0
+    ((url, content),) = sent
+    assert url == "http://127.0.0.1:9093/api/v2/alerts"
+    (alert,) = json.loads(content)
+    assert alert["labels"].keys() == {"alertname", "severity", "instance", "pid", "trigger"}
+    assert max(map(len, alert["labels"].values())) <= 160
+    assert max(map(len, alert["annotations"].values())) <= LINES * (LONGEST_LINE + 1)
+    begin, end = (datetime.fromisoformat(alert[key]) for key in ("startsAt", "endsAt"))
+    assert (end - begin).total_seconds() == 3600
+    assert Path(alert["annotations"]["report"]).is_file()
 
 
 def test_a_folder_that_others_can_write_to_is_refused(process: Process, tmp_path: Path) -> None:

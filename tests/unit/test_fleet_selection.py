@@ -278,6 +278,8 @@ def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> Non
         ('[[guard]]\ndo = ["dump"]', "`do` cannot be"),
         ('[[guard]]\ndo = [["hunt"]]', "`do` cannot be"),
         ('[[guard]]\nwebhook = "ftp://a"', "`webhook` cannot be"),
+        ('[[guard]]\nservice = "a"\nwhen = "every 6h"\ndo = ["alertmanager"]', "need each other"),
+        ('[[guard]]\nalertmanager = "127.0.0.1:9093"', "`alertmanager` cannot be"),
         ('[[guard]]\ncommand = "rm -rf"', "`command` cannot be"),
         ("[[guard]]\nat_most = 0", "`at_most` cannot be"),
         ("limit = = 3", "line 1, column 9: this is not TOML"),

@@ -190,6 +190,26 @@ def test_a_webhook_that_answers_in_drips_is_given_up(monkeypatch: pytest.MonkeyP
     assert done == ["webhook 127.0.0.1 failed: it took more than 0.5 s"]
 
 
+def test_while_requests_hang_no_other_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that ends none of them would gather threads."""
+    monkeypatch.setattr(sending, "WEBHOOK_SECONDS", 0.05)
+    given_up, began = threading.Event(), []
+
+    def hang(*_: object) -> str:
+        began.append(1)
+        given_up.wait(60)
+        return ""
+
+    monkeypatch.setattr(sending, "_post", hang)
+    try:
+        said = [post("http://127.0.0.1:9/", b"{}") for _ in range(sending.MOST_HANGING + 2)]
+        assert len(began) == sending.MOST_HANGING
+        assert "requests before hang" in said[-1]
+    finally:
+        given_up.set()
+    assert eventually(lambda: sending._THREAD not in [each.name for each in threading.enumerate()])
+
+
 def test_a_command_gets_the_report_and_no_shell_sees_it(tmp_path: Path) -> None:
     out = tmp_path / "out"
     program = (

@@ -107,6 +107,8 @@ def _guard(where: str, table: Mapping[str, Any]) -> ServiceGuard:
         if key not in values:
             raise ConfigError(f"{where}: `{key}` is missing.")
     service, triggers, actions = values.pop("service"), values.pop("when"), values.pop("do", ())
+    if ("alertmanager" in actions) != ("alertmanager" in values):
+        raise ConfigError(f"{where}: the action `alertmanager` and the URL `alertmanager` need each other.")
     seconds = {"hunt_seconds": values.pop("for")} if "for" in values else {}
     rule = GuardRule(triggers, hunts="hunt" in actions, records="record" in actions, **seconds, **values)
     return ServiceGuard(service, rule)
@@ -308,5 +310,6 @@ _GUARD_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "cooldown": _age,
     "at_most": _whole(1, 1_000_000),
     "webhook": _url,
+    "alertmanager": _url,
     "command": _argv,
 }

@@ -15,6 +15,7 @@ from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_number
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
+from heaptop.fleet.alerts import ALERTS_PATH, alert
 from heaptop.fleet.reports import RING, GuardReport, ReportFolder
 from heaptop.fleet.sending import COMMAND_SECONDS, LAST_SECONDS, Sender, call, post
 from heaptop.fleet.triggers import GuardRule, ProcessReadings, RssTrend, Trigger, readings_words
@@ -307,6 +308,10 @@ class Guard:
         rule, path = self._rule, str(self._folder.path / f"{report.stem}.json")
         if rule.webhook:
             self._sender.put(lambda: post(rule.webhook, content))
+        if rule.alertmanager:
+            url = rule.alertmanager.rstrip("/") + ALERTS_PATH
+            body = alert(report, path, rule.cooldown)
+            self._sender.put(lambda: post(url, body, "Alertmanager"))
         if rule.command:
             self._sender.put(lambda: call(rule.command, content, path, self._sender.stop))
 

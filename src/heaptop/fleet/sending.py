@@ -1,5 +1,5 @@
-"""Sends the guard's reports on: to a URL, or to a command. Neither keeps the guard from watching, nor for long from its
-end; a command that runs then is ended."""
+"""Sends the guard's reports on: to a URL, an Alertmanager, or a command. None keeps the guard from watching, nor for
+long from its end; a command that runs then is ended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -25,6 +26,12 @@ LAST_SECONDS: Final = 5.0
 """For what waits to be sent when the guard is stopped."""
 MOST_WAITING: Final = 100
 """Reports that wait to be sent: each may take as long as a command may."""
+MOST_HANGING: Final = 8
+"""Requests that were given up and whose server has not ended them: no other is sent then."""
+FAILED: Final = "failed"
+"""In what :func:`post` returns where nothing was accepted."""
+_THREAD: Final = "heaptop-webhook"
+_JSON: Final[Mapping[str, str]] = MappingProxyType({"Content-Type": "application/json"})
 _TURN: Final = 0.05
 """Seconds between two looks at whether a command has exited."""
 
@@ -47,28 +54,34 @@ def webhook_host(url: str) -> str:
     return parts.hostname
 
 
-def post(url: str, content: bytes) -> str:
-    """POST a report as JSON; what came of it, in a few words. It is given up after some time."""
+def post(url: str, content: bytes, what: str = "webhook", headers: Mapping[str, str] = _JSON) -> str:
+    """POST a report, as JSON where ``headers`` do not differ; what came of it, in a few words that begin with
+    ``what``. It is given up after some time. Of an answer only the status is read."""
     came: list[str] = []
+    failed = f"{what} {webhook_host(url)} {FAILED}"
+    if sum(each.name == _THREAD for each in threading.enumerate()) >= MOST_HANGING:
+        return f"{failed}: {MOST_HANGING} requests before hang"
     # On a thread: the timeout of a socket is for each part of an answer, and none is for the look-up of a name.
-    thread = threading.Thread(target=lambda: came.append(_post(url, content)), name="heaptop-webhook", daemon=True)
+    thread = threading.Thread(
+        target=lambda: came.append(_post(url, content, what, headers)), name=_THREAD, daemon=True
+    )
     thread.start()
     thread.join(WEBHOOK_SECONDS)
-    return came[0] if came else f"webhook {webhook_host(url)} failed: it took more than {WEBHOOK_SECONDS:g} s"
+    return came[0] if came else f"{failed}: it took more than {WEBHOOK_SECONDS:g} s"
 
 
-def _post(url: str, content: bytes) -> str:
-    headers = {"Content-Type": "application/json", "User-Agent": f"heaptop/{__version__}"}
+def _post(url: str, content: bytes, what: str, headers: Mapping[str, str]) -> str:
     host = webhook_host(url)
+    request = Request(url, content, {**headers, "User-Agent": f"heaptop/{__version__}"})
     try:
-        with build_opener(_NoRedirect).open(Request(url, content, headers), timeout=WEBHOOK_SECONDS) as answer:
-            return f"webhook {host}: {answer.status}"
+        with build_opener(_NoRedirect).open(request, timeout=WEBHOOK_SECONDS) as answer:
+            return f"{what} {host}: {answer.status}"
     except HTTPError as error:
         error.close()
         why = " (redirects are not followed)" if error.code // 100 == 3 else ""
-        return f"webhook {host} failed: status {error.code}{why}"
+        return f"{what} {host} {FAILED}: status {error.code}{why}"
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return f"webhook {host} failed: {getattr(error, 'reason', None) or error}"
+        return f"{what} {host} {FAILED}: {getattr(error, 'reason', None) or error}"
 
 
 def call(argv: Sequence[str], content: bytes, path: str, stop: threading.Event) -> str:

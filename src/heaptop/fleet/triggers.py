@@ -141,6 +141,8 @@ class GuardRule:
     hunts: bool = False
     records: bool = False
     webhook: str = ""
+    alertmanager: str = ""
+    """Its URL, without the path of its API."""
     command: tuple[str, ...] = ()
     hunt_seconds: float = 30.0
     cooldown: float = 600.0

@@ -67,8 +67,8 @@ class GuardCommand:
             type=_actions,
             default=("report",),
             metavar="ACTIONS",
-            help="report, hunt (report, then hunt for leaks), record (report, and keep the recording so far), with "
-            "commas between them (default report)",
+            help="report, hunt (report, then hunt for leaks), record (report, and keep the recording so far), "
+            "alertmanager (report, and send an alert), with commas between them (default report)",
         )
         parser.add_argument(
             "--for",
@@ -107,6 +107,12 @@ class GuardCommand:
         )
         parser.add_argument(
             "--webhook", type=_url, metavar="URL", help="POST each report to this URL, as JSON; follows no redirect"
+        )
+        parser.add_argument(
+            "--alertmanager",
+            type=_url,
+            metavar="URL",
+            help="the Alertmanager for --do alertmanager, such as http://127.0.0.1:9093",
         )
         parser.add_argument(
             "--command",
@@ -171,11 +177,16 @@ def _rule(args: argparse.Namespace) -> GuardRule:
     triggers = tuple(map(parse_trigger, args.when))
     if any(trigger.figure == "verdict" for trigger in triggers) and args.mode != "clone":
         raise UsageError(f"A verdict needs leak hunts, which --mode {args.mode} cannot do.", fix="Leave `--mode` out.")
+    if ("alertmanager" in args.do) != bool(args.alertmanager):
+        raise UsageError(
+            "An alert needs an action and an address.", fix="Use both: `--do alertmanager --alertmanager URL`."
+        )
     return GuardRule(
         triggers,
         hunts="hunt" in args.do,
         records="record" in args.do,
         webhook=args.webhook or "",
+        alertmanager=args.alertmanager or "",
         command=args.argv,
         hunt_seconds=args.seconds,
         cooldown=args.cooldown,
