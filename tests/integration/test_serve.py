@@ -6,6 +6,7 @@ Each test chooses its own targets alone, by a word in their command lines.
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import signal
@@ -22,10 +23,13 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the extra heaptop[serve] is not installed")
 
+import bcrypt
+
 from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support import native
 from tests.support.attaching import attach_once, is_held, resting
+from tests.support.certificates import certificate, trusting_all
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
 from tests.support.profiles import Profile
 from tests.support.serving import RULE, serving
@@ -191,6 +195,33 @@ def test_a_secret_is_asked_for(word: str, file: Path, tmp_path: Path) -> None:
         )
         with urllib.request.urlopen(request, timeout=60) as response:
             assert b"heaptop_attaches_total" in response.read()
+        assert serve.end(signal.SIGTERM) == 0
+
+
+def test_other_machines_are_served_by_tls_and_a_user_is_asked_for(word: str, file: Path, tmp_path: Path) -> None:
+    certificate(tmp_path)
+    web = tmp_path / "web.yml"
+    hashed = bcrypt.hashpw(b"correct horse", bcrypt.gensalt(4)).decode()
+    web.write_text(
+        f"tls_server_config: {{cert_file: tls.crt, key_file: tls.key}}\nbasic_auth_users: {{prometheus: {hashed}}}"
+    )
+    web.chmod(0o600)
+    options = ("--listen", "0.0.0.0:0", "--web-config", str(web))
+    with serving(file, RULE.format(word=word), *options) as serve:
+        assert serve.address.startswith("https://0.0.0.0:")
+        assert "nothing is encrypted" not in serve.process.stderr()
+        url = f"{serve.address.replace('0.0.0.0', '127.0.0.1')}metrics"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(url, timeout=60, context=trusting_all())
+        assert refused.value.code == 401
+        login = base64.b64encode(b"prometheus:correct horse").decode()
+        request = urllib.request.Request(url, headers={"Authorization": f"Basic {login}"})
+        with urllib.request.urlopen(request, timeout=60, context=trusting_all()) as response:
+            assert b"heaptop_attaches_total" in response.read()
+        plain = http.client.HTTPConnection("127.0.0.1", int(serve.address.rstrip("/").rpartition(":")[2]), timeout=60)
+        plain.request("GET", "/metrics")
+        with pytest.raises((http.client.HTTPException, OSError)):
+            plain.getresponse()
         assert serve.end(signal.SIGTERM) == 0
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("aiohttp", reason="the extra heaptop[serve] is not installed")
 
-from aiohttp import ClientTimeout, web
+import bcrypt
+from aiohttp import ClientSession, ClientTimeout, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from heaptop.errors import ConfigError
@@ -24,6 +27,8 @@ from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.host import FleetHost
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.server import FleetServer
+from heaptop.fleet.web_config import TlsFiles
+from tests.support.certificates import certificate, trusting_all
 from tests.support.profiles import Profile
 
 TOKEN = "0123456789abcdef"
@@ -316,3 +321,117 @@ async def test_the_health_check_fails_when_the_loop_has_ended() -> None:
         await asyncio.to_thread(agent.server._thread.join)
         async with client.get("/healthz") as response:
             assert response.status == 503
+
+
+PASSWORD = "correct horse"
+USERS = Access(users={"prometheus": bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4))})
+
+
+def as_user(password: str, name: str = "prometheus") -> dict[str, str]:
+    return {"Authorization": f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"}
+
+
+async def test_a_user_needs_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "LOGIN_REST", 0.0)
+    async with serving(USERS) as (client, _):
+        for headers in (as_user(PASSWORD), as_user(PASSWORD)):
+            async with client.get("/healthz", headers=headers) as response:
+                assert response.status == 200
+        for headers in (
+            {},
+            as_user("wrong"),
+            as_user(PASSWORD, "other"),
+            as_user(PASSWORD + "x" * 100),
+            as_user(f"{PASSWORD}\0"),
+            as_user(""),
+            {"Authorization": "Basic !"},
+            {"Authorization": f"Bearer {PASSWORD}"},
+        ):
+            async with client.get("/healthz", headers=headers) as response:
+                assert response.status == 401, headers
+
+
+async def test_guessing_passwords_delays_nobody_who_has_logged_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[bytes] = []
+
+    def check(password: bytes, hashed: bytes) -> bool:
+        checked.append(password)
+        return password == PASSWORD.encode()
+
+    monkeypatch.setattr(server_module, "is_password", check)
+    monkeypatch.setattr(server_module, "LOGIN_REST", 3600.0)
+    async with serving(USERS) as (client, _):
+        async with client.get("/healthz", headers=as_user(PASSWORD)) as response:
+            assert response.status == 200
+        guesses = [asyncio.create_task(guess(client, number)) for number in range(20)]
+        while len(checked) < 2:
+            await asyncio.sleep(0.01)
+        async with client.get("/healthz", headers=as_user(PASSWORD), timeout=PATIENCE) as response:
+            assert response.status == 200
+        assert len(checked) == 2, "one guess is checked, the others wait"
+        for each in guesses:
+            each.cancel()
+        await asyncio.gather(*guesses, return_exceptions=True)
+
+
+async def guess(client: TestClient, number: int) -> None:
+    async with client.get("/healthz", headers=as_user(f"guess {number}")):
+        pass
+
+
+@asynccontextmanager
+async def listening(files: TlsFiles) -> AsyncIterator[tuple[int, Agent]]:
+    """The host agent's own loop of connections, by TLS; its port."""
+    agent = Agent(OPEN)
+    agent.server = FleetServer(agent.host, agent.meters, OPEN, files)
+    agent.server._thread.start()
+    runner = web.AppRunner(agent.server.application())
+    await runner.setup()
+    assert runner.server is not None
+    with socket.create_server(("127.0.0.1", 0)) as socket_:
+        accepting = asyncio.create_task(agent.server._accept_all(socket_, runner.server))
+        try:
+            yield socket_.getsockname()[1], agent
+        finally:
+            accepting.cancel()
+            await asyncio.gather(accepting, *agent.server._beginning, return_exceptions=True)
+            await runner.cleanup()
+            agent.host.stop()
+            await asyncio.to_thread(agent.server._thread.join)
+
+
+async def certificate_of(port: int) -> bytes:
+    """That a new connection is served with."""
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting_all())
+    found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return found
+
+
+async def health_of(port: int) -> int:
+    """The status that it answers with, by TLS."""
+    url = f"https://127.0.0.1:{port}/healthz"
+    async with ClientSession(timeout=PATIENCE) as client, client.get(url, ssl=trusting_all()) as response:
+        return response.status
+
+
+async def test_a_reload_reads_the_certificate_again_and_keeps_it_where_it_is_broken(tmp_path: Path) -> None:
+    files = certificate(tmp_path)
+    async with listening(files) as (port, agent):
+        assert await health_of(port) == 200
+        before = await certificate_of(port)
+        files.certificate.write_text("no certificate")
+        assert "cannot be used" in agent.server._reload()
+        assert await certificate_of(port) == before
+        certificate(tmp_path)
+        assert agent.server._reload() == ""
+        assert await certificate_of(port) != before
+
+
+async def test_handshakes_that_are_not_ended_keep_nobody_out(tmp_path: Path) -> None:
+    async with listening(certificate(tmp_path)) as (port, agent), AsyncExitStack() as stack:
+        for _ in range(200):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            stack.callback(writer.close)
+        assert await health_of(port) == 200
+        assert len(agent.server._beginning) <= server_module.CONNECTIONS

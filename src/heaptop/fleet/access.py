@@ -8,8 +8,9 @@ import hmac
 import os
 import socket
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -30,26 +31,46 @@ class Access:
     tokens: tuple[bytes, ...] = ()
     logins: tuple[bytes, ...] = ()
     """``user:password``."""
+    users: Mapping[str, bytes] = field(default_factory=dict)
+    """By name, hashes of passwords: to check one takes long, by intention."""
 
     @property
     def is_open(self) -> bool:
         """Whether no secret is asked for."""
-        return not self.tokens and not self.logins
+        return not self.tokens and not self.logins and not self.users
 
     def allows(self, header: str) -> bool:
-        """By the request's ``Authorization`` header; in a time that does not depend on the secrets."""
+        """By the request's ``Authorization`` header; in a time that does not depend on the secrets. Users are not asked
+        for: see :meth:`user_login`."""
         if self.is_open:
             return True
         scheme, _, rest = header.partition(" ")
         given = rest.strip().encode("utf-8", "replace")
         if scheme.lower() == "bearer":
             return _is_one_of(given, self.tokens)
-        if scheme.lower() == "basic":
-            try:
-                return _is_one_of(base64.b64decode(given, validate=True), self.logins)
-            except binascii.Error:
-                return False
-        return False
+        login = _basic_login(header)
+        return login is not None and _is_one_of(login, self.logins)
+
+    def user_login(self, header: str) -> bytes | None:
+        """The ``user:password`` of a request that a user may have sent; None for any other."""
+        return _basic_login(header) if self.users else None
+
+    def hash_of(self, login: bytes) -> tuple[bytes, bytes]:
+        """The password that was given, and the hash to compare it with: of a user that there is not some other, with
+        no password, so that it takes as long."""
+        name, _, password = login.partition(b":")
+        hashed = self.users.get(name.decode("utf-8", "replace"))
+        return (password, hashed) if hashed is not None else (b"\0", next(iter(self.users.values())))
+
+
+def _basic_login(header: str) -> bytes | None:
+    scheme, _, rest = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        return base64.b64decode(rest.strip().encode("utf-8", "replace"), validate=True)
+    except binascii.Error:
+        return None
 
 
 def _is_one_of(given: bytes, secrets: tuple[bytes, ...]) -> bool:

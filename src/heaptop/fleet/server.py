@@ -5,13 +5,15 @@ anything, and none makes a census.
 from __future__ import annotations
 
 import asyncio
+import hmac
 import html
+import secrets
 import signal
 import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,6 +26,7 @@ from heaptop.fleet.access import Access, is_loopback, listening_at
 from heaptop.fleet.audit import audit
 from heaptop.fleet.host import ROUND, FleetHost
 from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.web_config import TlsFiles, is_password
 
 CONNECTIONS: Final = 64
 """At the same time; beyond, the oldest is aborted. As many requests may wait for their turn."""
@@ -35,6 +38,10 @@ FRESH_SECONDS: Final = 1.0
 """For which metrics are not made again: a storm of scrapes costs no more than one a second."""
 REQUEST_BYTES: Final = 4096
 """Of a request's body: none needs one."""
+ACCEPT_REST: Final = 0.5
+"""Seconds after a connection could not be accepted."""
+LOGIN_REST: Final = 0.5
+"""Seconds after a wrong password of a user."""
 STOP_SECONDS: Final = 60.0
 """For all processes to be detached from."""
 
@@ -72,7 +79,7 @@ def listening_socket(address: str, access: Access) -> socket.socket:
         raise UsageError(
             f"Other machines could reach {address}, and nothing asks for a secret.",
             why="Metrics and profiles show the names of types, functions and files of the processes.",
-            fix="Listen on 127.0.0.1, or ask for a secret: add `--credentials FILE`.",
+            fix="Listen on 127.0.0.1, or ask for a secret: `--credentials FILE`, or `--web-config FILE` with users.",
         )
     try:
         return listening_at(host, port)
@@ -111,7 +118,18 @@ class _Turns:
 class FleetServer:
     """The HTTP server of one host agent."""
 
-    def __init__(self, host: FleetHost, meters: HostMeters, access: Access) -> None:
+    def __init__(
+        self, host: FleetHost, meters: HostMeters, access: Access, certificate: TlsFiles | None = None
+    ) -> None:
+        """Serves by TLS where there is a certificate. Raises ConfigError where that cannot be used."""
+        self._certificate = certificate
+        self._tls = certificate.context() if certificate is not None else None
+        self._beginning: list[asyncio.Task[None]] = []
+        """Connections that are accepted, and whose TLS handshake is not over; the oldest first."""
+        self._logins = _Turns()
+        self._known_logins: set[bytes] = set()
+        """Digests of logins of users that were right: each takes a user's password, so there are few."""
+        self._digest_key = secrets.token_bytes(32)
         self._host = host
         self._meters = meters
         self._access = access
@@ -141,10 +159,11 @@ class FleetServer:
         assert runner.server is not None
         self._thread.start()
         try:
-            accepting = await loop.create_server(partial(self._accept, runner.server), sock=listening)
+            accepting = loop.create_task(self._accept_all(listening, runner.server))
             ready()
             await ended.wait()
-            accepting.close()  # and not waited for: that lasts as long as any client keeps its connection
+            for task in (accepting, *self._beginning):
+                task.cancel()
         finally:
             self._host.stop()
             await asyncio.to_thread(self._thread.join, STOP_SECONDS)
@@ -166,6 +185,29 @@ class FleetServer:
         )
         return application
 
+    async def _accept_all(self, listening: socket.socket, server: web.Server) -> None:
+        """Hand each connection to the server. Who only begins handshakes loses the oldest, too."""
+        loop = asyncio.get_running_loop()
+        listening.setblocking(False)
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except OSError:  # such as too many descriptors: some are closed in time
+                await asyncio.sleep(ACCEPT_REST)
+                continue
+            task = loop.create_task(self._begin(connection, server))
+            self._beginning.append(task)
+            task.add_done_callback(self._beginning.remove)
+            for late in self._beginning[:-CONNECTIONS]:
+                late.cancel()
+
+    async def _begin(self, connection: socket.socket, server: web.Server) -> None:
+        patience = IDLE_SECONDS if self._tls is not None else None
+        with suppress(OSError, asyncio.TimeoutError):  # the client has gone, or does not speak TLS
+            await asyncio.get_running_loop().connect_accepted_socket(
+                partial(self._accept, server), connection, ssl=self._tls, ssl_handshake_timeout=patience
+            )
+
     def _accept(self, server: web.Server) -> asyncio.Protocol:
         """Of a new connection. The server counts it a moment later, and many may come in one: only then is it known how
         many there are."""
@@ -175,7 +217,7 @@ class FleetServer:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Let in who may read this, and send the answer in bounded time."""
-        if not self._access.allows(request.headers.get("Authorization", "")):
+        if not await self._lets_in(request):
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": 'Basic realm="heaptop", Bearer'})
         # A page in a browser of this machine must not read it under another name (DNS rebinding), nor send a reload.
         host = request.headers.get("Host", "")  # request.host asks DNS for this machine's name where there is none
@@ -194,6 +236,26 @@ class FleetServer:
         except ConnectionError:
             pass  # the client has gone
         return response
+
+    async def _lets_in(self, request: web.Request) -> bool:
+        """Whether the request has a secret. To check a user's password takes long: one is checked at a time, and after
+        a wrong one there is a rest, so that guessing takes no more than a part of one core."""
+        header = request.headers.get("Authorization", "")
+        if self._access.allows(header):
+            return True
+        login = self._access.user_login(header)
+        if login is None:
+            return False
+        digest = hmac.digest(self._digest_key, login, "sha256")
+        if digest in self._known_logins:
+            return True
+        async with self._logins.take(request):
+            if digest not in self._known_logins:
+                if not await asyncio.to_thread(is_password, *self._access.hash_of(login)):
+                    await asyncio.sleep(LOGIN_REST)
+                    return False
+                self._known_logins.add(digest)
+        return True
 
     async def _index(self, _: web.Request) -> web.Response:
         links = [f'<li><a href="{path}">{path}</a> {html.escape(about)}' for path, about in _ABOUT.items()]
@@ -232,7 +294,7 @@ class FleetServer:
         """Read the configuration again: not without a secret, because an error shows what is in the file, and no more
         often than the host looks for processes by itself, because it then looks at once."""
         if self._access.is_open:
-            raise web.HTTPForbidden(text="A reload over HTTP needs `--credentials`. Send SIGHUP instead.\n")
+            raise web.HTTPForbidden(text="A reload over HTTP needs a secret. Send SIGHUP instead.\n")
         if time.monotonic() - self._reloaded_at < ROUND:
             raise web.HTTPTooManyRequests(text=f"Only one reload in {ROUND:g} s. Try again later.\n")
         self._reloaded_at = time.monotonic()
@@ -242,9 +304,11 @@ class FleetServer:
         return web.Response(text="reloaded\n")
 
     def _reload(self) -> str:
-        """Why the configuration could not be read; empty where it could."""
+        """Read the configuration, and the certificate. Why that failed; empty where it did not."""
         try:
             self._host.reload()
+            if self._certificate is not None and self._tls is not None:
+                self._certificate.renew(self._tls)
         except ConfigError as error:
             audit("reload", result="failed", message=error.message)
             return error.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from heaptop.cli.terminal import notice
@@ -20,6 +21,7 @@ class Serve:
 
     heaptop serve
     heaptop serve --config fleet.toml --listen 127.0.0.1:9917
+    heaptop serve --listen 0.0.0.0:9917 --web-config web.yml
     """
 
     name = "serve"
@@ -32,13 +34,20 @@ class Serve:
             "--listen",
             default=LISTEN,
             metavar="HOST:PORT",
-            help="the address to serve at (default %(default)s); one that other machines can reach needs --credentials",
+            help="the address to serve at (default %(default)s); one that other machines can reach needs a secret",
         )
         parser.add_argument(
             "--credentials",
             type=Path,
             metavar="FILE",
             help="require one of the secrets in this file: lines `bearer TOKEN` or `basic USER:PASSWORD`",
+        )
+
+        parser.add_argument(
+            "--web-config",
+            type=Path,
+            metavar="FILE",
+            help="serve by TLS, and ask for users, as this YAML file of Prometheus's exporters describes",
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -50,20 +59,24 @@ class Serve:
             from heaptop.fleet.host import FleetHost
             from heaptop.fleet.metrics import HostMeters
             from heaptop.fleet.server import FleetServer, listening_socket
+            from heaptop.fleet.web_config import WebConfig, read_web_config
         except ModuleNotFoundError as error:
             raise UsageError(
                 f"heaptop cannot serve: the Python package {error.name} is not installed.",
                 why="`heaptop serve` needs optional packages.",
                 fix="Install them with `pip install 'heaptop[serve]'`.",
             ) from None
+        web = read_web_config(args.web_config) if args.web_config is not None else WebConfig()
         access = read_access(args.credentials) if args.credentials is not None else Access()
+        access = replace(access, users=web.users)
         meters = HostMeters()
         host = FleetHost(lambda: load(args.fleet) if args.fleet is not None else FleetConfig(), meters)
         with listening_socket(args.listen, access) as listening:
             address, port = listening.getsockname()[:2]
-            if not is_loopback(address):
+            if not is_loopback(address) and web.tls is None:
                 notice(f"{args.listen} is reachable from other machines, and nothing is encrypted, secrets included.")
-            shown = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
-            server = FleetServer(host, meters, access)
+            scheme = "http" if web.tls is None else "https"
+            shown = f"{scheme}://{f'[{address}]' if ':' in address else address}:{port}/"
+            server = FleetServer(host, meters, access, web.tls)
             asyncio.run(server.run(listening, lambda: print(shown, flush=True)))
         return 0
