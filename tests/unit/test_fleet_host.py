@@ -36,6 +36,8 @@ class PromptSource(FakeSource):
     def __init__(self, options: AttachOptions, error: HeaptopError | None = None) -> None:
         super().__init__(FakeAgent())
         self.over = False
+        self.ready = False
+        """All that the first tick says was delivered."""
         self._options = options
         self._error = error
 
@@ -47,6 +49,7 @@ class PromptSource(FakeSource):
         self.attach()
         self.sample(self._options.sample_interval, self._options.sample_depth)
         self.tick()
+        self.ready = True
 
     def end(self, error: HeaptopError | None = None) -> None:
         self.over = True

@@ -229,6 +229,25 @@ def test_a_guard_of_all_keys(tmp_path: Path) -> None:
     assert (tmp_path / "reports").stat().st_mode & 0o777 == 0o700
 
 
+def test_a_push_with_its_secret(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("basic heaptop:0123456789abcdef\n")
+    secret.chmod(0o600)
+    push = config(tmp_path, f'[push]\nurl = "https://a.b/x"\ninterval = 15\ncredentials = "{secret}"').push
+    assert push is not None
+    assert (push.url, push.interval) == ("https://a.b/x", 15.0)
+    assert push.authorization == "Basic aGVhcHRvcDowMTIzNDU2Nzg5YWJjZGVm"
+    secret.write_text("bearer 0123456789abcdef\n")
+    push = config(tmp_path, f'[push]\nurl = "http://127.0.0.1:4040"\ncredentials = "{secret}"').push
+    assert push is not None
+    assert push.authorization == "Bearer 0123456789abcdef"
+    with pytest.raises(ConfigError, match="without encryption"):
+        config(tmp_path, f'[push]\nurl = "http://a.b"\ncredentials = "{secret}"')
+    secret.chmod(0o644)
+    with pytest.raises(ConfigError, match="`credentials` cannot be"):
+        config(tmp_path, f'[push]\nurl = "https://a.b"\ncredentials = "{secret}"')
+
+
 def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> None:
     (rule,) = config(tmp_path, '[[select]]\nuser = "www"').rules
     assert (rule.min_rss, rule.min_age) == (MIN_RSS, MIN_AGE)
@@ -282,6 +301,12 @@ def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> Non
         ('[[guard]]\nalertmanager = "127.0.0.1:9093"', "`alertmanager` cannot be"),
         ('[[guard]]\ncommand = "rm -rf"', "`command` cannot be"),
         ("[[guard]]\nat_most = 0", "`at_most` cannot be"),
+        ("push = 1", "`push` is 1"),
+        ("[push]", "[push]: `url` is missing"),
+        ('[push]\nurl = "pyroscope:4040"', "`url` cannot be"),
+        ('[push]\nurl = "http://a"\ninterval = 1', "`interval` cannot be 1"),
+        ('[push]\nurl = "http://a"\ncredentials = "/nowhere/secret"', "`credentials` cannot be"),
+        ('[push]\nname = "a"', "[push]: unknown key `name`"),
         ("limit = = 3", "line 1, column 9: this is not TOML"),
     ],
 )
@@ -312,9 +337,10 @@ def test_the_page_lists_every_key_with_its_default() -> None:
         "none: needed with `[[guard]]`",
         f"{config.reports_quota // 1_000_000} MB",
     ]
-    table = page.partition("| key of `[[guard]]` |")[2].partition("\n\n")[0]
-    guards = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-    assert guards == [*configuration._GUARD_KEYS]
+    for name, known in (("guard", configuration._GUARD_KEYS), ("push", configuration._PUSH_KEYS)):
+        head = f"| key of `[[{name}]]` |" if name == "guard" else f"| key of `[{name}]` |"
+        table = page.partition(head)[2].partition("\n\n")[0]
+        assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [*known]
 
 
 def test_a_file_that_is_missing_is_an_error(tmp_path: Path) -> None:

@@ -195,10 +195,10 @@ def test_while_requests_hang_no_other_is_sent(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sending, "WEBHOOK_SECONDS", 0.05)
     given_up, began = threading.Event(), []
 
-    def hang(*_: object) -> str:
+    def hang(*_: object) -> sending.SendResult:
         began.append(1)
         given_up.wait(60)
-        return ""
+        return sending.SendResult(False, "")
 
     monkeypatch.setattr(sending, "_post", hang)
     try:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from heaptop import files
 from heaptop.analysis.text.recorded_times import seconds_of
 from heaptop.analysis.text.units import parse_size
 from heaptop.choices import GUARD_ACTIONS, GUARD_QUOTA, LEAST_QUOTA
 from heaptop.errors import ConfigError, UsageError
+from heaptop.fleet.access import is_loopback, read_access
 from heaptop.fleet.selection import MIN_AGE, MIN_RSS, SelectRule
 from heaptop.fleet.sending import webhook_host
 from heaptop.fleet.triggers import HOW, GuardRule, Trigger, parse_trigger
@@ -28,6 +31,18 @@ class ServiceGuard:
     service: str
     """Its name, or a pattern such as ``shop-*``."""
     rule: GuardRule
+
+
+@dataclass(frozen=True, slots=True)
+class PushConfig:
+    """The ``[push]`` table: where profiles are pushed to."""
+
+    url: str
+    """Of a Pyroscope, without the path of its API."""
+    interval: float = 60.0
+    """Seconds between two pushes."""
+    authorization: str = ""
+    """The header of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +72,7 @@ class FleetConfig:
     reports_dir: Path = Path()
     """Of all guards; only where there are some."""
     reports_quota: int = GUARD_QUOTA
+    push: PushConfig | None = None
 
     @property
     def most_attached(self) -> int:
@@ -83,7 +99,8 @@ def _config(path: Path, document: Mapping[str, Any]) -> FleetConfig:
     values = _read(f"{path}", {key: value for key, value in document.items() if key not in _TABLES}, _KEYS)
     rules = tuple(_rule(where, table) for where, table in _tables(path, document, "select"))
     guards = tuple(_guard(where, table) for where, table in _tables(path, document, "guard"))
-    config = FleetConfig(rules, guards=guards, **values)
+    push = _push(f"{path}, [push]", document["push"]) if "push" in document else None
+    config = FleetConfig(rules, guards=guards, push=push, **values)
     if not config.most_attached:
         raise ConfigError(
             f"{path}: `budget` is less than the `share` of one process, so that no process could be attached to."
@@ -99,6 +116,19 @@ def _tables(path: Path, document: Mapping[str, Any], name: str) -> Iterator[tupl
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ConfigError(f"{path}: `{name}` is {written(tables)}.", why=f"Write each rule as a table: [[{name}]].")
     return ((f"{path}, [[{name}]] {number}", table) for number, table in enumerate(tables, 1))
+
+
+def _push(where: str, table: Any) -> PushConfig:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where}: `push` is {written(table)}.", why="Write it as a table: [push].")
+    values = _read(where, table, _PUSH_KEYS)
+    if "url" not in values:
+        raise ConfigError(f"{where}: `url` is missing.")
+    authorization = values.pop("credentials", "")
+    parts = urlsplit(values["url"])
+    if authorization and parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise ConfigError(f"{where}: the secret of `credentials` would be sent without encryption. Use https.")
+    return PushConfig(authorization=authorization, **values)
 
 
 def _guard(where: str, table: Mapping[str, Any]) -> ServiceGuard:
@@ -277,7 +307,15 @@ def _folder(value: Any) -> Path:
     return path
 
 
-_TABLES: Final = ("select", "guard")
+def _authorization(value: Any) -> str:
+    """The header for the first secret of the file."""
+    access = read_access(Path(_text(value)))
+    if access.tokens:
+        return f"Bearer {access.tokens[0].decode()}"
+    return f"Basic {base64.b64encode(access.logins[0]).decode()}"
+
+
+_TABLES: Final = ("select", "guard", "push")
 _KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "limit": _whole(1, 1000),
     "interval": _number(1.0, 86_400.0, "seconds, from 1 to a day"),
@@ -312,4 +350,9 @@ _GUARD_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "webhook": _url,
     "alertmanager": _url,
     "command": _argv,
+}
+_PUSH_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "url": _url,
+    "interval": _number(5.0, 3600.0, "seconds, from 5 to an hour"),
+    "credentials": _authorization,
 }

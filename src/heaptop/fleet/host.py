@@ -17,7 +17,7 @@ from heaptop.analysis.reports.stack_sums import LIVE, MOST_TEXT
 from heaptop.choices import ADAPTIVE
 from heaptop.errors import HeaptopError, InjectionFailed, ProcessNotFound, RecordingTooLarge, fault
 from heaptop.fleet.audit import audit
-from heaptop.fleet.configuration import FleetConfig
+from heaptop.fleet.configuration import FleetConfig, PushConfig
 from heaptop.fleet.figures import ServiceCounters, add_rows, add_suspects, label
 from heaptop.fleet.hunts import LeakHunts
 from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
@@ -95,6 +95,10 @@ class FleetHost:
     def top(self) -> int:
         return self._config.top
 
+    @property
+    def push(self) -> PushConfig | None:
+        return self._config.push
+
     def reload(self) -> None:
         """Read the configuration again. Raises ConfigError; the one before stays in force then."""
         self._config = self._load()
@@ -108,7 +112,7 @@ class FleetHost:
     def services(self) -> list[ServiceFigures]:
         """All services that have attached processes, by name."""
         found: dict[str, ServiceFigures] = {}
-        for session in self._attached():
+        for session in self.attached():
             name = label(session.service)
             one = found.setdefault(name, ServiceFigures(name))
             age, figures = session.census_age, session.figures
@@ -142,7 +146,7 @@ class FleetHost:
         writer = ProfileWriter(flows=True)
         sessions = [
             session
-            for session in self._attached()
+            for session in self.attached()
             if (service is None or label(session.service) == service) and (pid is None or session.pid == pid)
         ]
         left = MOST_TEXT
@@ -161,7 +165,7 @@ class FleetHost:
         with self._lock:
             refused = [one for key, one in self._refused.items() if key not in self._sessions]
         return {
-            "attached": [_session_json(session) for session in self._attached()],
+            "attached": [_session_json(session) for session in self.attached()],
             "refused": [
                 {
                     **_process_json(one.chosen),
@@ -174,7 +178,8 @@ class FleetHost:
             ],
         }
 
-    def _attached(self) -> list[FleetSession]:
+    def attached(self) -> list[FleetSession]:
+        """All sessions of processes that are attached."""
         with self._lock:
             sessions = list(self._sessions.values())
         return [session for session in sessions if session.attached is not None and session.ended is None]
@@ -217,7 +222,7 @@ class FleetHost:
                 return
             if key not in self._sessions:
                 self._attach(one, config)
-        self._hunts.begin_due(self._attached(), config)
+        self._hunts.begin_due(self.attached(), config)
 
     def _attach(self, chosen: ChosenProcess, config: FleetConfig) -> None:
         """Attach to one process, and wait until that is over: no other is attached to meanwhile."""

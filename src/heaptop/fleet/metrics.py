@@ -100,6 +100,9 @@ class HostMeters:
             ["outcome"],
             registry=self.registry,
         )
+        self.pushes = Counter(
+            "heaptop_pushes_total", "Profiles that were pushed.", ["result"], registry=self.registry
+        )
         ProcessCollector(namespace="heaptop", registry=self.registry)
 
     def refuse(self, name: str) -> None:

@@ -12,8 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -28,10 +27,7 @@ MOST_WAITING: Final = 100
 """Reports that wait to be sent: each may take as long as a command may."""
 MOST_HANGING: Final = 8
 """Requests that were given up and whose server has not ended them: no other is sent then."""
-FAILED: Final = "failed"
-"""In what :func:`post` returns where nothing was accepted."""
 _THREAD: Final = "heaptop-webhook"
-_JSON: Final[Mapping[str, str]] = MappingProxyType({"Content-Type": "application/json"})
 _TURN: Final = 0.05
 """Seconds between two looks at whether a command has exited."""
 
@@ -54,34 +50,46 @@ def webhook_host(url: str) -> str:
     return parts.hostname
 
 
-def post(url: str, content: bytes, what: str = "webhook", headers: Mapping[str, str] = _JSON) -> str:
-    """POST a report, as JSON where ``headers`` do not differ; what came of it, in a few words that begin with
-    ``what``. It is given up after some time. Of an answer only the status is read."""
-    came: list[str] = []
-    failed = f"{what} {webhook_host(url)} {FAILED}"
+class SendResult(NamedTuple):
+    """What came of a request."""
+
+    is_taken: bool
+    words: str
+    """A few, which begin with what it was."""
+
+
+def post(url: str, content: bytes, what: str = "webhook") -> str:
+    """POST a report as JSON; what came of it, in a few words. It is given up after some time."""
+    return send(url, content, what, {"Content-Type": "application/json"}).words
+
+
+def send(url: str, content: bytes, what: str, headers: Mapping[str, str]) -> SendResult:
+    """POST. It is given up after some time. Of an answer only the status is read."""
+    came: list[SendResult] = []
+    failed = f"{what} {webhook_host(url)} failed"
     if sum(each.name == _THREAD for each in threading.enumerate()) >= MOST_HANGING:
-        return f"{failed}: {MOST_HANGING} requests before hang"
+        return SendResult(False, f"{failed}: {MOST_HANGING} requests before hang")
     # On a thread: the timeout of a socket is for each part of an answer, and none is for the look-up of a name.
     thread = threading.Thread(
         target=lambda: came.append(_post(url, content, what, headers)), name=_THREAD, daemon=True
     )
     thread.start()
     thread.join(WEBHOOK_SECONDS)
-    return came[0] if came else f"{failed}: it took more than {WEBHOOK_SECONDS:g} s"
+    return came[0] if came else SendResult(False, f"{failed}: it took more than {WEBHOOK_SECONDS:g} s")
 
 
-def _post(url: str, content: bytes, what: str, headers: Mapping[str, str]) -> str:
+def _post(url: str, content: bytes, what: str, headers: Mapping[str, str]) -> SendResult:
     host = webhook_host(url)
     request = Request(url, content, {**headers, "User-Agent": f"heaptop/{__version__}"})
     try:
         with build_opener(_NoRedirect).open(request, timeout=WEBHOOK_SECONDS) as answer:
-            return f"{what} {host}: {answer.status}"
+            return SendResult(True, f"{what} {host}: {answer.status}")
     except HTTPError as error:
         error.close()
         why = " (redirects are not followed)" if error.code // 100 == 3 else ""
-        return f"{what} {host} {FAILED}: status {error.code}{why}"
+        return SendResult(False, f"{what} {host} failed: status {error.code}{why}")
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return f"{what} {host} {FAILED}: {getattr(error, 'reason', None) or error}"
+        return SendResult(False, f"{what} {host} failed: {getattr(error, 'reason', None) or error}")
 
 
 def call(argv: Sequence[str], content: bytes, path: str, stop: threading.Event) -> str:

@@ -26,6 +26,7 @@ from heaptop.fleet.access import Access, is_loopback, listening_at
 from heaptop.fleet.audit import audit
 from heaptop.fleet.host import ROUND, FleetHost
 from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.pushing import ProfilePusher
 from heaptop.fleet.web_config import TlsFiles, is_password
 
 CONNECTIONS: Final = 64
@@ -134,6 +135,7 @@ class FleetServer:
         self._meters = meters
         self._access = access
         self._thread = threading.Thread(target=host.run, name="heaptop-fleet", daemon=True)
+        self._pusher = ProfilePusher(host, meters)
         self._metrics_turns = _Turns()
         self._profile_turns = _Turns()
         self._metrics = b""
@@ -158,6 +160,7 @@ class FleetServer:
         await runner.setup()
         assert runner.server is not None
         self._thread.start()
+        self._pusher.start()
         try:
             accepting = loop.create_task(self._accept_all(listening, runner.server))
             ready()
@@ -166,6 +169,7 @@ class FleetServer:
                 task.cancel()
         finally:
             self._host.stop()
+            await asyncio.to_thread(self._pusher.stop)
             await asyncio.to_thread(self._thread.join, STOP_SECONDS)
             await runner.cleanup()
 

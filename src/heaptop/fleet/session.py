@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.reports.stack_sums import StackSum
 from heaptop.analysis.samples.gc_profile import GcProfile
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
@@ -41,6 +42,8 @@ MOST_STACKS: Final = 1 << 16
 MOST_TALLIES: Final = 1 << 15
 """Sums of freed blocks by stack, type and size, likewise."""
 
+OnStacks = Callable[[Sequence[StackSum]], Sequence[StackSum]]
+"""Makes of a process's stacks what a profile has of them."""
 Allocated = Mapping[str, int]
 OnAllocated = Callable[["FleetSession", Allocated, Allocated], None]
 """Takes what a session's process had allocated by site at the last reading, and at this one."""
@@ -165,11 +168,13 @@ class FleetSession:
         if options.sample_interval:
             self.source.sample(options.sample_interval, options.sample_depth, target=options.sample_target)
 
-    def add_to(self, profile: ProfileWriter, most_text: int) -> int:
-        """Add the process's stacks; returns how many characters they take. Raises RecordingTooLarge."""
-        labels = {"service": self.service, "pid": str(self.pid)}
+    def add_to(self, profile: ProfileWriter, most_text: int, change: OnStacks | None = None) -> int:
+        """Add the process's stacks, with its labels, or as ``change`` wants them, without; returns how many characters
+        they take. Raises RecordingTooLarge."""
+        labels = {"service": self.service, "pid": str(self.pid)} if change is None else {}
         with self.lock:
-            return profile.add(self._recorded, labels, most_text, older=self._counted_at is not None)
+            older = self._counted_at is not None
+            return profile.add(self._recorded, labels, most_text, older=older, change=change)
 
     # -- on the source's thread --------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ Exporters turn these sums into a format. Bytes without a stack are included unde
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.estimate import Sums
@@ -95,3 +96,30 @@ def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT)
         if rest.bytes:
             found.append(StackSum(_OLDER, (name,), None, rest.bytes, rest.count, 0, 0))
     return sorted(found, key=lambda one: (-one.live_bytes, -one.allocated_bytes, one.stack))
+
+
+AllocatedBefore: TypeAlias = Mapping[tuple[int, TypeName | None], tuple[int, int]]
+"""Bytes and blocks that were allocated, by stack and type."""
+
+
+def allocated(sums: Sequence[StackSum]) -> AllocatedBefore:
+    """What was allocated up to now."""
+    return {(one.stack, one.type): (one.allocated_bytes, one.allocated_count) for one in sums}
+
+
+def since(sums: Sequence[StackSum], before: AllocatedBefore) -> list[StackSum]:
+    """The same stacks, with what each has allocated since then.
+
+    The sampler may move what it knows of a stack to the row of those that it no longer distinguishes: so the whole is
+    never more than what all of them grew by.
+    """
+    left_bytes = max(sum(one.allocated_bytes for one in sums) - sum(size for size, _ in before.values()), 0)
+    left_count = max(sum(one.allocated_count for one in sums) - sum(count for _, count in before.values()), 0)
+    found = []
+    for one in sums:
+        size, count = before.get((one.stack, one.type), (0, 0))
+        grown = min(max(one.allocated_bytes - size, 0), left_bytes)
+        more = min(max(one.allocated_count - count, 0), left_count)
+        left_bytes, left_count = left_bytes - grown, left_count - more
+        found.append(replace(one, allocated_bytes=grown, allocated_count=more))
+    return found

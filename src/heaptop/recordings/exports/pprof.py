@@ -8,7 +8,7 @@ address: locations have none.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -78,9 +78,11 @@ def pprof(material: Material) -> bytes:
 class ProfileWriter:
     """A profile of one process, or of several that are added one after another."""
 
-    def __init__(self, *, flows: bool) -> None:
-        """``flows``: with what was allocated too; it is 0 for a process of which only what lives is known."""
+    def __init__(self, *, flows: bool, typed: bool = True) -> None:
+        """``flows``: with what was allocated too; it is 0 for a process of which only what lives is known. ``typed``:
+        with the label ``type``."""
         self._flows = flows
+        self._typed = typed
         self._tables = _Tables()
         self._samples: list[bytes] = []
         self._notices = dict.fromkeys(("heaptop: figures are estimated from samples", f"not sampled: {NEVER_SAMPLED}"))
@@ -93,15 +95,18 @@ class ProfileWriter:
         most_text: int = MOST_TEXT,
         *,
         older: bool = True,
+        change: Callable[[Sequence[StackSum]], Sequence[StackSum]] | None = None,
     ) -> int:
         """All stacks of a process, each with these labels; returns how many characters they take, written out.
-        ``older``: as :func:`stack_sums` takes it.
+        ``older``: as :func:`stack_sums` takes it. ``change`` makes of these stacks what is written.
 
         Raises:
             RecordingTooLarge: written out they would take more than ``most_text`` characters.
         """
         samples = recorded.sampling.samples
-        sums = stack_sums(recorded, older=older, most=most_text)
+        sums: Sequence[StackSum] = stack_sums(recorded, older=older, most=most_text)
+        if change is not None:
+            sums = change(sums)
         self._samples += [block(_SAMPLE, self._sample(one, labels)) for one in sums]
         self._notices.update(dict.fromkeys(recorded.notices))
         if self._flows and samples.only_live:
@@ -140,7 +145,7 @@ class ProfileWriter:
         values = (one.allocated_count, one.allocated_bytes, *in_use) if self._flows else in_use
         locations = [tables.location(frame) for frame in one.frames]
         out = packed(_SAMPLE_LOCATIONS, locations) + packed(_SAMPLE_VALUES, values)
-        named = {**labels, "type": one.type.full} if one.type is not None else labels
+        named = {**labels, "type": one.type.full} if one.type is not None and self._typed else labels
         for key, value in named.items():
             label = number(_LABEL_KEY, tables.text(key)) + number(_LABEL_TEXT, tables.text(one_line(value)))
             out += block(_SAMPLE_LABEL, label)
