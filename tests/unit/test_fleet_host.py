@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -321,6 +322,19 @@ def test_collections_of_all_processes_are_added_up_and_stay_when_one_ends(hosted
         assert after is not None
         assert after.collections[2] - before.collections[2] == 4
         assert (after.uncollectable - before.uncollectable, after.lost - before.lost) == (4, 2)
+
+
+def test_nothing_is_kept_of_a_session_that_has_ended(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "COLLECT_SECONDS", 0.5)
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1])
+        (session,) = map(weakref.ref, hosted.host._sessions.values())
+        source = hosted.sources[1].pop()
+        source.end(TargetExited("Process 1 ended."))
+        hosted.seen.clear()
+        assert source.over
+        del source
+        assert eventually(lambda: session() is None)
 
 
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:

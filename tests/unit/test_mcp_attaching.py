@@ -16,7 +16,7 @@ import anyio
 from heaptop import api
 from heaptop.errors import HeaptopError, ProcessNotFound, TargetError
 from heaptop.mcp import attaching as module
-from heaptop.mcp.attaching import AT_ONCE, Attaching, Call
+from heaptop.mcp.attaching import AT_ONCE, Attaching, ToolCall
 
 NOBODY = 4_194_305
 """A pid above the largest that Linux gives."""
@@ -99,7 +99,7 @@ async def test_a_cancelled_call_has_detached_when_it_returns(attached: dict[int,
 async def test_closing_ends_all_calls(attached: dict[int, int]) -> None:
     began = threading.Event()
 
-    def job(call: Call) -> None:
+    def job(call: ToolCall) -> None:
         began.set()
         while True:
             call.check()
@@ -115,7 +115,7 @@ async def test_closing_ends_all_calls(attached: dict[int, int]) -> None:
 async def test_a_call_that_is_cancelled_twice_has_ended_too() -> None:
     began, ended = threading.Event(), threading.Event()
 
-    def job(call: Call) -> None:
+    def job(call: ToolCall) -> None:
         began.set()
         try:
             while True:
@@ -138,7 +138,7 @@ async def test_progress_is_reported_and_a_client_that_is_gone_ends_the_call(monk
     monkeypatch.setattr(module, "REPORTED", 0.01)
     reported: list[tuple[float, str]] = []
 
-    def job(call: Call) -> None:
+    def job(call: ToolCall) -> None:
         call.show("working")
         while True:
             call.check()

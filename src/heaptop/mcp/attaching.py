@@ -28,7 +28,7 @@ Report = Callable[[float, str], Awaitable[None]]
 """Sends progress: seconds so far, and what is being waited for."""
 
 
-class Call:
+class ToolCall:
     """One piece of work on a thread, which another thread may cancel."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Attaching:
         self.any_user = any_user
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self._calls: set[Call] = set()
+        self._calls: set[ToolCall] = set()
 
     async def attached(self, pid: int, work: Callable[[api.Process], T], report: Report) -> T:
         """Attach, work, detach. A cancelled call has detached when the cancellation returns.
@@ -69,7 +69,7 @@ class Attaching:
         Raises TargetError also for a process of another user, unless those are allowed.
         """
 
-        def job(call: Call) -> T:
+        def job(call: ToolCall) -> T:
             self.refuse_others(pid)
             process = api.attach(pid, progress=call.show, **self.options)
             if process.is_others and not self.any_user:  # the pid was given to another process meanwhile
@@ -83,10 +83,10 @@ class Attaching:
         async with lock:
             return await self.work(job, report)
 
-    async def work(self, job: Callable[[Call], T], report: Report) -> T:
+    async def work(self, job: Callable[[ToolCall], T], report: Report) -> T:
         """Run a job on a thread, as one of those at once. A cancelled one has ended when the cancellation returns."""
         async with self._at_once:
-            call, begin = Call(), time.monotonic()
+            call, begin = ToolCall(), time.monotonic()
             running = asyncio.get_running_loop().run_in_executor(None, job, call)
             self._calls.add(call)
             try:
