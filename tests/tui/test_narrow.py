@@ -115,7 +115,7 @@ TABLES: dict[str, Callable[[int], Sheet[Any]]] = {
     "tree of paths": lambda width: retainer_sheets.tree_sheet(
         (), None, {}, "retained", retained(width), by_retained=True, as_list=False
     ),
-    "objects": lambda width: retainer_sheets.object_sheet((), retained(width), lambda stack: ""),
+    "objects": lambda width: retainer_sheets.object_sheet((), retained(width)),
     "around one object": lambda width: retainer_sheets.line_sheet((), retained(width)),
     "suspects": lambda width: hunting_sheets.suspect_sheet((), hunting_sheets.SuspectFacts(width, LOOK, "bytes")),
     **{

@@ -122,6 +122,8 @@ _MOST_PATHS: Final = 2_000
 _MOST_TYPES: Final = 2_000
 _MOST_IDS: Final = 2_000
 """Of types, in one question."""
+_FIRM: Final = 5
+"""Samples that an estimate of how much of the new memory a line made is drawn from, at least."""
 _MOST_ALIKE: Final = 1_000
 """Containers whose bounds are added up."""
 _MOST_APART: Final = 4
@@ -395,9 +397,9 @@ class _Hunt:
         return self._explained(candidate, named, sums, aged, site, paths.groups, fill)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
-        """Of the named objects themselves, or else of what is new with them where two samples or more agree, of the
-        table of what holds them, or of any sample with them. Types that free lists hand on come last: their blocks have
-        the site of the first that they were allocated for, but for the tables that they have."""
+        """Of the named objects themselves, or else of what is new with them where that is most of the bytes there, of
+        the table of what holds them, or of any sample with them. Types that free lists hand on come last: their blocks
+        have the site of the first that they were allocated for, but for the tables that they have."""
         state = self._at.sampling.state
         if state is None or not state.on:
             return None
@@ -411,8 +413,10 @@ class _Hunt:
         with_tables = yield from self._blocks(candidate, lists)
         without = yield from self._blocks(candidate, lists, buffers=False)
         site = main_site([*beside, *less(with_tables, without)], self._at.sampling, is_own=False)
-        if site is None or not site.is_firm:
-            # Who enlarges the table that holds them may only put in what another line has made.
+        whole = sum(each.bytes for each in others)
+        if site is None or site.samples < _FIRM or 2 * site.bytes < whole:
+            # Who enlarges the table that holds them may only put in what another line has made; but small parts may
+            # be made where the call is, as arguments.
             site = (yield from self._table_site(candidate)) or site
         if site is None and named in recycled:
             # Where their blocks were asked for first, by whom they had before.

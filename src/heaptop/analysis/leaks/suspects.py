@@ -353,11 +353,8 @@ class Site:
     """All samples of the selection."""
     is_own: bool = True
     """They are of the objects themselves; else of what is held together with them."""
-
-    @property
-    def is_firm(self) -> bool:
-        """More than one sample says so, and most of the bytes."""
-        return self.samples > 1 and self.share > 0.5
+    bytes: int = 0
+    """Estimated, of all blocks at this site."""
 
 
 def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[StackBlocks]:
@@ -386,7 +383,8 @@ def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, is_own: bool = 
     name = max(found, key=lambda each: found[each].bytes)
     here, of = found[name], sum(each.count for each in found.values())
     share = here.bytes / (sum(each.bytes for each in found.values()) or 1)
-    return Site(name, tuple(frame.label for frame in sites.frames(here.stack)), share, here.count, of, is_own)
+    labels = tuple(frame.label for frame in sites.frames(here.stack))
+    return Site(name, labels, share, here.count, of, is_own, here.bytes)
 
 
 class _AtSite:

@@ -454,23 +454,22 @@ def tree_sheet(
         approximate: the types that free lists hand on.
     """
     names = tree_columns(width, known)
-    measure, missed = tree.measure, tree.sections[-1].missed
-    total = tree.sections[-1].total(0, measure) or 1
+    measure = tree.measure
 
     def draw(row: CallRow) -> list[CellText]:
         if row.kind in (Kind.TITLE, Kind.MORE):
             return [_heading(row, parts), *[CellText("")] * (len(names) - 1)]
         is_part = row.kind is Kind.PART
         name = CellText(f"      {parts[row.nodes[0]].name}") if is_part else _tree_name(row, tree, tables, look)
-        figure = _figure(row, tree, parts)
+        figure, whole = _figure(row, tree, parts), tree.sections[-1]
         figures = {
             "part": _percent(figure(measure), _above(row, tree)),
             "live": ("" if is_part else handed_on(figure, approximate)) + seen(figure("live")),
             "allocated": seen(figure("allocated")),
-            "share": _percent(figure(measure), total),
+            "share": _percent(figure(measure), whole.total(0, measure)),
         }
         if width >= WIDE:
-            live = _live(row, tree, parts).estimate(missed)
+            live = _live(row, tree, parts).estimate(whole.missed)
             figures |= {
                 "error": spread(live),
                 "range": "" if live.exact else span(live),
