@@ -91,7 +91,7 @@ class Watched:
         self.meters = HostMeters()
         self.short = ""
         self.hunts = LeakHunts(self.meters, lambda pid, objects: self.short)
-        self.config = FleetConfig(hunt=SHORT, hunt_cooldown=1000.0)
+        self.config = FleetConfig(hunt=SHORT, hunt_cooldown=1000.0, budget=1e6)  # hunts of no real time
         self.sources: list[Target] = []
         self.sessions: list[FleetSession] = []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from heaptop.cli.terminal import notice
@@ -52,6 +51,7 @@ class Serve:
 
     def run(self, args: argparse.Namespace) -> int:
         import asyncio
+        from dataclasses import replace
 
         try:
             from heaptop.fleet.access import Access, is_loopback, read_access
