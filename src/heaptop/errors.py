@@ -223,7 +223,7 @@ class SeccompTarget(TargetError):
     )
     fix = (
         "Run heaptop as root (`sudo heaptop attach PID`), or, if you know that the filter allows mmap, socketpair, "
-        "clone, nanosleep and restart_syscall: `heaptop attach PID --allow-seccomp`."
+        "clone and nanosleep: `heaptop attach PID --allow-seccomp`."
     )
 
 

@@ -79,7 +79,7 @@ def test_agent_and_core_make_no_call_but_those_that_filters_are_asked_about(inte
 
 
 @pytest.mark.pythons("3.8", "3.12", "3.14")
-@pytest.mark.parametrize("wait", ["poll", "lock"])
+@pytest.mark.parametrize("wait", ["poll", "lock", "masked"])
 @pytest.mark.parametrize("action", ["errno", "kill"])
 def test_a_wait_goes_on_where_the_filter_forbids_the_call_that_resumes_it(
     interpreter: Interpreter, action: str, wait: str

@@ -1,6 +1,7 @@
 """Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; the call it is for; and for how many seconds to
 compute at first (0 where it is left out). With ``fork`` as the fourth it forks all the time, with ``poll`` or
-``lock`` it waits for a long time in a call with a time-out.
+``lock`` it waits for a long time in a call with a time-out, with ``masked`` while signal 34
+is blocked.
 For ``only=0,1,…`` in place of a call it is for all but these numbers, and the few that this program makes by itself.
 
 ``mmap`` and ``mprotect`` are filtered where they ask for executable memory, the others always.
@@ -11,6 +12,7 @@ The filter is a classic BPF program over ``struct seccomp_data`` (linux/seccomp.
 import ctypes
 import os
 import select
+import signal
 import struct
 import sys
 import threading
@@ -79,8 +81,10 @@ computing_until = time.monotonic() + float((sys.argv[3:] or ["0"])[0])
 ready()
 while time.monotonic() < computing_until:
     pass
+if sys.argv[4:] == ["masked"]:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [34])
 while True:
-    if sys.argv[4:] == ["poll"]:
+    if sys.argv[4:] in (["poll"], ["masked"]):
         select.poll().poll(1000000)
     elif sys.argv[4:] == ["lock"]:
         threading.Event().wait(1000)

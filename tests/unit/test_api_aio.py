@@ -83,3 +83,17 @@ async def test_a_call_that_is_cancelled_twice_has_ended_and_detaches(fake: FakeP
     await cancel_twice(task, fake)
     assert fake.state == "detached"
     assert fake.was_cancelled
+
+
+async def test_a_call_that_waits_for_its_turn_is_cancelled_without_the_one_that_runs(fake: FakeProcess) -> None:
+    async with aio.attach(1) as attached:
+        running = asyncio.create_task(attached.census())
+        while not fake.began.is_set():
+            await asyncio.sleep(0.01)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(attached.census(), 0.1)
+        assert not fake.cancelled.is_set()
+        assert not running.done()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running

@@ -134,6 +134,13 @@ def test_processes_are_listed_by_name_without_arguments_that_may_be_secrets() ->
     assert answer.lines[3] == "3 of other users are not listed."
 
 
+def test_a_program_that_has_renamed_itself_shows_no_argument() -> None:
+    worker = listed("[celeryd: w@h:MainProcess] -active- (worker -b amqp://user:hunter2@host/a)")
+    answer = summaries.processes_answer([(worker, None)], 0)
+    assert "hunter2" not in json.dumps(answer.document) + "".join(answer.lines)
+    assert "host" not in json.dumps(answer.document)
+
+
 def test_the_doctor_shows_fixes_but_no_command_line() -> None:
     checks = (
         Check("process", True, "4711 python shop.py --password=hunter2 (user me, state S)"),
@@ -168,7 +175,7 @@ def test_no_samples_are_not_called_zero() -> None:
     older = api.AllocationSite("(before)", 5_000, 5_000, 5_000, 0)
     answer = summaries.sites_answer(1, [older], 3, 10)
     assert any(line.startswith("No samples: nothing was sampled that is live;") for line in answer.lines)
-    assert "4.88 KiB are older than the samples: their lines are unknown." in answer.lines
+    assert "≈4.88 KiB are older than the samples: their lines are unknown." in answer.lines
     sampled = summaries.sites_answer(1, [api.AllocationSite("a.py:1 f", 2_048, 1_024, 4_096, 1), older], 3, 10)
     assert sampled.lines[1] == "- ‹a.py:1 f›: ≈2.00 KiB (1.00 KiB to 4.00 KiB, 1 sample)"
 
@@ -195,9 +202,10 @@ def test_what_to_do_about_resident_memory_depends_on_its_largest_use(largest: st
 
 def test_waste_comes_with_advice() -> None:
     row = api.WasteGroup("slots", 900, 900, 5, "app.Row", "app", "module app", 2, "Declare __slots__.", (), 0)
-    report = api.WasteReport((row,), (api.SortTotal("slots", 5, 900, 900, 0),), 0, (), True)
+    sorts = (api.SortTotal("slots", 5, 900, 900, 0), api.SortTotal("arenas", 1, 90_000, 90_000, 0))
+    report = api.WasteReport((row,), sorts, 0, (), True)
     answer = summaries.waste_answer(1, report, 10_000)
-    assert answer.lines[0].startswith("Process 1 could save ≈900 B of 9.77 KiB")
+    assert answer.lines[0].startswith("The objects of process 1 could save ≈900 B of 9.77 KiB")
     assert answer.lines[1] == (
         "- no __slots__: ≈900 B in 5 objects of type ‹app.Row›, held by ‹module app›. Declare __slots__."
     )

@@ -61,10 +61,13 @@ class AsyncProcess:
 
     async def call(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Run it on the thread of the process."""
-        running = asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(*arguments, **named))
+        job = self._thread.submit(function, *arguments, **named)
+        running = asyncio.wrap_future(job)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
+            if job.cancel():  # it had not begun: another call runs
+                raise
             while not running.done():  # a cancellation between two questions to the process is lost
                 self.process.cancel()
                 with contextlib.suppress(asyncio.CancelledError):  # cancelled once more

@@ -19,18 +19,27 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.api.figures import AllocationSite, CensusTable
 from heaptop.api.snapshot import HeapSnapshot
 from heaptop.choices import ADAPTIVE, HUNTING, TIMEOUT, SamplingRate
-from heaptop.errors import RecordingFailed, TargetExited, UnresponsiveTarget
+from heaptop.errors import (
+    HeaptopError,
+    RecordingFailed,
+    SamplerRefused,
+    TargetExited,
+    UnresponsiveTarget,
+    UsageError,
+)
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.protocol.findings import Findings
-from heaptop.protocol.messages import Message
+from heaptop.protocol.images import FIRST_ID
+from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 from heaptop.watching.recording import missing
-from heaptop.watching.source_watch import TURN
+from heaptop.watching.source_watch import TURN, SourceWatch, sampler_refused
 
 NEVER: Final = 86_400.0
 """Seconds between censuses that nobody asks for."""
 SHARE: Final = 0.05
+SITES: Final = ("producer", "producer-module")
 WRITTEN: Final = 10.0
 """Seconds in which the end of a recording is on the disk."""
 _log = logging.getLogger("heaptop")
@@ -54,9 +63,27 @@ def _show_nothing(text: str) -> None:
 
 
 class _Watch(HuntWatch):
-    """One that another thread can interrupt."""
+    """One that another thread can interrupt, and that goes on after a refusal."""
 
     cancelled: Event
+    counting = False
+    """A census, or what memory is used for, is waited for."""
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Core() if not message.loaded:
+                return  # censuses are taken without; a snapshot is refused with the reason
+            case Failure() if self.counting and message.request < FIRST_ID:
+                raise self._failed(message)
+        super()._take(message)
+
+    def _undecided(self, decision: Decision) -> HeaptopError:
+        """Nobody is here to ask: it is declined, so that other calls are answered."""
+        self.close()
+        self._source.decide(False)
+        if decision.request < FIRST_ID:
+            return SourceWatch._undecided(self, decision)
+        return super()._undecided(decision)
 
     def _next(self) -> Message | None:
         if self.cancelled.is_set():
@@ -124,8 +151,8 @@ class Process:
         """Count all live objects now, by ``type``, ``module`` or ``generation``; ``where`` is a filter as of
         ``heaptop census --where``. Raises UsageError where they are wrong."""
         self._begin()
-        self._source.census_now()
-        return CensusTable.of(self._watch.census().snapshot, by, where)
+        with self._counting():
+            return CensusTable.of(self._watch.census().snapshot, by, where)
 
     def watch(self, every: float = 10.0, by: str = "type", where: str = "") -> Iterator[CensusTable]:
         """A census every so many seconds, until the process ends; less often where they would cost more than the share
@@ -144,9 +171,9 @@ class Process:
         """What its resident memory is used for; rows add up to ``rss``. Raises UnresponsiveTarget where the kernel
         does not let heaptop see it."""
         self._begin()
-        self._source.census_now()
-        taken = self._watch.census()
-        found = explain_counted(self._watch.memory(), taken.snapshot)
+        with self._counting():
+            taken = self._watch.census()
+            found = explain_counted(self._watch.memory(), taken.snapshot)
         if found is None:
             raise UnresponsiveTarget(
                 f"What is resident of process {self.pid} cannot be read.",
@@ -161,10 +188,16 @@ class Process:
 
         The row ``(allocated before heaptop attached)`` has what is older than the samples.
         """
+        if by not in SITES:
+            raise UsageError(f"There are no sites by {by!r}.", fix=f"Choose one of: {', '.join(SITES)}.")
         with self._sampled(ADAPTIVE):
             self._begin()
             self._watch.sample(seconds)
-            heap = self._watch.census().snapshot
+            state = self._sampling.state
+            if state is None or not state.on:
+                raise sampler_refused(state, self.pid) if state is not None else SamplerRefused("Nothing was sampled.")
+            with self._counting():
+                heap = self._watch.census().snapshot
             return tuple(AllocationSite.of(row) for row in report_rows(by, self._sampling, heap))
 
     @contextlib.contextmanager
@@ -174,8 +207,8 @@ class Process:
         Raises ImageRefused, PauseTooLong.
         """
         self._begin()
-        image = self._watch.freeze()
         try:
+            image = self._watch.freeze()
             yield HeapSnapshot(self._watch, image)
         finally:
             self._watch.close()
@@ -229,6 +262,17 @@ class Process:
     def cancel(self) -> None:
         """From another thread: the call that runs raises ``concurrent.futures.CancelledError`` soon."""
         self._watch.cancelled.set()
+
+    @contextlib.contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Ask for a census of now, and let its failure be one."""
+        self._watch.forget()
+        self._source.census_now()
+        self._watch.counting = True
+        try:
+            yield
+        finally:
+            self._watch.counting = False
 
     def _begin(self) -> None:
         """A call of its own begins, with all of the time for its answer."""

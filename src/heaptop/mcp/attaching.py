@@ -106,10 +106,13 @@ class Attaching:
                 running.exception()  # it was raised above, or nobody waits for it any more
 
     async def close(self) -> None:
-        """Cancel all calls, and return when they have ended."""
-        while self._calls:
+        """Cancel all calls, and return when those that attach have ended."""
+        while True:
             for call in self._calls:
                 call.cancel()
+            # One without a process attaches to none any more: it looks whether it was cancelled.
+            if all(call.process is None for call in self._calls):
+                return
             await asyncio.sleep(AGAIN)
 
     def refuse_others(self, pid: int) -> None:

@@ -165,7 +165,8 @@ class Tools:
         def work() -> Answer:
             folder = self.folder()
             with folder.opened(name) as one, folder.opened(other or name) as second:
-                return summaries.diff_answer(by, one.changes(by, at, to, second), top)
+                moments = one.census(at), second.census(to)
+                return summaries.diff_answer(by, one.changes(by, at, to, second), top, moments)
 
         return await self._worked(context, work)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from heaptop import api
+from heaptop.analysis.snapshot.waste import ARENAS, ESTIMATED
 from heaptop.analysis.text.recorded_times import utc
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
 from heaptop.api.opened import OpenedRecording
@@ -58,7 +59,9 @@ def processes_answer(listed: Sequence[tuple[PythonProcess, HeaptopError | None]]
 
 def _program(process: PythonProcess) -> str:
     """The name of its script, module or program; without its arguments and its folder."""
-    return min(names(process.argv), key=lambda name: (len(name), name), default="python")
+    # A program that has renamed itself has all of its words in the first argument.
+    argv = (process.argv[0].split(" ")[0], *process.argv[1:]) if process.argv else ()
+    return min(names(argv), key=lambda name: (len(name), name), default="python")
 
 
 def doctor_answer(diagnosis: Diagnosis) -> Answer:
@@ -122,7 +125,7 @@ def sites_answer(pid: int, sites: Sequence[api.AllocationSite], seconds: float, 
         lines.append("No samples: nothing was sampled that is live; that does not mean that nothing was allocated.")
     older = sum(site.bytes for site in sites if not site.samples)
     if older:
-        lines.append(f"{format_bytes(older)} are older than the samples: their lines are unknown.")
+        lines.append(f"≈{format_bytes(older)} are older than the samples: their lines are unknown.")
     rows = [
         {"site": site.name, "bytes": site.bytes, "low": site.low, "high": site.high, "samples": site.samples}
         for site in shown
@@ -268,9 +271,10 @@ def _after_memory(largest: str) -> str:
 
 def waste_answer(pid: int, report: api.WasteReport, heap: int) -> Answer:
     """What memory could be saved, with advice."""
-    about = "≈" if report.estimated else ""
-    total = f"{about}{format_bytes(report.total)} of {format_bytes(heap)}"
-    lines = [f"Process {pid} could save {total}, each byte counted once. The largest:"]
+    of_objects = [each for each in report.sorts if each.sort != ARENAS]
+    about = "≈" if any(each.sort in ESTIMATED for each in of_objects) else ""
+    total = f"{about}{format_bytes(sum(each.own for each in of_objects))} of {format_bytes(heap)}"
+    lines = [f"The objects of process {pid} could save {total}, each byte counted once. The largest:"]
     for row in report.rows[:SHOWN]:
         size = ("≈" if row.estimated else "") + format_bytes(row.bytes)
         of = f" of type {quoted(row.type, 80)}" if row.type else ""
@@ -313,6 +317,7 @@ def recording_answer(name: str, recording: OpenedRecording, top: int) -> Answer:
     lines += ["Types that grew most:", *_changed_lines(types)] if types else ["No type grew."]
     if sites:
         lines += ["Lines whose live bytes grew most (estimated):", *_changed_lines(sites)]
+    lines += _doubts(last)
     lines += [f"Damaged: {quoted(each)}" for each in recording.damage[:3]]
     hunt = hunt_answer("Its last leak hunt", recording.findings[-1]) if recording.findings else None
     if hunt is not None:
@@ -330,8 +335,10 @@ def recording_answer(name: str, recording: OpenedRecording, top: int) -> Answer:
     return Answer(tuple(lines), next_step, document)
 
 
-def diff_answer(by: str, changes: Sequence[api.Changed], top: int) -> Answer:
-    """What changed between two moments: what grew most, and what shrank most."""
+def diff_answer(
+    by: str, changes: Sequence[api.Changed], top: int, moments: Sequence[api.CensusTable] = ()
+) -> Answer:
+    """What changed between two moments: what grew most, and what shrank most. ``moments`` are the censuses of both."""
     changed = [row for row in changes if row.bytes or row.count]
     estimated = ", estimated from samples" if by == "producer" else ""
     total = format_change(sum(row.bytes for row in changed))
@@ -340,6 +347,7 @@ def diff_answer(by: str, changes: Sequence[api.Changed], top: int) -> Answer:
     lines = [f"{total} in all, by {by}{estimated}. Grown most:", *_changed_lines(grown)]
     if shrunk:
         lines += ["Shrunk most:", *_changed_lines(shrunk)]
+    lines += dict.fromkeys(doubt for moment in moments for doubt in _doubts(moment))
     document = {"by": by, "of": len(changed), "grown": _changed_rows(grown), "shrunk": _changed_rows(shrunk)}
     next_step = "read_recording has what leak hunts found; hunt_leaks finds type, line and holder in a live process."
     return Answer(tuple(lines), next_step, document)

@@ -111,9 +111,13 @@ class SourceWatch:
             while (passed := time.monotonic() - begin) < seconds:
                 self._next()
                 self._progress.show(f"sampling allocations {passed:.1f} of {seconds:g} s")
+        self.forget()
+        self._source.census_now()
+
+    def forget(self) -> None:
+        """Take what was said by now: the next census is of a later moment."""
         self._take_waiting()
         self._seen = self._history.latest
-        self._source.census_now()
 
     def wait(self, seconds: float, words: Callable[[float], str]) -> None:
         """Let the time pass, and take all that is said meanwhile; ``words`` say it, given the seconds left."""

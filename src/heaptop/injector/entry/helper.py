@@ -417,6 +417,7 @@ class PtraceAttempt(Attempt):
             return filters
         if not self.plan.seccomp:  # else the user knows of it, and allows it
             raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp.")
+        thread.forbid_restart()
         return ()
 
     def _check_alone(self) -> None:

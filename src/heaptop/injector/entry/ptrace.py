@@ -203,6 +203,11 @@ def _abort_address(tid: int, address: int, memory: RemoteMemory) -> int | None:
     return int(abort) if not flags and begin <= address < begin + length else None
 
 
+def _is_resumed(registers: Registers) -> bool:
+    """Whether the kernel resumes by a call of its own, restart_syscall, what the thread was stopped in."""
+    return signed(registers.orig_rax) >= 0 and signed(registers.rax) == sigframe.RESTARTED_BY_BLOCK
+
+
 def suspend_filters(tid: int, on: bool) -> None:
     """Suspend the seccomp filters of a stopped thread, or end that. The one place where that is done; to suspend them
     takes CAP_SYS_ADMIN. Raises OSError.
@@ -280,8 +285,9 @@ class StoppedThread:
                 if resume == CONT:
                     request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
                 request(resume, self.tid, 0, number)
-            elif steps and self._get_mask() & LIBC_SIGNALS:
-                # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first.
+            elif steps and self._get_mask() & LIBC_SIGNALS and not _is_resumed(self._get_registers()):
+                # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first. One that
+                # waits with a time-out is in no such handler, and a filter may forbid to resume it.
                 resume, steps = SYSCALL, steps - 1
                 request(SYSCALL, self.tid)
             elif number == SYSCALL_STOP:
@@ -361,7 +367,7 @@ class StoppedThread:
 
         For a filter that does not allow restart_syscall, by which the kernel makes it go on. Raises OSError.
         """
-        if self.interrupted_syscall is not None and signed(self.registers.rax) == sigframe.RESTARTED_BY_BLOCK:
+        if _is_resumed(self.registers):
             self.registers.rax = sigframe.EINTR
             self._set_registers(self.registers)  # at once: this process may be killed
 
