@@ -1,0 +1,122 @@
+"""``heaptop.api.Process`` over a target in process: what one call comes to does not spoil the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+
+import pytest
+
+from heaptop.api.process import Process
+from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused, UsageError
+from heaptop.protocol.images import FIRST_ID
+from heaptop.protocol.messages import Core, Decision, Failure
+from heaptop.protocol.source import Behind, Deliver, never_behind
+from heaptop.recordings.recorded_source import RecordedSource
+from tests.fakes.source import FakeSource
+
+
+class PromptTarget(FakeSource):
+    """Attaches as soon as it is opened, and answers at once, unless it is told otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.agent.mode = "clone"
+        self.before_census: Callable[[], bool] = lambda: True
+        """Whether to count."""
+        self.before_image: Callable[[], None] = lambda: None
+        self.closed_snapshots = 0
+        self.loads_core = True
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        super().open(deliver, behind)
+        self.attach()
+        if not self.loads_core:
+            self.say(Core(1, "", False, False, "the self-check failed"))
+        self.tick()
+
+    def census_now(self) -> None:
+        super().census_now()
+        if self.before_census():
+            self.tick()
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        self.before_image()
+        return super().image(keep, memory)
+
+    def close_snapshot(self) -> None:
+        self.closed_snapshots += 1
+        super().close_snapshot()
+
+
+@pytest.fixture
+def target() -> PromptTarget:
+    return PromptTarget()
+
+
+@pytest.fixture
+def process(target: PromptTarget) -> Iterator[Process]:
+    with Process(RecordedSource(target), 0.05, 5.0, None) as attached:
+        yield attached
+
+
+def test_a_declined_pause_of_a_snapshot_lets_censuses_go_on(target: PromptTarget, process: Process) -> None:
+    target.before_image = lambda: target.say(Decision(FIRST_ID, "clone", "", 90_000_000, 50_000_000))
+    with pytest.raises(PauseTooLong), process.snapshot():
+        pytest.fail("it is above the budget")
+    assert target.decisions == [False]
+    assert process.census().count
+
+
+def test_a_declined_pause_of_a_census_is_no_refused_snapshot(target: PromptTarget, process: Process) -> None:
+    def ask() -> bool:
+        target.say(Decision(1, "stop", "", 90_000_000, 50_000_000))
+        return False
+
+    target.before_census = ask
+    with pytest.raises(PauseTooLong):
+        process.census()
+    assert target.decisions == [False]
+
+
+def test_a_snapshot_that_is_cancelled_while_it_is_made_is_closed(target: PromptTarget, process: Process) -> None:
+    target.before_image = process.cancel
+    with pytest.raises(CancelledError), process.snapshot():
+        pytest.fail("it was cancelled")
+    assert target.closed_snapshots == 1
+
+
+def test_a_census_is_of_a_moment_after_it_was_asked_for(target: PromptTarget, process: Process) -> None:
+    def cancel() -> bool:
+        process.cancel()
+        return True
+
+    target.before_census = cancel
+    with pytest.raises(CancelledError):
+        process.census()
+    target.before_census = lambda: True
+    late = process.census()
+    assert late.time_ns == target.agent.time_ns
+
+
+def test_a_census_that_fails_is_an_error_at_once(target: PromptTarget, process: Process) -> None:
+    def fail() -> bool:
+        target.say(Failure(1, "only 3 MiB of memory are free"))
+        return False
+
+    target.before_census = fail
+    with pytest.raises(AgentLost, match="3 MiB"):
+        process.census()
+
+
+def test_sites_are_refused_where_nothing_is_sampled(target: PromptTarget, process: Process) -> None:
+    with pytest.raises(SamplerRefused):
+        process.sites(seconds=0.01)
+    with pytest.raises(UsageError, match="no sites by"):
+        process.sites(by="line")
+
+
+def test_a_process_without_the_native_core_is_counted(target: PromptTarget) -> None:
+    target.loads_core = False
+    with Process(RecordedSource(target), 0.05, 5.0, None) as process:
+        assert process.census().count
