@@ -77,12 +77,12 @@ if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
     PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(len(instructions), code)), 0, 0
 ):
     raise OSError(ctypes.get_errno(), "prctl")
+if sys.argv[4:] == ["masked"]:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [34])
 computing_until = time.monotonic() + float((sys.argv[3:] or ["0"])[0])
 ready()
 while time.monotonic() < computing_until:
     pass
-if sys.argv[4:] == ["masked"]:
-    signal.pthread_sigmask(signal.SIG_BLOCK, [34])
 while True:
     if sys.argv[4:] in (["poll"], ["masked"]):
         select.poll().poll(1000000)

@@ -74,6 +74,9 @@ LIBC_SIGNALS: Final = sum(1 << (number - 1) for number in LIBC_INTERNAL)
 """Let through in a pthread_create, which may wait for a lock that the broadcasting thread holds. Never while the
 thread is in such a handler: glibc runs it on the alternate stack, and a second one would overwrite the first."""
 
+GLIBC_HANDLERS: Final = 1 << 31 | 1 << 32
+"""What is blocked within glibc's own handlers, of 32 and 33; a program cannot block them by glibc. 34 it can."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _ptrace = _libc.ptrace
 _ptrace.restype = ctypes.c_long
@@ -285,7 +288,7 @@ class StoppedThread:
                 if resume == CONT:
                     request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
                 request(resume, self.tid, 0, number)
-            elif steps and self._get_mask() & LIBC_SIGNALS and not _is_resumed(self._get_registers()):
+            elif steps and self._get_mask() & GLIBC_HANDLERS and not _is_resumed(self._get_registers()):
                 # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first. One that
                 # waits with a time-out is in no such handler, and a filter may forbid to resume it.
                 resume, steps = SYSCALL, steps - 1
@@ -441,7 +444,7 @@ class StoppedThread:
         its end, because what is in the middle of libc may hold a lock.
         """
         assert self._frame is not None
-        if starts_thread and self._mask & LIBC_SIGNALS:
+        if starts_thread and self._mask & GLIBC_HANDLERS:
             # The new thread would inherit the mask, and never take part in a setuid.
             raise StopTimeout(f"thread {self.tid} did not leave a signal handler of glibc's")
         registers = self.registers.copy()
