@@ -24,6 +24,10 @@ SHORTEST: Final = 16
 _FIX: Final = "Write lines such as `bearer TOKEN` or `basic USER:PASSWORD` into it, and run `chmod 600` on it."
 
 
+MOST_PASSWORD: Final = 72
+"""Bytes of a password that bcrypt reads."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """The secrets that let a request in."""
@@ -55,12 +59,16 @@ class Access:
         """The ``user:password`` of a request that a user may have sent; None for any other."""
         return _basic_login(header) if self.users else None
 
+    def is_user(self, login: bytes) -> bool:
+        """Whether there is such a user, whatever the password."""
+        return login.partition(b":")[0].decode("utf-8", "replace") in self.users
+
     def hash_of(self, login: bytes) -> tuple[bytes, bytes]:
-        """The password that was given, and the hash to compare it with: of a user that there is not some other, with
-        no password, so that it takes as long."""
+        """The password that was given, as far as bcrypt reads it, and the hash to compare it with: of a user that there
+        is not the hash of some other, so that it takes as long. It must be one that there is, too (:meth:`is_user`)."""
         name, _, password = login.partition(b":")
-        hashed = self.users.get(name.decode("utf-8", "replace"))
-        return (password, hashed) if hashed is not None else (b"\0", next(iter(self.users.values())))
+        some = next(iter(self.users.values()))
+        return password[:MOST_PASSWORD], self.users.get(name.decode("utf-8", "replace"), some)
 
 
 def _basic_login(header: str) -> bytes | None:

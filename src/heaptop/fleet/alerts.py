@@ -16,6 +16,7 @@ ALERT_NAME: Final = "HeaptopGuard"
 ALERTS_PATH: Final = "/api/v2/alerts"
 LEAST_SECONDS: Final = 300.0
 """For which an alert is active: as long as Alertmanager's own default."""
+MOST_SECONDS: Final = 365 * 86_400.0
 LINES: Final = 20
 """Of the report."""
 LONGEST_LINE: Final = 240
@@ -43,6 +44,6 @@ def alert(report: GuardReport, path: str, cooldown: float) -> bytes:
         "labels": {name: label(value) for name, value in labels.items()},
         "annotations": annotations,
         "startsAt": utc(report.wall),
-        "endsAt": utc(report.wall + max(cooldown, LEAST_SECONDS)),
+        "endsAt": utc(report.wall + min(max(cooldown, LEAST_SECONDS), MOST_SECONDS)),
     }
     return json.dumps([one]).encode()

@@ -148,6 +148,8 @@ class Guard:
     def close(self) -> None:
         """Remove the recording that nothing was kept of; the source is closed."""
         if self._ring:
+            if self._recorder is not None:
+                self._recorder.end_recording()
             self._folder.remove(self._ring)
 
     # -- turns -------------------------------------------------------------------------------------------------
@@ -300,7 +302,8 @@ class Guard:
     def _leave_ring(self) -> str:
         """Keep the recording so far under its own name; that name, empty where there is none."""
         ring, self._ring = self._ring, ""
-        if ring:
+        if ring and self._recorder is not None:
+            self._recorder.end_recording()
             self._progress.notice(f"its last minutes are in {self._folder.path / ring}")
         return ring
 
@@ -320,7 +323,7 @@ class Guard:
     def _begin_due_hunt(self, now: ProcessReadings) -> None:
         """One whose verdict is a trigger, where it is time for it."""
         every = min((trigger.value for trigger in self._rule.triggers if trigger.figure == "verdict"), default=None)
-        if every is not None and time.monotonic() - self._hunted_at >= every:
+        if every is not None and time.monotonic() - self._hunted_at >= every and not self._acting.locked():
             self._hunted_at = time.monotonic()
             if refused := self._begin_hunt(None, now):
                 self._progress.notice(f"no leak hunt: {refused}")

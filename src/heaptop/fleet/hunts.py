@@ -146,18 +146,23 @@ class LeakHunts:
         if self._meters.agent_seconds - used > config.budget * (now - began):
             return
         session = next_hunted(sessions, now)
-        if session is None or self._acting.locked():
+        if session is None or not self._acting.acquire(blocking=False):
             return
         session.hunt_again_at = now + config.hunt_cooldown
         seconds, why = self._seconds_for(session, config.hunt)
         if why:
+            self._acting.release()
             self._report(session, REFUSED, why)
             return
         self._began = now, self._meters.agent_seconds
         self._thread = threading.Thread(
             target=self._hunt, args=(session, seconds, config), name="heaptop-hunt", daemon=True
         )
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # no more threads
+            self._acting.release()
+            self._report(session, FAILED, f"{error}")
 
     def join(self, timeout: float) -> None:
         """Wait for the hunt that goes on: it ends with its session."""
@@ -175,9 +180,11 @@ class LeakHunts:
         return seconds, ""
 
     def _hunt(self, session: FleetSession, seconds: float, config: FleetConfig) -> None:
-        """On a thread of its own."""
-        with self._acting:
+        """On a thread of its own, which has the lock."""
+        try:
             self._hunt_alone(session, seconds, config)
+        finally:
+            self._acting.release()
 
     def _hunt_alone(self, session: FleetSession, seconds: float, config: FleetConfig) -> None:
         used = session.agent_seconds

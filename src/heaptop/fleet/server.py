@@ -255,7 +255,8 @@ class FleetServer:
             return True
         async with self._logins.take(request):
             if digest not in self._known_logins:
-                if not await asyncio.to_thread(is_password, *self._access.hash_of(login)):
+                is_right = await asyncio.to_thread(is_password, *self._access.hash_of(login))
+                if not (is_right and self._access.is_user(login)):
                     await asyncio.sleep(LOGIN_REST)
                     return False
                 self._known_logins.add(digest)
@@ -310,9 +311,9 @@ class FleetServer:
     def _reload(self) -> str:
         """Read the configuration, and the certificate. Why that failed; empty where it did not."""
         try:
+            tls = self._certificate.context() if self._certificate is not None else None
             self._host.reload()
-            if self._certificate is not None and self._tls is not None:
-                self._certificate.renew(self._tls)
+            self._tls = tls  # of connections from now on
         except ConfigError as error:
             audit("reload", result="failed", message=error.message)
             return error.message

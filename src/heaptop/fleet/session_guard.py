@@ -26,16 +26,16 @@ from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.reports import ReportFolder
 from heaptop.fleet.selection import ChosenProcess
 from heaptop.fleet.sending import LAST_SECONDS, Sender
-from heaptop.fleet.session import MOST_NAMES, MOST_STACKS, MOST_TALLIES
+from heaptop.fleet.session import MOST_NAMES, MOST_STACKS, MOST_TALLIES, UNREAD
 from heaptop.fleet.triggers import GuardRule
-from heaptop.protocol.messages import Census, Message
+from heaptop.protocol.messages import Census, Failure, Message
 from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Source, never_behind
 from heaptop.protocol.source_wrapper import SourceWrapper
 from heaptop.recordings.recorded_source import RecordedSource
 
 MOST_MOMENTS: Final = 600
 """Censuses, and ticks, that a guard keeps."""
-MOST_CELLS: Final = 100_000
+MOST_CELLS: Final = 20_000
 """Types in these, added up where they change."""
 
 
@@ -115,6 +115,11 @@ class SessionWatch(GuardWatch):
             raise
 
     def _take(self, message: Message) -> None:
+        if isinstance(message, UNREAD):
+            self._history.feed(message)  # the analysis would make histories of them that nobody reads
+            return
+        if isinstance(message, Failure) and self._seen is None:
+            return  # the session goes on, and asks for another census
         super()._take(message)
         if isinstance(message, Census):
             self.sampling.samples.forget_changes()  # they are kept for charts over time
@@ -236,7 +241,13 @@ class HostGuards:
             audit("guard", pid=chosen.seen.pid, service=chosen.service, message=error.message)
             return source
         guard = SessionGuard(chosen, source, rule, folder, self._sender, self.acting, self._meters)
-        guard.open()
+        try:
+            guard.open()
+        except RuntimeError as error:  # no more threads: the process is attached to without a guard
+            folder.leave()
+            self._meters.refuse(type(error).__name__)
+            audit("guard", pid=chosen.seen.pid, service=chosen.service, message=f"{error}")
+            return source
         self._guards.append(guard)
         return guard.source
 

@@ -48,11 +48,6 @@ class TlsFiles:
         self._load(context)
         return context
 
-    def renew(self, context: ssl.SSLContext) -> None:
-        """Have new connections use what the files hold now. Raises ConfigError; then the one before is used."""
-        self.context()  # one that does not fit its key would replace half of what is in use
-        self._load(context)
-
     def _load(self, context: ssl.SSLContext) -> None:
         try:
             context.load_cert_chain(self.certificate, self.key, password=lambda: "")  # nobody is asked for one
