@@ -351,6 +351,16 @@ async def test_a_user_needs_the_password(monkeypatch: pytest.MonkeyPatch) -> Non
                 assert response.status == 401, headers
 
 
+async def test_nobody_is_a_user_by_the_hash_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that is of no password, or of one that ends where bcrypt stops to read."""
+    monkeypatch.setattr(server_module, "LOGIN_REST", 0.0)
+    users = Access(users={"open": bcrypt.hashpw(b"", bcrypt.gensalt(4))})
+    async with serving(users) as (client, _):
+        for password in ("", "wrong", "x" * 100):
+            async with client.get("/healthz", headers=as_user(password, "nobody")) as response:
+                assert response.status == 401, password
+
+
 async def test_guessing_passwords_delays_nobody_who_has_logged_in(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[bytes] = []
 

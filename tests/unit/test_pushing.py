@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -157,6 +158,18 @@ def test_a_process_that_ends_takes_nothing_away_and_a_new_session_counts_from_no
         whole = Profile(hosted.host.profile(pid=1)).total("alloc_space")
         pusher.push_all(PushConfig(url))
         assert Pyroscope.profiles[-1].total("alloc_space") == whole > 0
+
+
+def test_what_goes_to_this_machine_goes_to_no_proxy(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which would read the secret."""
+    monkeypatch.setenv("http_proxy", url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+        sent = sending.send(url, b"profile", "push", {"Authorization": "Bearer x"})
+    assert not sent.is_taken
+    assert Pyroscope.authorizations == []
 
 
 def test_a_profile_that_is_too_large_is_not_sent(url: str, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:

@@ -169,6 +169,17 @@ def test_where_nothing_can_be_recorded_the_guard_reports_all_the_same(folder: Pa
     assert "nothing is recorded: the quota" in capsys.readouterr().err
 
 
+def test_a_guard_keeps_no_course_of_what_is_sampled(folder: Path) -> None:
+    """It would be megabytes a process, after half an hour."""
+    with guarded(folder, "rss > 1TB") as hosted:
+        assert eventually(lambda: hosted.attached() == 1)
+        (guard,) = hosted.host.guards.running()
+        for _ in range(20):
+            hosted.sources[1].tick()
+        assert eventually(lambda: len(guard._watch.history.ticks) > 20)
+        assert len(guard._watch.sampling._moments._snapshots) == 0
+
+
 def test_a_service_without_a_rule_has_no_guard(folder: Path) -> None:
     with guarded(folder, "rss > 1MB", service="other") as hosted:
         assert eventually(lambda: hosted.attached() == 1)
