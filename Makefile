@@ -50,7 +50,7 @@ alone: $(DEV)
 	$(BIN)/python -m pytest $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)
 
 units: $(DEV)
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
 screen: $(DEV)
 	$(BIN)/python -m pytest -n 2 tests/tui $(PYTEST_ARGS)
