@@ -115,7 +115,7 @@ class SourceWatch:
         self._source.census_now()
 
     def forget(self) -> None:
-        """Take what was said by now: the next census is of a later moment."""
+        """Process all waiting messages: the next census is of a later moment."""
         self._take_waiting()
         self._seen = self._history.latest
 

@@ -114,7 +114,7 @@ def _rows(rows: Sequence[Changed], by: str, later: str) -> list[str]:
 
 
 def _new_or_gone(row: Changed, by: str, later: str) -> str:
-    """What a difference adds to a name. Of sampled blocks none seen does not mean that there was none."""
+    """What a difference adds to a name. Blocks without a sample may still exist."""
     if by == "producer" or later != "AFTER" or (row.before.count and row.after.count):
         return ""
     return " (gone)" if row.before.count else " (new)"

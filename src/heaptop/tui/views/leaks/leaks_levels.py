@@ -1,4 +1,4 @@
-"""What view 4 can show, and what is said above it: which rows, between which moments. This module never draws."""
+"""The tables and titles of view 4: which rows, between which moments. Nothing is drawn here."""
 
 from __future__ import annotations
 

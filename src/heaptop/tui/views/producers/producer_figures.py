@@ -136,7 +136,7 @@ class ProducerFigures:
 
     def prepare(self, display: Display, level: ProducersLevel, column: str, descending: bool) -> Iterator[object]:
         """Make what a table sorted so is drawn of, in steps of a few milliseconds."""
-        yield display.moments  # what was said last is worked in
+        yield display.moments  # includes the latest messages
         if self.begin(display, level):
             yield from self.find_rows()
             yield self.trend

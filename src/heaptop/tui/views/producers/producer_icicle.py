@@ -1,4 +1,4 @@
-"""The icicle of view 2: names and colours of its boxes, what is said of one, and the table beside it.
+"""The icicle of view 2: names and colours of its boxes, the text for one, and the table beside it.
 
 This module never sums: it asks :class:`~heaptop.analysis.callers.call_paths.Amounts`.
 """

@@ -1,4 +1,4 @@
-"""What a row of view 3 represents, and what it opens. This module never asks the snapshot, and never draws."""
+"""What a row of view 3 represents, and what it opens. Nothing is queried or drawn here."""
 
 from __future__ import annotations
 
