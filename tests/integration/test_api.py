@@ -60,6 +60,8 @@ def test_a_snapshot_tells_paths_and_retainers(interpreter: Interpreter) -> None:
             with pytest.raises(errors.NotInHeap, match=r"__main__\.Session"):
                 snapshot.why("Sesion")
             assert snapshot.count > 160
+        with pytest.raises(errors.ImageLost):
+            snapshot.why("__main__.Session")
         assert eventually(lambda: not children(target.pid))
         assert process.census().count > 160, "it is still attached"
 

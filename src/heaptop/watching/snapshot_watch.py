@@ -73,7 +73,8 @@ class SnapshotWatch(SourceWatch):
 
     def ask(self, question: Question, kind: type[M]) -> M:
         """The answer, which is of that ``kind``. Errors: ImageLost, and as :class:`SourceWatch`."""
-        assert self._image is not None
+        if self._image is None:
+            raise ImageLost(f"The snapshot of process {self._pid} has ended.").about(self._pid)
         self._since = time.monotonic()
         self._id, self._doing = self._source.ask(self._image.image, question), "querying the snapshot"
         return self._answer(kind)
