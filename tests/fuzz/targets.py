@@ -25,7 +25,6 @@ from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.reports.recording_report import report_json
 from heaptop.cli.output.recorded_text import report_lines
 from heaptop.cli.recorded import course_of, play
-from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import HeaptopError, NotPython, ProtocolError
 from heaptop.injector.inspect import elf, interpreter, process, threads
 from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
@@ -49,6 +48,7 @@ from heaptop.protocol.source import Attached, Event, Received, TargetInfo
 from heaptop.recordings import format as recording_format
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.watching.progress import ProgressReport
 from tests.fakes.source import OUTSIDE, TOKEN, FakeAgent, FakeSource
 from tests.fuzz.mutating import WIDE, mutate_bytes, mutate_value, pieces
 
@@ -314,13 +314,8 @@ def recording(random: Random) -> None:
         with Recording.open(path) as opened:
             first = play(opened, opened.first_ns, ())
             last = play(opened, None, ())
-            course = course_of(opened, last, (), _NoProgress()) if random.random() < 0.1 else CensusTimeline.of(last)
+            course = course_of(opened, last, (), ProgressReport()) if random.random() < 0.1 else CensusTimeline.of(last)
             _documents(first, last, course)
-
-
-class _NoProgress(ProgressLine):
-    def show(self, text: str) -> None:
-        pass
 
 
 # -- ELF ---------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
+from heaptop.watching.progress import ProgressReport
 from heaptop.watching.recording import missing
 from heaptop.watching.source_watch import TURN, SourceWatch, sampler_refused
 
@@ -45,21 +46,18 @@ WRITTEN: Final = 10.0
 _log = logging.getLogger("heaptop")
 
 
-class _Progress:
+class _Progress(ProgressReport):
     """Passes on what is being waited for, to who asked for that; what stays in a process is logged."""
 
     def __init__(self, show: Callable[[str], None] | None) -> None:
-        self.show = show if show is not None else _show_nothing
+        self._show = show
 
-    def clear(self) -> None:
-        """Nothing is being waited for."""
+    def show(self, text: str) -> None:
+        if self._show is not None:
+            self._show(text)
 
     def notice(self, text: str) -> None:
         _log.warning("%s", text)
-
-
-def _show_nothing(text: str) -> None:
-    """Nobody watches."""
 
 
 class _Watch(HuntWatch):

@@ -17,10 +17,10 @@ from heaptop.analysis.reports.recorded import Recorded, gaps
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_duration_ns
-from heaptop.cli.terminal import ProgressLine
 from heaptop.protocol.source import Received
 from heaptop.protocol.text import printable
 from heaptop.recordings.reader import Recording, naming_file
+from heaptop.watching.progress import ProgressReport
 
 JUMPS: Final = 3
 """How many are reported, the largest: each takes some seeks."""
@@ -58,7 +58,7 @@ def play(recording: Recording, until: int | None, user_code: Sequence[str]) -> R
 
 
 def course_of(
-    recording: Recording, recorded: Recorded, user_code: Sequence[str], progress: ProgressLine
+    recording: Recording, recorded: Recorded, user_code: Sequence[str], progress: ProgressReport
 ) -> CensusTimeline:
     """How it went up to the moment that it was played to, with who had allocated what lived."""
     course = CensusTimeline.of(recorded)
@@ -71,7 +71,7 @@ def course_of(
 
 
 def jumps_of(
-    recording: Recording, recorded: Recorded, course: CensusTimeline, user_code: Sequence[str], progress: ProgressLine
+    recording: Recording, recorded: Recorded, course: CensusTimeline, user_code: Sequence[str], progress: ProgressReport
 ) -> list[RecordedJump]:
     """The largest jumps up to the moment it was played to, each as closely as the recording knows it."""
     ticked = [(tick.time_ns, tick.rss) for tick in recorded.history.ticks if tick.rss is not None]

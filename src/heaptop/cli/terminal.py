@@ -19,6 +19,7 @@ from typing import TextIO
 
 from heaptop.errors import HeaptopError, OutOfResources, UsageError
 from heaptop.protocol.text import printable
+from heaptop.watching.progress import ProgressReport
 
 WIDEST = 100
 """Columns beyond which a paragraph is hard to read."""
@@ -143,7 +144,7 @@ def stdout_columns() -> int | None:
     return _columns(sys.stdout)
 
 
-class ProgressLine:
+class ProgressLine(ProgressReport):
     """One line on stderr that is written over; nothing at all when stderr is not a terminal."""
 
     def __init__(self) -> None:

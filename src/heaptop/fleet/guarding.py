@@ -25,8 +25,8 @@ from heaptop.protocol.findings import GROWING, Findings
 from heaptop.protocol.messages import Census, Decision, Message
 from heaptop.protocol.source import Event, Recordable, RecordingStatus, Source
 from heaptop.watching.hunting import Hunter, Plan, marks_at
+from heaptop.watching.progress import ProgressReport
 from heaptop.watching.recording import RecordWatch, summary
-from heaptop.watching.source_watch import ProgressReport
 
 TURN: Final = 1.0
 """Seconds between two readings."""

@@ -27,6 +27,7 @@ from heaptop.protocol.messages import Decision, Message
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.protocol.source_wrapper import SourceWrapper
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
+from heaptop.watching.progress import ProgressReport
 
 MARKS: Final = 4
 LEAST_HUNT: Final = 8.0
@@ -41,19 +42,6 @@ FAILED: Final = "failed"
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
-
-
-class _NoProgress:
-    """Nobody watches a hunt of the host agent."""
-
-    def show(self, text: str) -> None:
-        """Ignore it."""
-
-    def clear(self) -> None:
-        """Ignore it."""
-
-    def notice(self, text: str) -> None:
-        """Ignore it."""
 
 
 class _SharedSource(SourceWrapper):
@@ -80,7 +68,7 @@ class SessionHuntWatch(HuntWatch):
     """A session's process while it is hunted in. What is sampled is the session's, which goes on feeding it."""
 
     def __init__(self, session: FleetSession) -> None:
-        super().__init__(_SharedSource(session), _NoProgress(), "", session.sampling)
+        super().__init__(_SharedSource(session), ProgressReport(), "", session.sampling)
         self._sampling = None  # fed by the session already
         self._history = History(cell_limit=MOST_CELLS)
         self._lock = session.lock
@@ -230,7 +218,7 @@ def hunt(session: FleetSession, seconds: float) -> Findings:
 
     Errors: as :class:`~heaptop.watching.hunting.HuntWatch`; the session ends by none of them.
     """
-    progress = _NoProgress()
+    progress = ProgressReport()
     watch = SessionHuntWatch(session)
     hunter = Hunter(watch, Plan(seconds, MARKS), progress)
     with watch:

@@ -32,6 +32,7 @@ from heaptop.protocol.messages import Census, Failure, Message
 from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Source, never_behind
 from heaptop.protocol.source_wrapper import SourceWrapper
 from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.watching.progress import ProgressReport
 
 MOST_MOMENTS: Final = 600
 """Censuses, and ticks, that a guard keeps."""
@@ -125,17 +126,11 @@ class SessionWatch(GuardWatch):
             self.sampling.samples.forget_changes()  # they are kept for charts over time
 
 
-class GuardLines:
+class GuardLines(ProgressReport):
     """A guard's remarks, each a line of the audit."""
 
     def __init__(self, chosen: ChosenProcess) -> None:
         self._chosen = chosen
-
-    def show(self, text: str) -> None:
-        """Nobody looks at it."""
-
-    def clear(self) -> None:
-        """Nothing is shown."""
 
     def notice(self, text: str) -> None:
         audit("guard", pid=self._chosen.seen.pid, service=self._chosen.service, message=text)

@@ -23,8 +23,8 @@ from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused, Rec
 from heaptop.protocol.findings import UNCLEAR, Findings
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Event, RecordingStatus, Source
+from heaptop.watching.progress import ProgressReport
 from heaptop.watching.snapshot_watch import SnapshotWatch
-from heaptop.watching.source_watch import ProgressReport
 
 FIRST_INTERVAL: Final = 60.0
 """Seconds from the first mark to the second where nobody knows when it will end; each interval is twice the last."""

@@ -22,7 +22,8 @@ from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.protocol.source import RecordingStatus, Source
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
-from heaptop.watching.source_watch import ProgressReport, enough_ms, pause_too_long
+from heaptop.watching.progress import ProgressReport
+from heaptop.watching.source_watch import enough_ms, pause_too_long
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
 LAST_CHECK: Final = 8.0

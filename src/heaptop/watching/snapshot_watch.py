@@ -16,7 +16,8 @@ from heaptop.protocol import images
 from heaptop.protocol.images import Image, ImageGone, ImageTypes, Question
 from heaptop.protocol.messages import Core, Decision, Failure, Message, TypeName
 from heaptop.protocol.source import Attached, Source
-from heaptop.watching.source_watch import ProgressReport, SourceWatch, enough_ms, pause_too_long
+from heaptop.watching.progress import ProgressReport
+from heaptop.watching.source_watch import SourceWatch, enough_ms, pause_too_long
 
 KEEP: Final = 300.0
 """Seconds that the snapshot may stay at most: to build it, and for a handful of questions."""

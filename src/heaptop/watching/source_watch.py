@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.samples.sampling import Sampling
@@ -19,22 +19,10 @@ from heaptop.protocol.event_queue import EventQueue
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting, is_tick
+from heaptop.watching.progress import ProgressReport
 
 TURN: Final = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
-
-class ProgressReport(Protocol):
-    """Who reads how a watch is doing."""
-
-    def show(self, text: str) -> None:
-        """What is being waited for, in place of what was shown before."""
-
-    def clear(self) -> None:
-        """Nothing is being waited for."""
-
-    def notice(self, text: str) -> None:
-        """One remark that stays."""
-
 
 W = TypeVar("W", bound="SourceWatch")
 

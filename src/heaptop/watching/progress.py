@@ -1,0 +1,16 @@
+"""Who reads how a watch is doing."""
+
+from __future__ import annotations
+
+
+class ProgressReport:
+    """How a watch is doing, for nobody: who wants to read it overrides what it reads."""
+
+    def show(self, text: str) -> None:
+        """What is being waited for, in place of what was shown before."""
+
+    def clear(self) -> None:
+        """Nothing is being waited for."""
+
+    def notice(self, text: str) -> None:
+        """One remark that stays."""
