@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from array import array
 
 from heaptop.injector.inspect.memory import RemoteFault
 from heaptop.injector.rss.residency import BLOCK, EXCLUSIVE, PAGE, PRESENT, PageTable, ResidentMemory
@@ -19,8 +18,8 @@ class PretendPages(PageTable):
     def close(self) -> None:
         pass
 
-    def _block(self, block: int) -> array[int]:
-        return array("Q", [self.table.get(block + i * PAGE, 0) for i in range(BLOCK // PAGE)])
+    def _block(self, block: int) -> bytes:
+        return bytes(self.table.get(block + i * PAGE, 0) for i in range(BLOCK // PAGE))
 
 
 class PretendMemory(ResidentMemory):

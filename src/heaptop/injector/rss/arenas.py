@@ -199,8 +199,8 @@ def _aligned(address: int, size: int) -> int:
 # -- what the arenas hold --------------------------------------------------------------------------------------
 
 
-def measure(memory: ResidentMemory, tables: Iterable[ArenaTable], mask: int = PRESENT) -> Pymalloc:
-    """The resident bytes of all arenas, by what they are used for; a page is resident if its entry has ``mask``.
+def measure(memory: ResidentMemory, tables: Iterable[ArenaTable], bit: int = PRESENT) -> Pymalloc:
+    """The resident bytes of all arenas, by what they are used for; a page is resident if its entry has ``bit``.
 
     Blocks that were never given out lie at a pool's end: what of a pool is not resident is taken from its free
     blocks first.
@@ -208,23 +208,22 @@ def measure(memory: ResidentMemory, tables: Iterable[ArenaTable], mask: int = PR
     sums = [0, 0, 0, 0]
     for table in tables:
         for arena in table.arenas:
-            for i, part in enumerate(_measure_arena(memory, table, arena, mask)):
+            for i, part in enumerate(_measure_arena(memory, table, arena, bit)):
                 sums[i] += part
     return Pymalloc(sum(sums), *sums)
 
 
-def _measure_arena(memory: ResidentMemory, table: ArenaTable, arena: Arena, mask: int) -> tuple[int, int, int, int]:
+def _measure_arena(memory: ResidentMemory, table: ArenaTable, arena: Arena, bit: int) -> tuple[int, int, int, int]:
     """(in use, free blocks, free pools, overhead)."""
     in_use = free_blocks = free_pools = 0
     size = table.pool_size
-    entries = memory.pages.entries(arena.address, arena.address + table.arena_size)
-    resident = sum(PAGE for entry in entries if entry & mask)
+    resident = memory.pages.resident(arena.address, arena.address + table.arena_size, bit)
     # An entry that was read while it changed may say more than the arena has.
     carved = min(arena.carved, arena.address + table.arena_size)
     for pool in range(_aligned(arena.address, size), carved - size + 1, size):
         place = (pool - arena.address) // PAGE
-        pages = sum(PAGE for entry in entries[place : place + size // PAGE] if entry & mask)
-        if not entries[place] & mask:
+        pages = PAGE * resident.count(1, place, place + size // PAGE)
+        if not resident[place]:
             free_pools += pages
             continue
         try:
@@ -232,17 +231,15 @@ def _measure_arena(memory: ResidentMemory, table: ArenaTable, arena: Arena, mask
         except RemoteFault:  # the arena was given back a moment ago
             free_pools += pages
             continue
-        block = (size_class + 1) * ALIGNMENT
         if not count or size_class >= SIZE_CLASSES:
             free_pools += pages
             continue
+        block = (size_class + 1) * ALIGNMENT
         blocks = (size - POOL.size) // block
         absent = size - pages
         free = (blocks - min(count, blocks)) * block
         used = min(count, blocks) * block
         in_use += used - max(0, absent - free)
         free_blocks += max(0, free - absent)
-    carved_to = (carved - arena.address) // PAGE
-    never = sum(PAGE for entry in entries[carved_to:] if entry & mask)
-    free_pools += never
-    return in_use, free_blocks, free_pools, max(0, resident - in_use - free_blocks - free_pools)
+    free_pools += PAGE * resident.count(1, (carved - arena.address) // PAGE)
+    return in_use, free_blocks, free_pools, max(0, PAGE * resident.count(1) - in_use - free_blocks - free_pools)

@@ -188,8 +188,11 @@ def _mask(memory: ResidentMemory, vmas: Sequence[Vma]) -> int:
     """
     plain = [vma for vma in vmas if vma.searchable]
     rss = sum(vma.rss for vma in plain)
-    entries = [entry for vma in plain for entry in memory.pages.entries(vma.start, vma.end)]
-    return min((PRESENT, EXCLUSIVE), key=lambda bit: abs(rss - PAGE * sum(1 for entry in entries if entry & bit)))
+
+    def missed(bit: int) -> int:
+        return abs(rss - sum(memory.pages.rss(vma.start, vma.end, bit) for vma in plain))
+
+    return min((PRESENT, EXCLUSIVE), key=missed)
 
 
 def _plain(vmas: Iterable[Vma]) -> list[tuple[int, int]]:
@@ -338,7 +341,7 @@ def _measure(memory: ResidentMemory, vmas: Sequence[Vma], pieces: Pieces, mask: 
             continue
         left = vma.rss
         for piece in pieces.within(vma):
-            resident = min(left, PAGE * len(memory.pages.present(piece.start, piece.end, mask))) if left else 0
+            resident = min(left, memory.pages.rss(piece.start, piece.end, mask)) if left else 0
             found.setdefault(vma.start, []).append((piece, resident))
             left -= resident
     return found

@@ -19,7 +19,7 @@ from heaptop.injector.entry import stub
 from heaptop.injector.inspect import process
 from heaptop.injector.inspect.memory import RemoteFault, read_mappings
 from heaptop.injector.rss import bss, stacks
-from heaptop.injector.rss.residency import PAGE, ResidentMemory
+from heaptop.injector.rss.residency import ResidentMemory
 from heaptop.injector.rss.smaps import FILE, HEAP, HEAP_ALIGNMENT, OWN, Sort, Vma
 
 CORE: Final = "/memfd:heaptop-core-"
@@ -70,7 +70,7 @@ def kept(pid: int) -> int | None:
             pages = (each.start for each in mappings if each.permissions == "r-xp" and not each.path)
             if place := way_in(memory, pages):
                 places.append(place)
-            return sum(PAGE * len(memory.pages.present(*place)) for place in places)
+            return sum(memory.pages.rss(*place) for place in places)
     except (OSError, RemoteFault):
         return None
 

@@ -7,7 +7,7 @@ seem to have grown because it was examined. This module never reads such a page.
 from __future__ import annotations
 
 import os
-from array import array
+from itertools import compress
 from types import TracebackType
 from typing import Final
 
@@ -15,9 +15,11 @@ from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory
 
 PAGE: Final = 4096
 WORD: Final = 8
-PRESENT: Final = 1 << 63
-EXCLUSIVE: Final = 1 << 56
-"""Mapped once, and by this process; never set for the page of zeros, which is present and in no RSS. Linux 4.2."""
+PRESENT: Final = 1 << 7
+"""Bit 63 of an entry (proc_pid_pagemap(5)): only the highest byte is kept."""
+EXCLUSIVE: Final = 1
+"""Bit 56: mapped once, and by this process; never set for the page of zeros, which is in no RSS. Linux 4.2."""
+_HAS_BIT: Final = {bit: bytes(byte & bit != 0 for byte in range(256)) for bit in (PRESENT, EXCLUSIVE)}
 
 BLOCK: Final = 1 << 21
 """What is looked up at once and remembered: 512 pages."""
@@ -28,35 +30,36 @@ class PageTable:
 
     def __init__(self, pid: int, tid: int | None = None) -> None:
         self._fd = os.open(f"/proc/{pid}/task/{tid or pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
-        self._blocks: dict[int, array[int]] = {}
+        self._blocks: dict[int, bytes] = {}
 
     def close(self) -> None:
         os.close(self._fd)
 
-    def entries(self, start: int, end: int) -> array[int]:
-        """An entry a page, from the page of ``start`` to that of ``end - 1``; see proc_pid_pagemap(5)."""
-        found = array("Q")
-        at = start // PAGE * PAGE
-        while at < end:
-            block = at // BLOCK * BLOCK
-            stop = min(end, block + BLOCK)
-            found += self._block(block)[(at - block) // PAGE : -(-(stop - block) // PAGE)]
-            at = stop
-        return found
+    def resident(self, start: int, end: int, bit: int = PRESENT) -> bytes:
+        """1 for each page whose entry has the bit, 0 for others: from the page of ``start`` to that of ``end - 1``."""
+        blocks = range(start // BLOCK * BLOCK, end, BLOCK)
+        found = b"".join(map(self._block, blocks)) if len(blocks) != 1 else self._block(blocks[0])
+        first = start % BLOCK // PAGE
+        return found[first : first - (-end // PAGE) - start // PAGE].translate(_HAS_BIT[bit])
 
-    def _block(self, block: int) -> array[int]:
+    def _block(self, block: int) -> bytes:
+        """The highest byte of each entry."""
         if block not in self._blocks:
             data = os.pread(self._fd, BLOCK // PAGE * WORD, block // PAGE * WORD)
-            self._blocks[block] = array("Q", data.ljust(BLOCK // PAGE * WORD, b"\0"))
+            self._blocks[block] = data[WORD - 1 :: WORD].ljust(BLOCK // PAGE, b"\0")
         return self._blocks[block]
 
     def is_present(self, start: int, end: int) -> bool:
-        return all(entry & PRESENT for entry in self.entries(start, end))
+        return 0 not in self.resident(start, end)
 
-    def present(self, start: int, end: int, mask: int = PRESENT) -> list[int]:
-        """Addresses of the pages whose entry has a bit of ``mask``."""
-        first = start // PAGE
-        return [(first + i) * PAGE for i, entry in enumerate(self.entries(start, end)) if entry & mask]
+    def present(self, start: int, end: int, bit: int = PRESENT) -> list[int]:
+        """Addresses of the pages whose entry has the bit."""
+        first = start // PAGE * PAGE
+        return [*compress(range(first, end, PAGE), self.resident(start, end, bit))]
+
+    def rss(self, start: int, end: int, bit: int = PRESENT) -> int:
+        """How many bytes these pages have."""
+        return PAGE * self.resident(start, end, bit).count(1)
 
 
 class ResidentMemory:
