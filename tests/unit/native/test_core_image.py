@@ -602,6 +602,28 @@ Record = tuple[int, int, int]
 PLANE: Final = 40
 
 
+def column(piece: bytes, at: int, count: int) -> tuple[bytes, int]:
+    """A byte for each of ``count`` objects, and where it ends."""
+    values, at = piece[at], at + 1
+    if not values:
+        return piece[at : at + count], at + count
+    different, at = piece[at : at + values], at + values
+    bits = (values - 1).bit_length()
+    end = at + (bits * count + 7) // 8
+    codes = int.from_bytes(piece[at:end], "little")
+    return bytes(different[codes >> bits * i & (1 << bits) - 1] for i in range(count)), end
+
+
+def column_of(values: bytes, chance: random.Random) -> bytes:
+    """Such a column, in one of the ways to write it."""
+    different = sorted(set(values))
+    if len(different) > 16 or chance.random() < 0.2:
+        return b"\0" + values
+    bits = (len(different) - 1).bit_length()
+    codes = sum(different.index(value) << bits * i for i, value in enumerate(values))
+    return bytes([len(different), *different]) + codes.to_bytes((bits * len(values) + 7) // 8, "little")
+
+
 def parsed(piece: bytes) -> list[Record]:
     """What a piece has, by its drawing in the core's answers_live.c."""
     assert piece[:4] == b"mark"
@@ -616,10 +638,8 @@ def parsed(piece: bytes) -> list[Record]:
         bits, at = int.from_bytes(piece[at : at + 8], "little"), at + 8
         base = (place & (1 << PLANE) - 1) << 10 | place >> PLANE << 3
         addresses = [base + 16 * bit for bit in range(64) if bits >> bit & 1]
-        types, at = piece[at : at + len(addresses)], at + len(addresses)
-        seen, at = bytes([piece[at]]) * len(addresses), at + 1
-        if seen and seen[0] == 255:
-            seen, at = piece[at : at + len(addresses)], at + len(addresses)
+        types, at = column(piece, at, len(addresses))
+        seen, at = column(piece, at, len(addresses))
         records += zip(addresses, types, seen, strict=True)
     return records
 
@@ -629,7 +649,7 @@ def written(records: Iterable[Record]) -> bytes:
     cells: dict[int, dict[int, tuple[int, int]]] = {}
     for address, type, seen in records:
         cells.setdefault((address >> 3 & 1) << PLANE | address >> 10, {})[address >> 4 & 63] = type, seen
-    out, last = bytearray(b"mark\1\0\0\0"), 0
+    out, last, chance = bytearray(b"mark\1\0\0\0"), 0, random.Random(3)
     for place, cell in sorted(cells.items()):
         left, last = place - last, place
         while left >= 128:
@@ -637,9 +657,8 @@ def written(records: Iterable[Record]) -> bytes:
             left >>= 7
         out.append(left)
         out += sum(1 << bit for bit in cell).to_bytes(8, "little")
-        out += bytes(cell[bit][0] for bit in sorted(cell))
-        seen = bytes(cell[bit][1] for bit in sorted(cell))
-        out += seen[:1] if len(set(seen)) == 1 else b"\xff" + seen
+        for part in (0, 1):
+            out += column_of(bytes(cell[bit][part] for bit in sorted(cell)), chance)
     return bytes(out)
 
 
@@ -658,6 +677,21 @@ def test_a_mark_has_all_objects_and_what_they_have_seen(opened: Exercise) -> Non
     later = [record for piece in opened.live() for record in parsed(piece)]
     seen = {0: 1, 1: 2, 9: 0, 253: 254, 254: 254}
     assert later == [(address, type, seen[before[address]]) for address, type, _ in first]
+
+
+def test_a_mark_takes_two_bytes_an_object_at_most_where_ages_mix(opened: Exercise) -> None:
+    """As many different ages as a hunt of ten minutes has marks, next to each other everywhere."""
+    records, chance = [record for piece in opened.live() for record in parsed(piece)], random.Random(11)
+    cells = Counter(address >> 10 for address, _, _ in records)
+    dense = [each for each in records if cells[each[0] >> 10] >= 12]
+    assert len(dense) > len(records) / 2
+    told = [(address, type, chance.randrange(6)) for address, type, _ in dense]
+    for part in range(0, len(told), 20_000):
+        piece = written(told[part : part + 20_000])
+        opened.ask(Known, Question(KNOWN, known=piece if part == 0 else piece[:4] + bytes(4) + piece[8:]))
+    pieces = opened.live()
+    assert len({seen for piece in pieces for _, _, seen in parsed(piece)}) == 7
+    assert sum(map(len, pieces)) <= 2 * len(records)
 
 
 def test_a_mark_of_another_heap_is_taken_for_what_it_says(opened: Exercise) -> None:

@@ -40,8 +40,8 @@ _MOST_HOLDERS: Final = 2_000
 _MOST_PATHS: Final = 600
 NOTHING: Final = Amount(0, 0)
 _HEAD_BYTES: Final = 8
-_MOST_BYTES: Final = 17
-"""Of an object that is alone in its cell: 6 of the place, 8 of bits, one of its type, and two of the marks it has seen
+_MOST_BYTES: Final = 18
+"""Of an object that is alone in its cell: 6 of the place, 8 of bits, two of its type, and two of the marks it has seen
 (the core's answers_live.c)."""
 _FULL: Final = 2
 """The generation whose collections are full ones."""

@@ -2,13 +2,16 @@
 
    A piece is a head and cells, each 1 KiB of address space with an object in it, in the order of numbers of objects (graph.h):
 
-       head     { mark, 1: the first piece }                                                        8 bytes
+       head     { mark, 1: the first piece }                                                    8 bytes
        cells    │ places since the last one │ a bit for every 16 bytes │ types │ marks seen │ …
-                  1 to 6                      8                          one for each bit, and 1; or one for each bit behind MIXED
+                  1 to 6                      8                          a column each, with a byte for each bit
+
+       column   │ n, up to 16 │ n different bytes │ which one, of each bit: as many bits as n needs │
+                │ 0 │ the bytes as they are │      where that is shorter
 
    A place is PLACE_PLANE's of graph.h; how many there are since the last one is written 7 bits a byte, the lowest first, the
-   highest bit saying that more follow. Marks seen are those before this one: by that, the latest mark has them all. A byte
-   stands for all objects of the cell, where they have seen as many. What is read may be anything.
+   highest bit saying that more follow. Marks seen are those before this one: by that, the latest mark has them all. What is
+   read may be anything.
 
    Who has the address of another one from then is taken for it where it has its type, which a byte tells: a hash of the type's
    address. So one that is new may pass for old: of the same type always, of another one in one of 256 cases. */
@@ -17,8 +20,18 @@
 #include <string.h>
 
 enum { PIECE_BYTES = 500000 /* LONGEST_PIECE of protocol/images.py */, HEAD_BYTES = 8, MARK = 0x6b72616d /* "mark" */ };
-enum { CELL_OBJECTS = 64, PLACE_BITS = PLACE_PLANE + 1, MIXED = UINT8_MAX, MOST_SEEN = UINT8_MAX - 1 };
-enum { LONGEST_CELL = PLACE_BITS / 7 + 1 + 8 + CELL_OBJECTS + 1 + CELL_OBJECTS };
+enum { CELL_OBJECTS = 64, PLACE_BITS = PLACE_PLANE + 1, MOST_SEEN = UINT8_MAX - 1, MOST_VALUES = 16 };
+enum { LONGEST_CELL = PLACE_BITS / 7 + 1 + 8 + 2 * (1 + CELL_OBJECTS) };
+
+/* How many bits tell one of so many values from the others. */
+static unsigned bits_of(uint32_t values) {
+    unsigned bits = 0;
+    while (1u << bits < values)
+        bits++;
+    return bits;
+}
+
+static uint32_t code_bytes(uint32_t values, uint32_t count) { return (bits_of(values) * count + 7) / 8; }
 
 /* A type stays where it is as long as it has instances. */
 static uint8_t type_byte(struct graph *g, uint32_t number) {
@@ -41,17 +54,42 @@ static void write_places(struct piece *p, uint64_t count) {
     p->bytes[p->size++] = (unsigned char)count;
 }
 
-static void write_seen(struct piece *p, uint32_t first, uint32_t count) {
-    const struct seen_marks *known = p->a->seen_marks;
-    uint8_t all = marks_seen_by(known, first);
-    for (uint32_t i = 1; i < count && all != MIXED; i++)
-        if (marks_seen_by(known, first + i) != all)
-            all = MIXED;
-    p->bytes[p->size++] = all;
-    if (all != MIXED)
-        return;
-    memcpy(p->bytes + p->size, known->seen + first, count);
-    p->size += count;
+/* The different ones of some bytes, and by position which one each is. How many; 0 where they are more than MOST_VALUES. */
+static uint32_t find_values(const uint8_t *bytes, uint32_t count, uint8_t values[MOST_VALUES], uint8_t codes[CELL_OBJECTS]) {
+    uint32_t found = 0, code = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (found == 0 || values[code] != bytes[i])
+            for (code = 0; code < found && values[code] != bytes[i];)
+                code++;
+        if (code == MOST_VALUES)
+            return 0;
+        if (code == found)
+            values[found++] = bytes[i];
+        codes[i] = (uint8_t)code;
+    }
+    return found;
+}
+
+static void write_codes(struct piece *p, const uint8_t *codes, uint32_t count, unsigned bits) {
+    uint32_t waiting = 0, filled = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        waiting |= (uint32_t)codes[i] << filled;
+        for (filled += bits; filled >= 8; filled -= 8, waiting >>= 8)
+            p->bytes[p->size++] = (unsigned char)waiting;
+    }
+    if (filled != 0)
+        p->bytes[p->size++] = (unsigned char)waiting;
+}
+
+static void write_column(struct piece *p, const uint8_t *bytes, uint32_t count) {
+    uint8_t values[MOST_VALUES], codes[CELL_OBJECTS];
+    uint32_t found = find_values(bytes, count, values, codes);
+    bool is_shorter = found != 0 && found + code_bytes(found, count) <= count;
+    p->bytes[p->size++] = (unsigned char)(is_shorter ? found : 0);
+    memcpy(p->bytes + p->size, is_shorter ? values : bytes, is_shorter ? found : count);
+    p->size += is_shorter ? found : count;
+    if (is_shorter && found > 1)
+        write_codes(p, codes, count, bits_of(found));
 }
 
 /* False, and nothing is written, where a cell may not fit, and where it was stopped. */
@@ -59,15 +97,19 @@ static bool write_cell(void *context, uint64_t place, const struct cell *cell) {
     struct piece *p = context;
     uint64_t bits = cell_present(cell);
     uint32_t first = cell_rank(cell), count = count_bits(bits);
+    uint8_t types[CELL_OBJECTS], seen[CELL_OBJECTS];
     p->next = first;
     if (p->size + LONGEST_CELL > PIECE_BYTES || !progress_on(p->a->progress))
         return false;
     write_places(p, place - p->last);
     memcpy(p->bytes + p->size, &bits, sizeof bits);
     p->size += sizeof bits;
-    for (uint32_t i = 0; i < count; i++)
-        p->bytes[p->size++] = type_byte(&p->a->heap->graph, first + i);
-    write_seen(p, first, count);
+    for (uint32_t i = 0; i < count; i++) {
+        types[i] = type_byte(&p->a->heap->graph, first + i);
+        seen[i] = marks_seen_by(p->a->seen_marks, first + i);
+    }
+    write_column(p, types, count);
+    write_column(p, seen, count);
     p->last = place;
     p->next = first + count;
     return true;
@@ -103,8 +145,7 @@ struct reading {
 
 struct cell_marks {
     uint64_t bits;
-    const uint8_t *types, *seen; /* of each bit; one byte of seen where all are alike */
-    bool mixed;
+    uint8_t types[CELL_OBJECTS], seen[CELL_OBJECTS]; /* of each bit */
 };
 
 /* False where there is no whole number. */
@@ -128,18 +169,46 @@ static const unsigned char *read_bytes(struct reading *r, size_t size) {
     return bytes;
 }
 
+static bool read_codes(struct reading *r, const uint8_t *values, uint32_t found, uint8_t *bytes, uint32_t count) {
+    unsigned bits = bits_of(found);
+    const unsigned char *codes = read_bytes(r, code_bytes(found, count));
+    uint32_t waiting = 0, filled = 0;
+    for (uint32_t i = 0; codes != NULL && i < count; i++, filled -= bits, waiting >>= bits) {
+        if (filled < bits) {
+            waiting |= (uint32_t)*codes++ << filled;
+            filled += 8;
+        }
+        uint32_t code = waiting & ((1u << bits) - 1);
+        if (code >= found)
+            return false;
+        bytes[i] = values[code];
+    }
+    return codes != NULL;
+}
+
+static bool read_column(struct reading *r, uint8_t bytes[CELL_OBJECTS], uint32_t count) {
+    const unsigned char *head = read_bytes(r, 1);
+    uint32_t found = head == NULL ? MOST_VALUES + 1 : *head;
+    const unsigned char *values = found <= MOST_VALUES ? read_bytes(r, found == 0 ? count : found) : NULL;
+    if (values == NULL)
+        return false;
+    if (found > 1)
+        return read_codes(r, values, found, bytes, count);
+    if (found == 1)
+        memset(bytes, values[0], count);
+    else
+        memcpy(bytes, values, count);
+    return true;
+}
+
 static bool read_cell(struct reading *r, struct cell_marks *cell) {
     uint64_t count;
     const unsigned char *bits = read_places(r, &count) ? read_bytes(r, sizeof cell->bits) : NULL;
     if (bits == NULL || (r->place += count) >> PLACE_BITS != 0)
         return false;
     memcpy(&cell->bits, bits, sizeof cell->bits);
-    cell->types = read_bytes(r, count_bits(cell->bits));
-    cell->seen = cell->types == NULL ? NULL : read_bytes(r, 1);
-    if (cell->seen == NULL)
-        return false;
-    cell->mixed = *cell->seen == MIXED;
-    return !cell->mixed || (cell->seen = read_bytes(r, count_bits(cell->bits))) != NULL;
+    uint32_t objects = count_bits(cell->bits);
+    return read_column(r, cell->types, objects) && read_column(r, cell->seen, objects);
 }
 
 static struct reading begin_reading(const struct query *q) {
@@ -167,7 +236,7 @@ static void note_cell(struct answering *a, uint64_t place, const struct cell_mar
         uint32_t number = cell_number(now, bit), at = count_bits(told->bits & (bit - 1));
         if (type_byte(g, number) != told->types[at])
             continue;
-        uint8_t before = told->seen[told->mixed ? at : 0];
+        uint8_t before = told->seen[at];
         a->seen_marks->count += a->seen_marks->seen[number] == 0;
         a->seen_marks->seen[number] = before < MOST_SEEN ? before + 1 : MOST_SEEN;
     }
