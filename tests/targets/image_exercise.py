@@ -4,6 +4,7 @@ Argument: the core's library. Answers each line with one of ASCII Python. The co
 own, as an agent makes them. Ends when stdin does.
 """
 
+import _thread
 import array
 import collections
 import ctypes
@@ -185,6 +186,34 @@ class Exercise:
             if state == 1:
                 return self.agent(self.core.image_take).hex()
             time.sleep(0.0005)
+
+    def await_answer(self, question):
+        """Whether a wait without end has ended, and the state then."""
+        asked = self.ask(question)
+        return asked and self.agent(self.core.image_wait, 2**63), self.agent(self.core.image_look)[0]
+
+    def wait_in_vain(self, question):
+        """For the answer of a clone that is stopped. Whether it waited, and whether another thread ran meanwhile."""
+        turns, over = [0], []
+
+        def turn():
+            while not over:
+                turns[0] += 1
+
+        def wait():
+            before = turns[0]
+            return self.core.image_wait(10**8), turns[0] > before
+
+        os.kill(self.pid, signal.SIGSTOP)
+        assert self.ask(question)
+        _thread.start_new_thread(turn, ())
+        found = self.agent(wait)
+        over.append(True)
+        os.kill(self.pid, signal.SIGCONT)
+        return found
+
+    def may_wait(self, _):
+        return self.agent(self.core.image_wait, 2**63)
 
     def ask(self, question):
         return self.agent(self.core.image_ask, bytes.fromhex(question))

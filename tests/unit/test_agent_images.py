@@ -42,7 +42,7 @@ class ImagingCore(FakeCore):
 
     def as_module(self) -> Any:
         module = super().as_module()
-        for name in ("begin", "look", "take", "ask", "cancel", "end"):
+        for name in ("begin", "look", "wait", "take", "ask", "cancel", "end"):
             setattr(module, f"image_{name}", getattr(self, f"image_{name}"))
         return module
 
@@ -54,6 +54,10 @@ class ImagingCore(FakeCore):
 
     def image_look(self) -> tuple[int, ...]:
         return self.state, 0, 0, 0, 0, self.holding
+
+    def image_wait(self, most_ns: int) -> bool:
+        """As a process whose filter forbids the wait."""
+        return False
 
     def image_take(self) -> bytes:
         if self.take_errors:

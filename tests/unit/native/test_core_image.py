@@ -916,6 +916,16 @@ def test_one_that_nobody_has_seen_the_end_of_makes_room_for_the_next(opened: Exe
 
 
 @pytest.mark.pythons("3.8", "3.12")
+def test_a_wait_ends_with_the_answer_or_its_time_and_leaves_the_interpreter_to_others(opened: Exercise) -> None:
+    question = Question(GROUPS, limit=ALL).pack(7).hex()
+    assert opened("may_wait") is False  # for what nobody asked
+    assert opened("await_answer", question) == (True, 1)
+    assert opened("may_wait") is True  # the answer is there
+    opened.take()
+    assert opened("wait_in_vain", question) == (True, True)
+    opened.take()
+
+
 def test_its_time_is_over(exercise: Exercise) -> None:
     exercise.open(keep_ns=SECOND_NS)
     assert exercise.count(Selection()) == exercise.image.objects

@@ -7,7 +7,7 @@ from typing import Any
 
 from heaptop.injector.agent.base import Namespace, gc, posix
 from heaptop.injector.agent.census import STOP_RATE
-from heaptop.injector.agent.clock import WAITED, clock, cpu_clock, end_hold, rest, rest_if_due
+from heaptop.injector.agent.clock import WAITED, clock, cpu_clock, end_hold, rest_if_due
 from heaptop.injector.agent.collector import watch_collections
 from heaptop.injector.agent.core import receive_piece
 from heaptop.injector.agent.hooks import install, uninstall
@@ -18,6 +18,7 @@ from heaptop.injector.agent.snapshot import (
     ask_snapshot,
     cancel_request,
     close_on_request,
+    wait_for_snapshot,
     watch_snapshot,
 )
 from heaptop.injector.agent.tick import tick
@@ -131,8 +132,7 @@ def serve(s: Any) -> None:
             answer(s, s.request["id"], work)
         elif s.questions:
             posix.set_blocking(s.fd, False)
-            rest(s, s.snapshot_rest)
-            s.snapshot_rest = min(1.5 * s.snapshot_rest, 0.02)
+            wait_for_snapshot(s)
             receive(s)
         else:
             posix.set_blocking(s.fd, True)
@@ -245,7 +245,6 @@ def new_state(fd: int, start_ns: int, compile_ns: int, early: bytes) -> Any:
         snapshot_request={},  # the question that is answered at once
         questions=[],  # (request, question) that it works on, and those that wait; the first is empty while it is built
         progress_sent=0,
-        snapshot_rest=0.001,
     )
 
 

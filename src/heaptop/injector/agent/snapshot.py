@@ -1,8 +1,8 @@
 """The open snapshot: a clone that stays.
 
 It builds the graph of its heap, and answers questions, which only it understands: they are passed
-on as they come, and so are its answers, which are frames of the protocol. Nobody waits for it: while there is
-something to come, the agent looks at it between two rests.
+on as they come, and so are its answers, which are frames of the protocol. While there is something to come, the agent
+waits for it without the GIL, and looks at its socket in between.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from heaptop.injector.agent.base import gc, posix
-from heaptop.injector.agent.clock import clock, cpu_clock, exclude_call, rest
+from heaptop.injector.agent.clock import clock, cpu_clock, end_hold, exclude_call, rest
 from heaptop.injector.agent.core import core_failure
 from heaptop.injector.agent.own import core_options
 from heaptop.injector.agent.values import MAX_NAME, MAX_WAITING, bounded
@@ -26,6 +26,8 @@ SNAPSHOT_PHASES = (
     "finding dominators",
     "answering",
 )
+WAIT = 20_000_000
+"""Nanoseconds from one look at the socket to the next, while an answer is awaited."""
 MAX_KEEP = 24 * 3600 * 1_000_000_000
 
 
@@ -54,7 +56,7 @@ def open_snapshot(s: Any, number: int) -> None:
     s.snapshot += 1
     s.snapshot_open = True
     s.questions = [(number, b"")]
-    s.progress_sent, s.snapshot_rest = clock(), 0.001
+    s.progress_sent = clock()
 
 
 WORK["image?"] = open_snapshot
@@ -73,7 +75,7 @@ def ask_snapshot(s: Any, number: int) -> None:
 
 
 def send_question(s: Any) -> None:
-    s.progress_sent, s.snapshot_rest = clock(), 0.001
+    s.progress_sent = clock()
     if not s.core.image_ask(s.questions[0][1]):
         number = s.questions.pop(0)[0]
         send(s, "failure", {"request": number, "text": "the snapshot accepts no query now"})
@@ -139,6 +141,15 @@ def watch_snapshot(s: Any) -> None:
             "memory": used,
         }
         send(s, "progress", fields)
+
+
+def wait_for_snapshot(s: Any) -> None:
+    """Give the GIL back until the snapshot has an answer, or for a while."""
+    end_hold(s)
+    waited = s.core.image_wait(WAIT)
+    s.hold_cpu = cpu_clock()
+    if not waited:
+        rest(s, WAIT / 1e9)
 
 
 def send_snapshot_memory(s: Any) -> None:

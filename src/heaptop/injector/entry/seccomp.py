@@ -117,6 +117,7 @@ CORE_CALLS: Final = (
     Call("mprotect for reading", 10, (0, 1 << 12, 1)),
     Call("getrandom", 318),
     Call("mmap of shared memory", 9, (0, 1 << 20, 0, 0x4021, 0xFFFFFFFF)),
+    Call("futex in shared memory", 202, (0, 0)),
     Call("exit_group", 231),
 )
 """What the native core calls beyond that, in the agent's thread and in its clone: where one of these is deadly, the

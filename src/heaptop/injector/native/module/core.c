@@ -510,6 +510,7 @@ static PyMethodDef methods[] = {
     {"sample_frames", core_sample_frames, METH_VARARGS, "sample_frames(): [(code, line)] of the calling thread."},
     {"image_begin", core_image_begin, METH_VARARGS, "image_begin(options): open a snapshot, see imaging.h."},
     {"image_look", imaging_look, METH_VARARGS, "image_look(): (state, phase, done, total, memory, holding)."},
+    {"image_wait", imaging_wait, METH_VARARGS, "image_wait(ns): whether it could wait for an answer."},
     {"image_take", imaging_take, METH_VARARGS, "image_take(): the answer, or None."},
     {"image_ask", imaging_ask, METH_VARARGS, "image_ask(question): whether it is taken."},
     {"image_cancel", imaging_cancel, METH_VARARGS, "image_cancel(): the answer may be partial."},

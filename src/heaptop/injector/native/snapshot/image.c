@@ -6,6 +6,7 @@
 #include "query/paths.h"
 #include "snapshot/answers.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <time.h>
@@ -46,8 +47,18 @@ static void look_at_holding(const struct result *out, uint64_t now) {
     next_ns = now + SECOND_NS + LOOK_SHARE * took;
 }
 
-/* False when its time is over. The other side wakes it by image_wake; shared, and so not FUTEX_PRIVATE. Its watchdog's timer
-   wakes it, too. */
+/* A wait in memory that is shared, and so not FUTEX_PRIVATE. What the kernel says: 0, or an error below it. */
+static long wait_for_change(struct image_box *box, uint32_t state, uint64_t most_ns) {
+    struct timespec most = {(time_t)(most_ns / SECOND_NS), (long)(most_ns % SECOND_NS)};
+    return raw_call(SYS_futex, (long)&box->state, FUTEX_WAIT, state, (long)&most, 0);
+}
+
+bool image_wait(struct image_box *box, uint32_t state, uint64_t most_ns) {
+    long error = wait_for_change(box, state, most_ns);
+    return error == 0 || error == -EAGAIN || error == -ETIMEDOUT || error == -EINTR;
+}
+
+/* False when its time is over. The other side wakes it by image_wake. Its watchdog's timer wakes it, too. */
 static bool wait_for_question(struct image_box *box, const struct result *out) {
     for (;;) {
         uint32_t state = state_of(box);
@@ -58,9 +69,7 @@ static bool wait_for_question(struct image_box *box, const struct result *out) {
             return true;
         if (now >= box->until_ns)
             return false;
-        uint64_t left = box->until_ns - now;
-        struct timespec rest = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-        raw_call(SYS_futex, (long)&box->state, FUTEX_WAIT, state, (long)&rest, 0);
+        wait_for_change(box, state, box->until_ns - now);
     }
 }
 
@@ -103,6 +112,7 @@ static void open_answer(struct child *c, struct result *out) {
 static void publish(struct child *c) {
     c->box->answer_size = pack_size(&c->out);
     set_state(c->box, IMAGE_ANSWERED);
+    image_wake(c->box);
 }
 
 static void pack_types(struct child *c) {

@@ -3,6 +3,7 @@
        agent's thread                         the child
          image_begin ── snapshot_begin ──────► heap_open ─ progress ─► answer (types, image)
          image_look: a few words              │
+         image_wait ◄── futex ────────────────┤
          image_take: an answer ◄── ANSWERED ──┤
          image_ask ── ASKED, futex ──────────►│ query_parse, …, answer
                                               └ its time is over, or the parent's thread ends: so does it
@@ -16,7 +17,7 @@
        state:   BUILDING ──► ANSWERED ──(image_take)──► READY ──(image_ask)──► ASKED ──► ANSWERED …
        who writes: the child until ANSWERED, and from ASKED on; the parent in between.
 
-   The target's threads have no part in it: the agent's never waits, it looks now and then. */
+   The target's threads have no part in it: the agent's waits for some milliseconds at a time, without the GIL. */
 #ifndef HEAPTOP_IMAGE_H
 #define HEAPTOP_IMAGE_H
 
@@ -28,7 +29,7 @@ enum image_state { IMAGE_BUILDING, IMAGE_ANSWERED, IMAGE_READY, IMAGE_ASKED };
 enum { QUESTION_BYTES = 1 << 19 };
 
 struct image_box {
-    uint32_t state;  /* enum image_state; what the child's futex is about */
+    uint32_t state;  /* enum image_state; the futex of both: the child waits in the states that the parent writes */
     uint32_t cancel; /* the parent: give the question up; taken back by the next one */
     uint32_t phase;  /* enum image_phase */
     uint32_t image;  /* its number */
@@ -66,7 +67,10 @@ struct image_box *image_box(const struct snapshot *s);
 unsigned char *image_question(struct image_box *box);
 const unsigned char *image_answer(const struct image_box *box);
 
-/* Wake the child, which waits for ASKED. */
+/* Wake who waits for the other side. */
 void image_wake(struct image_box *box);
+
+/* Wait until the state is no longer this one, for so long at most, or until a signal. False where no such wait is allowed. */
+bool image_wait(struct image_box *box, uint32_t state, uint64_t most_ns);
 
 #endif

@@ -109,6 +109,23 @@ PyObject *imaging_look(PyObject *module, PyObject *args) {
     return Py_BuildValue("IIKKKK", state(), box->phase, box->done, box->total, box->memory, box->holding);
 }
 
+PyObject *imaging_wait(PyObject *module, PyObject *args) {
+    (void)module;
+    unsigned long long most_ns;
+    if (!PyArg_ParseTuple(args, "K:image_wait", &most_ns))
+        return NULL;
+    uint32_t before = lives() ? state() : IMAGE_READY;
+    if (before == IMAGE_ANSWERED)
+        return new_reference(Py_True);
+    if (before == IMAGE_READY)
+        return new_reference(Py_False);
+    bool waited;
+    Py_BEGIN_ALLOW_THREADS
+    waited = image_wait(image_box(&open.snapshot), before, most_ns);
+    Py_END_ALLOW_THREADS
+    return new_reference(waited ? Py_True : Py_False);
+}
+
 PyObject *imaging_take(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     if (!lives() || state() != IMAGE_ANSWERED)
