@@ -162,7 +162,8 @@ class Question:
     items, the table of a dict or set, a bytearray's bytes, an array's data."""
     beginnings: bool = False
     """PATHS: those that read alike up to the first item of a container, or the third link of a chain, are one. The
-    largest are those of most bytes, and what they retain is not computed (0)."""
+    largest are those of most bytes. What they retain is not computed (0), nor are addresses of the steps before the
+    last (0)."""
     low: int = 0
     high: int = 0
     known: bytes = b""

@@ -5,9 +5,11 @@
 #include "query/alike.h"
 #include "query/places.h"
 
+#include <string.h>
+
 enum { CONTEXT = 4, RUN_BITS = 2, RUN_MASK = 3, RUN_LONG = 2 };
 enum { CHAIN = 4096 /* objects of a chain that are examined: the first half and the last */ };
-enum { FEW = 64 /* less than one object in so many */, EXAMPLES = 4096 };
+enum { FEW = 64 /* less than one object in so many */, EXAMPLES = 4096, AHEAD = 16 };
 
 #define FACTOR 0x9E3779B97F4A7C15u
 
@@ -49,6 +51,10 @@ enum { WANTED = 1 }; /* in p->depths, of what leads to something selected, until
 static void want(struct paths *p, struct answering *a) {
     const uint32_t *parent = a->heap->retain.parent;
     const struct selection *s = &a->selection;
+    if (s->count == s->objects) {
+        memset(p->depths, WANTED, p->rows);
+        return;
+    }
     for (uint32_t number = selection_next(s, 0); number < s->objects && progress_on(a->progress);
          number = selection_next(s, number + 1))
         for (uint32_t at = number; at < p->rows && p->depths[at] != WANTED; at = parent[at])
@@ -98,29 +104,52 @@ static void make(struct paths *p, struct heap *h, uint32_t number, const struct 
 }
 
 /* In the order in which they were reached: those of one parent share its label. */
-static void make_many(struct paths *p, struct answering *a) {
-    struct heap *h = a->heap;
-    const struct retain *r = &h->retain;
-    uint32_t cached = CSR_NONE;
+struct making {
+    struct paths *paths;
+    struct heap *heap;
+    uint32_t cached; /* whose label ``before`` is */
     struct label before;
+};
+
+static void make_next(struct making *m, uint32_t number) {
+    struct paths *p = m->paths;
+    uint32_t parent = m->heap->retain.parent[number];
+    bool is_root = parent >= p->rows;
+    if (p->beginnings && !is_root && p->depths[parent] == PATH_STEPS) {
+        make_behind(p, number, parent);
+        return;
+    }
+    if (!is_root && parent != m->cached) {
+        m->before = paths_label(m->heap, parent);
+        m->cached = parent;
+    }
+    struct label label = heap_label(m->heap, number, is_root ? NULL : &m->before);
+    make(p, m->heap, number, &label);
+}
+
+/* What order brings next is far away in memory. */
+static void prefetch(const struct paths *p, const struct retain *r, uint32_t i) {
+    uint32_t number = r->order[i + AHEAD < r->reached ? i + AHEAD : i];
+    __builtin_prefetch(&r->parent[number]);
+    __builtin_prefetch(&p->hashes[number], 1);
+    __builtin_prefetch(&p->shown[number], 1);
+    __builtin_prefetch(&p->depths[number], 1);
+}
+
+static bool make_many(struct paths *p, struct answering *a, paths_visit visit, void *context) {
+    const struct retain *r = &a->heap->retain;
+    struct making m = {.paths = p, .heap = a->heap, .cached = CSR_NONE};
     want(p, a);
     progress_begin(a->progress, r->reached);
     for (uint32_t i = 0; i < r->reached && progress_on(a->progress); i++) {
-        uint32_t number = r->order[i], parent = r->parent[number];
-        if (p->depths[number] != WANTED)
+        prefetch(p, r, i);
+        if (p->depths[r->order[i]] != WANTED)
             continue;
-        bool is_root = parent >= p->rows;
-        if (p->beginnings && !is_root && p->depths[parent] == PATH_STEPS) {
-            make_behind(p, number, parent);
-            continue;
-        }
-        if (!is_root && parent != cached) {
-            before = paths_label(h, parent);
-            cached = parent;
-        }
-        struct label label = heap_label(h, number, is_root ? NULL : &before);
-        make(p, h, number, &label);
+        make_next(&m, r->order[i]);
+        if (visit != NULL && is_selected(&a->selection, r->order[i]) && !visit(context, a, p, r->order[i]))
+            return false;
     }
+    return true;
 }
 
 /* Those on the way to an object that are not made, and itself. ``way``: a table of numbers. Whether there was memory. */
@@ -137,10 +166,7 @@ static bool make_way(struct paths *p, struct answering *a, uint32_t number, stru
         if (!is_root && i + 1 == way->count)
             before = paths_label(h, parent);
         label = heap_label(h, at, is_root ? NULL : &before);
-        if (p->beginnings && !is_root && p->depths[parent] == PATH_STEPS)
-            make_behind(p, at, parent);
-        else
-            make(p, h, at, &label);
+        make(p, h, at, &label);
     }
     return true;
 }
@@ -165,13 +191,14 @@ static bool open_tables(struct paths *p, struct answering *a, bool beginnings) {
     return p->hashes != NULL && p->shown != NULL && p->depths != NULL;
 }
 
-bool paths_open(struct paths *p, struct answering *a, bool beginnings) {
-    if (!open_tables(p, a, beginnings))
+bool paths_open(struct paths *p, struct answering *a) {
+    if (!open_tables(p, a, false))
         return false;
-    if (a->selection.count < a->selection.objects / FEW)
-        return make_few(p, a);
-    make_many(p, a);
-    return true;
+    return a->selection.count < a->selection.objects / FEW ? make_few(p, a) : make_many(p, a, NULL, NULL);
+}
+
+bool paths_open_beginnings(struct paths *p, struct answering *a, paths_visit visit, void *context) {
+    return open_tables(p, a, true) && make_many(p, a, visit, context);
 }
 
 uint64_t paths_key(const struct paths *p, struct answering *a, uint32_t number) {
@@ -273,7 +300,7 @@ bool paths_narrow(struct answering *a, const struct numbers *keys) {
     bool done = open_along(&p, a, keys);
     if (!done) {
         paths_close(&p);
-        done = paths_open(&p, a, false);
+        done = paths_open(&p, a);
     }
     for (uint32_t number = selection_next(s, 0); done && number < s->objects && progress_on(a->progress);
          number = selection_next(s, number + 1)) {

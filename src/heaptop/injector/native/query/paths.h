@@ -22,10 +22,14 @@ struct paths {
     bool beginnings;
 };
 
-/* Make those of the selection. Whether there was memory; paths_close is right after either. ``beginnings``: what is behind the
-   first item of a container, or the third link of a chain, has the path of that. */
-bool paths_open(struct paths *p, struct answering *a, bool beginnings);
+/* Make those of the selection. Whether there was memory; paths_close is right after either. */
+bool paths_open(struct paths *p, struct answering *a);
 void paths_close(struct paths *p);
+
+/* The same by beginnings: what is behind the first item of a container, or the third link of a chain, has the path of that. Each
+   object of the selection is visited as soon as it has its path, those reached first before others; false: give up. */
+typedef bool (*paths_visit)(void *context, struct answering *a, const struct paths *p, uint32_t number);
+bool paths_open_beginnings(struct paths *p, struct answering *a, paths_visit visit, void *context);
 
 /* The number by which the path of a selected object goes, its type being part of it. */
 uint64_t paths_key(const struct paths *p, struct answering *a, uint32_t number);

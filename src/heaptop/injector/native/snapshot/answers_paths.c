@@ -50,41 +50,44 @@ static bool pack_groups(struct answering *a, const struct grouping *g, const str
     return done;
 }
 
-/* By beginnings: of these only counts and bytes are wanted, so nobody goes down the tree of dominators. Those reached first come
-   first: an example near the root has few steps. */
-static bool group_beginnings(struct grouping *g, struct answering *a, struct paths *p, uint32_t limit) {
-    const struct retain *r = &a->heap->retain;
-    struct group *group = NULL;
-    if (!grouping_begin(g, GROUPING_BY_BYTES))
+/* By beginnings: of these only counts and bytes are wanted, so nobody goes down the tree of dominators. */
+struct begun {
+    struct grouping *grouping;
+    struct group *last;
+};
+
+/* An example near the root, which comes first, has few steps. */
+static bool add_beginning(void *context, struct answering *a, const struct paths *p, uint32_t number) {
+    struct begun *b = context;
+    uint64_t key = paths_key(p, a, number);
+    if (b->last == NULL || b->last->key != key) /* neighbours are alike, mostly */
+        b->last = grouping_of(b->grouping, key, number);
+    if (b->last == NULL)
         return false;
-    progress_begin(a->progress, r->reached);
-    for (uint32_t i = 0; i < r->reached && progress_on(a->progress); i++) {
-        uint32_t number = r->order[i];
-        if (!is_selected(&a->selection, number))
-            continue;
-        uint64_t key = by_path(p, a, number);
-        if (group == NULL || group->key != key) /* neighbours are alike, mostly */
-            group = grouping_of(g, key, number);
-        if (group == NULL)
-            return false;
-        group->count++;
-        group->bytes += answering_bytes_of(a, number);
-    }
-    return !a->progress->stopped && grouping_sort(g, limit, a->progress);
+    b->last->count++;
+    b->last->bytes += answering_bytes_of(a, number);
+    return true;
+}
+
+static bool group_beginnings(struct grouping *g, struct answering *a, struct paths *p, uint32_t limit) {
+    struct begun begun = {g, NULL};
+    return grouping_begin(g, GROUPING_BY_BYTES) && paths_open_beginnings(p, a, add_beginning, &begun) &&
+           !a->progress->stopped && grouping_sort(g, limit, a->progress);
 }
 
 static bool group_paths(struct grouping *g, struct answering *a, struct paths *p, uint32_t limit) {
-    return p->beginnings ? group_beginnings(g, a, p, limit) : grouping_open(g, a, by_path, p, GROUPING_BY_RETAINED, limit);
+    return paths_open(p, a) && !a->progress->stopped && grouping_open(g, a, by_path, p, GROUPING_BY_RETAINED, limit);
 }
 
 const char *answers_paths(struct answering *a) {
-    struct paths p;
+    struct paths p = {.hashes = NULL};
     struct grouping g = {.slots = NULL};
     struct alike alike = {.slots = NULL};
     uint32_t limit = a->query->limit < MOST_GROUPS ? a->query->limit : MOST_GROUPS;
-    bool done = paths_open(&p, a, a->query->beginnings) && !a->progress->stopped && group_paths(&g, a, &p, limit) &&
-                alike_open(&alike, p.hashes, (uint64_t)g.largest.count * PATH_STEPS) && find_shared_steps(a, &p, &g, &alike) &&
-                pack_groups(a, &g, &alike);
+    bool beginnings = a->query->beginnings;
+    bool done = (beginnings ? group_beginnings : group_paths)(&g, a, &p, limit) &&
+                alike_open(&alike, p.hashes, (uint64_t)g.largest.count * PATH_STEPS) &&
+                (beginnings || find_shared_steps(a, &p, &g, &alike)) && pack_groups(a, &g, &alike);
     alike_close(&alike);
     grouping_close(&g);
     paths_close(&p);

@@ -92,7 +92,7 @@ static bool open_paths(struct paths *p, struct answering *a) {
     struct answering all = *a;
     const struct query everything = {.what = QUERY_PATHS};
     bool opened = selection_open(&all.selection, a->heap, a->types, a->seen_marks, &everything, a->progress) == NULL &&
-                  paths_open(p, &all, false);
+                  paths_open(p, &all);
     selection_close(&all.selection);
     return opened;
 }
