@@ -1,12 +1,14 @@
-"""What large heaps cost: census, snapshot, mark, check, a leak hunt and a path, at 1, 5 and 25 million objects.
+"""What large heaps cost: census, snapshot, mark, check, a leak hunt and a path, at 1, 5, 25 and 100 million objects.
 
-``python bench/scale.py [--python PYTHON] [--objects N ...] [--heaps fresh aged]``. A quick look: ``--objects 200000``.
-25 million objects take some 6 GB; a size for which memory is short is left out, and so said. Each heap is in a process
-of its own (``retaining.py``, standing), which says at the end how long its other threads ever stood still.
+``python bench/scale.py [--python PYTHON] [--objects N ...] [--heaps fresh aged] [--kills N]``. A quick look:
+``--objects 200000``. 25 million objects take some 6 GB; a size for which memory is short is left out, and so said. Each
+heap is in a process of its own (``retaining.py``, standing), which says at the end how long its other threads ever
+stood still.
 
 A census is the first after an attach. A snapshot has walk, graph, search and dominators; its bytes are those of its
 tables. A mark is taken from one snapshot and sent to the next. A check is a snapshot, all that a hunt asks of it, and a
-mark. ``leaks`` and ``why`` are the commands as a person types them, with the attach.
+mark. ``leaks`` and ``why`` are the commands as a person types them, with the attach. Then ``leaks`` is killed by
+SIGKILL at N moments that are evenly apart (10), and the process is compared with what it was after the detach before.
 
 Ends as bench/census.py does.
 """
@@ -21,6 +23,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from census import heap_arguments, python_of
 from graph import Bench
@@ -30,14 +34,21 @@ from heaptop.analysis.leaks.marks import send_pieces, take_pieces
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.cli.terminal import ProgressLine
 from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.injector.inspect import process
+from heaptop.injector.inspect.memory import read_mappings
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 
-SIZES = (1_000_000, 5_000_000, 25_000_000)
+SIZES = (1_000_000, 5_000_000, 25_000_000, 100_000_000)
 BYTES_AN_OBJECT = 260
 """Of the heap, its snapshot and copies."""
 SECONDS = 20
 LARGE = 5_000_000
 """Up to so many objects a hunt ends in time."""
+KILLS = 10
+GONE = 10.0
+"""Seconds in which a clone and an agent end whose heaptop was killed."""
+MOST_LEFT = 1 << 20
+"""Bytes of resident memory by which a process may differ: its allocators keep what an agent has used."""
 
 
 @contextmanager
@@ -88,14 +99,53 @@ def measured(pid: int, clock: Clock) -> dict[str, float]:
     return {"objects": image.objects, "snapshot": image.memory / image.objects, "mark": marked}
 
 
+def command_line(name: str, pid: int, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "heaptop", name, str(pid), *arguments, "--pause-budget", "60000", "--json"]
+
+
 def command(clock: Clock, name: str, pid: int, *arguments: str) -> None:
     """A command of heaptop's. CalledProcessError where it fails."""
     with clock(name):
-        subprocess.run(
-            [sys.executable, "-m", "heaptop", name, str(pid), *arguments, "--pause-budget", "60000", "--json"],
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
+        subprocess.run(command_line(name, pid, *arguments), stdout=subprocess.DEVNULL, check=True)
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What an attach must leave as it was."""
+
+    threads: frozenset[str]
+    children: str
+    descriptors: frozenset[tuple[str, str]]
+    mappings: frozenset[tuple[int, int, str, str]]
+
+    @classmethod
+    def of(cls, pid: int) -> Traces:
+        folder = Path(f"/proc/{pid}")
+        tasks = [*(folder / "task").iterdir()]
+        descriptors = ((each.name, os.readlink(each)) for each in (folder / "fd").iterdir())
+        mappings = ((each.start, each.end, each.permissions, each.path) for each in read_mappings(pid))
+        children = " ".join((task / "children").read_text() for task in tasks).strip()
+        return cls(frozenset(task.name for task in tasks), children, frozenset(descriptors), frozenset(mappings))
+
+    def beside(self, other: Traces) -> list[object]:
+        pairs = ((self.threads, other.threads), (self.descriptors, other.descriptors), (self.mappings, other.mappings))
+        return [self.children, *(sorted(mine ^ theirs) for mine, theirs in pairs)]
+
+
+def kill_hunts(pid: int, seconds: float, kills: int) -> tuple[int, int]:
+    """Kill so many hunts of so many seconds. After how many the process had something left, and by how many bytes its
+    resident memory differed at most."""
+    harmed = most = 0
+    before, rss = Traces.of(pid), process.rss_bytes(pid) or 0
+    for number in range(kills):
+        with subprocess.Popen(command_line("leaks", pid, "--for", str(SECONDS)), stdout=subprocess.DEVNULL) as hunt:
+            time.sleep(seconds * (number + 0.5) / kills)
+            hunt.kill()
+        if not process.wait_until(lambda: Traces.of(pid) == before, GONE):
+            harmed += 1
+            print(f"  left by kill {number + 1}: {Traces.of(pid).beside(before)}", flush=True)
+        most = max(most, abs((process.rss_bytes(pid) or 0) - rss))
+    return harmed, most
 
 
 def promises(took: dict[str, float], facts: dict[str, float], objects: int) -> list[Promise]:
@@ -105,10 +155,12 @@ def promises(took: dict[str, float], facts: dict[str, float], objects: int) -> l
         Promise("mark: bytes an object", 2, False, facts.get("mark")),
         Promise("check: times a snapshot", 2, False, times),
         Promise(f"leaks --for {SECONDS}: seconds", ends, False, took.get("leaks")),
+        Promise("leaks killed: times that something was left", 0, False, facts.get("harmed")),
+        Promise("leaks killed: bytes of RSS", MOST_LEFT, False, facts.get("left")),
     ]
 
 
-def report(bench: Bench, objects: int, aged: bool) -> Verdict:
+def report(bench: Bench, objects: int, aged: bool, kills: int) -> Verdict:
     print(f"\n{objects / 1e6:g}M objects, {'aged' if aged else 'fresh'}", flush=True)
     if objects * BYTES_AN_OBJECT > os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
         print("  left out: memory is short", flush=True)
@@ -118,6 +170,8 @@ def report(bench: Bench, objects: int, aged: bool) -> Verdict:
         facts = measured(target.pid, clock)
         command(clock, "leaks", target.pid, "--for", str(SECONDS))
         command(clock, "why", target.pid, "dict")
+        if kills:
+            facts["harmed"], facts["left"] = kill_hunts(target.pid, clock.took["leaks"], kills)
         felt = json.loads(target.communicate("")[0])["pause"]
     for name, seconds in clock.took.items():
         size = f"   {facts[name]:6.1f} bytes" if name in facts else ""
@@ -132,12 +186,18 @@ def report(bench: Bench, objects: int, aged: bool) -> Verdict:
 def main() -> None:
     parser: argparse.ArgumentParser = heap_arguments(__doc__)
     parser.set_defaults(objects=[*SIZES], heaps=["fresh"])
+    parser.add_argument("--kills", type=int, default=KILLS, metavar="N", help="of leaks, at N moments")
     options = parser.parse_args()
     bench = Bench(python_of(options), core_library(), options.rounds, options.seconds)
     load = "/".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{os.cpu_count()} cores, load {load}", flush=True)
-    verdicts = [report(bench, objects, name == "aged") for objects in options.objects for name in options.heaps]
-    sys.exit(together(verdicts))
+    sys.exit(
+        together(
+            report(bench, objects, name == "aged", options.kills)
+            for objects in options.objects
+            for name in options.heaps
+        )
+    )
 
 
 if __name__ == "__main__":
