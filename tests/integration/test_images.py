@@ -368,14 +368,14 @@ def kill_heaptop(target: Target, program: str, word: str, delay: float = 0.0) ->
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.02, 0.1])
 def test_a_heaptop_that_is_killed_in_a_mark_leaves_nothing(interpreter: Interpreter, delay: float) -> None:
     """Neither a mapping or descriptor (as :func:`imaged` sees), nor a child, nor the agent."""
-    with imaged(interpreter, boxes=BOXES) as target:
+    with imaged(interpreter, boxes=2 * BOXES) as target:
         kill_heaptop(target, MARKING, "marked", delay)
 
 
 @pytest.mark.pythons(*FEW)
 def test_marks_of_a_living_program_tell_what_is_new(interpreter: Interpreter) -> None:
     """In several pieces, through the agent: what was there is known, and no other."""
-    with imaged(interpreter, "registry['new'] = [Planted(str(each)) for each in range(500)]", BOXES) as target:
+    with imaged(interpreter, "registry['new'] = [Planted(str(each)) for each in range(500)]", 2 * BOXES) as target:
         pieces: tuple[bytes, ...] = ()
         for number in range(3):
             with exploring(target.pid) as explorer:
