@@ -100,11 +100,6 @@ static inline uint64_t sweep_place(const struct sweep *s) {
     return (uint64_t)s->plane << PLACE_PLANE | s->number * REGION_CELLS | s->cell;
 }
 
-static inline char *place_base(uint64_t place) {
-    uint64_t plane = place >> PLACE_PLANE;
-    return (char *)((place & ((1ull << PLACE_PLANE) - 1)) << CELL_BITS | plane << 3);
-}
-
 /* -- ranks -------------------------------------------------------------------------------------------------- */
 
 /* An excluded object has the mark of one that was reached, whether it is in a list or not. */
@@ -224,7 +219,7 @@ static void write_rows(struct writing *w) {
     uint32_t next = 0; /* the number of the next that leaves the window */
     for (const struct cell *cell; (cell = sweep_next(&sweep)) != NULL;) {
         uint64_t left = cell_present(cell), place = sweep_place(&sweep);
-        char *base = place_base(place);
+        char *base = graph_place_base(place);
         for (uint32_t number = cell_rank(cell); left != 0; left &= left - 1, number++) {
             if (number % PLACE_STEP == 0)
                 g->places[number / PLACE_STEP] = place;
@@ -338,7 +333,7 @@ static bool note_held(struct graph_held *held, uint32_t number) {
 static bool compare_counts(const struct graph *g, const uint32_t *references, struct graph_held *held) {
     struct sweep sweep = sweep_begin(&g->walk.marks);
     for (const struct cell *cell; (cell = sweep_next(&sweep)) != NULL;) {
-        char *base = place_base(sweep_place(&sweep));
+        char *base = graph_place_base(sweep_place(&sweep));
         uint32_t number = cell_rank(cell);
         for (uint64_t left = cell_present(cell); left != 0; left &= left - 1, number++, progress_on(g->walk.progress))
             if (is_held((PyObject *)(base + 16 * __builtin_ctzll(left)), references[number]) && !note_held(held, number))
@@ -427,7 +422,7 @@ PyObject *graph_object(const struct graph *g, uint32_t number) {
     const struct cell *cell = sweep_next(&sweep);
     while (number - cell_rank(cell) >= count_bits(cell_present(cell)))
         cell = sweep_next(&sweep);
-    return (PyObject *)(place_base(sweep_place(&sweep)) + 16 * nth_bit(cell_present(cell), number - cell_rank(cell)));
+    return (PyObject *)(graph_place_base(sweep_place(&sweep)) + 16 * nth_bit(cell_present(cell), number - cell_rank(cell)));
 }
 
 void graph_cells(const struct graph *g, uint32_t from, bool (*take)(void *context, uint64_t place, const struct cell *cell),

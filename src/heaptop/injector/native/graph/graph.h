@@ -94,6 +94,12 @@ PyObject *graph_object(const struct graph *g, uint32_t number);
 void graph_cells(const struct graph *g, uint32_t from, bool (*take)(void *context, uint64_t place, const struct cell *cell),
                  void *context);
 
+/* The address of a cell's first bit. */
+static inline char *graph_place_base(uint64_t place) {
+    uint64_t plane = place >> PLACE_PLANE;
+    return (char *)((place & ((1ull << PLACE_PLANE) - 1)) << CELL_BITS | plane << 3);
+}
+
 /* The record of its type. Never NULL. */
 const struct kind *graph_kind(struct graph *g, uint32_t number);
 

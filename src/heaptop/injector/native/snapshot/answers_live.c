@@ -229,8 +229,7 @@ static bool is_whole(const struct query *q, uint32_t head[2]) {
 /* Objects that are there now, and were. */
 static void note_cell(struct answering *a, uint64_t place, const struct cell_marks *told) {
     struct graph *g = &a->heap->graph;
-    uint64_t base = (place & ((1ull << PLACE_PLANE) - 1)) << CELL_BITS | place >> PLACE_PLANE << 3;
-    const struct cell *now = graph_cell(g, (void *)base);
+    const struct cell *now = graph_cell(g, graph_place_base(place));
     for (uint64_t both = told->bits & cell_present(now); both != 0; both &= both - 1) {
         uint64_t bit = both & -both;
         uint32_t number = cell_number(now, bit), at = count_bits(told->bits & (bit - 1));

@@ -36,24 +36,27 @@ static bool add_objects(struct answering *a, struct grouping *g) {
 }
 
 /* Blocks of its own that an object has elsewhere; how many. */
-static uint32_t buffers_of(struct answering *a, uint32_t number, const void *buffers[SIZE_BLOCKS]) {
-    const struct kind *kind = graph_kind(&a->heap->graph, number);
+static uint32_t buffers_of(PyObject *o, const struct kind *kind, const void *buffers[SIZE_BLOCKS]) {
     struct size_block blocks[SIZE_BLOCKS];
     uint32_t count = 0;
     if (kind->edges == EDGES_ARRAY) {
-        const struct numpy_array *array = (struct numpy_array *)graph_object(&a->heap->graph, number);
+        const struct numpy_array *array = (struct numpy_array *)o;
         if (array->flags & ARRAY_OWNS_DATA)
             buffers[count++] = array->data;
         return count;
     }
-    for (uint32_t i = size_has_more(kind) ? query_blocks(a->heap, number, blocks) : 1; i-- > 1;)
+    for (uint32_t i = size_has_more(kind) ? size_blocks(o, kind, blocks) : 1; i-- > 1;)
         buffers[count++] = (const void *)blocks[i].at;
     return count;
 }
 
 static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t number) {
     const void *buffers[SIZE_BLOCKS];
-    for (uint32_t i = buffers_of(a, number, buffers); i-- > 0;)
+    struct graph *graph = &a->heap->graph;
+    const struct kind *kind = graph_kind(graph, number);
+    if (kind->edges != EDGES_ARRAY && !size_has_more(kind))
+        return true;
+    for (uint32_t i = buffers_of(graph_object(graph, number), kind, buffers); i-- > 0;)
         if (!add_if_sampled(g, number, buffers[i]))
             return false;
     return true;
@@ -103,51 +106,6 @@ const char *answers_stacks(struct answering *a) { return answer_blocks(a, add_se
 
 /* -- what no object has ------------------------------------------------------------------------------------- */
 
-struct reached {
-    uint64_t *bits; /* by id of a sampled block */
-    uint32_t ids;
-};
-
-static bool reached_open(struct reached *r) {
-    struct sample_found found;
-    r->ids = 0;
-    for (uint32_t position = 0; sample_next(&position, &found);)
-        r->ids = found.id >= r->ids ? found.id + 1 : r->ids;
-    r->bits = pages_map(query_bits_bytes(r->ids));
-    return r->bits != NULL;
-}
-
-static void reached_close(struct reached *r) { pages_unmap(r->bits, query_bits_bytes(r->ids)); }
-
-static void reach(struct reached *r, const void *block) {
-    struct sample_found found;
-    if (sample_may_be(block) && sample_find(block, &found) && found.id < r->ids)
-        r->bits[found.id / 64] |= 1ull << (found.id % 64);
-}
-
-/* Whatever C types keep in blocks of their own, a word of the fixed part of the object leads there. That word may be a number
-   by chance: then a block passes for reached. */
-static void reach_by_words(struct answering *a, struct reached *r, uint32_t number) {
-    const struct kind *kind = graph_kind(&a->heap->graph, number);
-    struct size_block blocks[SIZE_BLOCKS];
-    query_blocks(a->heap, number, blocks);
-    const char *o = (const char *)graph_object(&a->heap->graph, number);
-    uint64_t room = blocks[0].at + blocks[0].size - (uint64_t)o, fixed = kind->basic < room ? kind->basic : room;
-    for (uint64_t offset = sizeof(PyObject); offset + 8 <= fixed; offset += 8)
-        reach(r, pointer_at(o, (int32_t)offset));
-}
-
-static void reach_from(struct answering *a, struct reached *r, uint32_t number) {
-    const void *buffers[SIZE_BLOCKS];
-    for (uint32_t i = buffers_of(a, number, buffers); i-- > 0;)
-        reach(r, buffers[i]);
-    PyObject *o = graph_object(&a->heap->graph, number);
-    const void *block = NULL;
-    while ((block = fill_next_block(o, graph_kind(&a->heap->graph, number), block)) != NULL)
-        reach(r, block);
-    reach_by_words(a, r, number);
-}
-
 /* Whether an object that no other one leads to waits in one of the interpreter's free lists. It is not tracked, and where a
    living one has its count of references there is 0, or in later versions the next one of the list. */
 static bool is_free(const struct sample_found *found) {
@@ -158,20 +116,85 @@ static bool is_free(const struct sample_found *found) {
     return (uint32_t)count == 0 || (count >> 32 & 0xFFFF) != 0;
 }
 
-static bool add_unreached(struct answering *a, struct grouping *g) {
-    struct reached r;
+/* Sampled blocks that nothing has led to yet: no object begins there. */
+struct unreached {
+    struct answering *a;
+    uint64_t *bits; /* by id */
+    uint32_t ids, count;
+};
+
+static bool unreached_open(struct unreached *u, struct answering *a) {
     struct sample_found found;
-    if (!reached_open(&r))
-        return false;
+    *u = (struct unreached){.a = a};
+    for (uint32_t position = 0; sample_next(&position, &found);)
+        u->ids = found.id >= u->ids ? found.id + 1 : u->ids;
+    u->bits = pages_map(query_bits_bytes(u->ids));
+    for (uint32_t position = 0; u->bits != NULL && sample_next(&position, &found);) {
+        if (is_free(&found) || query_object_of_block(&a->heap->graph, &found) != CSR_NONE)
+            continue;
+        u->bits[found.id / 64] |= 1ull << (found.id % 64);
+        u->count++;
+    }
+    return u->bits != NULL;
+}
+
+static void unreached_close(struct unreached *u) { pages_unmap(u->bits, query_bits_bytes(u->ids)); }
+
+static bool has_id(const struct unreached *u, uint32_t id) { return id < u->ids && u->bits[id / 64] >> (id % 64) & 1; }
+
+static void reach(struct unreached *u, const void *block) {
+    struct sample_found found;
+    if (!sample_may_be(block) || !sample_find(block, &found) || !has_id(u, found.id))
+        return;
+    u->bits[found.id / 64] &= ~(1ull << (found.id % 64));
+    u->count--;
+}
+
+/* Whatever C types keep in blocks of their own, a word of the fixed part of the object leads there. That word may be a number
+   by chance: then a block passes for reached. */
+static void reach_by_words(struct unreached *u, PyObject *o, const struct kind *kind) {
+    struct size_block blocks[SIZE_BLOCKS];
+    size_blocks(o, kind, blocks);
+    uint64_t room = blocks[0].at + blocks[0].size - (uint64_t)o, fixed = kind->basic < room ? kind->basic : room;
+    for (uint64_t offset = sizeof(PyObject); offset + 8 <= fixed; offset += 8)
+        reach(u, pointer_at(o, (int32_t)offset));
+}
+
+static void reach_from(struct unreached *u, PyObject *o, const struct kind *kind) {
+    const void *buffers[SIZE_BLOCKS];
+    for (uint32_t i = buffers_of(o, kind, buffers); i-- > 0;)
+        reach(u, buffers[i]);
+    const void *block = NULL;
+    while ((block = fill_next_block(o, kind, block)) != NULL)
+        reach(u, block);
+    reach_by_words(u, o, kind);
+}
+
+/* False where nothing is left to be reached, or it was stopped. */
+static bool reach_from_cell(void *context, uint64_t place, const struct cell *cell) {
+    struct unreached *u = context;
+    char *base = graph_place_base(place);
+    uint32_t number = cell_rank(cell);
+    for (uint64_t left = cell_present(cell); left != 0; left &= left - 1, number++) {
+        if (u->count == 0 || !progress_on(u->a->progress))
+            return false;
+        reach_from(u, (PyObject *)(base + 16 * __builtin_ctzll(left)), graph_kind(&u->a->heap->graph, number));
+    }
+    return true;
+}
+
+static bool add_unreached(struct answering *a, struct grouping *g) {
+    struct unreached u;
+    struct sample_found found;
+    bool done = unreached_open(&u, a);
     progress_begin(a->progress, a->selection.objects);
-    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
-        reach_from(a, &r, number);
-    bool done = !a->progress->stopped; /* half of it would be wrong */
+    if (done)
+        graph_cells(&a->heap->graph, 0, reach_from_cell, &u);
+    done = done && !a->progress->stopped; /* half of it would be wrong */
     for (uint32_t position = 0; done && sample_next(&position, &found);)
-        if (!(r.bits[found.id / 64] >> (found.id % 64) & 1) && !is_free(&found) &&
-            query_object_of_block(&a->heap->graph, &found) == CSR_NONE)
+        if (has_id(&u, found.id))
             done = add_block(g, 0, &found);
-    reached_close(&r);
+    unreached_close(&u);
     return done;
 }
 
