@@ -41,7 +41,7 @@ from heaptop.protocol.messages import (
     Types,
 )
 from heaptop.protocol.registry import REPLIES
-from heaptop.protocol.source import Behind, Deliver, Received, never_behind
+from heaptop.protocol.source import Behind, Deliver, Event, Received, is_tick, never_behind
 from heaptop.watching.source_watch import SourceWatch
 from tests.fakes.source import FakeSource
 
@@ -202,6 +202,26 @@ def test_what_is_dropped_is_only_what_an_agent_says() -> None:
     source.open(events.put)
     source.end()
     assert len(events.drain()) == 2
+
+
+def test_a_dropped_tick_does_not_wait_to_be_taken() -> None:
+    """Or the source would ask for no other one, for ever."""
+    said: list[Event] = []
+    source = FakeSource()
+    source.open(said.append)
+    source.attach()
+    source.tick()
+    tick = next(event for event in said if is_tick(event))
+    events = EventQueue(limit=0, patience=0.01)
+    events.put(tick)
+    events.put(tick)
+    assert len(events) == 1
+    assert events.is_behind()
+    events.get(0)
+    assert not events.is_behind()
+    events.put(tick)
+    events.drain()
+    assert not events.is_behind()
 
 
 # -- deadlines ------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from threading import Condition
 from typing import Final
 
 from heaptop.protocol.bounds import WAITING
-from heaptop.protocol.source import Event, Received
+from heaptop.protocol.source import Event, Received, is_tick
 
 PATIENCE: Final = 5.0
 """Seconds that one event waits for room: whoever takes them may be the one that waits for the source to end."""
@@ -37,6 +37,7 @@ class EventQueue:
         self._patience = patience
         self._events: deque[Event] = deque()
         self._weight = 0
+        self._ticks = 0
         self._changed = Condition()
         self._closed = False
 
@@ -53,6 +54,7 @@ class EventQueue:
             first = not self._events
             self._events.append(event)
             self._weight += weight(event)
+            self._ticks += is_tick(event)
             self._changed.notify_all()
             return first
 
@@ -71,6 +73,7 @@ class EventQueue:
                 raise queue.Empty
             event = self._events.popleft()
             self._weight -= weight(event)
+            self._ticks -= is_tick(event)
             self._changed.notify_all()
             return event
 
@@ -79,9 +82,14 @@ class EventQueue:
         with self._changed:
             events = [*self._events]
             self._events.clear()
-            self._weight = 0
+            self._weight = self._ticks = 0
             self._changed.notify_all()
             return events
+
+    def is_behind(self) -> bool:
+        """Whether a tick, or a census, waits to be taken, with all that came with it: no other is wanted then, or a
+        process that says more than can be taken in the same time would never be heard to its end."""
+        return self._ticks > 0
 
     def __len__(self) -> int:
         return len(self._events)

@@ -18,7 +18,7 @@ from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused
 from heaptop.protocol.event_queue import EventQueue
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
-from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting, is_tick
+from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
 from heaptop.watching.progress import ProgressReport
 
 TURN: Final = 0.1
@@ -58,8 +58,6 @@ class SourceWatch:
         self._timeout = timeout
         self._deadline = time.monotonic() + timeout
         self._events = EventQueue()
-        self._put_ticks = 0  # counted by the source's thread alone
-        self._taken_ticks = 0
         self._history = History()
         self._attached: Attached | None = None
         self._ended: HeaptopError | None = None
@@ -70,7 +68,7 @@ class SourceWatch:
 
     def __enter__(self: W) -> W:
         self._deadline = time.monotonic() + self._timeout
-        self._source.open(self._put, self._is_behind)
+        self._source.open(self._put, self._events.is_behind)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -152,13 +150,7 @@ class SourceWatch:
 
     def _put(self, event: Event) -> None:
         """On the source's thread."""
-        self._put_ticks += is_tick(event)
         self._events.put(event)
-
-    def _is_behind(self) -> bool:
-        """Whether a tick, or a census, waits to be taken: no other is wanted then, or a process that says more than can
-        be taken in the same time would never be heard to its end."""
-        return self._put_ticks > self._taken_ticks
 
     def _take_waiting(self) -> None:
         """Take what was said by now. More may come meanwhile, and always more from a busy process."""
@@ -185,7 +177,6 @@ class SourceWatch:
             event = self._events.get(timeout=self.turn)
         except queue.Empty:
             return None
-        self._taken_ticks += is_tick(event)
         match event:
             case Waiting():
                 self.renew()  # how long an attach may take is decided where it is made

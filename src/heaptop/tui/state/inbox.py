@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from heaptop.protocol.event_queue import EventQueue
-from heaptop.protocol.source import Event, Waiting, is_tick
+from heaptop.protocol.source import Event, Waiting
 
 
 class Inbox:
@@ -22,22 +22,18 @@ class Inbox:
     def __init__(self, wake: Callable[[], object]) -> None:
         self._wake = wake
         self._events = EventQueue()
-        self._put_ticks = 0  # counted by the source's thread alone
-        self._taken_ticks = 0
 
     def is_behind(self) -> bool:
         """Whether a tick, or a census, waits to be drained, with all that came with it: no other is wanted then."""
-        return self._put_ticks > self._taken_ticks
+        return self._events.is_behind()
 
     def put(self, event: Event) -> None:
         if isinstance(event, Waiting) and self._events.replace_last(event, Waiting):
             return
-        self._put_ticks += is_tick(event)
         if self._events.put(event):
             self._wake()
 
     def drain(self) -> list[Event]:
-        self._taken_ticks = self._put_ticks
         return self._events.drain()
 
     def close(self) -> None:
