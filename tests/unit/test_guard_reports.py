@@ -91,6 +91,34 @@ def test_what_has_no_room_within_the_quota_removes_nothing(tmp_path: Path) -> No
     assert old.exists()
 
 
+def test_recordings_that_go_on_have_a_quarter_of_the_quota(tmp_path: Path) -> None:
+    shared = ReportFolder(tmp_path / "reports", 8 << 20, 50)
+    one, other, third = shared.share(), shared.share(), shared.share()
+    one.keep_ring(f"one{RING}")
+    other.keep_ring(f"other{RING}")
+    with pytest.raises(OSError, match=r"too small for 3 recordings of 1\.00 MiB"):
+        third.keep_ring(f"third{RING}")
+    one.keep_ring(f"next{RING}")
+    one.keep("the report.json")
+    third.keep_ring(f"third{RING}")
+
+
+def test_another_quota_is_that_of_all_who_share_the_folder(tmp_path: Path) -> None:
+    shared = ReportFolder(tmp_path / "reports", 64 << 20, 4)
+    ring = aged(tmp_path / "reports", f"{STEM}{RING}", 10, 99)
+    before = shared.share()
+    before.keep_ring(ring.name)
+    shared.resize(8 << 20, 2)
+    after = shared.share()
+    assert (before.ring_size, after.ring_size) == (4 << 20, 1 << 20)
+    with pytest.raises(OSError, match="quota"):
+        after.make_room(5 << 20)
+    after.make_room(4 << 20)
+    with pytest.raises(OSError, match="quota"):
+        before.make_room(5 << 20)
+    assert ring.exists()
+
+
 def test_no_name_is_taken_twice(tmp_path: Path) -> None:
     folder = ReportFolder(tmp_path / "reports", 10_000)
     names = set()

@@ -240,3 +240,18 @@ def test_no_guard_removes_what_another_one_keeps(tmp_path: Path) -> None:
     one.leave()
     other.make_room(4_000_000)
     assert not (tmp_path / "reports" / name).exists()
+
+
+def test_a_reload_of_the_quota_or_the_limit_keeps_recordings_that_go_on(folder: Path) -> None:
+    with guarded(folder, "rss > 1TB", quota=40_000_000, records=True) as hosted:
+        assert eventually(lambda: hosted.attached() == 1)
+        (ring,) = eventually(lambda: [*folder.glob("*-ring.heaptop")])
+        for number in range(4):
+            (folder / f"guard-9-20261126-00000{number}.json").write_bytes(bytes(1_200_000))
+        hosted.config = replace(hosted.config, reports_quota=5_000_000, limit=2)
+        hosted.host.reload()
+        hosted.sources[2] = Served(2)
+        assert eventually(lambda: hosted.attached() == 2)
+        hosted.host.guards._reports(hosted.config).make_room(1_000_000)
+        assert ring.exists()
+        assert len([*folder.glob("guard-9-*")]) == 2

@@ -117,10 +117,14 @@ class Guard:
     def begin_ring(self, pid: int) -> None:
         """Record from now on, where the rule wants recordings. Errors: RecordingFailed, RecordingExists, OSError."""
         if self._rule.records and self._recorder is not None:
-            self._folder.make_room(self._folder.ring_size)
-            self._ring = self._folder.new_stem(pid, time.time()) + RING
-            self._folder.keep(self._ring)
-            self._recorder.begin_recording(str(self._folder.path / self._ring))
+            ring = self._folder.new_stem(pid, time.time()) + RING
+            self._folder.keep_ring(ring)
+            try:
+                self._recorder.begin_recording(str(self._folder.path / ring))
+            except (HeaptopError, OSError):
+                self._folder.keep()
+                raise
+            self._ring = ring
 
     def run(self) -> str:
         """Until the process ends, ctrl+C or SIGTERM, or the last firing; why it ended, in a few words.
@@ -296,7 +300,6 @@ class Guard:
         try:
             self.begin_ring(watch.attached.target.pid)
         except (HeaptopError, OSError) as error:
-            self._ring = ""
             self._progress.notice(f"nothing is recorded any more: {getattr(error, 'message', None) or error}")
 
     def _leave_ring(self) -> str:

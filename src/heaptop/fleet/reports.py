@@ -12,7 +12,7 @@ import re
 import socket
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, field
@@ -44,6 +44,8 @@ RING: Final = "-ring.heaptop"
 """The end of the name of a recording that goes on."""
 LEAST_RING: Final = 1 << 20
 LARGEST_RING: Final = 64 << 20
+RINGS_PART: Final = 4
+"""One part in so many of the quota is for recordings that go on."""
 _OURS: Final = re.compile(r"guard-\d+-\d{8}-\d{6}(-\d+)?(-ring)?\.(json|txt|heaptop(\.thinner)?)(\.[0-9a-f]{8}\.new)?")
 
 
@@ -185,13 +187,13 @@ class ReportFolder:
         """
         self.path = path
         self.quota = quota
-        self.ring_size = max(LEAST_RING, min(LARGEST_RING, quota // 4 // guards))
+        self.ring_size = _ring_size(quota, guards)
         """Bytes of a recording."""
         self._kept: set[str] = set()
         """Names that are not removed: of this firing, and of the recording that goes on."""
-        self._all_kept = [self._kept]
-        """Of all guards that share the folder."""
-        self._lock = threading.Lock()
+        self._sharers = [self]
+        """All guards that share the folder."""
+        self._lock = threading.RLock()
         """Of these, and while room is made."""
         try:
             files.private_folder(path)
@@ -203,18 +205,25 @@ class ReportFolder:
                 fix="Choose another one: `--dir DIR`.",
             ) from None
 
+    def resize(self, quota: int, guards: int) -> None:
+        """Another quota, for all guards. The size of a recording, for those that share the folder from now on."""
+        with self._lock:
+            for each in self._sharers:
+                each.quota = quota
+            self.ring_size = _ring_size(quota, guards)
+
     def share(self) -> ReportFolder:
         """The same folder for one more guard, with names of its own to keep: `leave` ends that."""
-        other = copy(self)
-        other._kept = set()
         with self._lock:
-            self._all_kept.append(other._kept)
+            other = copy(self)
+            other._kept = set()
+            self._sharers.append(other)
         return other
 
     def leave(self) -> None:
         """Keep nothing any more."""
         with self._lock:
-            self._all_kept[:] = [kept for kept in self._all_kept if kept is not self._kept]
+            self._sharers[:] = [each for each in self._sharers if each is not self]
 
     def new_stem(self, pid: int, wall: float) -> str:
         """The first part of the names of files that are not there yet: ``guard-4711-20261122-041200``."""
@@ -234,12 +243,28 @@ class ReportFolder:
             self._kept.clear()
             self._kept.update(names)
 
+    def keep_ring(self, name: str) -> None:
+        """Keep only this from now on, a recording that goes on: there is room for it, as large as it may get. Errors:
+        OSError, also where all that go on would leave too little room for reports."""
+        with self._lock:
+            rings = [each.ring_size for each in self._sharers if each is not self and each._has_ring]
+            if sum(rings) + self.ring_size > self.quota // RINGS_PART:
+                many = f"{len(rings) + 1} recordings of {format_bytes(self.ring_size)}"
+                quota = format_bytes(self.quota)
+                raise OSError(f"the quota of {quota}, of which they have a quarter, is too small for {many}")
+            self.make_room(self.ring_size)
+            self._kept.clear()
+            self._kept.add(name)
+
+    @property
+    def _has_ring(self) -> bool:
+        return any(name.endswith(RING) for name in self._kept)
+
     def write(self, report: GuardReport, *, again: bool = False) -> bytes:
         """Write a report to new files, or ``again`` with more; its JSON. Errors: OSError."""
         content = json.dumps(report.document(), indent=2).encode()
         text = "\n".join([*report.lines(), ""]).encode(errors="replace")
-        with self._lock:
-            self._make_room(len(content) + len(text), {f"{report.stem}.json", f"{report.stem}.txt"})
+        self.make_room(len(content) + len(text), replaced={f"{report.stem}.json", f"{report.stem}.txt"})
         files.write(str(self.path / f"{report.stem}.json"), content, force=again)
         files.write(str(self.path / f"{report.stem}.txt"), text, force=again)
         return content
@@ -255,31 +280,40 @@ class ReportFolder:
         with suppress(FileNotFoundError):
             files.remove(str(self.path / name))
 
-    def make_room(self, size: int) -> None:
-        """Remove the oldest files of guards until there is so much room within the quota. Errors: OSError."""
+    def make_room(self, size: int, replaced: Collection[str] = ()) -> None:
+        """Remove the oldest files of guards until there is so much room within the quota, beside those that are
+        ``replaced``. Errors: OSError."""
         with self._lock:
-            self._make_room(size, set())
+            kept, old = self._files(replaced)
+            kept += size
+            if kept > self.quota:
+                raise OSError(f"the quota of {format_bytes(self.quota)} is too small")
+            used = kept + sum(length for _, _, length in old)
+            for _, name, length in old:
+                if used > self.quota:
+                    self.remove(name)
+                    used -= length
 
-    def _make_room(self, size: int, replaced: set[str]) -> None:
-        found = []
+    def _files(self, replaced: Collection[str]) -> tuple[int, list[tuple[int, str, int]]]:
+        """Bytes of those that are kept; time, name and size of the others, the oldest first."""
+        kept, old = 0, []
         for name in os.listdir(self.path):
             try:
                 status = os.lstat(self.path / name)
             except FileNotFoundError:
                 continue  # renamed or removed just now, as another guard does
-            if _OURS.fullmatch(name) and stat.S_ISREG(status.st_mode) and name not in replaced:
-                goes_on = self._is_kept(name) and name.endswith(RING)
-                found.append((status.st_mtime_ns, name, self.ring_size if goes_on else status.st_size))
-        kept = sum(length for _, name, length in found if self._is_kept(name)) + size
-        if kept > self.quota:
-            raise OSError(f"the quota of {format_bytes(self.quota)} is too small")
-        old = [(name, length) for _, name, length in sorted(found) if not self._is_kept(name)]
-        used = kept + sum(length for _, length in old)
-        for name, length in old:
-            if used > self.quota:
-                self.remove(name)
-                used -= length
+            if not _OURS.fullmatch(name) or not stat.S_ISREG(status.st_mode) or name in replaced:
+                continue
+            if (keeper := self._keeper(name)) is None:
+                old.append((status.st_mtime_ns, name, status.st_size))
+            else:
+                kept += keeper.ring_size if name.endswith(RING) else status.st_size
+        return kept, sorted(old)
 
-    def _is_kept(self, name: str) -> bool:
-        """Also what a recording that goes on writes itself anew to."""
-        return any(name.removesuffix(".thinner") in kept for kept in self._all_kept)
+    def _keeper(self, name: str) -> ReportFolder | None:
+        """Who keeps the file, also where a recording that goes on writes itself anew to it."""
+        return next((each for each in self._sharers if name.removesuffix(".thinner") in each._kept), None)
+
+
+def _ring_size(quota: int, guards: int) -> int:
+    return max(LEAST_RING, min(LARGEST_RING, quota // RINGS_PART // guards))

@@ -218,8 +218,7 @@ class HostGuards:
         """Held by who examines a process: takes a census out of turn, or hunts for leaks."""
         self._meters = meters
         self._sender = Sender(lambda text: audit("guard", message=text))
-        self._folder: ReportFolder | None = None
-        self._made_for: tuple[Path, int, int] | None = None
+        self._folders: dict[Path, ReportFolder] = {}
         self._guards: list[SessionGuard] = []
 
     def watch(self, chosen: ChosenProcess, source: Source, config: FleetConfig) -> Source:
@@ -258,8 +257,10 @@ class HostGuards:
         self._sender.close(LAST_SECONDS)
 
     def _reports(self, config: FleetConfig) -> ReportFolder:
-        """The same one as long as the configuration does not name another. Errors: SaveFailed."""
-        wanted = config.reports_dir, config.reports_quota, config.most_attached
-        if self._folder is None or self._made_for != wanted:
-            self._folder, self._made_for = ReportFolder(*wanted), wanted
-        return self._folder
+        """The folder that the configuration names; what running guards keep in it stays. Errors: SaveFailed."""
+        path, quota, guards = config.reports_dir, config.reports_quota, config.most_attached
+        if path in self._folders:
+            self._folders[path].resize(quota, guards)
+        else:
+            self._folders[path] = ReportFolder(path, quota, guards)
+        return self._folders[path]
