@@ -13,10 +13,12 @@ from heaptop.fleet import memory as memory_module
 from heaptop.fleet.memory import LIMIT_SECONDS, QUIET_SECONDS
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
-from heaptop.fleet.session import FleetSession
+from heaptop.fleet.session import FleetSession, SharedSource
 from heaptop.fleet.triggers import ProcessReadings
 from heaptop.injector.api import AttachOptions, MemoryLimit
-from heaptop.protocol.messages import Decision, Memory, Message, Tick
+from heaptop.protocol.event_queue import EventQueue
+from heaptop.protocol.messages import Decision, Memory, Message, Tick, Types
+from heaptop.protocol.source import Attached, Received, is_tick
 from tests.fakes.source import OUTSIDE, FakeSource
 
 LIMIT = MemoryLimit(64 << 30, "memory.max of /shop", 32 << 30)
@@ -54,6 +56,34 @@ def session(source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch) -
     session.open()
     source.attach()
     return session
+
+
+# -- other readers ---------------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_leaves_takes_no_other_with_it(session: FleetSession, source: FakeSource) -> None:
+    """A guard reads from the opening on, a leak hunt for a while."""
+    guard, hunt = EventQueue(), EventQueue()
+    session.join(guard.put, guard.is_behind)
+    source.tick()
+    leaves = SharedSource(session)
+    leaves.open(hunt.put, hunt.is_behind)
+    assert isinstance(hunt.get(0), Attached)
+    types = hunt.get(0)
+    assert isinstance(types, Received)
+    assert isinstance(types.message, Types)
+    guard.drain()
+    source.tick()
+    assert is_tick(guard.get(0))
+    assert is_tick(hunt.get(0))
+    leaves.close()
+    hunt.drain()
+    guard.drain()
+    source.tick()
+    assert (len(guard) > 0, len(hunt)) == (True, 0)
+    assert source.behind()
+    guard.drain()
+    assert not source.behind()
 
 
 # -- memory by use ---------------------------------------------------------------------------------------------

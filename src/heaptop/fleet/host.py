@@ -243,10 +243,8 @@ class FleetHost:
         except Exception as error:
             self._refuse(chosen, error if isinstance(error, HeaptopError) else fault(error, InjectionFailed))
             return
-        source = self.guards.watch(chosen, source, config)
-        session = FleetSession(
-            chosen, source, self._meters, options, self._add_allocated, self._add_collections
-        )
+        session = FleetSession(chosen, source, self._meters, options, self._add_allocated, self._add_collections)
+        self.guards.watch(session, config)
         with self._lock:
             self._sessions[chosen.key] = session
         session.open()

@@ -19,13 +19,12 @@ from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import HuntResult, suspect_rows
 from heaptop.fleet.metrics import HostMeters
-from heaptop.fleet.session import FleetSession
+from heaptop.fleet.session import FleetSession, SharedSource
 from heaptop.injector.api import snapshot_shortage
 from heaptop.protocol.findings import GROWING, NO_LEAK, Findings
 from heaptop.protocol.images import FIRST_ID, Image, Question
 from heaptop.protocol.messages import Decision, Message
 from heaptop.protocol.source import Behind, Deliver, never_behind
-from heaptop.protocol.source_wrapper import SourceWrapper
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 from heaptop.watching.progress import ProgressReport
 
@@ -44,31 +43,24 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 
-class _SharedSource(SourceWrapper):
-    """The source of a session, for a hunt: the session stays attached when this is closed."""
-
-    def __init__(self, session: FleetSession) -> None:
-        super().__init__(session.source)
-        self._session = session
+class _HuntedSource(SharedSource):
+    """The source of a session, which samples densely meanwhile."""
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
-        self._session.listen(deliver, behind)
+        super().open(deliver, behind)
         self._session.sample_densely()
         self.census_now()
 
-    def cancel(self) -> None:
-        """No effect: the attach is over."""
-
     def close(self, timeout: float = 5.0) -> None:
         self._session.sample_as_configured()
-        self._session.unlisten()
+        super().close(timeout)
 
 
 class SessionHuntWatch(HuntWatch):
     """A session's process while it is hunted in. What is sampled is the session's, which goes on feeding it."""
 
     def __init__(self, session: FleetSession) -> None:
-        super().__init__(_SharedSource(session), ProgressReport(), "", session.sampling)
+        super().__init__(_HuntedSource(session), ProgressReport(), "", session.sampling)
         self._sampling = None  # fed by the session already
         self._history = History(cell_limit=MOST_CELLS)
         self._lock = session.lock

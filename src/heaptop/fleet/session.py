@@ -24,7 +24,8 @@ from heaptop.fleet.selection import ChosenProcess
 from heaptop.injector.api import AttachOptions
 from heaptop.protocol.images import FIRST_ID, Image
 from heaptop.protocol.messages import Census, Decision, Failure, GcEvents, Memory, Message, Sampler, Tick, Types
-from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Received, Source
+from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Received, Source, never_behind
+from heaptop.protocol.source_wrapper import SourceWrapper
 from heaptop.recordings.exports.pprof import ProfileWriter
 
 NO_CENSUS: Final = "NoCensus"
@@ -87,7 +88,7 @@ class FleetSession:
         self.lock = threading.Lock()
         """Held while what was received is added to, or read."""
         self._counted_at: float | None = None
-        self._listener: tuple[Deliver, Behind] | None = None
+        self._readers: tuple[tuple[Deliver, Behind], ...] = ()
         self._growth = GrowthWatch()
         self._options = options
         self._receive_cpu = 0.0
@@ -141,20 +142,21 @@ class FleetSession:
         """CPU time of the agent and its clones."""
         return self._agent_cpu / 1e9
 
-    def listen(self, deliver: Deliver, behind: Behind) -> None:
-        """Deliver all events to another one too, from now on, after what the rest cannot be read without."""
+    def join(self, deliver: Deliver, behind: Behind) -> None:
+        """Deliver all events to another reader too, from now on, after what the rest cannot be read without."""
         with self.lock:
             if self.attached is not None:
                 deliver(self.attached)
-            deliver(Received(Types(0, tuple(self._recorded.history.types))))
+            if types := tuple(self._recorded.history.types):
+                deliver(Received(Types(0, types)))
             if self.ended is not None:
                 deliver(self.ended)
-            self._listener = deliver, behind
+            self._readers = *self._readers, (deliver, behind)
 
-    def unlisten(self) -> None:
-        """Deliver to nobody else any longer."""
+    def leave(self, deliver: Deliver) -> None:
+        """Deliver no more to that one."""
         with self.lock:
-            self._listener = None
+            self._readers = tuple(reader for reader in self._readers if reader[0] != deliver)
 
     def sample_densely(self) -> None:
         """Sample as a leak hunt wants it, unless nothing is sampled."""
@@ -179,8 +181,7 @@ class FleetSession:
     # -- on the source's thread --------------------------------------------------------------------------------
 
     def _is_behind(self) -> bool:
-        listener = self._listener
-        return listener is not None and listener[1]()
+        return any(behind() for _, behind in self._readers)
 
     def _receive(self, event: Event) -> None:
         with self.lock:
@@ -188,9 +189,9 @@ class FleetSession:
                 self._add(event.message)
             elif isinstance(event, Ended):
                 self.ended = event
-            listener = self._listener
-        if listener is not None:
-            listener[0](event)
+            readers = self._readers
+        for deliver, _ in readers:
+            deliver(event)
         match event:
             case Attached():
                 self.attached = event
@@ -297,3 +298,23 @@ class FleetSession:
             self.figures = target_figures(self._recorded, counted=self._counted_at is not None)
             self._recorded.sampling.samples.forget_changes()  # they are kept for charts over time
         self._on_allocated(self, before.allocated, self.figures.allocated)
+
+
+class SharedSource(SourceWrapper):
+    """A session's source for one more reader: its opening joins the session, its end leaves it, and nobody detaches."""
+
+    def __init__(self, session: FleetSession) -> None:
+        super().__init__(session.source)
+        self._session = session
+        self._deliver: Deliver | None = None
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver = deliver
+        self._session.join(deliver, behind)
+
+    def cancel(self) -> None:
+        """The attach is the session's."""
+
+    def close(self, timeout: float = 5.0) -> None:
+        if self._deliver is not None:
+            self._session.leave(self._deliver)

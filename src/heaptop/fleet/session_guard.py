@@ -26,11 +26,10 @@ from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.reports import ReportFolder
 from heaptop.fleet.selection import ChosenProcess
 from heaptop.fleet.sending import LAST_SECONDS, Sender
-from heaptop.fleet.session import MOST_NAMES, MOST_STACKS, MOST_TALLIES, UNREAD
+from heaptop.fleet.session import MOST_NAMES, MOST_STACKS, MOST_TALLIES, UNREAD, FleetSession, SharedSource
 from heaptop.fleet.triggers import GuardRule
 from heaptop.protocol.messages import Census, Failure, Message
-from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Source, never_behind
-from heaptop.protocol.source_wrapper import SourceWrapper
+from heaptop.protocol.source import Attached, Ended, Event, Source
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.progress import ProgressReport
 
@@ -38,43 +37,6 @@ MOST_MOMENTS: Final = 600
 """Censuses, and ticks, that a guard keeps."""
 MOST_CELLS: Final = 20_000
 """Types in these, added up where they change."""
-
-
-class SharedSource(SourceWrapper):
-    """A source with a second reader, which joins before it is opened. The first one opens and closes it."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.second: tuple[Deliver, Behind] | None = None
-
-    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
-        def deliver_to_both(event: Event) -> None:
-            deliver(event)
-            if (second := self.second) is not None:
-                second[0](event)
-
-        def is_either_behind() -> bool:
-            second = self.second
-            return behind() or (second is not None and second[1]())
-
-        self._through.open(deliver_to_both, is_either_behind)
-
-
-class SecondReader(SourceWrapper):
-    """What the second reader of a :class:`SharedSource` has: its opening joins, its end leaves."""
-
-    def __init__(self, source: SharedSource) -> None:
-        super().__init__(source)
-        self._shared = source
-
-    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
-        self._shared.second = deliver, behind
-
-    def cancel(self) -> None:
-        """The attach is the first reader's."""
-
-    def close(self, timeout: float = 5.0) -> None:
-        self._shared.second = None
 
 
 class SessionWatch(GuardWatch):
@@ -141,35 +103,36 @@ class SessionGuard:
 
     def __init__(
         self,
-        chosen: ChosenProcess,
-        source: Source,
+        session: FleetSession,
         rule: GuardRule,
         folder: ReportFolder,
         sender: Sender,
         acting: threading.Lock,
         meters: HostMeters,
     ) -> None:
-        """``source`` is not opened yet."""
+        """``session`` is not opened yet."""
         if rule.records:
-            source = RecordedSource(source, max_size=folder.ring_size)
-        self.source = SharedSource(source)
-        """For the session."""
-        self._pid = chosen.seen.pid
+            session.source = RecordedSource(session.source, max_size=folder.ring_size)
+        self._pid = session.pid
         self._folder = folder
         self._meters = meters
-        self._lines = GuardLines(chosen)
-        self._watch = SessionWatch(SecondReader(self.source), self._lines, f"heaptop guard {self._pid}")
-        service = label(chosen.service)
+        self._lines = GuardLines(session.chosen)
+        self._watch = SessionWatch(SharedSource(session), self._lines, f"heaptop guard {self._pid}")
+        service = label(session.service)
         self._guard = Guard(
-            self._watch, source, rule, folder, sender, self._lines, acting=acting, service=service
+            self._watch, session.source, rule, folder, sender, self._lines, acting=acting, service=service
         )
         self._attends = ExitStack()
         self._thread = threading.Thread(target=self._run, name="heaptop-guard", daemon=True)
 
     def open(self) -> None:
-        """Read from now on: the session's first event is the guard's too."""
+        """Read from now on: the session's first event is the guard's too. Errors: RuntimeError, of no more threads."""
         self._attends.enter_context(self._watch)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._attends.close()
+            raise
 
     def join(self, seconds: float) -> None:
         """Wait so long for its end: the session has ended."""
@@ -221,29 +184,31 @@ class HostGuards:
         self._folders: dict[Path, ReportFolder] = {}
         self._guards: list[SessionGuard] = []
 
-    def watch(self, chosen: ChosenProcess, source: Source, config: FleetConfig) -> Source:
-        """What the session is to open: its own source, shared with a guard where the service has a rule."""
-        service = label(chosen.service)
+    def watch(self, session: FleetSession, config: FleetConfig) -> None:
+        """Guard it from its opening on, where its service has a rule."""
+        service = label(session.service)
         rule = next((one.rule for one in config.guards if fnmatchcase(service, one.service)), None)
         self._guards = self.running()
         if rule is None:
-            return source
+            return
         try:
             folder = self._reports(config).share()
         except HeaptopError as error:
-            self._meters.refuse(type(error).__name__)
-            audit("guard", pid=chosen.seen.pid, service=chosen.service, message=error.message)
-            return source
-        guard = SessionGuard(chosen, source, rule, folder, self._sender, self.acting, self._meters)
+            self._refuse(session, error)
+            return
+        guard = SessionGuard(session, rule, folder, self._sender, self.acting, self._meters)
         try:
             guard.open()
-        except RuntimeError as error:  # no more threads: the process is attached to without a guard
+        except RuntimeError as error:  # no more threads
             folder.leave()
-            self._meters.refuse(type(error).__name__)
-            audit("guard", pid=chosen.seen.pid, service=chosen.service, message=f"{error}")
-            return source
+            self._refuse(session, error)
+            return
         self._guards.append(guard)
-        return guard.source
+
+    def _refuse(self, session: FleetSession, error: Exception) -> None:
+        """The process is attached to without a guard."""
+        self._meters.refuse(type(error).__name__)
+        audit("guard", pid=session.pid, service=session.service, message=_words(error))
 
     def running(self) -> list[SessionGuard]:
         """Those that have not ended."""
