@@ -22,6 +22,7 @@ from heaptop.injector.native import Library, NoCore
 from heaptop.protocol.messages import Census
 from tests.interpreters import Interpreter
 from tests.support.attaching import attached, is_held, is_whole
+from tests.support.control_groups import joining, memory_group
 from tests.support.outside import become_nobody, in_child, without_capabilities
 from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running, this_python
 
@@ -157,6 +158,27 @@ def test_namespaces_and_filters_are_told(interpreter: Interpreter) -> None:
         assert checks(pid=int(child))["namespaces"].detail == "its own pid, net; pid 1 there"
     with running(interpreter, "seccomp", "kill", "mmap") as target:
         assert "suspended" in checks(pid=target.pid)["seccomp"].detail
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+@pytest.mark.pythons("3.13")
+def test_a_process_in_a_pod_has_the_line_for_kubectl(interpreter: Interpreter, tmp_path: Path) -> None:
+    uid = "0f5e3c1a-1b2c-4d3e-8f4a-5b6c7d8e9f01"
+    folder = tmp_path / "pods" / uid / "containers" / "web"
+    folder.mkdir(parents=True)
+    (folder / "0123abcd").touch()
+    (tmp_path / "log").touch()
+    mount = ("unshare", "--mount", "sh", "-c", f'mount --bind {folder}/0123abcd {tmp_path}/log && exec "$@"', "sh")
+    with (
+        memory_group(f"-pod{uid}") as group,
+        running(interpreter, "sleeper", wrapper=(*joining(group), *mount)) as target,
+    ):
+        found = checks(pid=target.pid)["pod"]
+        assert found.ok is None
+        assert found.detail.startswith(f"{uid}, container web")
+        assert found.fix.endswith(f" -- heaptop attach {target.pid}")
+        assert "--target=web " in found.fix
+        assert found.fix in doctor(str(target.pid)).stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up root")

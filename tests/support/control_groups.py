@@ -17,9 +17,10 @@ _JOIN: Final = 'echo $$ > "$0"/cgroup.procs && exec "$@"'
 
 
 @contextmanager
-def memory_group() -> Iterator[Path]:
-    """Its folder. The test is skipped where none can be made. What runs in it has ended when the block does."""
-    folder = MEMORY / f"heaptop-tests-{os.getpid()}"
+def memory_group(name: str = "") -> Iterator[Path]:
+    """Its folder, whose name ends so. The test is skipped where none can be made. What runs in it has ended when the
+    block does."""
+    folder = MEMORY / f"heaptop-tests-{os.getpid()}{name}"
     try:
         folder.mkdir()
     except OSError as error:

@@ -16,6 +16,7 @@ from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.entry.hijack import take_descriptor
 from heaptop.injector.inspect import preflight, process, refusals_cache
 from heaptop.injector.inspect.layout import PythonVersion
+from heaptop.injector.inspect.pods import pod_container
 from heaptop.injector.inspect.preflight import CheckedProcess
 from heaptop.injector.inspect.process import ProcessFacts
 from heaptop.injector.inspect.threads import agent_error, blocked_threads, thread_ids
@@ -181,6 +182,9 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     foreign = process.foreign_namespaces(facts.pid)
     detail = f"its own {', '.join(foreign)}; pid {facts.nspid} there" if foreign else "the same as heaptop's"
     yield Check("namespaces", True, detail)
+    if (container := pod_container(facts.pid)) is not None:
+        detail = f"{container.uid}, container {container.name}; from a machine with kubectl:"
+        yield Check("pod", None, detail, container.debug_command(facts.nspid))
     if facts.seccomp:
         error = preflight.seccomp_error(facts, allow=False)
         good = "a filter: read at attach, suspended only for calls that it forbids, each of which is checked"
