@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
 import uuid
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -80,6 +81,8 @@ min_age = 0
 """
 PATIENCE: Final = 180.0
 """Seconds that people may wait for an alert and for a report of such a leak."""
+HUNT: Final = "12"
+"""Seconds."""
 
 
 @pytest.mark.timeout(900)
@@ -87,12 +90,13 @@ PATIENCE: Final = 180.0
 def test_a_leak_in_one_service_of_a_host_is_named_alerted_and_reported(
     interpreter: Interpreter, tmp_path: Path
 ) -> None:
-    """The leaking one has four workers; the guard has the largest of them, and the host agent all others."""
+    """The leaking one has four workers; the guard has the largest of them, and the host agent all others. Beside it are
+    a healthy Django, and a batch job."""
     word = f"served-{uuid.uuid4().hex}"
     interpreter.place(TARGETS / "leaks" / "backdrop.py")
     with ExitStack() as stack:
         shop = stack.enter_context(web.serving(interpreter, 4, "flask_leak", f"{word}-shop"))
-        site = stack.enter_context(web.serving(interpreter, 2, "web", f"{word}-site"))
+        site = stack.enter_context(web.serving(interpreter, 2, "django_site", f"{word}-site", needs_zoo=True))
         batch = stack.enter_context(running(interpreter, "leaks/events_sawtooth", f"{word}-batch"))
         loads = [stack.enter_context(web.under_load(each, 0.02)) for each in (shop, site)]
         assert eventually(lambda: all(load.answered > 100 or load.failures for load in loads))
@@ -128,13 +132,18 @@ def test_a_leak_in_one_service_of_a_host_is_named_alerted_and_reported(
         assert (report["pid"], suspect["verdict"], suspect["type"]) == (worst, "leak", "flask_leak.Session")
         assert suspect["site"].endswith("create_session")
         assert guarded.process.returncode == 0
+        wrong = 'heaptop_leak_suspect_bytes_per_second{service="site", verdict!="unclear"}'
+        assert queried(prometheus, f"count_over_time({wrong}[10m])") == []
         assert serve.end(signal.SIGTERM) == 0
+        leaks = ["leaks", str(site.workers[0]), "--for", HUNT, "--json"]
+        found = json.loads(subprocess.run([*HEAPTOP, *leaks], capture_output=True, check=True, env=ENVIRONMENT).stdout)
+        assert found["verdict"] == "no leak", found["suspects"]
         assert [load.failures for load in loads] == [[], []]
 
 
 def guarding(pid: int, folder: Path) -> AbstractContextManager[Target]:
     """A guard of that process, until it has written one report with a leak hunt."""
-    what = ["--when", "growth > 1MB/min", "--do", "hunt", "--for", "12", "--at-most", "1", "--dir", str(folder)]
+    what = ["--when", "growth > 1MB/min", "--do", "hunt", "--for", HUNT, "--at-most", "1", "--dir", str(folder)]
     return starting([*HEAPTOP, "guard", str(pid), *what], environment=ENVIRONMENT)
 
 

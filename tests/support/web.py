@@ -1,4 +1,4 @@
-"""Runs a Flask application of tests/targets under gunicorn, and asks for pages all the time while a test goes on."""
+"""Runs a WSGI application of tests/targets under gunicorn, and asks for pages all the time while a test goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tests.interpreters import Interpreter
 from tests.support.building import TARGETS
-from tests.support.processes import PATIENCE, Target, TargetFailed, eventually, need_package, starting
+from tests.support.processes import PATIENCE, Target, TargetFailed, eventually, need_installed, need_package, starting
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,22 @@ class Server:
 
 @contextlib.contextmanager
 def serving(
-    interpreter: Interpreter, workers: int = 2, application: str = "web", name: str = "heaptop-target"
+    interpreter: Interpreter,
+    workers: int = 2,
+    application: str = "web",
+    name: str = "heaptop-target",
+    *,
+    needs_zoo: bool = False,
 ) -> Iterator[Server]:
     """A server of a target's application on a free port of this machine, answering, for the length of the block. Its
-    command lines have that name.
+    command lines have that name. ``needs_zoo``: it imports what only the second zoo uses, such as Django.
 
     Its stderr stays empty unless something goes wrong. gunicorn's own exit code on SIGTERM is 0.
     """
     need_package(interpreter, "gunicorn")
+    zoo, zoo_inside = interpreter.zoo_packages()
+    if needs_zoo:
+        need_installed(interpreter, zoo.is_dir(), "zoo-packages")
     file = interpreter.place(TARGETS / f"{application}.py")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         # gunicorn takes the socket over, so that no one else can get the port in between.
@@ -59,8 +67,8 @@ def serving(
             "--no-control-socket",
         ]
         command = interpreter.command(["-m", "gunicorn", *_known(interpreter, options), f"{application}:app"])
-        path = f"{interpreter.packages}:{file.rpartition('/')[0]}"
-        with starting(command, environment={"PYTHONPATH": path}, pass_fds=[fd]) as master:
+        folders = [str(interpreter.packages), *([str(zoo_inside)] if needs_zoo else []), file.rpartition("/")[0]]
+        with starting(command, environment={"PYTHONPATH": ":".join(folders)}, pass_fds=[fd]) as master:
             yield _answering(master, port, workers)
 
 
