@@ -48,6 +48,7 @@ def test_pprof_finds_the_totals_of_the_metrics(interpreter: Interpreter, tmp_pat
         live = eventually(lambda: agree("heap", "inuse_space", "heaptop_site_live_bytes"))
         assert live is not None
         assert max(live.flat, key=lambda name: live.flat[name]) == "keep"
+        assert live.flat["<lambda>"] > KEPT / 20
         assert eventually(lambda: agree("heap", "inuse_objects", "heaptop_site_live_blocks", KEPT / 2000))
         assert eventually(lambda: agree("allocs", "alloc_space", "heaptop_site_allocated_bytes_total"))
 

@@ -28,7 +28,7 @@ _SAMPLE_LOCATIONS, _SAMPLE_VALUES, _SAMPLE_LABEL = 1, 2, 3
 _LABEL_KEY, _LABEL_TEXT = 1, 2
 _LOCATION_ID, _LOCATION_LINE = 1, 4
 _LINE_FUNCTION, _LINE_NUMBER = 1, 2
-_FUNCTION_ID, _FUNCTION_NAME, _FUNCTION_SYSTEM_NAME, _FUNCTION_FILE = 1, 2, 3, 4
+_FUNCTION_ID, _FUNCTION_NAME, _FUNCTION_FILE = 1, 2, 4
 
 _ALLOCATED: Final = (("alloc_objects", "count"), ("alloc_space", "bytes"))
 _IN_USE: Final = (("inuse_objects", "count"), ("inuse_space", "bytes"))
@@ -57,8 +57,9 @@ class _Tables:
             at = number(_LINE_FUNCTION, function) + number(_LINE_NUMBER, line)
             out.append(block(_LOCATION, number(_LOCATION_ID, id) + block(_LOCATION_LINE, at)))
         for (name, file), id in self.functions.items():
-            named = number(_FUNCTION_NAME, self.text(name)) + number(_FUNCTION_SYSTEM_NAME, self.text(name))
-            out.append(block(_FUNCTION, number(_FUNCTION_ID, id) + named + number(_FUNCTION_FILE, self.text(file))))
+            # Without a system name: pprof would take <module> and <lambda> out of it, as C++ templates.
+            named = number(_FUNCTION_ID, id) + number(_FUNCTION_NAME, self.text(name))
+            out.append(block(_FUNCTION, named + number(_FUNCTION_FILE, self.text(file))))
         out += [block(_STRINGS, text.encode()) for text in self.texts]
         return b"".join(out)
 
