@@ -1,0 +1,176 @@
+"""What ``heaptop serve`` costs an application that it is attached to: throughput, latency and processor time.
+
+    python bench/served.py                              eight windows of two minutes
+    python bench/served.py --rounds 1 --window 60       a look
+
+Two gunicorns serve the same Flask application, of 400,000 objects, at the same time, each to a client that asks for one
+page after the other. ``heaptop serve`` at its default settings is attached to one of them, in the next window to the
+other. A round is two windows: its ratios are those of a server with heaptop to the one without, and what the two
+servers differ in cancels out. What else the machine does slows both down. The intervals are over the rounds, 95 %.
+It exits with 1 where a promise is broken, and with 2 where the interval is too wide to tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import math
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGTERM
+from statistics import fmean, quantiles, stdev
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from bench.promises import Promise, together  # noqa: E402
+from tests import interpreters  # noqa: E402
+from tests.support import web  # noqa: E402
+from tests.support.building import TARGETS  # noqa: E402
+from tests.support.processes import eventually  # noqa: E402
+from tests.support.serving import serving  # noqa: E402
+from tests.support.slopes import t_quantile  # noqa: E402
+
+from heaptop.injector.inspect.process import stat_fields  # noqa: E402
+
+RULE: Final = """
+[[select]]
+command = "{name}"
+min_age = 0
+"""
+"""Default settings but for the choice of the process: its gunicorn's master is too small."""
+TICKS: Final = 100
+"""Of a processor's second, in ``stat``."""
+USER, SYSTEM = 11, 12
+"""Their places among the fields of a ``stat`` file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What one server did in a time."""
+
+    requests: int
+    p50: float
+    """Seconds."""
+    p99: float
+    cpu: float
+    """Seconds of its worker, with the agent in it."""
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        return {
+            "throughput": float(self.requests),
+            "p50": self.p50,
+            "p99": self.p99,
+            "CPU a request": self.cpu / self.requests,
+        }
+
+
+def ask(port: int, seconds: float) -> list[float]:
+    """One page after the other; how long each took. In a process of its own."""
+    took, end = [], time.perf_counter() + seconds
+    while (began := time.perf_counter()) < end:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        if answer.status != 200 or not answer.read():
+            raise RuntimeError(f"status {answer.status}")
+        connection.close()
+        took.append(time.perf_counter() - began)
+    return took
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = stat_fields(f"/proc/{pid}/stat")
+    return (int(fields[USER]) + int(fields[SYSTEM])) / TICKS
+
+
+def windows(pool: ProcessPoolExecutor, servers: Sequence[web.Server], seconds: float) -> list[Window]:
+    """Of all servers, at the same time."""
+    before = [cpu_seconds(server.workers[0]) for server in servers]
+    answers = [pool.submit(ask, server.port, seconds) for server in servers]
+    found = []
+    for server, used, answer in zip(servers, before, answers, strict=True):
+        took = answer.result()
+        cuts = quantiles(took, n=100)
+        found.append(Window(len(took), cuts[49], cuts[98], cpu_seconds(server.workers[0]) - used))
+    return found
+
+
+def rounds(args: argparse.Namespace, folder: Path) -> Iterator[Mapping[str, float]]:
+    """The logarithm of each figure's ratio, of one round after the other."""
+    interpreter, word = interpreters.get(args.python), uuid.uuid4().hex
+    interpreter.place(TARGETS / "web.py")
+    with ExitStack() as stack:
+        names = [f"served-{word}-{place}" for place in (1, 2)]
+        servers = [stack.enter_context(web.serving(interpreter, 1, "large_web", name)) for name in names]
+        pool = stack.enter_context(ProcessPoolExecutor(2))
+        windows(pool, servers, 5)  # to get warm
+        for number in range(1, args.rounds + 1):
+            logs = dict.fromkeys(Window(1, 1, 1, 1).figures, 0.0)
+            for place, server in enumerate(servers):
+                with serving(folder / "fleet.toml", RULE.format(name=names[place])) as serve:
+                    wanted = {server.workers[0]}
+                    if not eventually(lambda serve=serve, wanted=wanted: serve.counted() >= wanted):  # type: ignore[misc]
+                        raise RuntimeError(f"nothing was counted: {serve.process.stderr()}")
+                    both = windows(pool, servers, args.window)
+                    metrics = serve.metrics()
+                    serve.end(SIGTERM)
+                on, off = both[place], both[1 - place]
+                censuses, pauses = metrics["heaptop_censuses_total"][""], metrics["heaptop_pause_seconds_sum"][""]
+                print(
+                    f"round {number}.{place + 1}: {on.requests} requests with heaptop, {off.requests} without; p99 "
+                    f"{on.p99 * 1e3:.1f} and {off.p99 * 1e3:.1f} ms; CPU {on.cpu:.1f} and {off.cpu:.1f} s; "
+                    f"{censuses:.0f} censuses, pauses {pauses * 1e3:.1f} ms",
+                    flush=True,
+                )
+                for name, value in on.figures.items():
+                    logs[name] += math.log(value / off.figures[name]) / 2
+            yield logs
+
+
+def percent(logs: Sequence[float]) -> tuple[float, float, float]:
+    """The mean change by heaptop in percent, and its interval; endless with one round."""
+    mean = fmean(logs)
+    half = math.inf
+    if len(logs) > 1:
+        half = t_quantile(0.975, len(logs) - 1) * stdev(logs) / len(logs) ** 0.5
+    return 100 * math.expm1(mean), 100 * math.expm1(mean - half), 100 * math.expm1(min(mean + half, 5.0))
+
+
+def measured(args: argparse.Namespace, folder: Path) -> Iterable[Promise]:
+    found = list(rounds(args, folder))
+    changes = {name: percent([logs[name] for logs in found]) for name in found[0]}
+    for name, (change, low, high) in changes.items():
+        print(f"{name:14}{change:+7.2f} %  ({low:+.2f} to {high:+.2f} %)")
+    change, low, high = changes["throughput"]
+    is_known = high - low < 2 * args.width
+    yield Promise("throughput lost, percent", 0.5, False, -change if is_known else None, 2)
+    change, low, high = changes["p99"]
+    yield Promise("p99 latency that is longer beyond its interval, percent", 0, False, max(low, 0.0), 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--window", type=float, default=120.0, metavar="S", help="seconds; a census is due every 60")
+    parser.add_argument("--width", type=float, default=1.0, metavar="P", help="the widest ± of the throughput, percent")
+    parser.add_argument("--python", default="3.12", help="of the application")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        promises = list(measured(args, Path(folder)))
+    for promise in promises:
+        print(promise)
+    sys.exit(together(promise.verdict for promise in promises))
+
+
+if __name__ == "__main__":
+    main()
