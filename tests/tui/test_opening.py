@@ -117,6 +117,31 @@ async def test_q_leaves_at_once_while_the_screens_are_still_loaded(monkeypatch: 
     assert made == [], "nothing is attached to"
 
 
+async def test_keys_typed_while_the_screens_are_loaded_are_kept_for_the_live_screen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loading, may_end = threading.Event(), threading.Event()
+    source = FakeSource()
+
+    def load() -> None:
+        loading.set()
+        may_end.wait(60)
+
+    monkeypatch.setattr("heaptop.tui.app.load_screens", load)
+    app = opened(lambda: source)
+    async with app.run_test(size=SMALL) as pilot:
+        stage = Stage(app, source, pilot)
+        await stage.until(loading.is_set, "the screens are being loaded")
+        await pilot.press("2", "m")
+        assert isinstance(app.screen, OpeningScreen)
+        may_end.set()
+        await stage.until(lambda: isinstance(app.screen, LiveScreen), "the live screen is there")
+        await stage.until(lambda: "not attached yet" in stage.text, "a key that has no meaning yet is refused")
+        source.attach()
+        await stage.ticks(1)
+        assert stage.live.views.name == "producers"
+
+
 async def test_a_fault_behind_the_first_frame_ends_the_app() -> None:
     def connect() -> Source:
         raise ZeroDivisionError

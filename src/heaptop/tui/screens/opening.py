@@ -7,8 +7,9 @@ says what must not be among it. It never opens a source: the live screen that fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -22,6 +23,9 @@ from heaptop.tui.widgets.top_lines import Field, TopLines
 
 if TYPE_CHECKING:
     from heaptop.tui.screens.host import Host
+
+TYPED: Final = 100
+"""Keys that are kept at most."""
 
 
 class OpeningScreen(Screen[None]):
@@ -39,6 +43,7 @@ class OpeningScreen(Screen[None]):
         self._opening = opening
         self._look = look
         self._shown = shown
+        self._typed: list[events.Key] = []
 
     def compose(self) -> ComposeResult:
         if self._opening is not None:
@@ -53,6 +58,18 @@ class OpeningScreen(Screen[None]):
         self.query_one(Panel).show(*attaching_text(opening, note=opening.note), self._look)
         self.query_one(TopLines).show_fields(_fields(opening), (), self._look)
         self.call_after_refresh(self._shown, opening)
+
+    def on_key(self, event: events.Key) -> None:
+        """Keep it for the live screen: a person who knows the keys types them while the rest is loaded."""
+        if event.key not in self._bindings.key_to_bindings and len(self._typed) < TYPED:
+            self._typed.append(event)
+
+    def on_screen_suspend(self) -> None:
+        """Another screen has come: it gets what was typed for it."""
+        if self._opening is not None:
+            for event in self._typed:
+                self.app.post_message(events.Key(event.key, event.character))
+        self._typed.clear()
 
     def action_leave(self) -> None:
         cast("Host", self.app).action_leave()
