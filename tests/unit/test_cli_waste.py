@@ -21,6 +21,7 @@ from heaptop.errors import (
 )
 from heaptop.protocol.images import FIRST_ID, WASTE, Question
 from heaptop.protocol.messages import Core, Failure, TypeName
+from heaptop.watching import snapshot_watch
 from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
 from tests.unit.test_cli_why import Frozen as FrozenOnly
 from tests.unit.test_cli_why import (
@@ -234,6 +235,24 @@ def test_an_agent_that_does_not_answer_ends_the_command_in_time(doors: FrozenDoo
     code, text = complaint([*COMMAND, "--timeout", "0.2"], capsys)
     assert code == UnresponsiveTarget.exit_code
     assert "--timeout" in text
+    assert doors.source.closed
+
+
+class Unmeasured(Frozen):
+    """Answers all but what memory is used for."""
+
+    def memory_now(self) -> None:
+        self.say(Failure(9, "mallinfo2 was not found"))
+
+
+def test_waste_is_printed_where_the_allocators_report_nothing(
+    doors: FrozenDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_watch, "MEMORY_SECONDS", 0.1)
+    doors.make = Unmeasured
+    found = document(COMMAND, capsys)
+    assert found["total"] > 0
+    assert "Arenas: their free memory is unknown." in found["notes"]
     assert doors.source.closed
 
 

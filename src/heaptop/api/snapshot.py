@@ -77,8 +77,10 @@ class HeapSnapshot:
         """
         passing = parse_filter(where)
         self._watch.renew()
+        if not passing:
+            self._watch.ask_memory()
         found = self._watch.ask(Question(WASTE, selection(passing, self._watch.types), limit=MOST_ROWS), Waste)
-        memory = None if passing else self._watch.memory()
+        memory = None if passing else self._watch.wait_for_memory()
         return waste_report(found, self._watch.types, memory, passing)
 
     def _selected(self, name: str) -> tuple[Selection, str]:

@@ -21,7 +21,7 @@ from heaptop.analysis.text.units import format_change, format_duration_ns
 from heaptop.choices import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused, RecordingFailed
 from heaptop.protocol.findings import UNCLEAR, Findings
-from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler
+from heaptop.protocol.messages import Collected, CollectRequest, Failure, Message, Sampler
 from heaptop.protocol.source import Event, RecordingStatus, Source
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.snapshot_watch import SnapshotWatch
@@ -70,8 +70,6 @@ class HuntWatch(SnapshotWatch):
         self.sampling = sampling
         self._collection = -1
         self._collected: Collected | None = None
-        self.reported: Memory | None = None
-        """What the allocators said since they were asked; without it, fewer lints can be explained."""
         self._interrupted = False
         self.recording_status = RecordingStatus("", 0, True)
         """How it goes, where it is recorded."""
@@ -115,11 +113,6 @@ class HuntWatch(SnapshotWatch):
             self._next()
             self._progress.show(f"collecting garbage {time.monotonic() - since:.1f} s")
 
-    def ask_memory(self) -> None:
-        """Ask what the allocators say, which is read while the snapshot is made: of a large heap that takes seconds."""
-        self.reported = None
-        self._source.memory_now()
-
     def _next(self) -> Message | None:
         if self._interrupted:
             raise KeyboardInterrupt
@@ -129,8 +122,6 @@ class HuntWatch(SnapshotWatch):
         match message:
             case Collected():
                 self._collected = message
-            case Memory():
-                self.reported = message
         super()._take(message)
 
     def _receive(self, event: Event) -> None:

@@ -14,13 +14,15 @@ from heaptop.choices import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol import images
 from heaptop.protocol.images import Image, ImageGone, ImageTypes, Question
-from heaptop.protocol.messages import Core, Decision, Failure, Message, TypeName
+from heaptop.protocol.messages import Core, Decision, Failure, Memory, Message, TypeName
 from heaptop.protocol.source import Attached, Source
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.source_watch import SourceWatch, enough_ms, pause_too_long
 
 KEEP: Final = 300.0
 """Seconds that the snapshot may stay at most: to build it, and for a handful of questions."""
+MEMORY_SECONDS: Final = 10.0
+"""So long what the allocators report is waited for once all else is known."""
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -50,6 +52,8 @@ class SnapshotWatch(SourceWatch):
         self._talks = False
         self.types: list[TypeName] = []
         """Of the snapshot, by their ids."""
+        self.reported: Memory | None = None
+        """What the allocators reported since :meth:`ask_memory`; what needs it does without where there is none."""
 
     @property
     def attached(self) -> Attached:
@@ -93,6 +97,21 @@ class SnapshotWatch(SourceWatch):
         finally:
             self._talks = False
 
+    def ask_memory(self) -> None:
+        """Ask what the allocators report, which is read while the snapshot is made: of a large heap that takes
+        seconds."""
+        self.reported = None
+        self._source.memory_now()
+
+    def wait_for_memory(self) -> Memory | None:
+        """What :meth:`ask_memory` has asked for; None where it does not come in time: the snapshot's answers are worth
+        more than an error."""
+        until = min(time.monotonic() + MEMORY_SECONDS, self._deadline)
+        while self.reported is None and (left := until - time.monotonic()) > 0:
+            self._next()
+            self._progress.show(f"reading memory use, {left:.0f} s left")
+        return self.reported
+
     def _not_frozen(self, reason: str) -> None:
         """For a command that has nothing to say without a snapshot."""
         raise self._refused(reason)
@@ -127,6 +146,8 @@ class SnapshotWatch(SourceWatch):
             case ImageGone() if self._image is not None and message.image == self._image.image:
                 lost = ImageLost(f"The snapshot of process {self._pid} was lost: {message.reason}.")
                 raise lost.about(self._pid)
+            case Memory():
+                self.reported = message
         super()._take(message)
 
     def _failed(self, failure: Failure) -> HeaptopError:

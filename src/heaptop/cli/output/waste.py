@@ -42,10 +42,12 @@ def take_waste(
 ) -> WasteResult:
     """Attach, freeze, ask, detach. Raises what :class:`SnapshotWatch` raises; UsageError of the filter."""
     with SnapshotWatch(source, progress, again, timeout=timeout) as watch:
+        if not where:
+            watch.ask_memory()
         image = watch.freeze()
         question = Question(WASTE, selection(where, watch.types), limit=MOST_ROWS)
         found = watch.ask(question, Waste)
-        memory = watch.memory() if not where else None
+        memory = watch.wait_for_memory() if not where else None
         return WasteResult(watch.attached, image, waste_report(found, watch.types, memory, where))
 
 
