@@ -277,6 +277,17 @@ async def test_what_must_be_known_now_is_said_only_of_what_is_shown() -> None:
         assert stage.live.help_of("gc").first == ""
 
 
+async def test_the_help_of_a_view_of_the_snapshot_has_the_whole_of_its_line() -> None:
+    async with on_stage(SMALL) as stage:
+        await stage.press("0")
+        await stage.until(lambda: "closes in" in stage.text, "the snapshot is open")
+        line = stage.line("closes in").strip()
+        assert line.endswith(" · …"), "whole parts of it fit"
+        whole = stage.live.help_page.first
+        assert line.removesuffix(" · …").partition(" old")[2] in whole
+        assert re.search(r" · pause \S+ ms · [0-9,]+ objects, \S+ KiB\.", whole)
+
+
 def test_the_pickers_keys_are_on_its_page() -> None:
     text = help_text(HelpPage("", keys=PICKER, here=("attach",)), LOOK).plain
     assert all(key.description in text for key in PICKER)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,6 +124,12 @@ def test_how_long_it_stays(bench: Bench) -> None:
     assert bench.client.age == 11
     assert bench.client.left == 590
     assert "snapshot 11 s old, closes in 9m 50s · tables 1.00 MiB" in snapshot_status(bench.client)
+
+
+def test_what_a_snapshot_does_not_know_comes_before_what_it_costs(bench: Bench) -> None:
+    bench.client.open()
+    bench.say(replace(bench.image(), gaps=("frames of C are unknown",)))
+    assert "closes in 10m 01s · frames of C are unknown · tables 1.00 MiB" in snapshot_status(bench.client)
 
 
 def test_what_it_costs_by_now(bench: Bench) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
-from heaptop.tui.text import clip, elide
+from heaptop.tui.text import clip, clip_parts, elide
 
 SITE = "shop/api/v2/orders/views.py:88 create_session"
 
@@ -93,3 +93,17 @@ def test_it_fits_and_keeps_name_and_line(folders: list[str], file: str, line: in
 @given(st.text(max_size=40), st.integers(0, 50))
 def test_whatever_it_is_given_fits(text: str, width: int) -> None:
     assert len(elide(text, width)) <= width
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (35, "snapshot 3 s old · pause 3 ms · 2 B"),
+        (34, "snapshot 3 s old · pause 3 ms · …"),
+        (32, "snapshot 3 s old · …"),
+        (20, "snapshot 3 s old · …"),
+        (12, "snapshot 3 …"),
+    ],
+)
+def test_of_a_line_of_parts_whole_ones_are_shown(width: int, shown: str) -> None:
+    assert clip_parts("snapshot 3 s old · pause 3 ms · 2 B", width) == shown

@@ -34,6 +34,22 @@ def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> s
     return part
 
 
+def clip_parts(text: str, width: int) -> str:
+    """Parts with `` · `` between them: as many whole ones as fit, and … for the others; a first part that is too long
+    is cut."""
+    if len(text) <= width:
+        return text
+    fitting = ""
+    for part in text.split(PARTS):
+        longer = f"{fitting}{PARTS}{part}" if fitting else part
+        if len(longer) + len(MORE) > width:
+            break
+        fitting = longer
+    return fitting + MORE if fitting else clip(text, width)
+
+
+PARTS: Final = " · "
+MORE: Final = f"{PARTS}…"
 _PATH: Final = re.compile(r"([^\s/]*/)((?:[^\s/]*/)*)(\S+)(.*)", re.DOTALL)
 """Its first folder, the others, its name (and line), and what is behind it."""
 

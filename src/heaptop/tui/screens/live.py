@@ -247,7 +247,9 @@ class LiveScreen(ActingScreen):
     def help_of(self, name: str) -> HelpPage:
         """The help page of a view; of the one that is shown with what must be known of it now."""
         view = self.views.views[name]
-        return help_page(view, self.KEYS, (view.notices, self.session.notices) if view is self.view else ())
+        snapshot = f"{view.note[:1].upper()}{view.note[1:]}." if view.FROZEN and view.note else ""
+        known = (snapshot, view.notices, self.session.notices)
+        return help_page(view, self.KEYS, known if view is self.view else ())
 
     @property
     def _footer_keys(self) -> Sequence[Key]:

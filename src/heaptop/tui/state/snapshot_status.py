@@ -27,14 +27,17 @@ def seconds(time: float) -> str:
 
 
 def snapshot_words(image: Image, cost: ImageCost | None, age: float, left: float) -> str:
-    """What one looks at: how old it is, what it costs and has cost, how much it is of."""
+    """What one looks at: how old it is, what it does not know, what it costs and has cost, how much it is of. On a
+    narrow screen the last parts are left out."""
     own = image.memory if cost is None else cost.own
     copied = ""
+    gaps = "".join(f" · {gap}" for gap in image.gaps)
     if cost is not None:
         copied = f"copied {format_bytes(cost.copied)}, " if cost.copied is not None else "copied unknown, "
     return (
-        f"snapshot {seconds(age)} old, closes in {seconds(left)} · {copied}tables {format_bytes(own)} · pause "
-        f"{format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, {format_bytes(image.bytes)}"
+        f"snapshot {seconds(age)} old, closes in {seconds(left)}{gaps} · {copied}tables {format_bytes(own)} · "
+        f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, "
+        f"{format_bytes(image.bytes)}"
     )
 
 
@@ -70,6 +73,5 @@ def snapshot_status(client: SnapshotClient | None, *, has_rows: bool = False) ->
         return f"no snapshot: {client.why}{age}" + (f" · {next_step(client)}" if next_step(client) else "")
     assert client.image is not None
     words = snapshot_words(client.image, client.cost, client.age, client.left)
-    gaps = "".join(f" · {gap}" for gap in client.image.gaps)
     asked = f"{building_words(client)}, x cancels · " if client.is_busy and client.progress else ""
-    return asked + words + gaps
+    return asked + words

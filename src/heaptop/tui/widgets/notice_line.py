@@ -8,7 +8,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.text import clip
+from heaptop.tui.text import clip_parts
 
 
 class NoticeLine(Widget):
@@ -40,5 +40,5 @@ class NoticeLine(Widget):
         plain = look.colourless or look.palette.theme.ansi
         theme = look.palette.theme
         warn = Style(bold=True) if plain else Style.parse(f"bold {theme.warning if self._warns else theme.accent}")
-        words = look.text(clip(text, max(width - 1, 0)))
+        words = look.text(clip_parts(text, max(width - 1, 0)))
         return Strip([Segment(" "), Segment(words, warn)]).apply_style(base).adjust_cell_length(width, base)

@@ -25,7 +25,7 @@ from heaptop.analysis.samples.sizes import CLASSES, bin_label, class_of
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.marks import SHORT_NONE, estimate_text
+from heaptop.tui.charts.marks import estimate_text
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.charts.sparkline import meter
 from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, FigureHelp
@@ -120,7 +120,7 @@ class SizesView(LevelView[SizesLevel]):
             MPROF.at("the allocation bin table"),
         ),
         FigureHelp(
-            ("≈", "±", "no samples", "unsampled", "samples"),
+            ("≈", "±", "no samples", "samples"),
             f"≈ is an estimate and ± the larger side of its {INTERVAL}; without both the figure is exact. Large "
             "blocks are all sampled, of small ones a few, so that no samples need not be none.",
             STATMEMPROF.at("“Sampling allocations”"),
@@ -128,8 +128,8 @@ class SizesView(LevelView[SizesLevel]):
         FigureHelp(("≈Share",), "Share of all live blocks here. Bars are relative to the largest row."),
         FigureHelp(
             ("Types",),
-            "The types of the objects in such blocks, where known. (unknown type): a block that is not an "
-            "object, or was freed before it was inspected.",
+            "The types of the objects in such blocks, where known. (unknown), (unknown type): blocks that are no "
+            "objects, such as the table of a list, or that were freed before heaptop could look at them.",
             MPROF.at("the allocation bin table"),
         ),
     )
@@ -205,12 +205,12 @@ class SizesView(LevelView[SizesLevel]):
     def _sheet(self, rows: Sequence[SizeRow], look: ChartStyle, nothing: str) -> Sheet[SizeRow]:
         wide, inside = self.size.width >= WIDE, self._level.number is not None
         bar = self.size.width // 6 if wide else 0
-        name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 11)
+        name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 10)
         columns = [
             name,
             Column("allocated", "Allocated", 16 if wide else 10),
             Column("freed", "Freed", 12 if wide else 10),
-            Column("kept", "Live", 11 if wide else 9),
+            Column("kept", "Live", 11 if wide else 10),
             Column("error", "±", 9),
             Column("others", "Live bytes" if self._in_blocks else "Live blocks", 11),
             Column("share", "≈Share", 7),
@@ -234,9 +234,7 @@ class SizesView(LevelView[SizesLevel]):
                 CellText(row.name),
                 CellText(estimate_text(row.allocated, blocks=self._in_blocks)),
                 CellText(estimate_text(row.freed, blocks=self._in_blocks)),
-                CellText(
-                    estimate_text(row.kept, blocks=self._in_blocks), shorter=() if row.kept.bytes else (SHORT_NONE,)
-                ),
+                CellText(estimate_text(row.kept, blocks=self._in_blocks)),
                 CellText(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
                 CellText(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
                 CellText(f"{share(row):.1%}" if row.kept.bytes else ""),

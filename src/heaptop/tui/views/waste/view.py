@@ -6,7 +6,7 @@ arenas of what view 9 measures. This module keeps what the reader chose: filter 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import ClassVar, Final
 
@@ -38,6 +38,7 @@ from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotClient
 from heaptop.tui.state.snapshot_status import snapshot_status, stage_words
+from heaptop.tui.text import PARTS, clip_parts
 from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -201,7 +202,8 @@ class WasteView(SortedView):
         head = ""
         if report is not None and client.image is not None:
             of_objects = (sort_words(each) for each in report.sorts if each.sort != ARENAS)
-            head = f" {_joined(total_words(report, client.image), of_objects if width >= WIDE else (), width - 2)}"
+            parts = [total_words(report, client.image), *(of_objects if width >= WIDE else ())]
+            head = f" {clip_parts(PARTS.join(parts), width - 2)}"
         self.query_one("#head", Picture).show(_drawn([head], look), look, key=head)
         texts = _row_texts(self._row) if self._row is not None else []
         lines = [f" {line}" for text in texts for line in wrap(printable(text), max(width - 2, 8))]
@@ -261,16 +263,6 @@ class WasteView(SortedView):
     @property
     def _sortable(self) -> Sequence[str]:
         return tuple(ORDERS)
-
-
-def _joined(first: str, others: Iterable[str], room: int) -> str:
-    """As many as there is room for, and … for the smaller ones that are left out."""
-    text = first
-    for each in others:
-        if len(longer := f"{text} · {each}") > room - 4:
-            return f"{text} · …"
-        text = longer
-    return text
 
 
 def _row_texts(row: WasteGroup) -> list[str]:
