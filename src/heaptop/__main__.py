@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A type's name may hold what the terminal's character set does not.
         sys.stdout.reconfigure(errors="replace")
     try:
-        code = cli.run(sys.argv[1:] if argv is None else argv)
+        code = cli.run(sys.argv[1:] if argv is None else argv, is_program=argv is None)
         sys.stdout.flush()
     except HeaptopError as error:
         complain(error)

@@ -26,7 +26,7 @@ def target() -> Iterator[Target]:
 
 
 def test_the_culprit_is_named(target: Target) -> None:
-    command = [*HEAPTOP, "leaks", str(target.pid), "--for", "6", "--collect", "--fail-on-leak", "--json"]
+    command = [*HEAPTOP, "leaks", str(target.pid), "--for", "12", "--collect", "--fail-on-leak", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (LEAK_FOUND, "")
     found: dict[str, Any] = json.loads(done.stdout)

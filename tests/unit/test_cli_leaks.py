@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from heaptop import cli
 from heaptop.__main__ import main
 from heaptop.analysis.heap.history import History
+from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.analysis.leaks.lints import LINTS
 from heaptop.cli import terminal
 from heaptop.cli.commands.leaks import LEAK_FOUND, UNDECIDED
@@ -304,19 +308,61 @@ def test_the_time_is_divided_evenly(doors: LeakDoors, capsys: Said, monkeypatch:
     monkeypatch.setattr(hunting.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(hunting, "LATE_SECONDS", 3.0)
     assert main(["leaks", "4711", "--for", "30", "--marks", "3"]) == 0
-    assert checks == [0, 15, 28], "the last look ends when the time does"
+    assert checks == pytest.approx([0, 14.4, 28]), "the last check ends when the time does"
     assert now[0] - 100 == 30
-    checks.clear()
-    now[0] = 100.0
-    assert main(["leaks", "4711", "--for", "3", "--marks", "3"]) == 0
-    assert checks == [0, 2.75, 4.75], "half of the time is left to the program, also where looks take longer than that"
-    note = "is missing: a check takes 7 s; use a longer --for"
-    for took[0], begun in ((4, [0, 8, 12, 16]), (7, [0, 7 + 10 / 3, 14 + 10 / 3]), (10, [0, 10 + 5 / 3, 20 + 5 / 3])):
+    notes = ("", "note: a mark is missing: a check takes", "note: 2 marks are missing: a check takes")
+    for took[0], begun, missing in (
+        (1, [0, 6.8, 12.6, 19], 0),
+        (4, [0, 7.33, 11.33, 16], 0),
+        (7, [0, 8.43, 15.5], 1),
+        (9, [0, 9], 2),
+        (10, [0, 10], 2),
+    ):
         checks.clear()
         now[0] = 100.0
         assert main(["leaks", "4711", "--for", "20", "--marks", "4"]) == 0
-        assert checks == pytest.approx(begun), "no mark but one makes the end late"
-        assert (note in capsys.readouterr().out) == (took[0] == 7)
+        assert checks == pytest.approx(begun, abs=0.1), took[0]
+        assert now[0] - 100 <= 20 * 1.1 + 3, "it is the time of the whole command"
+        said = capsys.readouterr().out
+        assert notes[missing] in said
+        assert ("missing" in said) == bool(missing)
+
+
+def test_a_mark_without_time_to_compare_it_is_only_marked(
+    doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check, compared = LeakHunt.check, list[bool]()
+
+    def noted(hunt: LeakHunt, *given: Any, **named: Any) -> Any:
+        compared.append(named["compares"])
+        return check(hunt, *given, **named)
+
+    monkeypatch.setattr(LeakHunt, "check", noted)
+    monkeypatch.setattr(hunting, "COMPARING", 1e9)
+    monkeypatch.setattr(hunting, "LATE_SECONDS", 10.0)
+    found = document(capsys, "--marks", "3")
+    assert compared == [True, False, True]
+    assert (found["verdict"], len(found["marks"])) == ("leak", 3), "the last check compares with all marks"
+
+
+def test_the_time_of_a_command_begins_with_its_process(
+    doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[hunting.Plan] = []
+    hunter = hunting.Hunter.__init__
+
+    def noted(self: hunting.Hunter, watch: Any, plan: hunting.Plan, progress: Any) -> None:
+        plans.append(plan)
+        hunter(self, watch, plan, progress)
+
+    monkeypatch.setattr(hunting.Hunter, "__init__", noted)
+    for is_program in (True, False):
+        assert cli.run(["leaks", "4711", *QUICK], is_program=is_program) == 0
+    capsys.readouterr()
+    assert plans[0].begun is not None
+    age = time.time() - psutil.Process().create_time()
+    assert time.monotonic() - plans[0].begun == pytest.approx(age, abs=5)
+    assert plans[1].begun is None, "another program's time began earlier"
 
 
 def test_progress_says_how_far_it_is_and_what_has_grown(

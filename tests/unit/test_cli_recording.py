@@ -106,3 +106,30 @@ def test_a_last_check_that_takes_long_or_is_stopped_is_left_out(
     assert f"note: the last check is missing: {why}" in told
     assert "unclear" in told, "one mark alone says nothing"
     assert signal.getsignal(signal.SIGALRM) is alarm
+
+
+def test_the_last_check_is_within_the_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now, checks = [100.0], list[float]()
+    image = Growing.image
+
+    def slow(source: Growing, keep: float, memory: int = 0) -> int:
+        checks.append(now[0] - 100)
+        now[0] += 5
+        return image(source, keep, memory)
+
+    def pass_by(watch: HuntWatch, left: float, words: object) -> None:
+        now[0] += max(left, 0)
+
+    monkeypatch.setattr(Growing, "image", slow)
+    monkeypatch.setattr(HuntWatch, "wait", pass_by)
+    monkeypatch.setattr(recording.time, "monotonic", lambda: now[0])
+    doors = LeakDoors(monkeypatch)
+    doors.make = Growing
+    assert main(["record", "4711", "-o", str(tmp_path / "a.heaptop"), "--for", "30", "--marks", "12"]) == 0
+    assert "the time is up" in capsys.readouterr().out
+    assert now[0] - 100 == 30
+    assert checks[0] == 0
+    assert checks[-1] == 25
+    assert len(checks) >= 4

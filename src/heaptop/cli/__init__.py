@@ -117,8 +117,9 @@ def build_parser(only: str = "", *, whole: bool = True) -> argparse.ArgumentPars
     return parser
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run the command that ``argv`` (without the program's name) asks for, and return its exit code."""
+def run(argv: Sequence[str], *, is_program: bool = False) -> int:
+    """Run the command that ``argv`` (without the program's name) asks for, and return its exit code. ``is_program``:
+    this process is for that command alone, so that its start was the command's."""
     # Without a command the rest are the picker's options: `heaptop --ascii` is `heaptop pick --ascii`.
     alone = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
     if alone:
@@ -126,6 +127,7 @@ def run(argv: Sequence[str]) -> int:
     elif argv[0] != Run.name:  # the program's own arguments are left as they are
         argv = with_times(argv)
     args = parse(build_parser(argv[0], whole=ALL in argv), argv)
+    args.is_program = is_program
     command: Command = args.command
     report_cost(args)
     with written_units(args):

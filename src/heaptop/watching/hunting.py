@@ -30,8 +30,8 @@ FIRST_INTERVAL: Final = 60.0
 """Seconds from the first mark to the second where nobody knows when it will end; each interval is twice the last."""
 LEAST_SHARE: Final = 0.5
 """Of the time that is given, so much lies between the first mark and the last look, as far as that ends in time."""
-LEAST_SHARE_LATE: Final = 0.25
-"""At least so much, also where it ends late."""
+COMPARING: Final = 1.6
+"""So much longer than the first mark, which has nothing to compare with, a check takes."""
 LATE_SHARE: Final = 1.1
 LATE_SECONDS: Final = 3.0
 """The last look ends after so many times the time that is given, and so many seconds, at the latest."""
@@ -50,6 +50,8 @@ class Plan:
     """Have garbage collected right before each."""
     allowed: tuple[str, ...] = ()
     """Names of lints that are not to be said."""
+    begun: float | None = None
+    """When the time that is given began, on the monotonic clock; None: with the hunt."""
 
 
 def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
@@ -154,9 +156,12 @@ class Hunter:
         self._progress = progress
         self._hunt = LeakHunt()
         self._missed: list[str] = []
+        self._left_out = 0
+        """Marks for which there was no time."""
         self._pauses: list[int] = []
         self._begin = self._marked = 0.0
-        self._longest = 0.0
+        self._mark_seconds = self._check_seconds = 0.0
+        """How long they took at most: marks with nothing to compare with, or not compared, and checks."""
         self._first: tuple[int | None, int | None] = None, None
 
     def run(self, *, patient: bool = True) -> None:
@@ -166,16 +171,16 @@ class Hunter:
         Errors: as :class:`HuntWatch`, where nothing is known, or nothing more.
         """
         watch, plan = self._watch, self._plan
-        self._begin = time.monotonic()
+        self._begin = time.monotonic() if plan.begun is None else plan.begun
         watch.ready()
         self.check("start")
         self._marked = time.monotonic()
         self._first = watch.resident, watch.live
-        window = self._last_check() - self._marked
+        window = max(self._last_check() - self._marked, 0.0)
         try:
             with watch.patience() if patient else nullcontext():
                 for at in islice(marks_at(window, plan.marks), 1, None):
-                    self._wait(self._marked + at)
+                    self._wait(min(self._marked + at, self._latest_mark()))
                     self._try_to_check(f"{at:.3g} s")
                 self._wait(self._last_check())
         except KeyboardInterrupt:
@@ -215,11 +220,28 @@ class Hunter:
         """The longest that the target stood still for a look."""
         return max(self._pauses, default=0)
 
+    @property
+    def expected(self) -> float:
+        """How many seconds the next check takes, as far as the earlier ones tell."""
+        return self._check_seconds or self._mark_seconds * COMPARING
+
+    def _latest_mark(self) -> float:
+        """When another mark must begin, for the last check to end in time. The second mark is the one that a verdict
+        needs: it may take all the time there is, and the last check is taken to be no longer than it."""
+        if len(self._hunt.marks) == 1:
+            return self._latest_end - 2 * self._mark_seconds
+        return self._planned_end - self._mark_seconds - self.expected
+
     def _last_check(self) -> float:
-        """When it begins, taken to be as long as the longest so far: the time that a person gives is for all of it."""
-        seconds = self._plan.seconds
-        some = min(self._marked + seconds * LEAST_SHARE, self._latest_end - self._longest)
-        return max(self._begin + seconds - self._longest, some, self._marked + seconds * LEAST_SHARE_LATE)
+        """When it begins: the time that a person gives is for all of it."""
+        seconds, expected = self._plan.seconds, self.expected
+        some = min(self._marked + seconds * LEAST_SHARE, self._planned_end - expected)
+        return max(self._begin + seconds - expected, some)
+
+    @property
+    def _planned_end(self) -> float:
+        """Half of what it may be late is left for a check that takes longer than expected."""
+        return (self._begin + self._plan.seconds + self._latest_end) / 2
 
     @property
     def _latest_end(self) -> float:
@@ -241,20 +263,21 @@ class Hunter:
         return f"mark {len(self._hunt.marks)} of {self._plan.marks}, {end:.0f} s left: {', '.join(grown)}{so_far}"
 
     def _try_to_check(self, name: str) -> None:
-        """One moment of several: without it, less is known. It is left out where the last one would end too late, but
-        for one: two moments are too few for a verdict."""
-        if len(self._hunt.marks) > 1 and time.monotonic() + 2 * self._longest > self._latest_end:
-            why = f"a check takes {self._longest:.3g} s; use a longer --for"
-            self._missed.append(f"the mark at {name} is missing: {why}")
+        """One moment of several: without it, less is known. Where there is no time to compare it, it is only marked;
+        where the last check would end too late, it is left out."""
+        if self._latest_mark() < time.monotonic():
+            self._left_out += 1
             return
+        left = self._latest_end - time.monotonic()
         try:
-            self.check(name)
+            self.check(name, compares=left >= 2 * self.expected)
         except (ImageLost, ImageRefused) as error:
             self._watch.close()
             self._missed.append(f"the mark at {name} is missing: {error.message}".rstrip("."))
 
-    def check(self, name: str | None) -> None:
-        """Take a mark of this name (None: none, it is the last moment), and say what was found."""
+    def check(self, name: str | None, *, compares: bool = True) -> None:
+        """Take a mark of this name (None: none, it is the last moment), and say what was found, unless that is left to
+        a later check."""
         watch, plan, begin = self._watch, self._plan, time.monotonic()
         if plan.collect:
             watch.collect()
@@ -272,15 +295,27 @@ class Hunter:
             collected=plan.collect,
             memory=watch.reported if is_end else None,
             allowed=plan.allowed,
+            compares=compares,
         )
+        is_compared = compares and self.has_marks
         try:
             found = watch.run(asking)
         except NotAnswered as error:
             raise ImageLost(f"The snapshot could not answer: {error}.") from None
         watch.close()
-        self._longest = max(self._longest, time.monotonic() - begin)
+        took = time.monotonic() - begin
+        if is_compared:
+            self._check_seconds = max(self._check_seconds, took)
+        else:
+            self._mark_seconds = max(self._mark_seconds, took)
         if found is not None:
-            self.found = replace(found, notes=(*found.notes, *self._missed))
+            self.found = replace(found, notes=(*found.notes, *self._missed, *self._left_out_words))
+
+    @property
+    def _left_out_words(self) -> list[str]:
+        number = self._left_out
+        marks = f"{number} marks are" if number > 1 else "a mark is"
+        return [f"{marks} missing: a check takes {self.expected:.2g} s; use a longer --for"] if number else []
 
     def miss_last_check(self, why: str) -> Findings:
         """End without it: what was found before stays, with a note. Where nothing was, the verdict is unclear."""

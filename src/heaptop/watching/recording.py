@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from types import FrameType
 from typing import Final
@@ -160,18 +160,29 @@ class Recorder:
             self._last_check(LAST_CHECK)
             return "you stopped it"
         self._last_check(0)
+        if seconds is not None:
+            with suppress(KeyboardInterrupt):  # all is known: then it ends now
+                self._watch.wait(seconds - self._passed, self._words)
         return why
 
     def _wait_until_end(self, seconds: float | None) -> str:
         """Let the time pass, and look at the heap now and then. Why that ended."""
         marks = self._plan.marks if self._plan is not None else 0
         for at in marks_at(seconds, marks) if marks else ():
+            if at and (self._passed > at or (seconds is not None and at + 2 * self._expected > seconds)):
+                continue  # there is no time for it, beside the last one
             self._next_check = at
             self._wait(at)
             self._check("start" if not at else format_duration_ns(round(at * 1e9)))
         self._next_check = None
-        self._wait(seconds)
+        self._wait(seconds if seconds is None else seconds - self._expected)
         return "the time is up"
+
+    @property
+    def _expected(self) -> float:
+        """How many seconds of the time a check takes; 0 where there is none."""
+        has_last = self.hunter is not None and self.hunter.has_marks and not self._watch.no_checks
+        return self.hunter.expected if self.hunter is not None and has_last else 0.0
 
     def _wait(self, until: float | None) -> None:
         """Until so many seconds after the beginning; None forever."""

@@ -178,6 +178,7 @@ class LeakHunt:
         collected: bool = False,
         memory: Memory | None = None,
         allowed: Sequence[str] = (),
+        compares: bool = True,
     ) -> Asking[Findings | None]:
         """Send the image the latest mark, hunt for what is new since the one at ``since``, and take a new mark of the
         name ``mark``.
@@ -190,9 +191,10 @@ class LeakHunt:
             collected: garbage was collected right before.
             memory: what allocators and the kernel say about now, where it was asked.
             allowed: names of lints that are not to be said.
+            compares: else only the mark is taken, which is quicker; a later check compares with it.
 
         Returns:
-            None where there was no mark before.
+            None where nothing was compared: there was no mark before.
 
         Raises:
             ValueError: there is no mark at ``since``, or ``until`` is none after it.
@@ -207,7 +209,7 @@ class LeakHunt:
         assert isinstance(ages, Ages)
         trends = yield from trends_of(types, sampling)
         findings = None
-        if marks:
+        if marks and compares:
             last = facts(image, mark or NOW, around, collected)
             epochs = BirthIntervals(len(self.marks), tuple(chosen), until if until in chosen else None)
             moment = HuntMoment(image, types, history, sampling, around, last, marks, epochs, ages, trends)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -150,7 +152,8 @@ class Leaks:
         unknown = [name for name in args.allow if name not in LINTS]
         if unknown:
             raise UsageError(f"Unknown lint {unknown[0]!r}.", fix=f"Choose from: {', '.join(LINTS)}.")
-        plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow))
+        begun = _process_start() if args.is_program else None
+        plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow), begun)
         gate = _gate(args)
         pid, progress = target_pid(args), ProgressLine()
         if args.rate is None:
@@ -172,6 +175,15 @@ class Leaks:
         if gate is None or hunter.found is None:
             return 0
         return LEAK_FOUND if gate.failing(hunter.found) else 0 if is_decided(hunter.found) else UNDECIDED
+
+
+def _process_start() -> float:
+    """When this process started, on the monotonic clock: a busy machine takes seconds to load heaptop, and they are
+    part of the time that a person gives."""
+    from heaptop.injector.inspect.process import start_time
+
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - start_time(os.getpid()) / os.sysconf("SC_CLK_TCK")
+    return time.monotonic() - max(age, 0.0)
 
 
 def _gate(args: argparse.Namespace) -> LeakGate | None:
