@@ -32,11 +32,12 @@ _entered: ContextVar[_Entered] = ContextVar("heaptop.phases", default=None)
 
 
 class phase:
-    """A phase named ``name``, as a context manager or a decorator. Raises :class:`TypeError` for a name that is no str.
+    """A phase named ``name``, as a context manager (``with`` and ``async with``) or a decorator. Raises
+    :class:`TypeError` for a name that is no str.
 
     It lasts as the clock on the wall does, whoever runs meanwhile:
 
-    - of a ``with`` block, from its beginning to its end, exceptions included;
+    - of a ``with`` or ``async with`` block, from its beginning to its end, exceptions included;
     - of a decorated function, for each call by itself;
     - of a decorated ``async`` function, from when its coroutine is first run until it is done, waiting included;
     - of a decorated generator, or ``async`` generator, from when it is first asked for an item until it is exhausted or
@@ -71,6 +72,14 @@ class phase:
     ) -> None:
         if self._open:
             self._end()
+
+    async def __aenter__(self) -> phase:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, traceback)
 
     def __call__(self, function: F) -> F:
         import inspect  # noqa: PLC0415 - dear, and for decorators only

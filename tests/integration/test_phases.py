@@ -38,5 +38,6 @@ def test_phases_begin_and_end_in_order_on_every_python(interpreter: Interpreter,
         told = ast.literal_eval(target.stdout())
     assert told == [
         *("+block", "+function", "-function", "-block", "+generator", "-generator"),
+        *("+async block", "-async block"),
         *("+coroutine", "-coroutine", "+asynchronous", "-asynchronous"),
     ]

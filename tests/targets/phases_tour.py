@@ -28,6 +28,8 @@ async def asynchronous():
 
 
 async def gathered():
+    async with heaptop.phase("async block"):
+        await asyncio.sleep(0)
     return [await coroutine(), *[item async for item in asynchronous()]]
 
 

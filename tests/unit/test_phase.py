@@ -199,6 +199,49 @@ async def test_tasks_that_share_an_object_end_their_own(listener: Listener) -> N
     assert listener.open() == {}
 
 
+async def test_an_async_with_block_is_a_phase_of_its_own_task(listener: Listener) -> None:
+    """Tasks that nest the same two phases, and take turns in them, end their own."""
+    outer, inner = heaptop.phase("outer"), heaptop.phase("inner")
+    ended: dict[str, list[int]] = {}
+
+    async def work(name: str) -> None:
+        async with outer as entered_phase:
+            assert entered_phase is outer
+            numbers = [listener.told[-1][1]]
+            await asyncio.sleep(0)
+            async with inner:
+                numbers.append(listener.told[-1][1])
+                await asyncio.sleep(0)
+            assert listener.told[-1][1] == numbers[1]
+            await asyncio.sleep(0)
+        ended[name] = [*numbers, listener.told[-1][1]]
+
+    await asyncio.gather(*(work(name) for name in "abc"))
+    assert all(first == last for first, _, last in ended.values())
+    assert listener.open() == {}
+    with pytest.raises(KeyError, match="x"):
+        async with outer:
+            raise KeyError("x")
+    assert listener.open() == {}
+
+
+async def test_a_task_made_in_a_phase_ends_none_but_its_own(listener: Listener) -> None:
+    """A task inherits the context: what its maker is in, it neither ends nor leaves open."""
+    shared = heaptop.phase("shared")
+
+    async def child() -> None:
+        await asyncio.sleep(0)
+        async with shared:
+            await asyncio.sleep(0)
+
+    async with shared:
+        task = asyncio.ensure_future(child())
+    assert listener.open() == {}
+    await task
+    assert (listener.open(), entered()) == ({}, None)
+    assert listener.words() == ["+shared", "-shared", "+shared", "-shared"]
+
+
 def test_a_decorated_function_is_a_phase_and_keeps_its_name(listener: Listener) -> None:
     @heaptop.phase("double")
     def double(x: int, *, more: int = 0) -> int:
