@@ -113,6 +113,16 @@ def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: st
             f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ written in Python, which heaptop "
             "never calls: their basic size is used (≈)"
         )
+    if census.owned:
+        mapped = f", {format_bytes(census.mapped)} of it mapped" if census.mapped else ""
+        notices.append(
+            f"included: {format_bytes(census.owned)} that objects own natively, beyond sys.getsizeof{mapped}"
+        )
+    if census.at_least:
+        notices.append(
+            f"{format_count(census.at_least)} objects own memory of a C library, and its size is unknown: "
+            "at least what is shown (≈)"
+        )
     if hidden:
         notices.append(
             f"not included: {format_bytes(hidden)} of attributes stored without a dict, which sys.getsizeof leaves out"

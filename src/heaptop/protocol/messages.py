@@ -182,12 +182,14 @@ class Row:
     """0, 1, 2, :data:`PERMANENT` or :data:`UNTRACKED`."""
     count: int
     bytes: int
-    """As ``sys.getsizeof`` says, the collector's head included."""
+    """As ``sys.getsizeof`` says, the collector's head included, and what the objects own natively
+    (:attr:`Census.owned`)."""
     hidden: int = 0
     """Bytes that ``sys.getsizeof`` leaves out: attribute values kept without a dict (3.11 and later). 0 in Python mode,
     where it is not known."""
     guessed: int = 0
-    """How many of the objects have a ``__sizeof__`` written in Python: their basic size is counted."""
+    """How many of the objects may be larger: their ``__sizeof__`` is written in Python, and their basic size is
+    counted, or they own memory of a C library, and nobody knows how much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,13 @@ class Census(Message):
     """Why not in a better mode, a sentence without its full stop; empty for ``clone``, and where it was asked for."""
     pauses: Pauses | None = None
     """The target's pauses, the attach's among them; None in older recordings."""
+    owned: int = 0
+    """Bytes in the rows that objects own natively, beyond ``sys.getsizeof``: mappings, and states of C libraries. 0 in
+    Python mode, where they are not known."""
+    mapped: int = 0
+    """Of :attr:`owned`, bytes of mappings: no allocator has given them, and not all of them need be resident."""
+    at_least: int = 0
+    """Objects that own memory of a C library of which nobody knows how much it is."""
 
     @property
     def exact(self) -> bool:

@@ -40,10 +40,11 @@ def census_json(
     are and how many there would be; ``filtered`` is what the filter leaves out; ``pause_ms`` is the longest time at a
     interval for which the target's Python code waited because of heaptop, the attach included (which has stopped it for
     ``stopped_ns``), and ``pause_by_cause`` says the longest of each cause, None where that is not known;
-    ``sizeof_guessed`` counts the objects
-    of a row whose size is their basic one, because their type's ``__sizeof__`` is written in Python; ``hidden_bytes``
-    are those that ``sys.getsizeof`` leaves out, None in Python mode, which cannot see them. Times are milliseconds,
-    sizes bytes.
+    ``sizeof_guessed`` counts the objects whose size is their basic one, because their type's ``__sizeof__`` is
+    written in Python, and in a row those too that own memory of a C library of unknown size, which ``at_least``
+    counts; ``owned_bytes`` are in the rows beyond ``sys.getsizeof``, as objects own them natively, and
+    ``mapped_bytes`` are those of them that are mappings; ``hidden_bytes`` are those that ``sys.getsizeof`` leaves
+    out, None in Python mode, which cannot see them. Times are milliseconds, sizes bytes.
 
     Raises:
         UsageError: there is no band key ``by``.
@@ -65,6 +66,9 @@ def census_json(
         "cpu_ms": census.cpu_ns / NS_PER_MS,
         "agent_bytes": census.agent_bytes,
         "sizeof_guessed": census.sizeof_guessed,
+        "owned_bytes": census.owned,
+        "mapped_bytes": census.mapped,
+        "at_least": census.at_least,
         "total": {
             "count": sum(row.count or 0 for row in rows),
             "bytes": sum(row.bytes for row in rows),

@@ -179,6 +179,9 @@ class Summing:
             cpu_ns=sum(census.cpu_ns for _, census in each),
             agent_bytes=sum(census.agent_bytes for _, census in each),
             sizeof_guessed=sum(census.sizeof_guessed for _, census in each),
+            owned=sum(census.owned for _, census in each),
+            mapped=sum(census.mapped for _, census in each),
+            at_least=sum(census.at_least for _, census in each),
             mode_reason=f"process {worst}: {mode.mode_reason}" if mode.mode_reason else "",
             pauses=_longest([census.pauses for _, census in each if census.pauses is not None]),
         )

@@ -15,7 +15,7 @@ This module never reads a process and never formats a figure but in a sentence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from heaptop.analysis.heap.history import Snapshot, known_hidden
@@ -169,12 +169,17 @@ def grown_since_attach(memory: Memory) -> int | None:
 
 def explain_counted(memory: Memory, snapshot: Snapshot) -> MemoryByUse | None:
     """As :func:`explain`, by a census of nearly the same moment."""
-    return explain(memory, live_bytes(snapshot), hidden_known=known_hidden(snapshot.census, 0) is not None)
+    found = explain(memory, live_bytes(snapshot), hidden_known=known_hidden(snapshot.census, 0) is not None)
+    mapped = snapshot.census.mapped
+    if found is None or not mapped:
+        return found
+    note = f"{format_bytes(mapped)} of live objects are mappings (mmap.mmap): they are in the rows of their kind."
+    return replace(found, notes=(*found.notes, note))
 
 
 def live_bytes(snapshot: Snapshot) -> int:
-    """All that a census's objects take, with what ``sys.getsizeof`` leaves out if it is known: what ``live`` wants."""
-    return sum(cell.bytes + cell.hidden for cell in snapshot.cells)
+    """What a census's objects take of the allocators' memory, with what ``sys.getsizeof`` leaves out if it is known."""
+    return max(0, sum(cell.bytes + cell.hidden for cell in snapshot.cells) - snapshot.census.mapped)
 
 
 def _resident(live: int, in_use: int, absent: int) -> int:

@@ -235,6 +235,9 @@ def send_counted(
         "cpu_ns": cpu,
         "agent_bytes": stats["child_bytes"],
         "sizeof_guessed": stats["sizeof_guessed"],
+        "owned": stats["owned"],
+        "mapped": stats["mapped"],
+        "at_least": stats["at_least"],
     }
     reply.update(pauses(s, pause))
     send(s, "census", reply)

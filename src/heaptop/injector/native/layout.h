@@ -216,6 +216,20 @@ X(ordered_first,           48,   48,   48,   48,   48,   48,   48,   48)        
 X(ordered_next,            16,   16,   16,   16,   16,   16,   16,   16)                                   \
 X(cache_table,             72,   72,   72,   72,   72,   72,   72,   72)                                   \
 X(cache_maxsize,           96,   96,   96,   96,   96,   96,   96,   96)                                   \
+/*  mmapmodule.c: of a mapping, where and how large it is, the position in it, and its place in a file      \
+    _ctypes/ctypes.h, CDataObject: the data, whether it is a block of its own, whose part it is, its size;  \
+    where it is when it fits into the object; zlibmodule.c and _bz2module.c: the z_stream, the bz_stream  */ \
+X(mmap_data,               16,   16,   16,   16,   16,   16,   16,   16)                                    \
+X(mmap_size,               24,   24,   24,   24,   24,   24,   24,   24)                                    \
+X(mmap_position,           32,   32,   32,   32,   32,   32,   32,   32)                                    \
+X(mmap_offset,             40,   40,   40,   40,   40,   40,   40,   40)                                    \
+X(ctypes_data,             16,   16,   16,   16,   16,   16,   16,   16)                                    \
+X(ctypes_owns,             24,   24,   24,   24,   24,   24,   24,   24)                                    \
+X(ctypes_base,             32,   32,   32,   32,   32,   32,   32,   32)                                    \
+X(ctypes_size,             40,   40,   40,   40,   40,   40,   40,   40)                                    \
+X(ctypes_inside,           80,   80,   80,   80,   80,   80,   80,   80)                                    \
+X(zlib_stream,             16,   16,   16,   16,   16,   16,   16,   16)                                    \
+X(bz2_stream,              16,   16,   16,   16,   16,   16,   16,   16)                                    \
 /*  cpython/pystate.h, pycore_interp.h (from 3.14 on pycore_interp_structs.h). thread_raised: three words   \
     up to 3.11, then one; thread_handled: three up to 3.10, then one                                     */ \
 X(thread_next,              8,    8,    8,    8,    8,    8,    8,    8)                                   \

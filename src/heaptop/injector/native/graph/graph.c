@@ -2,6 +2,7 @@
 #include "graph/graph.h"
 
 #include "heap/edges.h"
+#include "heap/owners.h"
 #include "heap/size.h"
 #include "heap/window.h"
 
@@ -200,6 +201,7 @@ static inline void write_row(struct writing *w, PyObject *o, uint32_t number) {
     uint64_t bytes = size_of(o, kind);
     if (kind->values != VALUES_NONE)
         bytes += size_hidden(o, kind);
+    bytes += owners_measure(o, kind).bytes;
     if (__builtin_expect(bytes >= CSR_LARGE, 0)) {
         note_large(g, number, bytes);
         bytes = CSR_LARGE;

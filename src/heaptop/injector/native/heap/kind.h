@@ -47,11 +47,14 @@ enum uneven_rule {
     UNEVEN_CACHE,   /* lru_cache: each link is in the table and in a list */
 };
 
+struct owner;
+
 struct kind {
     PyTypeObject *type;
     uint8_t size, edges, collected, values;
     uint8_t uneven;  /* where counted references are not those of the rows: see edges.h */
     uint8_t type_visits;   /* so many instances in a row whose tp_traverse visited the type; more than are asked: all do */
+    const struct owner *owner; /* of memory that is elsewhere; NULL: none known (owners.h) */
     bool holds_type; /* each instance has a reference to the type, and tp_traverse does not visit it */
     uint32_t basic, item, before; /* bytes; ``before`` is in front of the object */
     traverseproc traverse;
@@ -59,7 +62,7 @@ struct kind {
     uint32_t position; /* kinds_at of it is this; UINT32_MAX for ``nobody`` */
     uint32_t number;   /* of its name, see names.h; census.c fills it in */
     uint64_t count[ROWS], bytes[ROWS], hidden[ROWS];
-    uint64_t guessed[ROWS]; /* of count, those whose bytes are a guess; census.c fills it in */
+    uint64_t guessed[ROWS]; /* of count, those whose bytes are a guess, or are no less (owners.h) */
 };
 
 enum { KIND_ASKED = 8 };

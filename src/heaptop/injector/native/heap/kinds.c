@@ -6,6 +6,7 @@
 
 #include "pages.h"
 #include "heap/edges.h"
+#include "heap/owners.h"
 #include "heap/size.h"
 
 #include <string.h>
@@ -88,6 +89,7 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     kind->values = values_rule(type);
     size_decide(kind, k->call_methods);
     kind->edges = edges_decide(type);
+    kind->owner = owners_find(type);
     kind->holds_type = flags & FLAG_HEAP_TYPE && !(flags & FLAG_HAVE_GC);
     kind->uneven = edges_decide_uneven(type);
     kind->type_visits = flags & FLAG_HEAP_TYPE && flags & FLAG_HAVE_GC ? 0 : KIND_ASKED;

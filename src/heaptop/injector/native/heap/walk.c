@@ -2,6 +2,7 @@
 #include "heap/walk.h"
 
 #include "heap/edges.h"
+#include "heap/owners.h"
 #include "heap/size.h"
 #include "heap/window.h"
 
@@ -162,6 +163,15 @@ static int chase_all(struct walk *w) {
 
 /* -- 2: counting and expanding ----------------------------------------------------------------------------- */
 
+static void count_owned(struct walk *w, PyObject *o, struct kind *kind, unsigned row) {
+    struct owned owned = owners_measure(o, kind);
+    kind->bytes[row] += owned.bytes;
+    kind->guessed[row] += owned.unknown;
+    w->owned += owned.bytes;
+    w->mapped += kind->owner->maps ? owned.bytes : 0;
+    w->at_least += owned.unknown;
+}
+
 static inline struct kind *count(struct walk *w, PyObject *o, unsigned row) {
     progress_on(w->progress);
     struct kind *kind = kinds_get(&w->kinds, Py_TYPE(o));
@@ -169,6 +179,8 @@ static inline struct kind *count(struct walk *w, PyObject *o, unsigned row) {
     kind->bytes[row] += size_of(o, kind);
     if (kind->values != VALUES_NONE)
         kind->hidden[row] += size_hidden(o, kind);
+    if (__builtin_expect(kind->owner != NULL, 0))
+        count_owned(w, o, kind, row);
     return kind;
 }
 

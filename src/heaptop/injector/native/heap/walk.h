@@ -43,6 +43,7 @@ struct walk {
     size_t excluded_count, excluded_room;
     bool failed;
     uint64_t objects, guessed;
+    uint64_t owned, mapped, at_least; /* bytes elsewhere (owners.h), those of them in mappings, objects that have more */
     struct progress *progress; /* set before walk_run: receives the progress, or NULL; it is not stopped */
     struct progress *limit; /* set before walk_run: asked for each object and each reference, or NULL. It ends the walk */
     gc_head *middle; /* set before walk_run: where the middle of generation 2 may be, or NULL; after it: where it is.

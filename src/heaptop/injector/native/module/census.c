@@ -73,7 +73,7 @@ static bool name_kind(struct packing *p, struct kind *kind) {
     struct name_text module, qualname;
     names_read(kind->type, &module, &qualname);
     for (int row = 0; row < ROWS; row++)
-        kind->guessed[row] = kind->size == SIZE_GUESS ? kind->count[row] : 0;
+        kind->guessed[row] = kind->size == SIZE_GUESS ? kind->count[row] : kind->guessed[row];
     struct name *name = entry_of(p, &module, &qualname);
     if (name == NULL)
         return false;
@@ -289,6 +289,9 @@ static int pack(struct walk *w, const struct census_request *request, uint64_t b
         status = pack_samples(w, &p);
     struct census_head head = {.objects = w->objects,
                                .guessed = w->guessed,
+                               .owned = w->owned,
+                               .mapped = w->mapped,
+                               .at_least = w->at_least,
                                .duration_ns = raw_clock() - begin,
                                .bytes = bytes_used(w, &p),
                                .middle = (uint64_t)w->middle};

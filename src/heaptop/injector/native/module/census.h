@@ -27,6 +27,7 @@ enum census_status {
 
 struct census_head {
     uint64_t objects, guessed, duration_ns;
+    uint64_t owned, mapped, at_least; /* as in walk.h */
     uint64_t bytes; /* that the count itself used, by its own books: not what the kernel has of a clone (its tables of
                        pages, and pages of the target that either side wrote to) */
     uint64_t cut; /* 1: there are more than MAX_NAMES, and those behind are counted together */

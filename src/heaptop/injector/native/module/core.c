@@ -12,6 +12,7 @@
 #include "raw.h"
 #include "clone/clone.h"
 #include "heap/edges.h"
+#include "heap/owners.h"
 #include "heap/size.h"
 #include "heap/walk.h"
 #include "module/census.h"
@@ -240,10 +241,11 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
         return NULL;
     core.middle = head.middle;
     const char *cut = head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "";
-    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows, (Py_ssize_t)head.rows_size,
-                         "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects", head.objects, "sizeof_guessed",
-                         head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns, "pause_ns", pause_ns, "child_bytes",
-                         head.bytes, "middle", head.middle, "typed", samples);
+    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
+                         (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects",
+                         head.objects, "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns,
+                         "pause_ns", pause_ns, "child_bytes", head.bytes, "middle", head.middle, "owned", head.owned, "mapped",
+                         head.mapped, "at_least", head.at_least, "typed", samples);
 }
 
 static uint64_t limit(PyObject *options, const char *name) {
@@ -413,6 +415,18 @@ static PyObject *core_size_of(PyObject *module, PyObject *args) {
     return Py_BuildValue("KKi", size, hidden, guessed);
 }
 
+static PyObject *core_owned_by(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o;
+    if (!core.is_open)
+        return refuse("the native core is not open");
+    if (!PyArg_ParseTuple(args, "O:owned_by", &o))
+        return NULL;
+    const struct owner *owner = owners_find(Py_TYPE(o));
+    struct owned owned = owner == NULL ? (struct owned){0, false} : owner->measure(o);
+    return Py_BuildValue("Ki", owned.bytes, owned.unknown);
+}
+
 static int append_edge(PyObject *o, void *list) { return PyList_Append(list, o); }
 
 static PyObject *core_edges_of(PyObject *module, PyObject *args) {
@@ -521,6 +535,7 @@ static PyMethodDef methods[] = {
     {"gc_read", collections_read, METH_VARARGS, "gc_read(): (rows, dropped): what has ended since the last."},
     {"gc_begun", collections_begun, METH_VARARGS, "gc_begun(): collections since it is watched."},
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
+    {"owned_by", core_owned_by, METH_VARARGS, "owned_by(o): (bytes elsewhere, whether it may own more)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
     {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},
     {"graph_build", core_graph_build, METH_VARARGS, "graph_build(options): number all objects, see graphing.h."},

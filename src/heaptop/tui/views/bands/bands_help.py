@@ -16,8 +16,9 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Objects", "Blocks", "Bytes", "≈"),
-        "The number of live objects and their own size, without what they refer to. ≈: estimated from samples, "
-        "or guessed where __sizeof__ is written in Python (heaptop never calls it).",
+        "The number of live objects and their own size, without what they refer to, with what they own natively "
+        "(mmap, zlib, bz2, ctypes). ≈: estimated from samples, guessed where __sizeof__ is written in Python "
+        "(heaptop never calls it), or a lower bound where a C library hides what it owns (lzma, ssl, sqlite3).",
         CPYTHON.at("Objects/object.c and each type's __sizeof__"),
     ),
     FigureHelp(("Share", "≈Share", "█"), "Share of the sum of all rows. Bars are relative to the largest row."),

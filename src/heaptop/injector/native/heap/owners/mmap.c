@@ -1,0 +1,18 @@
+/* mmap: the pages of an mmap.mmap (mmapmodule.c). They are not touched: that may be to read a file, or to wait for one. */
+#include "heap/owners.h"
+
+enum { PAGE = 4096 };
+
+static struct owned measure(PyObject *o) {
+    uint64_t data = uint64_at(o, layout.mmap_data), size = uint64_at(o, layout.mmap_size);
+    uint64_t position = uint64_at(o, layout.mmap_position), offset = uint64_at(o, layout.mmap_offset);
+    if (data == 0) /* closed */
+        return (struct owned){0, false};
+    uint64_t room = (size + PAGE - 1) & -(uint64_t)PAGE;
+    bool fits = size > 0 && size < 1ull << 47 && data % PAGE == 0 && data + room < 1ull << 47 && position <= size;
+    return fits && offset % PAGE == 0 ? (struct owned){room, false} : OWNED_UNKNOWN;
+}
+
+static const char *const types[] = {"mmap.mmap", NULL};
+
+const struct owner owner_mmap = {types, 72, measure, .maps = true};

@@ -1,0 +1,23 @@
+/* opaque: types that own memory of a library whose structures are its secret. */
+#include "heap/owners.h"
+
+static struct owned measure(PyObject *o) {
+    (void)o;
+    return OWNED_UNKNOWN;
+}
+
+static const char *const types[] = {
+    "_lzma.LZMACompressor",
+    "_lzma.LZMADecompressor",
+    "_ssl._SSLContext",
+    "_ssl._SSLSocket",
+    "_zstd.ZstdCompressor",
+    "_zstd.ZstdDecompressor",
+    "compression.zstd.ZstdCompressor",
+    "compression.zstd.ZstdDecompressor",
+    "lxml.etree._Document",
+    "sqlite3.Connection",
+    NULL,
+};
+
+const struct owner owner_opaque = {types, 0, measure, .maps = false};

@@ -1,0 +1,27 @@
+"""What objects own natively, as the native core reads it, beside what was asked for while they were made."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.interpreters import Interpreter
+from tests.support.native import told
+
+OPAQUE: Final = {"lzma compressor", "lzma decompressor", "context", "database"}
+"""Whose libraries keep their structures secret."""
+LOCKS: Final = 512
+"""Bytes that an object asks for beside its library's, and words that its library's newer releases have more."""
+FACT: Final = ("mmap_", "ctypes_", "zlib_", "bz2_")
+
+
+def test_bytes_are_those_that_were_asked_for(interpreter: Interpreter) -> None:
+    found = told(interpreter, "owned_natively.py")
+    wrong_facts = {name: found.pop(name) for name in list(found) if name.startswith(FACT)}
+    known = {name: row for name, row in found.items() if row[2] is not None}
+    assert len(known) > 25
+    wrong = {name: row for name, row in known.items() if row[1] or not 0 <= row[2] - row[0] <= LOCKS}
+    assert wrong == {}
+    unknown = {name: row[:2] for name, row in found.items() if row[2] is None}
+    assert unknown == dict.fromkeys(OPAQUE | {"lookalike"}, (0, 1)), "not known, and never a guess"
+    assert len(wrong_facts) > 8
+    assert {name: said for name, said in wrong_facts.items() if said != "[True, True, True]"} == {}, "nor a crash"
