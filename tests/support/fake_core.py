@@ -37,7 +37,7 @@ from tests.support.agents import agent_space
 BUILD = "0123456789abcdef"
 M = TypeVar("M", bound=Message)
 STATS: dict[str, Any] = {"complete": True, "cut": "", "cpu_ns": 7, "child_bytes": 4096}
-STATS.update({"sizeof_guessed": 2, "typed": b"", "pause_ns": 3_000_000})
+STATS.update({"sizeof_guessed": 2, "owned": 900, "mapped": 500, "at_least": 1, "typed": b"", "pause_ns": 3_000_000})
 
 
 class FakeCore:

@@ -61,6 +61,8 @@ LEAKS: Final[Mapping[str, Planted]] = {
     "prices_churned": Planted("tuple", "quote", "PRICES"),
     "sessions_in_cache": Planted("__main__.Click", "click", r"\.visitor|lru_cache of __main__.visitor"),
     "jobs_lying_bound": Planted("__main__.Job", "keep", r"\.store \._kept"),
+    "sockets_zlib": Planted("__main__.Connection|zlib.Compress", "open_connection|__init__", r"\._connections"),
+    "frames_mapped": Planted("mmap.mmap", "read_frame", r"\.shown"),
     "seen_default_argument": Planted("__main__.Visit", "remember", "default argument seen of __main__.remember"),
 }
 
@@ -79,6 +81,9 @@ HARMLESS: Final = (
     "backlog_peak",
     "latest_window",
     "thumbs_lru_class",
+    "sockets_zlib_pool",
+    "frames_mapped_ring",
+    "readings_numpy_window",
 )
 
 

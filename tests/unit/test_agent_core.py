@@ -47,6 +47,7 @@ def test_a_clone_is_counted_in_and_its_msgpack_is_the_message() -> None:
             assert census.cpu_ns >= 7
             assert census.agent_bytes == 4096
             assert census.sizeof_guessed == 2
+            assert (census.owned, census.mapped, census.at_least) == (900, 500, 1)
             assert census.exact is False
         assert talk.history.snapshots[-1].cells[0].type == TypeName("shop", "T3")
     assert core.calls[:5] == ["abort", "open", "begin", "end", "abort"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.heap.history import History, Snapshot
-from heaptop.analysis.rss.memory import NAMES, explain, grown_since_attach, memory_json
+from heaptop.analysis.rss.memory import NAMES, explain, explain_counted, grown_since_attach, live_bytes, memory_json
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
 from heaptop.protocol.registry import REPLIES
@@ -271,6 +271,20 @@ def test_what_the_census_lacks_is_in_the_document() -> None:
         "stop", "no clone could be made", False, "time", 12,
     ]  # fmt: skip
     assert document["notes"] == []
+
+
+def test_mappings_of_objects_are_not_in_the_row_of_live_objects() -> None:
+    """No allocator has given them: they are in the rows of mapped files, of shared memory or of other mappings."""
+    taken = snapshot()
+    mapped = live_bytes(taken) // 2
+    of_mappings = replace(taken, census=replace(taken.census, mapped=mapped))
+    assert live_bytes(of_mappings) == live_bytes(taken) - mapped
+    plain, less = explain_counted(memory(), taken), explain_counted(memory(), of_mappings)
+    assert plain is not None
+    assert less is not None
+    assert sum(row.bytes for row in less.rows) == less.rss == plain.rss
+    assert "are mappings (mmap.mmap): they are in the rows of their kind" in " ".join(less.notes)
+    assert "mmap" not in " ".join(plain.notes)
 
 
 def test_what_python_mode_does_not_see_is_not_zero() -> None:

@@ -170,6 +170,17 @@ def test_what_the_figures_lack_is_said(doors: Doors, capsys: pytest.CaptureFixtu
     assert "dict" not in out
 
 
+def test_what_objects_own_natively_is_reported(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    doors.source = counted(mode="clone", owned=3 << 20, mapped=1 << 20, at_least=1_234)
+    assert main(["census", "4711"]) == 0
+    out = capsys.readouterr().out
+    assert "included: 3.00 MiB that objects own natively, beyond sys.getsizeof, 1.00 MiB of it mapped\n" in out
+    assert "1,234 objects own memory of a C library, and its size is unknown: at least what is shown (≈)\n" in out
+    assert main(["census", "4711", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [document[key] for key in ("owned_bytes", "mapped_bytes", "at_least")] == [3 << 20, 1 << 20, 1_234]
+
+
 def test_a_census_without_objects_has_a_total_of_zero(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     doors.source = counted(rows=())
     assert main(["census", "4711"]) == 0

@@ -1,0 +1,52 @@
+"""Memory that objects own natively is counted once, by its owner, in a census as in a snapshot."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from heaptop import api
+from tests.interpreters import Interpreter
+from tests.support.attaching import resting
+from tests.support.processes import EXIT_CODE, Target, difference, need_package, running
+
+OBJECTS: Final = 1024
+"""Bytes of an object beside what it owns: no type here has larger ones."""
+VARIES: Final = 0.05
+"""Of a compressor's bytes: zlib's own figure is of its tables alone."""
+
+
+def check(target: Target) -> None:
+    """Compare every type with what the program says of it."""
+    owned: Mapping[str, int] = ast.literal_eval(target.detail)
+    before = resting(target.pid)
+    with api.attach(target.pid) as process:
+        census = {row.name: row for row in process.census()}
+        with process.snapshot() as snapshot:
+            kept = {name: sum(row.bytes for row in snapshot.retainers(name)) for name in owned}
+        memory = process.memory()
+    for name, bytes_ in owned.items():
+        row = census[name]
+        most = bytes_ * (1 + VARIES) + OBJECTS * row.count
+        assert bytes_ <= row.bytes <= most, f"{name} in a census"
+        assert bytes_ <= kept[name] <= most, f"{name} in a snapshot"
+    assert sum(row.bytes for row in memory.rows) == memory.rss
+    assert difference(before, resting(target.pid)) == []
+    assert target.terminate() == EXIT_CODE
+    assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_buffers_are_counted_once_and_views_nothing(interpreter: Interpreter) -> None:
+    with running(interpreter, "owning") as target:
+        check(target)
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_an_array_of_numpy_that_is_seen_through_views_is_counted_once(interpreter: Interpreter) -> None:
+    need_package(interpreter, "numpy")
+    with running(interpreter, "owning", "numpy", environment={"PYTHONPATH": str(interpreter.packages)}) as target:
+        check(target)

@@ -1,0 +1,64 @@
+"""Holds buffers, some of them through several objects at once.
+
+Arguments: names of packages whose objects it holds too. Prints ``ready`` and a dict: by a type's full name, how many
+bytes of memory its objects own, as they or their library say; those of views are 0.
+"""
+
+import array
+import ctypes
+import mmap
+import sys
+import time
+import zlib
+
+from steady import ready
+
+PAGE = mmap.PAGESIZE
+
+
+class Holder:
+    """Keeps a view of a buffer, and not the buffer."""
+
+    def __init__(self, view):
+        self.view = view
+
+
+def plain():
+    mappings = [mmap.mmap(-1, 100 * PAGE) for _ in range(20)]
+    buffers = [bytearray(300_000) for _ in range(5)]
+    arrays = [array.array("d", bytes(800_000)) for _ in range(4)]
+    numbers = [(ctypes.c_double * 20_000)() for _ in range(10)]
+    compressors = [zlib.compressobj() for _ in range(50)]
+    chains = [Holder(memoryview(memoryview(each)[10:])[5:]) for each in buffers + arrays + mappings for _ in range(3)]
+    owned = {
+        "mmap.mmap": sum(map(len, mappings)),
+        "bytearray": sum(map(sys.getsizeof, buffers)),
+        "array.array": sum(map(sys.getsizeof, arrays)),
+        "__main__.c_double_Array_20000": sum(map(ctypes.sizeof, numbers)),
+        "zlib.Compress": len(compressors) << 18,  # zlib.h: (1 << wbits + 2) + (1 << memLevel + 9), and a few more
+        "memoryview": 0,
+        "managedbuffer": 0,
+    }
+    return owned, (mappings, arrays, numbers, compressors, chains)
+
+
+def numpy():
+    import numpy as np  # noqa: PLC0415
+
+    arrays = [np.ones((100, 1000)) for _ in range(20)]
+    views = [Holder(each[10:, ::2].T) for each in arrays for _ in range(10)]
+    shared = [Holder(np.frombuffer(bytes(100_000), dtype="u1")) for _ in range(10)]
+    return {"numpy.ndarray": sum(each.nbytes for each in arrays), "bytes": 1_000_000}, (views, shared)
+
+
+KEPT = []
+OWNED = {}
+for make in (plain, *(globals()[name] for name in sys.argv[1:])):
+    found, kept = make()
+    OWNED.update(found)
+    KEPT.append(kept)
+
+if __name__ == "__main__":
+    ready(OWNED)
+    while True:
+        time.sleep(0.1)
