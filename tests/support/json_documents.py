@@ -1,0 +1,116 @@
+"""The JSON of every command, as a live process makes it, and as it is stored for later versions to be held against.
+
+``python -m tests.support.json_documents VERSION`` stores today's as ``tests/data/json/VERSION/NAME.json``: once for a
+release, never again for one that is out.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.leaking import ENVIRONMENT, HEAPTOP, leaking_sessions
+from tests.support.processes import PATIENCE
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+STORED: Final = ROOT / "tests" / "data" / "json"
+KEPT: Final = 3
+"""Items of each list that are stored: what they look like is wanted, not how many there are."""
+TYPE: Final = "__main__.Session"
+
+COMMANDS: Final = {
+    "ps": "ps --json",
+    "doctor": "doctor {pid} --json",
+    "doctor-machine": "doctor --json",
+    "doctor-refused": "doctor 4194305 --json",
+    "census": "census {pid} --json",
+    "census-where": "census {pid} --by module --where type:Session --top 1 --json",
+    "census-python": "census {pid} --mode python --json",
+    "census-producer": "census {pid} --by producer --for 1 --json",
+    "census-producer-module": "census {pid} --by producer-module --for 1 --json",
+    "census-size": "census {pid} --by size --for 1 --json",
+    "census-lifetime": "census {pid} --by lifetime --for 1 --json",
+    "census-retainer": "census {pid} --by retainer --json",
+    "census-kind": "census {pid} --by kind --json",
+    "census-memory": "census {pid} --memory --json",
+    "why": "why {pid} {type} --json",
+    "why-retainers": "why {pid} {type} --retainers 3 --json",
+    "why-object": "why {pid} {address} --json",
+    "waste": "waste {pid} --json",
+    "leaks": "leaks {pid} --for 3 --marks 3 --json",
+    "leaks-gate": "leaks {pid} --for 3 --marks 3 --fail-on-leak --ignore nothing.* --json",
+    "record": "record {pid} -o {file} --for 4 --interval 1 --marks 3 --json",
+    "report": "report {file} --json",
+    "diff": "diff {file} --json",
+    "diff-producer": "diff {file} --by producer --json",
+    "export": "export {file} --to json",
+}
+"""By name, what is run: in this order, because some need what an earlier one made."""
+MACHINE: Final = {
+    re.escape(str(ROOT)): "/srv/shop",
+    re.escape(str(Path.home())): "/srv/home",
+    re.escape(tempfile.gettempdir()) + r"/[\w-]+": "/srv",
+    rf"\b{re.escape(socket.gethostname())}\b": "host",
+    re.escape(platform.release()): "6.1.0",
+}
+"""Patterns of what only this machine has, and what is stored in their place."""
+GUARD: Final = "guard {pid} --when every~1s --do report --at-most 1 --dir {folder}"
+
+
+def documents() -> Iterator[tuple[str, Any]]:
+    """Every document, by its name, of a program that leaks sessions."""
+    with leaking_sessions() as target, tempfile.TemporaryDirectory() as name:
+        file, folder = Path(name, "night.heaptop"), Path(name, "guard")
+        places = {"pid": target.pid, "type": TYPE, "file": file, "folder": folder, "address": "0x1"}
+        for called, command in COMMANDS.items():
+            document = json.loads(_run(command.format(**places)))
+            if called == "why":
+                places["address"] = document["paths"][0]["example"]
+            yield called, document
+        _run(GUARD.format(**places))
+        for report in folder.glob("*.json"):
+            yield "guard", json.loads(report.read_text())
+
+
+def _run(command: str) -> str:
+    arguments = [word.replace("~", " ") for word in command.split()]
+    ended = subprocess.run(
+        [*HEAPTOP, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    if ended.returncode and not ended.stdout:
+        raise AssertionError(f"heaptop {command}: {ended.stderr}")
+    return ended.stdout
+
+
+def _stored(value: Any) -> Any:
+    """The same, shorter, and with nothing of this machine."""
+    match value:
+        case dict():
+            return {key: _stored(each) for key, each in value.items()}
+        case list():
+            return [_stored(each) for each in value[:KEPT]]
+        case str():
+            for pattern, name in MACHINE.items():
+                value = re.sub(pattern, name, value)
+    return value
+
+
+def main() -> None:
+    folder = STORED / sys.argv[1]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, document in documents():
+        if name == "ps":  # others' processes
+            document["processes"] = [one for one in document["processes"] if "sessions_dict" in one["command"]]
+        (folder / f"{name}.json").write_text(json.dumps(_stored(document), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
