@@ -22,7 +22,7 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zoo bounds sampler_sessions \
     sqlalchemy_session tracer_sessions why hostile_names touched_files)
 
-.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz soak zoo zoo-real art docs man clean
+.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz soak zoo zoo-real art docs schemas man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -88,6 +88,9 @@ art: $(RUN) ## the README's pictures, from the real front end over a real record
 docs: $(RUN) ## the documentation as a site, in build/site
 	$(BIN)/python -m pip install -q -e '.[docs]'
 	$(BIN)/python -m mkdocs build
+
+schemas: $(DEV) ## docs/schema, from src/heaptop/documents.py
+	$(BIN)/python -m tests.support.json_schemas
 
 man: $(DEV) ## the manual page, in build/man/heaptop.1
 	mkdir -p build/man

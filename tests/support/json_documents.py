@@ -27,33 +27,34 @@ KEPT: Final = 3
 TYPE: Final = "__main__.Session"
 
 COMMANDS: Final = {
-    "ps": "ps --json",
-    "doctor": "doctor {pid} --json",
-    "doctor-machine": "doctor --json",
-    "doctor-refused": "doctor 4194305 --json",
-    "census": "census {pid} --json",
-    "census-where": "census {pid} --by module --where type:Session --top 1 --json",
-    "census-python": "census {pid} --mode python --json",
-    "census-producer": "census {pid} --by producer --for 1 --json",
-    "census-producer-module": "census {pid} --by producer-module --for 1 --json",
-    "census-size": "census {pid} --by size --for 1 --json",
-    "census-lifetime": "census {pid} --by lifetime --for 1 --json",
-    "census-retainer": "census {pid} --by retainer --json",
-    "census-kind": "census {pid} --by kind --json",
-    "census-memory": "census {pid} --memory --json",
-    "why": "why {pid} {type} --json",
-    "why-retainers": "why {pid} {type} --retainers 3 --json",
-    "why-object": "why {pid} {address} --json",
-    "waste": "waste {pid} --json",
-    "leaks": "leaks {pid} --for 3 --marks 3 --json",
-    "leaks-gate": "leaks {pid} --for 3 --marks 3 --fail-on-leak --ignore nothing.* --json",
-    "record": "record {pid} -o {file} --for 4 --interval 1 --marks 3 --json",
-    "report": "report {file} --json",
-    "diff": "diff {file} --json",
-    "diff-producer": "diff {file} --by producer --json",
-    "export": "export {file} --to json",
+    "ps": ("heaptop.ps", "ps --json"),
+    "doctor": ("heaptop.doctor", "doctor {pid} --json"),
+    "doctor-machine": ("heaptop.doctor", "doctor --json"),
+    "doctor-refused": ("heaptop.doctor", "doctor 4194305 --json"),
+    "census": ("heaptop.census", "census {pid} --json"),
+    "census-where": ("heaptop.census", "census {pid} --by module --where type:Session --top 1 --json"),
+    "census-python": ("heaptop.census", "census {pid} --mode python --json"),
+    "census-producer": ("heaptop.sampled", "census {pid} --by producer --for 1 --json"),
+    "census-producer-module": ("heaptop.sampled", "census {pid} --by producer-module --for 1 --json"),
+    "census-size": ("heaptop.sampled", "census {pid} --by size --for 1 --json"),
+    "census-lifetime": ("heaptop.sampled", "census {pid} --by lifetime --for 1 --json"),
+    "census-retainer": ("heaptop.retained", "census {pid} --by retainer --json"),
+    "census-kind": ("heaptop.retained", "census {pid} --by kind --json"),
+    "census-memory": ("heaptop.memory", "census {pid} --memory --json"),
+    "why": ("heaptop.why", "why {pid} {type} --json"),
+    "why-retainers": ("heaptop.why", "why {pid} {type} --retainers 3 --json"),
+    "why-object": ("heaptop.object", "why {pid} {address} --json"),
+    "waste": ("heaptop.waste", "waste {pid} --json"),
+    "leaks": ("heaptop.leaks", "leaks {pid} --for 3 --marks 3 --json"),
+    "leaks-gate": ("heaptop.leaks", "leaks {pid} --for 3 --marks 3 --fail-on-leak --ignore nothing.* --json"),
+    "record": ("heaptop.record", "record {pid} -o {file} --for 4 --interval 1 --marks 3 --json"),
+    "report": ("heaptop.report", "report {file} --json"),
+    "diff": ("heaptop.diff", "diff {file} --json"),
+    "diff-producer": ("heaptop.diff", "diff {file} --by producer --json"),
+    "export": ("heaptop.export", "export {file} --to json"),
 }
-"""By name, what is run: in this order, because some need what an earlier one made."""
+"""By name, the schema, and what is run: in this order, because some need what an earlier one made."""
+GUARD: Final = "guard {pid} --when every~1s --do report --at-most 1 --dir {folder}"
 MACHINE: Final = {
     re.escape(str(ROOT)): "/srv/shop",
     re.escape(str(Path.home())): "/srv/home",
@@ -62,7 +63,11 @@ MACHINE: Final = {
     re.escape(platform.release()): "6.1.0",
 }
 """Patterns of what only this machine has, and what is stored in their place."""
-GUARD: Final = "guard {pid} --when every~1s --do report --at-most 1 --dir {folder}"
+
+
+def schema_of(name: str) -> str:
+    """Of a document of this name, the name of its schema."""
+    return COMMANDS[name][0] if name in COMMANDS else f"heaptop.{name}"
 
 
 def documents() -> Iterator[tuple[str, Any]]:
@@ -70,7 +75,7 @@ def documents() -> Iterator[tuple[str, Any]]:
     with leaking_sessions() as target, tempfile.TemporaryDirectory() as name:
         file, folder = Path(name, "night.heaptop"), Path(name, "guard")
         places = {"pid": target.pid, "type": TYPE, "file": file, "folder": folder, "address": "0x1"}
-        for called, command in COMMANDS.items():
+        for called, (_, command) in COMMANDS.items():
             document = json.loads(_run(command.format(**places)))
             if called == "why":
                 places["address"] = document["paths"][0]["example"]

@@ -230,6 +230,8 @@ def test_what_the_paths_shown_leave_out() -> None:
 def test_the_document_of_why() -> None:
     document = why_json(PATHS, IMAGE, TYPES, "shop.models.Session", pid=7, python="3.12.1", most=1)
     assert document == {
+        "schema": "heaptop.why",
+        "version": 1,
         "pid": 7,
         "python": "3.12.1",
         "type": "shop.models.Session",
@@ -248,6 +250,7 @@ def test_the_document_of_why() -> None:
             }
         ],
         "other": {"groups": 3, "count": 30, "bytes": 300},
+        "retainers": None,
         "pause_ms": 2.0,
         "build_ms": 30.0,
         "snapshot": {"objects": 100, "references": 250, "bytes": 1_000, "memory": 4096},

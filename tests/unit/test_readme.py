@@ -10,6 +10,7 @@ from heaptop.cli import COMMANDS
 from heaptop.cli.config_file import BY_NAME
 from heaptop.errors import UsageError, all_errors
 from heaptop.tui.views import VIEWS
+from tests.support import json_schemas
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,6 +52,11 @@ def test_every_setting_is_in_the_table() -> None:
 def test_every_field_of_a_filter_is_on_its_page() -> None:
     text = page("docs/filters.md")
     assert [field for field in ATTRIBUTES if f"`{field}:" not in text] == []
+
+
+def test_every_json_document_is_in_the_table() -> None:
+    named = re.findall(r"^\| \[`([\w.]+)`\]\(schema/\w+-(\d+)\.json\)", page("docs/json.md"), re.MULTILINE)
+    assert {f"{name}/{version}" for name, version in named} == {*json_schemas.schemas()}
 
 
 def test_every_view_is_in_the_table() -> None:

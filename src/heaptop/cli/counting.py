@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from heaptop.analysis.bands.report import attach_pause_ns, census_json, census_rows, longest_pause_ns
 from heaptop.analysis.bands.table import TableRow
@@ -19,6 +20,9 @@ from heaptop.choices import TIMEOUT
 from heaptop.cli.terminal import ProgressLine, table
 from heaptop.protocol.source import Source
 from heaptop.watching.source_watch import CensusResult, SourceWatch
+
+if TYPE_CHECKING:
+    from heaptop.documents import CensusJson
 
 
 def take_census(
@@ -46,7 +50,7 @@ def take_census(
         return replace(taken, memory=watch.memory()) if memory else taken
 
 
-def as_json(taken: CensusResult, by: BandKey, where: Filter, top: int | None) -> dict[str, object]:
+def as_json(taken: CensusResult, by: BandKey, where: Filter, top: int | None) -> CensusJson:
     """The document of ``--json``, with at most ``top`` rows (all for None)."""
     target, hello = taken.attached.target, taken.attached.hello
     stopped = taken.attached.stopped_ns

@@ -18,7 +18,7 @@ from copy import copy
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from heaptop import __version__, files
 from heaptop.analysis.bands.census_growth import CountedGrowth, growth_since
@@ -37,6 +37,9 @@ from heaptop.fleet.triggers import ProcessReadings, Trigger, readings_words
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.source import Attached
 from heaptop.protocol.text import printable
+
+if TYPE_CHECKING:
+    from heaptop.documents import GuardJson, ReadingsJson
 
 ROWS: Final = 20
 """Of each table."""
@@ -73,12 +76,13 @@ class GuardReport:
     notes: list[str] = field(default_factory=list)
     """What was refused, or left out, and why: sentences without their full stops."""
 
-    def document(self) -> dict[str, Any]:
-        """For JSON: ``grown`` is since the first census, ``allocated_at`` what lives of what was allocated since the
-        attach, estimated from samples, with the 95 % interval of its bytes. What is not known is null."""
+    def document(self) -> GuardJson:
+        """For JSON."""
         pid, python = self.attached.target.pid, self.attached.hello.python
         latest, growth = self.history.latest, self._growth()
         return {
+            "schema": "heaptop.guard",
+            "version": 1,
             "heaptop": __version__,
             "time": utc(self.wall),
             "host": socket.gethostname(),
@@ -86,7 +90,7 @@ class GuardReport:
             "pid": pid,
             "python": python,
             "trigger": str(self.trigger),
-            "readings": {**asdict(self.readings), "seconds_left": self.readings.seconds_left},
+            "readings": cast("ReadingsJson", {**asdict(self.readings), "seconds_left": self.readings.seconds_left}),
             "notes": self._all_notes,
             "census_age_seconds": self.census_age,
             "census": None if latest is None else census_json(latest, pid=pid, python=python, top=ROWS),

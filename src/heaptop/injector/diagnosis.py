@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 from heaptop.errors import HeaptopError, UnresponsiveTarget
 from heaptop.injector.backends.registry import BACKENDS
@@ -25,6 +26,9 @@ from heaptop.injector.requests import AttachOptions, Request
 from heaptop.injector.session.census_policy import most_stop_ns
 from heaptop.injector.session.forecast import forecast, room
 from heaptop.injector.session.session import most_informative
+
+if TYPE_CHECKING:
+    from heaptop.documents import CheckJson, DoctorJson, ErrorJson
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,8 @@ class Diagnosis:
     def attachable(self) -> bool:
         return self.error is None
 
-    def to_json(self) -> dict[str, object]:
-        error = self.error and {
+    def to_json(self) -> DoctorJson:
+        error: ErrorJson | None = None if self.error is None else {
             "class": type(self.error).__name__,
             "message": self.error.message,
             "why": self.error.why,
@@ -58,9 +62,11 @@ class Diagnosis:
             "exit_code": self.error.exit_code,
         }
         return {
+            "schema": "heaptop.doctor",
+            "version": 1,
             "pid": self.pid,
             "attachable": self.attachable,
-            "checks": [asdict(check) for check in self.checks],
+            "checks": [cast("CheckJson", asdict(check)) for check in self.checks],
             "error": error,
         }
 

@@ -1,16 +1,16 @@
-"""One census as the JSON document of ``heaptop census --json``.
-
-This module never prints and never serializes: it builds plain dicts, lists, strings and numbers.
-"""
+"""One census as the JSON document of ``heaptop census --json``."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.bands.table import TableRow, table
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.heap.history import Snapshot, known_hidden
 from heaptop.protocol.messages import Census, Pauses
+
+if TYPE_CHECKING:
+    from heaptop.documents import CensusJson, CensusRowJson, PauseCausesJson
 
 NS_PER_MS: Final = 1_000_000
 
@@ -33,18 +33,9 @@ def census_json(
     where: Filter = EVERYTHING,
     top: int | None = None,
     stopped_ns: int = 0,
-) -> dict[str, Any]:
-    """The document: rows by bytes, descending, at most ``top`` of them (all for None).
-
-    ``total`` is everything that passes the filter, shown or not; ``shown`` and ``of`` say how many rows there
-    are and how many there would be; ``filtered`` is what the filter leaves out; ``pause_ms`` is the longest time at a
-    interval for which the target's Python code waited because of heaptop, the attach included (which has stopped it for
-    ``stopped_ns``), and ``pause_by_cause`` says the longest of each cause, None where that is not known;
-    ``sizeof_guessed`` counts the objects whose size is their basic one, because their type's ``__sizeof__`` is
-    written in Python, and in a row those too that own memory of a C library of unknown size, which ``at_least``
-    counts; ``owned_bytes`` are in the rows beyond ``sys.getsizeof``, as objects own them natively, and
-    ``mapped_bytes`` are those of them that are mappings; ``hidden_bytes`` are those that ``sys.getsizeof`` leaves
-    out, None in Python mode, which cannot see them. Times are milliseconds, sizes bytes.
+) -> CensusJson:
+    """The document: rows by bytes, descending, at most ``top`` of them (all for None). The attach has stopped the
+    target for ``stopped_ns``.
 
     Raises:
         UsageError: there is no band key ``by``.
@@ -54,6 +45,8 @@ def census_json(
     shown = rows if top is None else rows[: max(top, 0)]
     census = snapshot.census
     return {
+        "schema": "heaptop.census",
+        "version": 1,
         "pid": pid,
         "python": python,
         "mode": census.mode,
@@ -98,21 +91,28 @@ def longest_pause_ns(census: Census, stopped_ns: int) -> int:
     return max(attach_pause_ns(census, stopped_ns), census.pause_ns)
 
 
-def pause_by_cause(census: Census, stopped_ns: int) -> dict[str, int | None]:
+def pause_by_cause(census: Census, stopped_ns: int) -> PauseCausesJson:
     """The longest pauses by cause, nanoseconds."""
-    found: dict[str, int | None] = {"attach_stop_ns": stopped_ns}
     pauses = census.pauses
-    for name in ("start_ns", "compile_ns", "core_ns", "gil_ns"):
-        found[name] = getattr(pauses, name, None)
-    for name, mode in (("clone_ns", "clone"), ("count_ns", "stop")):
-        found[name] = None if pauses is None else pauses.stopped_ns if census.mode == mode else 0
-    return found
+
+    def stopped(mode: str) -> int | None:
+        return None if pauses is None else pauses.stopped_ns if census.mode == mode else 0
+
+    return {
+        "attach_stop_ns": stopped_ns,
+        "start_ns": pauses.start_ns if pauses else None,
+        "compile_ns": pauses.compile_ns if pauses else None,
+        "core_ns": pauses.core_ns if pauses else None,
+        "gil_ns": pauses.gil_ns if pauses else None,
+        "clone_ns": stopped("clone"),
+        "count_ns": stopped("stop"),
+    }
 
 
-def _row(census: Census, row: TableRow) -> dict[str, Any]:
+def _row(census: Census, row: TableRow) -> CensusRowJson:
     return {
         "name": row.name,
-        "count": row.count,
+        "count": row.count or 0,
         "bytes": row.bytes,
         "hidden_bytes": known_hidden(census, row.hidden),
         "sizeof_guessed": row.guessed,

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from textwrap import wrap
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from heaptop.analysis.leaks.proofs import STILL, proven_words
 from heaptop.analysis.snapshot.why import elided
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.protocol.findings import NO_LEAK, Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
+
+if TYPE_CHECKING:
+    from heaptop.documents import GrownRowJson, GrowthJson, LeaksJson, LintJson, MarkJson, SuspectJson
 
 GROWN: Final = 5
 """Rows of each table of growth that a person is shown unless they ask for another number."""
@@ -33,39 +36,37 @@ _SITE_HEADINGS: Final = ("≈BLOCKS", "≈SIZE", "≈NOW", "≈SIZE NOW", "≈BO
 # -- JSON -----------------------------------------------------------------------------------------------------
 
 
-def findings_json(findings: Findings, *, pid: int, python: str, top: int | None = None) -> dict[str, Any]:
-    """The document of ``heaptop leaks --json``: of each table of growth at most ``top`` rows (all for None).
-
-    Seconds of marks are since the first one. Addresses are hexadecimal, and null where there is none; sizes are bytes;
-    what is not known is null.
-    """
+def findings_json(findings: Findings, *, pid: int, python: str, top: int | None = None) -> LeaksJson:
+    """The document of ``heaptop leaks --json``: of each table of growth at most ``top`` rows (all for None)."""
     return {
+        "schema": "heaptop.leaks",
+        "version": 1,
         "pid": pid,
         "python": python,
         "seconds": findings.seconds,
         "verdict": findings.verdict,
         "grown": {"count": findings.count, "bytes": findings.bytes},
         "suspects": [_suspect(rank, suspect) for rank, suspect in enumerate(findings.suspects, 1)],
-        "lints": [asdict(lint) for lint in findings.lints],
+        "lints": [cast("LintJson", asdict(lint)) for lint in findings.lints],
         "marks": [_mark(mark, findings.marks[0]) for mark in findings.marks],
         "growths": {growth.key: _growth(growth, top) for growth in findings.growths},
         "notes": list(findings.notes),
     }
 
 
-def _suspect(rank: int, suspect: Suspect) -> dict[str, Any]:
+def _suspect(rank: int, suspect: Suspect) -> SuspectJson:
     series = [number if number >= 0 else None for number in suspect.series]
     addresses = {name: hex(getattr(suspect, name)) if getattr(suspect, name) else None for name in ("point", "example")}
-    return {"rank": rank, **_plain(suspect), "series": series, **addresses}
+    return cast("SuspectJson", {"rank": rank, **_plain(suspect), "series": series, **addresses})
 
 
-def _mark(mark: MarkFacts, first: MarkFacts) -> dict[str, Any]:
-    return {**_plain(mark), "seconds": (mark.time_ns - first.time_ns) / 1e9}
+def _mark(mark: MarkFacts, first: MarkFacts) -> MarkJson:
+    return cast("MarkJson", {**_plain(mark), "seconds": (mark.time_ns - first.time_ns) / 1e9})
 
 
-def _growth(growth: Growth, top: int | None) -> dict[str, Any]:
-    rows = growth.rows[:top]
-    return {"complete": growth.complete, "of": len(growth.rows), "rows": [_plain(row) for row in rows]}
+def _growth(growth: Growth, top: int | None) -> GrowthJson:
+    rows = [cast("GrownRowJson", _plain(row)) for row in growth.rows[:top]]
+    return {"complete": growth.complete, "of": len(growth.rows), "rows": rows}
 
 
 def _plain(record: Suspect | MarkFacts | GrownRow) -> dict[str, Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.text.units import format_bytes
 from heaptop.choices import MIN_GROWTH
 from heaptop.protocol.findings import BACKLOG, GROWING, Findings, Suspect
+
+if TYPE_CHECKING:
+    from heaptop.documents import GateJson
 
 DECISIVE: Final = 3
 """Checks, the first mark among them: of fewer nothing is called a leak."""
@@ -54,7 +57,7 @@ class LeakGate:
             return f"decides nothing: {len(findings.marks)} checks, and a leak needs {DECISIVE}"
         return f"{verdict}; not counted: {words}" if words else verdict
 
-    def document(self, findings: Findings) -> dict[str, Any]:
+    def document(self, findings: Findings) -> GateJson:
         """For ``--json``: the bounds, and the ranks of the suspects that fail."""
         failing = self.failing(findings)
         return {

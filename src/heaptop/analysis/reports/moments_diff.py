@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.filters.attributes import band_key
 from heaptop.analysis.reports.recorded import Recorded
@@ -15,6 +15,9 @@ from heaptop.analysis.samples.estimate import Estimate, joint_error
 from heaptop.analysis.samples.producers import producers
 from heaptop.analysis.text.recorded_times import utc
 from heaptop.errors import UsageError
+
+if TYPE_CHECKING:
+    from heaptop.documents import ChangedJson, DiffJson, MomentJson
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ def _sum(parts: Iterable[MomentSizes]) -> MomentSizes:
     return MomentSizes(sum(part.count for part in listed), sum(part.bytes for part in listed), error)
 
 
-def changed_json(row: Changed) -> dict[str, Any]:
+def changed_json(row: Changed) -> ChangedJson:
     """One row: what it holds at both moments, and how sure the change of its bytes is."""
     return {
         "name": row.name,
@@ -123,26 +126,30 @@ def changed_json(row: Changed) -> dict[str, Any]:
     }
 
 
-def moment_json(recorded: Recorded) -> dict[str, Any]:
-    """Which moment it is: ``time`` in UTC, ``seconds`` after the recording's beginning, and what was the last census
-    by then."""
+def moment_json(recorded: Recorded) -> MomentJson:
+    """Which moment it is, and what was the last census by then."""
     latest, shown = recorded.history.latest, recorded.shown
-    document: dict[str, Any] = {"file": recorded.name, "pid": recorded.target.pid if recorded.target else None}
+    document: MomentJson = {
+        "file": recorded.name,
+        "pid": recorded.target.pid if recorded.target else None,
+        "rss": recorded.rss,
+        "total": {"count": latest.total.count, "bytes": latest.total.bytes} if latest is not None else None,
+        "complete": latest.census.complete if latest is not None else None,
+    }
     if shown is not None:
         document["time"] = utc(shown.wall)
         document["seconds"] = (shown.time_ns - shown.first_ns) / 1e9
-    document["rss"] = recorded.rss
-    document["total"] = {"count": latest.total.count, "bytes": latest.total.bytes} if latest is not None else None
-    document["complete"] = latest.census.complete if latest is not None else None
     return document
 
 
-def diff_json(before: Recorded, after: Recorded, by: str, top: int | None) -> dict[str, Any]:
+def diff_json(before: Recorded, after: Recorded, by: str, top: int | None) -> DiffJson:
     """The document, with at most ``top`` rows (all for None). Bytes of producers are estimates."""
     rows = [row for row in changed_rows(before, after, by) if row.bytes or row.count]
     shown = rows if top is None else rows[:top]
     grown = total(rows)
     return {
+        "schema": "heaptop.diff",
+        "version": 1,
         "before": moment_json(before),
         "after": moment_json(after),
         "by": by,

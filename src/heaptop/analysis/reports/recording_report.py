@@ -7,7 +7,7 @@ seconds after the recording's beginning.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.leaks.findings_report import findings_json
 from heaptop.analysis.reports.census_timeline import CensusMoment, CensusTimeline
@@ -15,6 +15,9 @@ from heaptop.analysis.reports.jumps import RecordedJump
 from heaptop.analysis.reports.moments_diff import changed_json, grown
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.text.recorded_times import RecordedSpan, utc
+
+if TYPE_CHECKING:
+    from heaptop.documents import CourseJson, JumpJson, ReportJson
 
 PARTS: Final = 5
 """Rows of each jump."""
@@ -26,18 +29,24 @@ def report_json(
     course: CensusTimeline,
     top: int | None,
     jumps: Sequence[RecordedJump] | None = None,
-) -> dict[str, Any]:
+) -> ReportJson:
     """The document, of a recording from its first moment to the one it was played to (``at``).
 
     ``top``: rows of a table, at most; all for None. ``jumps``: the largest; None where nobody looked for them."""
     target, hello = after.target, after.hello
     pid, python = (target.pid if target is not None else 0), (hello.python if hello is not None else "")
-    document: dict[str, Any] = {
+    document: ReportJson = {
+        "schema": "heaptop.report",
+        "version": 1,
         "file": after.name,
         "pid": pid,
         "command": target.command if target is not None else "",
         "user": target.user if target is not None else "",
         "python": python,
+        "types": [changed_json(row) for row in grown(before, after, "type", top)],
+        "producers": [changed_json(row) for row in grown(before, after, "producer", top)],
+        "findings": [findings_json(one, pid=pid, python=python) for one in after.findings],
+        "remarks": list(after.notices),
     }
     shown = after.shown
     if shown is not None:
@@ -49,14 +58,10 @@ def report_json(
         document["course"] = [point_json(point, span) for point in course.points]
         if jumps is not None:
             document["jumps"] = [jump_json(jump, span) for jump in jumps]
-    document["types"] = [changed_json(row) for row in grown(before, after, "type", top)]
-    document["producers"] = [changed_json(row) for row in grown(before, after, "producer", top)]
-    document["findings"] = [findings_json(one, pid=pid, python=python) for one in after.findings]
-    document["remarks"] = list(after.notices)
     return document
 
 
-def jump_json(jump: RecordedJump, span: RecordedSpan) -> dict[str, Any]:
+def jump_json(jump: RecordedJump, span: RecordedSpan) -> JumpJson:
     """When a jump was, by how much, and of what."""
     return {
         "from_seconds": (jump.begin_ns - span.first_ns) / 1e9,
@@ -69,7 +74,7 @@ def jump_json(jump: RecordedJump, span: RecordedSpan) -> dict[str, Any]:
     }
 
 
-def point_json(point: CensusMoment, span: RecordedSpan) -> dict[str, Any]:
+def point_json(point: CensusMoment, span: RecordedSpan) -> CourseJson:
     """One moment of the course."""
     return {
         "seconds": (point.time_ns - span.first_ns) / 1e9,

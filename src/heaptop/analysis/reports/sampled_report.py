@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from heaptop.analysis.bands.report import census_json
 from heaptop.analysis.filters.filters import EVERYTHING, LIVE_BLOCKS, Filter
@@ -21,6 +21,9 @@ from heaptop.analysis.samples.producers import live_total, older_than_sampling, 
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
 from heaptop.protocol.messages import NATIVE
+
+if TYPE_CHECKING:
+    from heaptop.documents import SampledJson, SampledRowJson
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,19 +170,16 @@ def report_json(
     where: Filter,
     seconds: float,
     top: int | None = None,
-) -> dict[str, Any]:
-    """The document: that of a census, with these rows, and ``sampled``: what they are worth.
-
-    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``, ``allocated_low`` … ``freed_high`` those of
-    ``allocated_bytes`` and ``freed_bytes``, which are null where only what lives is known. Its ``count`` is one of
-    blocks, of which an object may have several, and null where there are no samples: of what is older than the attach.
-    ``total`` stays the census's. ``filtered`` as :func:`report_filtered` says.
-    """
+) -> SampledJson:
+    """The document: that of a census, with these rows. ``total`` stays the census's; ``filtered`` is as
+    :func:`report_filtered` has it."""
     shown = rows if top is None else rows[:top]
     filtered = report_filtered(by, rows, sampling, snapshot, where)
     state = sampling.state
     return {
         **census_json(snapshot, pid=pid, python=python, top=0),
+        "schema": "heaptop.sampled",
+        "version": 1,
         "by": by,
         "where": where.text,
         "filtered": {"rows": filtered[0], "bytes": filtered[1]},
@@ -200,7 +200,7 @@ def report_json(
     }
 
 
-def _row(row: ReportRow) -> dict[str, Any]:
+def _row(row: ReportRow) -> SampledRowJson:
     live = row.live
     return {
         "name": row.name,
@@ -209,5 +209,5 @@ def _row(row: ReportRow) -> dict[str, Any]:
         "low": live.low,
         "high": live.high,
         "samples": live.samples,
-        **row.more,
+        **cast("SampledRowJson", row.more),
     }

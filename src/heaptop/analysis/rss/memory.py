@@ -16,11 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from heaptop.analysis.heap.history import Snapshot, known_hidden
 from heaptop.analysis.text.units import format_bytes
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, Outside, Pymalloc, Region
+
+if TYPE_CHECKING:
+    from heaptop.documents import ArenasJson, MallocJson, MappingJson, MemoryJson, MemoryRowJson
 
 NARROW: Final = 1 << 32
 """Where mallinfo's figures, of 32 bits, begin again at 0."""
@@ -285,16 +288,14 @@ def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> I
         yield f"{format_bytes(outside.hugetlb)} more are pages of hugetlbfs, which no RSS has."
 
 
-def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) -> dict[str, Any]:
-    """The document of ``heaptop census --memory --json``. Sizes are bytes; ``rows`` sum to ``rss``.
-
-    ``rss`` is None, and ``rows`` empty, when the kernel did not say what is resident. ``live`` is what the census
-    counted, ``hidden_bytes`` the part of it that ``sys.getsizeof`` does not tell: None where that is not known. So
-    is a figure of malloc's that is of 32 bits and may have lost its upper part.
-    """
+def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) -> MemoryJson:
+    """The document of ``heaptop census --memory --json``. ``rss`` is None, and ``rows`` empty, when the kernel did not
+    say what is resident."""
     explained, outside, census = explain_counted(memory, snapshot), memory.outside, snapshot.census
     regions = outside.regions if outside else ()
     return {
+        "schema": "heaptop.memory",
+        "version": 1,
         "pid": pid,
         "python": python,
         "mode": census.mode,
@@ -320,7 +321,7 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
         "rss_before_attach": outside.rss_before if outside else None,
         "shared": _regions_json(regions, "shared"),
         "anonymous": _regions_json(regions, "anonymous"),
-        "arenas": asdict(outside.pymalloc) if outside and outside.pymalloc else None,
+        "arenas": cast("ArenasJson", asdict(outside.pymalloc)) if outside and outside.pymalloc else None,
         "malloc": _malloc_json(memory),
         "notes": list(explained.notes) if explained else [NOT_SAID],
     }
@@ -329,18 +330,18 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
 NOT_SAID: Final = "The kernel does not show the process's resident memory (/proc/PID/smaps)."
 
 
-def _malloc_json(memory: Memory) -> dict[str, int | None] | None:
+def _malloc_json(memory: Memory) -> MallocJson | None:
     if memory.malloc is None:
         return None
-    found: dict[str, int | None] = asdict(memory.malloc)
+    found = cast("MallocJson", asdict(memory.malloc))
     if not heaps_certain(memory):
-        found.update(heaps=None, in_use=None, free=None)
+        found["heaps"] = found["in_use"] = found["free"] = None
     if not mapped_certain(memory):
-        found.update(mapped=None)
+        found["mapped"] = None
     return found
 
 
-def _row_json(row: MemoryRow, rss: int) -> dict[str, Any]:
+def _row_json(row: MemoryRow, rss: int) -> MemoryRowJson:
     return {
         "key": row.key,
         "name": row.name,
@@ -351,7 +352,7 @@ def _row_json(row: MemoryRow, rss: int) -> dict[str, Any]:
     }
 
 
-def _regions_json(regions: Iterable[Region], kind: str) -> list[dict[str, Any]]:
+def _regions_json(regions: Iterable[Region], kind: str) -> list[MappingJson]:
     return [
         {"name": region.name, "bytes": region.rss, "size": region.size} for region in regions if region.kind == kind
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.kept_samples import retainer_term
@@ -19,6 +19,9 @@ from heaptop.analysis.snapshot.why import image_json
 from heaptop.errors import UsageError
 from heaptop.protocol.images import Groups, Image, Retainers, Selection
 from heaptop.protocol.messages import TypeName
+
+if TYPE_CHECKING:
+    from heaptop.documents import RetainedJson, RetainedRowJson
 
 KNOWN: Final = {
     "kind": ("type", "module", "kind", "retainer", "size", "count"),
@@ -127,22 +130,18 @@ def retained_json(
     number: int | None,
     where: Filter,
     top: int | None,
-) -> dict[str, Any]:
-    """The document: rows as those of :func:`heaptop.analysis.bands.report.census_json`, at most ``top`` of them (all
-    for None).
-
-    ``number`` is N, the most members of a retainer set that is told: None by kind. ``other`` is what the snapshot had
-    no room to tell, and part of the total. Bytes are with the hidden ones. A row whose ``retainers`` are None is of
-    several sets.
-    """
+) -> RetainedJson:
+    """The document, with at most ``top`` rows (all for None). ``number`` is N, the most members of a retainer set that
+    is a row of its own: None by kind. Bytes are with those that ``sys.getsizeof`` leaves out."""
     shown, left = rows[:top], filtered_amount(rows, other, image) if where else Remainder()
     details = image_json(image)
     return {
+        "schema": "heaptop.retained",
+        "version": 1,
         "pid": pid,
         "python": python,
         "mode": "clone",
         "complete": complete,
-        "pause_ms": details["pause_ms"],
         "duration_ms": details["build_ms"],
         "total": {
             "count": sum(row.count for row in rows) + other.count,
@@ -152,17 +151,17 @@ def retained_json(
         "by": by,
         "where": where.text,
         "filtered": {"count": left.count, "bytes": left.bytes},
-        **({} if number is None else {"retainers": number}),
         "shown": len(shown),
         "of": len(rows),
         "rows": [row_json(row, by_retainer=number is not None) for row in shown],
+        "retainers": number,
         **details,
     }
 
 
-def row_json(row: RetainedRow, *, by_retainer: bool) -> dict[str, Any]:
+def row_json(row: RetainedRow, *, by_retainer: bool) -> RetainedRowJson:
     """One of the rows."""
-    told: dict[str, Any] = {"name": row.name, "count": row.count, "bytes": row.bytes}
+    told: RetainedRowJson = {"name": row.name, "count": row.count, "bytes": row.bytes}
     if by_retainer:
         told["retainers"] = None if row.retainers is None else list(row.retainers)
     return told

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.heap.path_words import path_words, type_name, type_of
@@ -18,6 +18,9 @@ from heaptop.analysis.text.units import format_bytes, format_count, format_numbe
 from heaptop.errors import UsageError
 from heaptop.protocol.images import INTERNED_COUNTED, INTERNED_FREED, NO_TYPE, WASTES, Image, Selection, Waste, WasteRow
 from heaptop.protocol.messages import Memory, TypeName
+
+if TYPE_CHECKING:
+    from heaptop.documents import WasteJson, WasteRowJson
 
 ARENAS: Final = "arenas"
 """The sort of the row that is no object's."""
@@ -286,11 +289,12 @@ def sort_words(total: SortTotal) -> str:
 
 def waste_json(
     report: WasteReport, image: Image, *, pid: int, python: str, where: Filter, most: int | None
-) -> dict[str, Any]:
-    """The document of ``--json``, with at most ``most`` rows (all for None). ``own`` and ``total`` count each byte
-    once; ``sum`` is over all rows. ``other_rows`` are those of the snapshot that were not told."""
+) -> WasteJson:
+    """The document of ``--json``, with at most ``most`` rows (all for None)."""
     shown = report.rows[:most]
     return {
+        "schema": "heaptop.waste",
+        "version": 1,
         "pid": pid,
         "python": python,
         "complete": report.complete,
@@ -318,7 +322,7 @@ def waste_json(
     }
 
 
-def _row_json(row: WasteGroup) -> dict[str, Any]:
+def _row_json(row: WasteGroup) -> WasteRowJson:
     return {
         "sort": row.sort,
         "bytes": row.bytes,

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.bands.report import NS_PER_MS
 from heaptop.analysis.heap.path_words import step_words, type_name
 from heaptop.errors import AmbiguousType, NotInHeap, UsageError
 from heaptop.protocol.images import KINDS, NO_TYPE, Image, Link, Object, ObjectRow, PathGroup, Paths, Step
 from heaptop.protocol.messages import TypeName
+
+if TYPE_CHECKING:
+    from heaptop.documents import ObjectJson, ObjectRowJson, PathJson, ReferenceJson, SnapshotJson, WhyJson
 
 Types = Sequence[TypeName]
 """Of an image, by id."""
@@ -131,8 +134,8 @@ def shown_paths(paths: Paths, most: int | None) -> tuple[tuple[PathGroup, ...], 
 # -- documents ------------------------------------------------------------------------------------------------
 
 
-def image_json(image: Image) -> dict[str, Any]:
-    """What stands of the snapshot in every document; times are milliseconds, sizes bytes."""
+def image_json(image: Image) -> SnapshotJson:
+    """What every document has of the snapshot."""
     garbage = next((total for total in image.kinds if total.kind == GARBAGE), None)
     return {
         "pause_ms": image.pause_ns / NS_PER_MS,
@@ -150,11 +153,12 @@ def image_json(image: Image) -> dict[str, Any]:
 
 def why_json(
     paths: Paths, image: Image, types: Types, name: str, *, pid: int, python: str, most: int | None
-) -> dict[str, Any]:
-    """What keeps objects of a type, largest paths first. ``retained`` is what would go if they went, one by one;
-    ``complete`` is False where the answer was cut short, and ``other`` what is beyond the paths listed."""
+) -> WhyJson:
+    """What keeps objects of a type, at most ``most`` paths (all for None)."""
     shown, rest = shown_paths(paths, most)
     return {
+        "schema": "heaptop.why",
+        "version": 1,
         "pid": pid,
         "python": python,
         "type": name,
@@ -164,11 +168,12 @@ def why_json(
         "complete": paths.complete,
         "paths": [_path_group(group, types) for group in shown],
         "other": {"groups": rest.groups, "count": rest.count, "bytes": rest.bytes},
+        "retainers": None,
         **image_json(image),
     }
 
 
-def _path_group(group: PathGroup, types: Types) -> dict[str, Any]:
+def _path_group(group: PathGroup, types: Types) -> PathJson:
     return {
         "count": group.count,
         "bytes": group.bytes,
@@ -181,17 +186,16 @@ def _path_group(group: PathGroup, types: Types) -> dict[str, Any]:
 
 def object_json(
     found: Object, dominator: Object | None, image: Image, types: Types, *, pid: int, python: str
-) -> dict[str, Any]:
+) -> ObjectJson:
     """One object: what :func:`why_json` says, of a path to one, and who refers to it and what it refers to."""
     row = found.row
     group = PathGroup(0, row.kind, 1, row.size, row.retained, row.address, found.path)
     return {
+        "schema": "heaptop.object",
+        "version": 1,
         "pid": pid,
         "python": python,
-        "type": type_name(types, row.type),
         "count": 1,
-        "bytes": row.size,
-        "retained": row.retained,
         "complete": True,
         "paths": [_path_group(group, types)],
         **_row(row, types),
@@ -206,7 +210,7 @@ def object_json(
     }
 
 
-def _row(row: ObjectRow, types: Types) -> dict[str, Any]:
+def _row(row: ObjectRow, types: Types) -> ObjectRowJson:
     return {
         "address": hex(row.address),
         "type": type_name(types, row.type),
@@ -218,7 +222,7 @@ def _row(row: ObjectRow, types: Types) -> dict[str, Any]:
     }
 
 
-def _links(links: Iterable[Link], types: Types) -> list[dict[str, Any]]:
+def _links(links: Iterable[Link], types: Types) -> list[ReferenceJson]:
     return [
         {
             "label": link.label,

@@ -225,8 +225,10 @@ def _report(hunter: Hunter, args: argparse.Namespace, gate: LeakGate | None, *no
     found = replace(hunter.found, notes=(*hunter.found.notes, *notes))
     if args.json:
         document = findings_json(found, pid=hunter.pid, python=hunter.python, top=args.top or None)
-        gated = {"gate": gate.document(found)} if gate else {}
-        return json.dumps({**document, **gated, "pause_ms": hunter.pause_ns / 1e6}, indent=2)
+        if gate:
+            document["gate"] = gate.document(found)
+        document["pause_ms"] = hunter.pause_ns / 1e6
+        return json.dumps(document, indent=2)
     top = rows_shown(args, GROWN)
     columns = stdout_columns()
     width = None if columns is None else min(columns, WIDEST)

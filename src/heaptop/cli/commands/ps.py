@@ -11,6 +11,7 @@ from heaptop.cli.terminal import stdout_columns, table
 from heaptop.errors import HeaptopError
 
 if TYPE_CHECKING:
+    from heaptop.documents import ListedProcessJson, PsJson
     from heaptop.injector.processes import PythonProcess
 
 
@@ -35,13 +36,14 @@ class Ps:
         listed = sorted(processes_and_refusals(), key=lambda one: -one[0].rss)
         if args.json:
             rows = [_as_json(process, error) for process, error in listed]
-            print(json.dumps({"processes": rows}, indent=2))
+            document: PsJson = {"schema": "heaptop.ps", "version": 1, "processes": rows}
+            print(json.dumps(document, indent=2))
         else:
             print("\n".join(_as_lines(listed, stdout_columns())))
         return 0
 
 
-def _as_json(process: PythonProcess, error: HeaptopError | None) -> dict[str, object]:
+def _as_json(process: PythonProcess, error: HeaptopError | None) -> ListedProcessJson:
     return {
         "pid": process.pid,
         "user": process.user,

@@ -27,6 +27,7 @@ from heaptop.errors import RecordingFailed
 from heaptop.protocol.text import printable
 
 if TYPE_CHECKING:
+    from heaptop.documents import RecordJson
     from heaptop.watching.recording import Recorder, RecordWatch
 
 INTERVAL = 10.0
@@ -108,7 +109,9 @@ def _result(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Nam
     recording_status, hunter = watch.recording_status, recorder.hunter
     found = hunter.found if hunter is not None else None
     if args.json:
-        document = {
+        document: RecordJson = {
+            "schema": "heaptop.record",
+            "version": 1,
             "file": recording_status.path,
             "pid": watch.attached.target.pid,
             "seconds": round(recorder.seconds, 3),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.rss.memory import (
@@ -25,6 +25,9 @@ from heaptop.protocol.messages import Memory, Outside, Region
 from heaptop.protocol.text import printable
 from heaptop.watching.source_watch import CensusResult
 
+if TYPE_CHECKING:
+    from heaptop.documents import MemoryJson
+
 NAMED: Final = (
     ("file", "mapped file"),
     ("stack", "stack"),
@@ -39,7 +42,7 @@ OTHER_COLUMNS: Final = 50
 NARROWEST: Final = 24
 
 
-def as_json(taken: CensusResult) -> dict[str, object]:
+def as_json(taken: CensusResult) -> MemoryJson:
     """The document of ``--memory --json``."""
     assert taken.memory is not None
     target, hello = taken.attached.target, taken.attached.hello

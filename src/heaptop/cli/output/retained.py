@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED, matching, retainer_term
@@ -29,6 +30,9 @@ from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
 from heaptop.protocol.source import Attached, Source
 from heaptop.watching.snapshot_watch import SnapshotWatch, snapshot_notices
+
+if TYPE_CHECKING:
+    from heaptop.documents import RetainedJson
 
 MOST_ROWS = 1 << 20
 """Rows that are asked for: more than any snapshot tells."""
@@ -84,7 +88,7 @@ def take_retained(
         return RetainedResult(watch.attached, image, rows, answer.complete, other)
 
 
-def as_json(taken: RetainedResult, by: str, number: int, where: Filter, top: int | None) -> dict[str, object]:
+def as_json(taken: RetainedResult, by: str, number: int, where: Filter, top: int | None) -> RetainedJson:
     """The document of ``--json``, with at most ``top`` rows (all for None)."""
     return retained_json(
         by,

@@ -5,6 +5,8 @@ This module never reads the command line and never attaches by itself.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.reports.sampled_report import REPORTS, ReportRow, report_filtered, report_json, report_rows
 from heaptop.analysis.samples.estimate import INTERVAL, Estimate
@@ -18,10 +20,13 @@ from heaptop.tui.charts.marks import about_bytes, estimate_text
 from heaptop.tui.state.sampling_words import rate_text
 from heaptop.watching.source_watch import CensusResult
 
+if TYPE_CHECKING:
+    from heaptop.documents import SampledJson
+
 
 def sampled_json(
     taken: CensusResult, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
-) -> dict[str, object]:
+) -> SampledJson:
     """The document of ``--json``, with at most ``top`` rows (all for None)."""
     target, hello = taken.attached.target, taken.attached.hello
     rows = _rows(taken, sampling, by, where)
