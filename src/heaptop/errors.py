@@ -73,6 +73,7 @@ class HeaptopError(Exception):
     """
 
     exit_code: ClassVar[int] = 1
+    message: str
     why: str = ""
     fix: str = ""
 

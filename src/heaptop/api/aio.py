@@ -34,32 +34,35 @@ Call = Callable[..., Any]
 class AsyncSnapshot:
     """As :class:`heaptop.api.HeapSnapshot`."""
 
+    now: HeapSnapshot
+    """What needs no waiting: ``count``, ``bytes``, ``references``, ``pause``, ``gaps``."""
+
     def __init__(self, snapshot: HeapSnapshot, owner: AsyncProcess) -> None:
         self.now = snapshot
-        """What needs no waiting: ``count``, ``bytes``, ``references``, ``pause``, ``gaps``."""
         self._owner = owner
 
     async def why(self, name: str, most: int = ALL) -> KeptBy:
-        return await self._owner.call(self.now.why, name, most)
+        return await self._owner._call(self.now.why, name, most)
 
     async def retainers(self, name: str, number: int = 3) -> tuple[RetainedRow, ...]:
-        return await self._owner.call(self.now.retainers, name, number)
+        return await self._owner._call(self.now.retainers, name, number)
 
     async def waste(self, where: str = "") -> WasteReport:
-        return await self._owner.call(self.now.waste, where)
+        return await self._owner._call(self.now.waste, where)
 
 
 class AsyncProcess:
     """As :class:`heaptop.api.Process`, which is :attr:`process`."""
+
+    process: process.Process
 
     def __init__(self, pid: int, options: dict[str, Any]) -> None:
         self._pid = pid
         self._options = options
         self._thread = ThreadPoolExecutor(1, f"heaptop {pid}")
         self._is_attached = False
-        self.process: process.Process
 
-    async def call(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+    async def _call(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Run it on the thread of the process."""
         job = self._thread.submit(function, *arguments, **named)
         running = asyncio.wrap_future(job)
@@ -80,7 +83,7 @@ class AsyncProcess:
             self.process = await asyncio.get_running_loop().run_in_executor(
                 self._thread, lambda: process.attach(self._pid, **self._options)
             )
-            await self.call(self._enter)
+            await self._call(self._enter)
         except BaseException as error:
             if self._is_attached:  # it was cancelled when that had succeeded
                 await self.__aexit__(type(error), error, error.__traceback__)
@@ -96,38 +99,38 @@ class AsyncProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         try:
-            await self.call(self.process.__exit__, kind, error, at)
+            await self._call(self.process.__exit__, kind, error, at)
         finally:
             self._thread.shutdown(wait=False)
 
     async def census(self, by: str = "type", where: str = "") -> CensusTable:
-        return await self.call(self.process.census, by, where)
+        return await self._call(self.process.census, by, where)
 
     async def watch(self, every: float = 10.0, by: str = "type", where: str = "") -> AsyncIterator[CensusTable]:
         censuses = self.process.watch(every, by, where)
-        while (census := await self.call(next, censuses, None)) is not None:
+        while (census := await self._call(next, censuses, None)) is not None:
             yield census
 
     async def memory(self) -> MemoryByUse:
-        return await self.call(self.process.memory)
+        return await self._call(self.process.memory)
 
     async def sites(self, seconds: float = 10.0, by: str = "producer") -> tuple[AllocationSite, ...]:
-        return await self.call(self.process.sites, seconds, by)
+        return await self._call(self.process.sites, seconds, by)
 
     @contextlib.asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncSnapshot]:
         opened = self.process.snapshot()
-        snapshot = await self.call(opened.__enter__)
+        snapshot = await self._call(opened.__enter__)
         try:
             yield AsyncSnapshot(snapshot, self)
         finally:
-            await self.call(opened.__exit__, None, None, None)
+            await self._call(opened.__exit__, None, None, None)
 
     async def hunt(self, seconds: float = 30.0, marks: int = 4, *, collect: bool = False) -> Findings:
-        return await self.call(self.process.hunt, seconds, marks, collect=collect)
+        return await self._call(self.process.hunt, seconds, marks, collect=collect)
 
     async def record(self, path: str | Path, seconds: float, *, every: float = 10.0, force: bool = False) -> None:
-        await self.call(self.process.record, path, seconds, every=every, force=force)
+        await self._call(self.process.record, path, seconds, every=every, force=force)
 
 
 def attach(pid: int, **options: Any) -> AsyncProcess:

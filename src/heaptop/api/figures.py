@@ -51,31 +51,31 @@ class CensusTable:
     where: str
     rows: tuple[CensusRow, ...]
 
-    @classmethod
-    def of(cls, heap: Snapshot, by: str = "type", where: str = "") -> CensusTable:
-        """Raises UsageError where ``by`` or the filter is wrong."""
-        taken = heap.census
-        rows = tuple(
-            CensusRow(row.name, row.count or 0, row.bytes, known_hidden(taken, row.hidden), row.guessed)
-            for row in census_rows(heap, by, parse_filter(where))
-        )
-        return cls(
-            heap.time_ns,
-            taken.mode,
-            taken.mode == "python",
-            taken.complete,
-            taken.cut,
-            taken.pause_ns / 1e9,
-            taken.duration_ns / 1e9,
-            sum(row.count for row in rows),
-            sum(row.bytes for row in rows),
-            by,
-            where,
-            rows,
-        )
-
     def __iter__(self) -> Iterator[CensusRow]:
         return iter(self.rows)
+
+
+def census_table(heap: Snapshot, by: str = "type", where: str = "") -> CensusTable:
+    """Raises UsageError where ``by`` or the filter is wrong."""
+    taken = heap.census
+    rows = tuple(
+        CensusRow(row.name, row.count or 0, row.bytes, known_hidden(taken, row.hidden), row.guessed)
+        for row in census_rows(heap, by, parse_filter(where))
+    )
+    return CensusTable(
+        heap.time_ns,
+        taken.mode,
+        taken.mode == "python",
+        taken.complete,
+        taken.cut,
+        taken.pause_ns / 1e9,
+        taken.duration_ns / 1e9,
+        sum(row.count for row in rows),
+        sum(row.bytes for row in rows),
+        by,
+        where,
+        rows,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ class AllocationSite:
     samples: int
     """0 where the row is not from samples: what is from before sampling began."""
 
-    @classmethod
-    def of(cls, row: ReportRow) -> AllocationSite:
-        live = row.live
-        return cls(row.name, live.bytes, live.low, live.high, live.samples)
+
+def allocation_site(row: ReportRow) -> AllocationSite:
+    live = row.live
+    return AllocationSite(row.name, live.bytes, live.low, live.high, live.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +112,6 @@ class RootPath:
     example: int
     """Address of one of them in this snapshot."""
 
-    @classmethod
-    def of(cls, group: PathGroup, types: list[TypeName]) -> RootPath:
-        steps = tuple(path_json(group.steps, types))
-        return cls(steps, KINDS[group.kind], group.count, group.bytes, group.retained, group.example)
-
 
 @dataclass(frozen=True, slots=True)
 class KeptBy:
@@ -131,7 +126,12 @@ class KeptBy:
     paths: tuple[RootPath, ...]
     """The largest first; fewer than there are where ``most`` was given."""
 
-    @classmethod
-    def of(cls, name: str, paths: Paths, types: list[TypeName]) -> KeptBy:
-        groups = tuple(RootPath.of(group, types) for group in paths.groups)
-        return cls(name, paths.count, paths.bytes, paths.retained, paths.complete, groups)
+
+def kept_by(name: str, paths: Paths, types: list[TypeName]) -> KeptBy:
+    groups = tuple(_root_path(group, types) for group in paths.groups)
+    return KeptBy(name, paths.count, paths.bytes, paths.retained, paths.complete, groups)
+
+
+def _root_path(group: PathGroup, types: list[TypeName]) -> RootPath:
+    steps = tuple(path_json(group.steps, types))
+    return RootPath(steps, KINDS[group.kind], group.count, group.bytes, group.retained, group.example)

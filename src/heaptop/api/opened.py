@@ -8,7 +8,7 @@ from pathlib import Path
 
 from heaptop.analysis.reports.moments_diff import Changed, changed_rows
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.api.figures import CensusTable
+from heaptop.api.figures import CensusTable, census_table
 from heaptop.errors import NotARecording
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.text import printable
@@ -73,7 +73,7 @@ class OpenedRecording:
         heap = self._played(at).history.latest
         if heap is None:
             raise NotARecording(f"{self._file.path} has no census up to then.")
-        return CensusTable.of(heap, by, where)
+        return census_table(heap, by, where)
 
     def changes(
         self, by: str = "type", at: float | None = 0.0, to: float | None = None, other: OpenedRecording | None = None

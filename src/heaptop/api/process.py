@@ -16,7 +16,7 @@ from typing import Any, Final
 from heaptop.analysis.reports.sampled_report import report_rows
 from heaptop.analysis.rss.memory import MemoryByUse, explain_counted
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.api.figures import AllocationSite, CensusTable
+from heaptop.api.figures import AllocationSite, CensusTable, allocation_site, census_table
 from heaptop.api.snapshot import HeapSnapshot
 from heaptop.choices import ADAPTIVE, HUNTING, TIMEOUT, SamplingRate
 from heaptop.errors import (
@@ -150,7 +150,7 @@ class Process:
         ``heaptop census --where``. Raises UsageError where they are wrong."""
         self._begin()
         with self._counting():
-            return CensusTable.of(self._watch.census().snapshot, by, where)
+            return census_table(self._watch.census().snapshot, by, where)
 
     def watch(self, every: float = 10.0, by: str = "type", where: str = "") -> Iterator[CensusTable]:
         """A census every so many seconds, until the process ends; less often where they would cost more than the share
@@ -196,7 +196,7 @@ class Process:
                 raise sampler_refused(state, self.pid) if state is not None else SamplerRefused("Nothing was sampled.")
             with self._counting():
                 heap = self._watch.census().snapshot
-            return tuple(AllocationSite.of(row) for row in report_rows(by, self._sampling, heap))
+            return tuple(allocation_site(row) for row in report_rows(by, self._sampling, heap))
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[HeapSnapshot]:

@@ -9,7 +9,7 @@ from heaptop.analysis.heap.path_words import type_name
 from heaptop.analysis.snapshot.retained import RetainedRow, rows_by_retainer
 from heaptop.analysis.snapshot.waste import MOST_ROWS, WasteReport, selection, waste_report
 from heaptop.analysis.snapshot.why import types_called
-from heaptop.api.figures import KeptBy
+from heaptop.api.figures import KeptBy, kept_by
 from heaptop.errors import NotInHeap
 from heaptop.protocol.images import PATHS, RETAINERS, WASTE, Image, Paths, Question, Retainers, Selection, Waste
 from heaptop.watching.snapshot_watch import SnapshotWatch
@@ -59,7 +59,7 @@ class HeapSnapshot:
         paths = self._watch.ask(Question(PATHS, selection, limit=most), Paths)
         if not paths.count:
             raise NotInHeap(f"The heap has no objects of {full} now.")
-        return KeptBy.of(full, paths, self._watch.types)
+        return kept_by(full, paths, self._watch.types)
 
     def retainers(self, name: str, number: int = 3) -> tuple[RetainedRow, ...]:
         """The same objects by retainer set, sets of at most ``number`` retainers (Runciman and Röjemo 1996, §3).
