@@ -9,10 +9,11 @@ import pytest
 
 from heaptop.api.process import Process
 from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused, UsageError
-from heaptop.protocol.images import FIRST_ID
+from heaptop.protocol.images import FIRST_ID, Question
 from heaptop.protocol.messages import Core, Decision, Failure
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.recordings.recorded_source import RecordedSource
+from tests.fakes.shop import shop
 from tests.fakes.source import FakeSource
 
 
@@ -25,6 +26,7 @@ class PromptTarget(FakeSource):
         self.before_census: Callable[[], bool] = lambda: True
         """Whether to count."""
         self.before_image: Callable[[], None] = lambda: None
+        self.before_query: Callable[[], None] = lambda: None
         self.closed_snapshots = 0
         self.loads_core = True
 
@@ -43,6 +45,10 @@ class PromptTarget(FakeSource):
     def image(self, keep: float, memory: int = 0) -> int:
         self.before_image()
         return super().image(keep, memory)
+
+    def ask(self, image: int, question: Question) -> int:
+        self.before_query()
+        return super().ask(image, question)
 
     def close_snapshot(self) -> None:
         self.closed_snapshots += 1
@@ -84,6 +90,17 @@ def test_a_snapshot_that_is_cancelled_while_it_is_made_is_closed(target: PromptT
     with pytest.raises(CancelledError), process.snapshot():
         pytest.fail("it was cancelled")
     assert target.closed_snapshots == 1
+
+
+def test_a_cancelled_query_leaves_the_next_one_its_own_answer(target: PromptTarget, process: Process) -> None:
+    target.agent.images.plant = shop
+    with process.snapshot() as snapshot:
+        target.before_query = process.cancel
+        with pytest.raises(CancelledError):
+            snapshot.why("Session")
+        target.before_query = lambda: None
+        assert snapshot.why("Session").count == sum(row.count for row in snapshot.retainers("Session"))
+        assert snapshot.waste("type:Session").complete
 
 
 def test_a_census_is_of_a_moment_after_it_was_asked_for(target: PromptTarget, process: Process) -> None:

@@ -207,7 +207,7 @@ class Process:
         self._begin()
         try:
             image = self._watch.freeze()
-            yield HeapSnapshot(self._watch, image)
+            yield HeapSnapshot(self._watch, image, self._begin)
         finally:
             self._watch.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
@@ -22,9 +23,11 @@ class HeapSnapshot:
     """The heap at one moment, with all references. Made by :meth:`heaptop.api.Process.snapshot`; it answers until its
     ``with`` ends, for five minutes at most. Each answer raises ImageLost when it is gone."""
 
-    def __init__(self, watch: SnapshotWatch, image: Image) -> None:
+    def __init__(self, watch: SnapshotWatch, image: Image, begin: Callable[[], None]) -> None:
+        """``begin`` is called before each answer."""
         self._watch = watch
         self._image = image
+        self._begin = begin
 
     @property
     def count(self) -> int:
@@ -76,7 +79,7 @@ class HeapSnapshot:
         Raises ImageLost; UsageError where the filter is wrong, or passes nothing.
         """
         passing = parse_filter(where)
-        self._watch.renew()
+        self._begin()
         if not passing:
             self._watch.ask_memory()
         found = self._watch.ask(Question(WASTE, selection(passing, self._watch.types), limit=MOST_ROWS), Waste)
@@ -84,6 +87,6 @@ class HeapSnapshot:
         return waste_report(found, self._watch.types, memory, passing)
 
     def _selected(self, name: str) -> tuple[Selection, str]:
-        self._watch.renew()
+        self._begin()
         ids = types_called(self._watch.types, name)
         return Selection(types=ids), type_name(self._watch.types, ids[0])
