@@ -24,7 +24,7 @@ from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.reports.recording_report import report_json
 from heaptop.cli.output.recorded_text import report_lines
-from heaptop.cli.recorded import course_of, play
+from heaptop.cli.recorded import course_of
 from heaptop.errors import HeaptopError, NotPython, ProtocolError
 from heaptop.injector.inspect import elf, interpreter, process, threads
 from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
@@ -46,6 +46,7 @@ from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.registry import RECORDED
 from heaptop.protocol.source import Attached, Event, Received, TargetInfo
 from heaptop.recordings import format as recording_format
+from heaptop.recordings.played import play
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.progress import ProgressReport

@@ -133,6 +133,15 @@ def test_sites_are_refused_where_nothing_is_sampled(target: PromptTarget, proces
         process.sites(by="line")
 
 
+def test_sites_are_lines_of_the_programs_own_code(target: PromptTarget) -> None:
+    own = "/usr/lib/python3/site-packages/sqlalchemy"
+    target.sample(65_536, 128)
+    with Process(RecordedSource(target), 0.05, 5.0, None, [own]) as process:
+        target.tick(8)
+        names = [site.name for site in process.sites(seconds=0.1)]
+    assert "sqlalchemy/orm/state.py:77 InstanceState.__init__" in names
+
+
 def test_a_process_without_the_native_core_is_counted(target: PromptTarget) -> None:
     target.loads_core = False
     with Process(RecordedSource(target), 0.05, 5.0, None) as process:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from heaptop.analysis.reports.moments_diff import Changed, changed_rows
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.api.figures import CensusTable, census_table
 from heaptop.errors import NotARecording
 from heaptop.protocol.findings import Findings
-from heaptop.protocol.text import printable
 from heaptop.recordings import reader
+from heaptop.recordings.played import play
 
 
 class OpenedRecording:
@@ -22,8 +21,9 @@ class OpenedRecording:
     Methods raise NotARecording where the file is damaged beyond what can be left out.
     """
 
-    def __init__(self, file: reader.Recording) -> None:
+    def __init__(self, file: reader.Recording, user_code: Sequence[str] = ()) -> None:
         self._file = file
+        self._user_code = user_code
 
     def __enter__(self) -> OpenedRecording:
         return self
@@ -88,13 +88,12 @@ class OpenedRecording:
         return self._played(at).rss
 
     def _played(self, at: float | None) -> Recorded:
-        recorded = Recorded(printable(Path(self._file.path).name))
-        with reader.naming_file(self._file.path):
-            for event in self._file.events(None if at is None else self._file.first_ns + round(at * 1e9)):
-                recorded.feed(event)
-        return recorded
+        return play(self._file, None if at is None else self._file.first_ns + round(at * 1e9), self._user_code)
 
 
-def open_recording(path: str | os.PathLike[str]) -> OpenedRecording:
-    """A recording. Raises NotARecording, RecordingTooNew, RecordingTooLarge."""
-    return OpenedRecording(reader.Recording.open(path))
+def open_recording(path: str | os.PathLike[str], *, user_code: Sequence[str] = ()) -> OpenedRecording:
+    """A recording; ``user_code`` as of :func:`heaptop.api.attach`.
+
+    Raises NotARecording, RecordingTooNew, RecordingTooLarge.
+    """
+    return OpenedRecording(reader.Recording.open(path), user_code)

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from threading import Event
@@ -98,12 +98,17 @@ class Process:
     """
 
     def __init__(
-        self, source: RecordedSource, share: float, timeout: float, progress: Callable[[str], None] | None
+        self,
+        source: RecordedSource,
+        share: float,
+        timeout: float,
+        progress: Callable[[str], None] | None,
+        user_code: Sequence[str] = (),
     ) -> None:
         self._source = source
         self._share = share
         self._progress = _Progress(progress)
-        self._sampling = Sampling()
+        self._sampling = Sampling(user_code)
         self._watch = _Watch(
             source, self._progress, f"heaptop attach {source.target.pid}", self._sampling, timeout=timeout
         )
@@ -297,6 +302,7 @@ def attach(
     mode: str = "clone",
     timeout: float = TIMEOUT,
     progress: Callable[[str], None] | None = None,
+    user_code: Sequence[str] = (),
     **options: Any,
 ) -> Process:
     """A running Python process, to be attached to by ``with``: ``with attach(4711) as process:``.
@@ -308,6 +314,7 @@ def attach(
         mode: the best way of counting that may be tried: ``clone``, ``stop`` or ``python``.
         timeout: seconds for each answer.
         progress: called with what is being waited for, some ten times a second, on the thread that waits.
+        user_code: folders and files of the program's own code: allocation sites are its innermost frames there.
         options: further fields of ``heaptop.injector.api.AttachOptions``.
 
     It looks at the process, touches nothing, and raises the TargetError that an attach would end with.
@@ -315,4 +322,4 @@ def attach(
     fields = AttachOptions(
         wait=wait, pause_budget=pause_budget, max_share=share, mode=mode, interval=NEVER, sample_interval=0, **options
     )
-    return Process(RecordedSource(attach_source(pid, fields)), share, timeout, progress)
+    return Process(RecordedSource(attach_source(pid, fields)), share, timeout, progress, user_code)

@@ -1,24 +1,18 @@
-"""Plays a recording to a moment, for the commands that read one: report, diff and export.
-
-This module never prints, and never attaches to anything.
-"""
+"""What the commands that read a recording find in it: the moment that was typed, its course, its jumps."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from heaptop.analysis.reports.census_timeline import CensusTimeline, spread
 from heaptop.analysis.reports.jumps import Jump, RecordedJump, jumps, largest
-from heaptop.analysis.reports.recorded import Recorded, gaps
+from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.text.recorded_times import RecordedSpan
-from heaptop.analysis.text.units import format_duration_ns
 from heaptop.protocol.source import Received
-from heaptop.protocol.text import printable
+from heaptop.recordings.played import play, span_of
 from heaptop.recordings.reader import Recording, naming_file
 from heaptop.watching.progress import ProgressReport
 
@@ -30,13 +24,6 @@ NEARLY: Final = 0.8
 """Of a jump: it is in one half of its time where that has so much of it."""
 SITES: Final = 30
 """Moments at which it is looked who had allocated what lives: each is a seek."""
-GAPS: Final = 5
-"""Gaps that are told one by one."""
-
-
-def span_of(recording: Recording) -> RecordedSpan:
-    """From when to when it goes."""
-    return RecordedSpan(recording.first_ns, recording.last_ns, recording.wall(recording.first_ns))
 
 
 def moment_of(recording: Recording, text: str | None) -> int | None:
@@ -46,15 +33,6 @@ def moment_of(recording: Recording, text: str | None) -> int | None:
         UsageError: it is no time, or none of this recording.
     """
     return None if text is None else span_of(recording).moment(text)
-
-
-def play(recording: Recording, until: int | None, user_code: Sequence[str]) -> Recorded:
-    """What was known at a moment; None for the end."""
-    recorded = Recorded(printable(Path(recording.path).name), notices(recording), sampling=Sampling(user_code))
-    with naming_file(recording.path):
-        for event in recording.events(until):
-            recorded.feed(event)
-    return recorded
 
 
 def course_of(
@@ -130,18 +108,3 @@ def _sampled(recording: Recording, until: int, user_code: Sequence[str]) -> Samp
             if isinstance(event, Received):
                 sampling.feed(event.message)
     return sampling
-
-
-def notices(recording: Recording) -> tuple[str, ...]:
-    """What of it is damaged, left out, or was never recorded: sentences without their full stops."""
-    said = list(recording.damage)
-    if recording.thinned:
-        said.append("older ticks were dropped during recording, to stay below its size limit")
-        return tuple(said)
-    span, found = span_of(recording), gaps(recording.moments)
-    for begin, end in found[:GAPS]:
-        lasted = format_duration_ns(end - begin)
-        said.append(f"nothing was recorded from {span.clock(begin)} to {span.clock(end)} ({lasted})")
-    if len(found) > GAPS:
-        said.append(f"{len(found) - GAPS} more gaps")
-    return tuple(said)

@@ -52,7 +52,8 @@ class Diff:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.reports.moments_diff import diff_json
         from heaptop.cli.output.recorded_text import diff_lines
-        from heaptop.cli.recorded import moment_of, play
+        from heaptop.cli.recorded import moment_of
+        from heaptop.recordings.played import play
         from heaptop.recordings.reader import Recording
 
         args.by = GROUPINGS.get(args.by, args.by)

@@ -86,9 +86,10 @@ def _check_output(args: argparse.Namespace, exporter: Exporter) -> None:
 
 def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
     from heaptop.analysis.reports.census_timeline import CensusTimeline
-    from heaptop.cli.recorded import course_of, moment_of, play
+    from heaptop.cli.recorded import course_of, moment_of
     from heaptop.recordings.allowance import most_text
     from heaptop.recordings.exports.material import Material
+    from heaptop.recordings.played import play
     from heaptop.recordings.reader import Recording
 
     progress = ProgressLine()

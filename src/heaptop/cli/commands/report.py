@@ -33,7 +33,8 @@ class Report:
         from heaptop.analysis.reports.census_timeline import CensusTimeline
         from heaptop.analysis.reports.recording_report import report_json
         from heaptop.cli.output.recorded_text import report_lines
-        from heaptop.cli.recorded import jumps_of, play
+        from heaptop.cli.recorded import jumps_of
+        from heaptop.recordings.played import play
         from heaptop.recordings.reader import Recording
 
         progress = ProgressLine()
