@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from unittest.mock import patch
 
 import pytest
 
 from heaptop.api.process import Process
 from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused, UsageError
-from heaptop.protocol.images import FIRST_ID, Question
-from heaptop.protocol.messages import Core, Decision, Failure
+from heaptop.protocol.images import FIRST_ID, KINDS, Question, Retainers, RetainerSet, Unit
+from heaptop.protocol.messages import Core, Decision, Failure, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.recordings.recorded_source import RecordedSource
 from tests.fakes.shop import shop
@@ -101,6 +102,20 @@ def test_a_cancelled_query_leaves_the_next_one_its_own_answer(target: PromptTarg
         target.before_query = lambda: None
         assert snapshot.why("Session").count == sum(row.count for row in snapshot.retainers("Session"))
         assert snapshot.waste("type:Session").complete
+
+
+def test_rows_by_retainer_sum_to_all_objects_also_where_there_was_no_room_for_some(process: Process) -> None:
+    with process.snapshot() as snapshot:
+        watch = snapshot._watch
+        watch.types = [TypeName("shop", "Session")]
+        one = Unit("module shop .cache", KINDS.index("module"), 0)
+        answer = Retainers(1, 3, (one,), (RetainerSet((0,), False, 0, 10, 500),), other_count=4, other_bytes=90)
+        with patch.object(watch, "ask", lambda question, kind: answer):
+            rows = snapshot.retainers("Session")
+    assert [(row.name, row.count, row.bytes) for row in rows] == [
+        ("module shop .cache", 10, 500),
+        ("(small sets)", 4, 90),
+    ]
 
 
 def test_a_census_is_of_a_moment_after_it_was_asked_for(target: PromptTarget, process: Process) -> None:

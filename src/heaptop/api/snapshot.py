@@ -8,6 +8,7 @@ from typing import Final
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.heap.path_words import type_name
 from heaptop.analysis.snapshot.retained import RetainedRow, rows_by_retainer
+from heaptop.analysis.snapshot.retaining import SMALL_SETS
 from heaptop.analysis.snapshot.waste import MOST_ROWS, WasteReport, selection, waste_report
 from heaptop.analysis.snapshot.why import types_called
 from heaptop.api.figures import KeptBy, kept_by
@@ -66,12 +67,15 @@ class HeapSnapshot:
 
     def retainers(self, name: str, number: int = 3) -> tuple[RetainedRow, ...]:
         """The same objects by retainer set, sets of at most ``number`` retainers (Runciman and Röjemo 1996, §3).
+        Those for whose sets the snapshot had no room are the last row, ``(small sets)``: rows sum to all objects.
 
         Raises NotInHeap, AmbiguousType, ImageLost.
         """
         selection, _ = self._selected(name)
         answer = self._watch.ask(Question(RETAINERS, selection, limit=ALL, number=number), Retainers)
-        return rows_by_retainer(answer, self._watch.types, EVERYTHING)
+        rows = rows_by_retainer(answer, self._watch.types, EVERYTHING)
+        other = RetainedRow(SMALL_SETS, answer.other_count, answer.other_bytes)
+        return (*rows, other) if other.count else rows
 
     def waste(self, where: str = "") -> WasteReport:
         """What memory could be saved, as ``heaptop waste``; ``where`` is a filter on type, module or kind of root.
