@@ -1,8 +1,9 @@
 """The JSON that commands print and heaptop writes for others: the keys of each document, and what each means.
 
 This is a promise (``docs/json.md``): within a version of a document keys never vanish and never change their type; new
-ones may come. What breaks that raises the document's ``version``. ``make schemas`` writes ``docs/schema`` from here: a
-class whose ``schema`` is a Literal is a document. Sizes are bytes unless a key says otherwise, and null is *not known*.
+ones may come. A change that breaks this raises the document's ``version``. ``make schemas`` writes ``docs/schema`` from
+here: each class with a ``schema`` is a document. Sizes are bytes unless a key's name has a unit; null is *not known* or
+*not asked for*.
 """
 
 from __future__ import annotations
