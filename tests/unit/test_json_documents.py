@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from heaptop import documents
 from heaptop.cli import build_parser
+from heaptop.fleet.triggers import ProcessReadings
+from heaptop.injector.diagnosis import Check
+from heaptop.protocol.findings import GrownRow, Lint, MarkFacts, Suspect
+from heaptop.protocol.messages import Malloc, Pymalloc
 from tests.support import json_documents, json_schemas
 
 SCHEMAS = json_schemas.schemas()
@@ -71,3 +78,22 @@ def test_every_command_that_prints_json_is_tried_on_a_live_process() -> None:
     with_json = {name for name, parser in commands.choices.items() if "--json" in parser._option_string_actions}
     tried = {command.split()[0] for _, command in json_documents.COMMANDS.values() if "--json" in command}
     assert with_json == tried
+
+
+@pytest.mark.parametrize(
+    ("plain", "printed", "more"),
+    [
+        (Suspect, documents.SuspectJson, {"rank"}),
+        (MarkFacts, documents.MarkJson, {"seconds"}),
+        (GrownRow, documents.GrownRowJson, set()),
+        (Lint, documents.LintJson, set()),
+        (Pymalloc, documents.ArenasJson, set()),
+        (Malloc, documents.MallocJson, set()),
+        (Check, documents.CheckJson, set()),
+        (ProcessReadings, documents.ReadingsJson, {"seconds_left"}),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_records_that_are_printed_whole_have_a_key_for_each_field(plain: type, printed: type, more: set[str]) -> None:
+    """mypy does not see it: they become dicts at run time."""
+    assert {field.name for field in fields(plain)} | more == {*get_type_hints(printed)}
