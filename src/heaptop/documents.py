@@ -163,11 +163,11 @@ class CountedCensusJson(CensusHeadJson):
     duration_ms: float
     cpu_ms: float
     agent_bytes: int
-    owned_bytes: int
-    """In the rows beyond `sys.getsizeof`: what objects own natively."""
-    mapped_bytes: int
+    owned_bytes: int | None
+    """In the rows beyond `sys.getsizeof`: what objects own natively. Null in mode `python`, as are the next two."""
+    mapped_bytes: int | None
     """The part of it that is mappings."""
-    at_least: int
+    at_least: int | None
     """Objects that own memory of a C library of unknown size."""
     total: CensusTotalJson
     by: str

@@ -121,6 +121,7 @@ def test_the_document_says_what_the_census_cost() -> None:
     (snapshot,) = snapshots([{(0, 2): (3, 300)}])
     document = census_json(snapshot, pid=7, python="3.11.7")
     assert document["mode"] == "python"
+    assert [document[key] for key in ("owned_bytes", "mapped_bytes", "at_least")] == [None] * 3, "it cannot see them"
     assert document["complete"] is True
     assert document["pause_ms"] == 1 / 1_000_000
     assert document["duration_ms"] == 2 / 1_000_000

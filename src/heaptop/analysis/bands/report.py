@@ -59,9 +59,9 @@ def census_json(
         "cpu_ms": census.cpu_ns / NS_PER_MS,
         "agent_bytes": census.agent_bytes,
         "sizeof_guessed": census.sizeof_guessed,
-        "owned_bytes": census.owned,
-        "mapped_bytes": census.mapped,
-        "at_least": census.at_least,
+        "owned_bytes": known_hidden(census, census.owned),
+        "mapped_bytes": known_hidden(census, census.mapped),
+        "at_least": known_hidden(census, census.at_least),
         "total": {
             "count": sum(row.count or 0 for row in rows),
             "bytes": sum(row.bytes for row in rows),

@@ -265,5 +265,5 @@ def thin(items: list[T], limit: int) -> None:
 
 
 def known_hidden(census: Census, hidden: int) -> int | None:
-    """A figure of bytes that ``sys.getsizeof`` leaves out; None in Python mode, which cannot see them."""
+    """A figure of what ``sys.getsizeof`` leaves out; None in Python mode, which cannot see that."""
     return None if census.mode == "python" else hidden
