@@ -46,6 +46,9 @@ void paths_close(struct paths *p) {
     *p = (struct paths){0};
 }
 
+enum { STEP = 64 };
+static const uint8_t none_made[STEP];
+
 enum { WANTED = 1 }; /* in p->depths, of what leads to something selected, until its turn comes */
 
 static void want(struct paths *p, struct answering *a) {
@@ -438,10 +441,15 @@ bool paths_note(struct answering *a, uint32_t number, struct alike *alike) {
 }
 
 void paths_find_alike(const struct paths *p, struct answering *a, struct alike *alike) {
-    progress_begin(a->progress, p->rows);
-    for (uint32_t number = 0; number < p->rows && progress_on(a->progress); number++)
-        if (p->depths[number] != 0 && p->shown[number] == number)
-            alike_compare(alike, number, a->heap->retain.parent);
+    progress_begin(a->progress, p->rows / STEP);
+    for (uint32_t first = 0; first < p->rows && progress_on(a->progress); first += STEP) {
+        uint32_t end = p->rows - first < STEP ? p->rows : first + STEP;
+        if (memcmp(p->depths + first, none_made, end - first) == 0) /* most, where few are selected */
+            continue;
+        for (uint32_t number = first; number < end; number++)
+            if (p->depths[number] != 0 && p->shown[number] == number)
+                alike_compare(alike, number, a->heap->retain.parent);
+    }
 }
 
 bool paths_pack_text(struct answering *a, uint32_t number, struct label *first, uint32_t *from) {

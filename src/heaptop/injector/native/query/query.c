@@ -95,41 +95,57 @@ static uint8_t *flags_of(const struct numbers *list, uint64_t count) {
     return flags;
 }
 
-static bool narrow_by_type(struct narrowing *n, const struct numbers *list) {
+/* Leave selected what is wanted. ``is_wanted`` is one of the functions below, and becomes a part of the loop. */
+static inline __attribute__((always_inline)) void keep(struct narrowing *n, const uint8_t *wanted,
+                                                       bool (*is_wanted)(struct narrowing *, const uint8_t *, uint32_t)) {
     struct selection *s = n->selection;
+    uint64_t words = s->objects / 64 + 1ull;
+    for (uint64_t i = 0; i < words && progress_on(n->progress); i++) {
+        uint64_t kept = 0;
+        for (uint64_t left = s->bits[i]; left != 0; left &= left - 1) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(left);
+            kept |= (uint64_t)is_wanted(n, wanted, (uint32_t)(64 * i) + bit) << bit;
+        }
+        s->bits[i] = kept;
+    }
+}
+
+static bool has_type(struct narrowing *n, const uint8_t *wanted, uint32_t number) {
+    uint32_t type = types_of(n->types, n->heap, number);
+    return type != CSR_NONE && wanted[type];
+}
+
+static bool has_kind(struct narrowing *n, const uint8_t *wanted, uint32_t number) {
+    uint8_t kind = n->heap->retain.kind[number];
+    return kind < HEAP_KINDS && wanted[kind];
+}
+
+static bool has_seen(struct narrowing *n, const uint8_t *wanted, uint32_t number) {
+    return wanted[marks_seen_by(n->seen_marks, number)];
+}
+
+static bool narrow_by_type(struct narrowing *n, const struct numbers *list) {
     uint8_t *wanted = flags_of(list, n->types->count);
     if (wanted == NULL)
         return false;
-    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(n->progress); i = selection_next(s, i + 1)) {
-        uint32_t type = types_of(n->types, n->heap, i);
-        if (type == CSR_NONE || !wanted[type])
-            drop(s, i);
-    }
+    keep(n, wanted, has_type);
     pages_unmap(wanted, n->types->count + 1ul);
     return true;
 }
 
 static void narrow_by_kind(struct narrowing *n, const struct numbers *list) {
-    struct selection *s = n->selection;
-    uint32_t wanted = 0;
+    uint8_t wanted[HEAP_KINDS] = {0};
     for (uint32_t i = 0; i < list->count; i++)
         if (numbers_at(list, i) < HEAP_KINDS)
-            wanted |= 1u << numbers_at(list, i);
-    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(n->progress); i = selection_next(s, i + 1)) {
-        uint8_t kind = n->heap->retain.kind[i];
-        if (kind >= HEAP_KINDS || !(wanted >> kind & 1))
-            drop(s, i);
-    }
+            wanted[numbers_at(list, i)] = 1;
+    keep(n, wanted, has_kind);
 }
 
 static bool narrow_by_seen(struct narrowing *n, const struct numbers *list) {
-    struct selection *s = n->selection;
     uint8_t *wanted = flags_of(list, UINT8_MAX + 1);
     if (wanted == NULL)
         return false;
-    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(n->progress); i = selection_next(s, i + 1))
-        if (!wanted[marks_seen_by(n->seen_marks, i)])
-            drop(s, i);
+    keep(n, wanted, has_seen);
     pages_unmap(wanted, UINT8_MAX + 2ul);
     return true;
 }
@@ -252,9 +268,11 @@ static void select_all(struct selection *s) {
 }
 
 static void sum(struct selection *s, const struct heap *h, struct progress *progress) {
-    for (uint32_t i = selection_next(s, 0); i < s->objects && progress_on(progress); i = selection_next(s, i + 1)) {
-        s->count++;
-        s->bytes += csr_size(&h->graph.rows, i);
+    uint64_t words = s->objects / 64 + 1ull;
+    for (uint64_t i = 0; i < words && progress_on(progress); i++) {
+        s->count += count_bits(s->bits[i]);
+        for (uint64_t left = s->bits[i]; left != 0; left &= left - 1)
+            s->bytes += csr_size(&h->graph.rows, (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left));
     }
 }
 
