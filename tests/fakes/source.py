@@ -769,10 +769,11 @@ class FakeSource:
             self._send(Received(message))
 
     def end(self, error: HeaptopError | None = None) -> None:
-        """Deliver :class:`Ended`, once; nothing is delivered after it."""
+        """Deliver :class:`Ended`, once; nothing is delivered after it, and who took events is kept no longer."""
         if self._deliver is not None and not self._ended:
             self._send(Ended(error))
             self._ended = True
+            self._deliver, self.behind = (lambda event: None), never_behind
 
     def _send(self, event: Event) -> None:
         if self._deliver is None:

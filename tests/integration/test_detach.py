@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from heaptop.errors import AgentLost, NoAgent, TransportFailed
-from heaptop.injector.api import diagnose, remove_agent
+from heaptop.injector.api import AttachOptions, attach_source, diagnose, remove_agent
 from heaptop.injector.entry import hijack
 from heaptop.injector.inspect.threads import agent_thread
+from heaptop.protocol.source import Attached, Ended, Event, Source
+from heaptop.recordings.recorded_source import RecordedSource
 from tests.interpreters import SAMPLE, Interpreter, since
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
@@ -112,3 +115,31 @@ def test_a_kernel_that_gives_no_copy_of_a_descriptor(interpreter: Interpreter, m
         assert "Linux 5.6" in caught.value.why
         assert "Quit the heaptop" in caught.value.fix
         assert is_whole(attachment.census())
+
+
+class Reader:
+    """Keeps the events that it takes."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def take(self, event: Event) -> None:
+        self.events.append(event)
+
+
+@pytest.mark.pythons("3.12")
+def test_who_took_the_events_of_a_session_is_kept_no_longer_than_it_goes_on(interpreter: Interpreter) -> None:
+    """A source is in a reference cycle: all that was received would be."""
+    with running(interpreter, "sleeper") as target:
+        for is_recorded in (False, True):
+            source: Source = attach_source(target.pid, AttachOptions())
+            source = RecordedSource(source) if is_recorded else source
+            reader = Reader()
+            source.open(reader.take)
+            events = reader.events
+            assert eventually(lambda events=events: any(isinstance(event, Attached) for event in events))  # type: ignore[misc]
+            source.close()
+            assert isinstance(reader.events[-1], Ended)
+            kept = weakref.ref(reader)
+            del reader
+            assert kept() is None

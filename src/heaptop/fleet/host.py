@@ -5,7 +5,6 @@ Whatever a process, its session or one round of the loop fails with is counted, 
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 import time
@@ -46,9 +45,6 @@ CLOSERS: Final = 8
 HUNT_PATIENCE: Final = 5.0
 """Seconds for a hunt to see at the end that its session has ended."""
 TURN: Final = 0.05
-COLLECT_SECONDS: Final = 60.0
-"""From the end of a session to the collection of what it leaves: it is in a reference cycle with its source, and Python
-seldom collects what is old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +87,6 @@ class FleetHost:
         self._scan_seconds = 0.0
         self._stopping = threading.Event()
         self._awake = threading.Event()
-        self._collect_at = float("inf")
-        """When to collect what ended sessions have left."""
         meters.registry.register(ServiceCollector(self))
 
     # -- from any thread ---------------------------------------------------------------------------------------
@@ -260,14 +254,10 @@ class FleetHost:
         for key, session in list(self._sessions.items()):
             if session.ended is not None:
                 self._drop(key)
-        if time.monotonic() >= self._collect_at:
-            self._collect_at = float("inf")
-            gc.collect()
 
     def _drop(self, key: ProcessKey) -> None:
         """Forget a session that has ended, and its service's counters with the last one. What failed rests for a
         while."""
-        self._collect_at = min(self._collect_at, time.monotonic() + COLLECT_SECONDS)
         with self._lock:
             session = self._sessions.pop(key)
             services = {label(each.service) for each in self._sessions.values()}

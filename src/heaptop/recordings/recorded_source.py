@@ -50,7 +50,7 @@ class RecordedSource(SourceWrapper):
         super().__init__(source)
         self._max_size = max_size
         self._wall = wall
-        self._deliver: Deliver = lambda event: None
+        self._deliver: Deliver = _ignore
         self._wanted: queue.SimpleQueue[NewFile | Message | None] = queue.SimpleQueue()
         """A file to begin, something to note, or None to end, in the order in which they were asked for."""
         self._runs = False
@@ -120,6 +120,7 @@ class RecordedSource(SourceWrapper):
             self._report_ended()
             self._do_wanted()
         else:
+            self._deliver = _ignore
             self._all_delivered.set()
 
     def _source_ended(self) -> None:
@@ -235,6 +236,10 @@ class RecordedSource(SourceWrapper):
 
     def _report(self, path: str, size: int, *, on: bool, error: str = "", thinned: bool = False) -> None:
         self._deliver(RecordingStatus(path, size, on, error, thinned))
+
+
+def _ignore(event: Event) -> None:
+    """Before the opening and after the end: who took events is kept no longer."""
 
 
 def _sentence(error: BaseException) -> str:

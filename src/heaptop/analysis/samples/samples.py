@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import struct
+import weakref
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -174,7 +175,7 @@ class SampledBlocks:
         self, tally_limit: int = TALLY_LIMIT, stack_limit: int = STACK_LIMIT, most_codes: int = CODES
     ) -> None:
         self._tally_limit = tally_limit
-        self._observers: list[Observer] = []
+        self._observers: list[weakref.ref[Observer]] = []
         self.state: Sampler | None = None
         """What the sampler last said of itself."""
         self.time_ns = 0
@@ -224,8 +225,8 @@ class SampledBlocks:
     # -- what is asked ---------------------------------------------------------------------------------------
 
     def observe(self, observer: Observer) -> None:
-        """From now on, tell it of deaths."""
-        self._observers.append(observer)
+        """From now on, tell it of deaths, as long as somebody else keeps it."""
+        self._observers.append(weakref.ref(observer))
 
     @property
     def blocks(self) -> LiveBlockTable[_Tied]:
@@ -468,7 +469,8 @@ class SampledBlocks:
         self._live_bytes = live_bytes
         self._missed.died([likeness.interval for likeness, *_ in dead])
         for observer in self._observers:
-            observer.on_deaths(dead)
+            if (there := observer()) is not None:
+                there.on_deaths(dead)
 
     def _check(
         self, births: list[tuple[int, ...]], deaths: list[tuple[int, ...]], typed: list[tuple[int, ...]]
@@ -686,7 +688,8 @@ class SampledBlocks:
         """None of the living is followed any more; the sampler may begin its numbers anew."""
         columns = self.live_block_columns()
         for observer in self._observers:
-            observer.on_void(columns, self.clock)
+            if (there := observer()) is not None:
+                there.on_void(columns, self.clock)
         for tally in self._tallies.values():
             if tally.live.samples:
                 tally.lost = tally.lost + tally.live

@@ -196,7 +196,13 @@ class LiveSource:
         except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
             error = fault(caught, InjectionFailed)
         self._orders.close()
-        self._deliver(Ended(error.about(pid) if error and pid else error, self._left, self._gone))
+        self._end(error.about(pid) if error and pid else error)
+
+    def _end(self, error: HeaptopError | None) -> None:
+        """Deliver the last event. Then who took them is forgotten, and what they have kept is free at once: this object
+        is in a reference cycle."""
+        deliver, self._deliver, self._behind = self._deliver, _ignore, never_behind
+        deliver(Ended(error, self._left, self._gone))
 
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)
