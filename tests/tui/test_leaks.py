@@ -741,6 +741,11 @@ def test_the_card_names_root_and_container_of_a_long_path() -> None:
     [
         (("module app", ".shop", "[*]", "._log", "list[*]", "app.Event"), "; nearest container: ._log (list)"),
         (("module app", ".shop", ".first", ".next", "app.Event"), "; nearest container: .next"),
+        (
+            ("module app", "._active", "dict[*]", ".log", ".by_user", "dict[*]", "list[*]", "app.Event"),
+            "; nearest container: .by_user dict[*] (list)",
+        ),
+        (("module app", "dict[*]", "list[*]", "app.Event"), "; nearest container: dict[*] (list)"),
         (("module app", ".shop", ".seen", ".keys", "(a key)", "str"), "; nearest container: .keys"),
         (("module app", ".shop", ".tasks", "{*}", "app.Event"), "; nearest container: .tasks"),
         (("module app", "(a key)", "str"), ""),

@@ -236,14 +236,17 @@ def _end_of_holder(suspect: Suspect, *, wide: bool) -> str:
 
 
 def _nearest_container(path: Sequence[str]) -> str:
-    """``._log (list)``: what an object is taken from, at the end of a path to it; empty where that is the root."""
+    """``._log (list)``: what an object is taken from, at the end of a path to it; of containers in containers from the
+    last one with a name of its own on (``.by_user dict[*] (list)``). Empty where that is the root."""
     *before, last = path[:-1] or ("",)
-    if is_item(last):
-        return before[-1] if len(before) > 1 else ""
     container, is_indexed, _ = last.partition("[")
-    if not is_indexed:
+    if not is_indexed and not is_item(last):
         return last if before else ""
-    return f"{before[-1]} ({container})" if len(before) > 1 else ""
+    named = next((at for at in range(len(before) - 1, 0, -1) if before[at].startswith(".")), len(before) - 1)
+    if named < 1:
+        return ""
+    name = " ".join(before[named:])
+    return name if is_item(last) else f"{name} ({container})"
 
 
 def _root_and_end(place: str, room: int) -> str:
