@@ -12,7 +12,18 @@ import pytest
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.leaks import hunting
 from heaptop.errors import UsageError
-from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, UNREACHED, Findings, Growth, Lint, MarkFacts
+from heaptop.protocol.findings import (
+    BACKLOG,
+    LEAK,
+    NO_LEAK,
+    UNCLEAR,
+    UNREACHED,
+    Findings,
+    Growth,
+    HandlerShare,
+    Lint,
+    MarkFacts,
+)
 from heaptop.protocol.images import KNOWN, MAP, MOST_MARKS, OBJECT, Question
 from heaptop.protocol.messages import Collected, Failure
 from heaptop.protocol.source import Event
@@ -708,6 +719,18 @@ def test_a_site_that_is_known_of_what_is_beside_them_alone_says_so(own: bool, ma
     assert [line.text for line in page if line.key == "stack"] == [
         f"Allocated {at}: 100% of {'what was sampled of them' if own else 'indirect samples'}, 40 samples"
     ]
+
+
+def test_the_card_names_the_handlers_of_a_suspect() -> None:
+    one, other = HandlerShare("request login (shop/views.py)", 0.75), HandlerShare("thread work (shop/jobs.py)", 0.25)
+    for handlers, said in (
+        ((), []),
+        ((one,), ["  Handler        request login (shop/views.py)"]),
+        ((one, other), ["  Handler        75% request login (shop/views.py), 25% thread work (shop/jobs.py)"]),
+    ):
+        suspect = replace(SUSPECT, handlers=handlers)
+        lines = [line.text for line in hunting_sheets.brief_lines(suspect, 200, least=True, is_recorded=False)]
+        assert [line for line in lines if line.startswith("  Handler")] == said
 
 
 def test_blocks_that_no_object_has_are_estimates_without_a_path() -> None:

@@ -18,6 +18,7 @@ from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.analysis.text.units import parse_size
 from heaptop.injector.inspect import target_files
+from heaptop.protocol.messages import CodeName
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state.sampling_words import WITHOUT_C
@@ -27,6 +28,7 @@ from heaptop.tui.views.producers.call_rows import PAGE, CallTree, ExpandedCalls,
 from heaptop.tui.views.producers.producer_sheets import WIDE, by_size, change_of, columns_of, spread, tree_sheet
 from heaptop.tui.views.producers.view import ProducersView
 from heaptop.tui.widgets.icicle_chart import IcicleChart
+from tests.fakes import source as fake_source
 from tests.fakes.source import FakeSource
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
@@ -114,6 +116,31 @@ async def test_each_table_of_producers_has_its_columns(size: tuple[int, int]) ->
             assert stage.lines(4)[0].startswith(first)
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_rows_by_handler_are_views_of_a_web_service(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Enter shows the stacks of one."""
+    dispatcher = CodeName("/usr/lib/python3/site-packages/flask/app.py", "Flask.dispatch_request", 800)
+    monkeypatch.setattr(fake_source, "CODES", (dispatcher, *fake_source.CODES[1:]))
+    async with sampled(size) as stage:
+        await stage.press("b", "b", "b", "b")
+        assert stage.live.view.by == "handler"
+        assert "by ≈ sampled handler" in stage.lines(2)[0]
+        assert stage.lines(3)[0].startswith("Handler of a request, task or thread")
+        assert column(stage, "name") == [
+            "request create_session (shop/views.py)",
+            "request list_orders (shop/views.py)",
+            "request Cache.get (shop/cache.py)",
+            "(no site)",
+        ]
+        await stage.press("enter")
+        assert "InstanceState.__init__" in stage.text
+        assert "list_orders" not in stage.text
+        await stage.press("escape", "b")
+        assert stage.live.view.by == "site"
+
+
 async def test_shares_in_a_tree_are_of_the_caller() -> None:
     async with sampled() as stage:
         await stage.press(*STATES["tree"])
@@ -177,19 +204,21 @@ async def test_2_chooses_the_view_and_says_what_samples() -> None:
 async def test_b_goes_round_the_keys_and_tells_apart_what_each_is_by() -> None:
     async with sampled() as stage:
         seen = []
-        for _ in range(5):
+        for _ in range(6):
             seen.append((stage.live.view.words[0].removesuffix(WITHOUT_C), rows(stage)[0].split("  ")[0]))
             await stage.press("b")
-        assert seen[0] == seen[4] == ("Producers by ≈ sampled site", "…/views.py:88 create_session")
-        assert [name for name, _ in seen[1:4]] == [
+        assert seen[0] == seen[5] == ("Producers by ≈ sampled site", "…/views.py:88 create_session")
+        assert [name for name, _ in seen[1:5]] == [
             "Producers by ≈ sampled function",
             "Producers by ≈ sampled module",
             "Producers ≈ leak table, by call stack",
+            "Producers by ≈ sampled handler",
         ]
-        assert [row for _, row in seen[1:4]] == [
+        assert [row for _, row in seen[1:5]] == [
             "main (shop/app.py)",
             "shop.views",
             "create_session ‹ main",
+            "(no handler)",
         ]
 
 

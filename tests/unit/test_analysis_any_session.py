@@ -144,7 +144,7 @@ def producers(sampling: Sampling, history: History) -> None:
     for samples in (sampling.samples, held):
         tables = ProducerTables(samples, sampling.sites)
         tallies = tables.tallies(samples, parse_filter("!type:none count>0"))
-        for key in TABLE_KEYS[:-2] + TABLE_KEYS[-1:]:
+        for key in TABLE_KEYS:
             for group in tables.groups(tallies, key):
                 assert group.live.low <= group.live.bytes <= group.live.high
                 assert len(group.classes) == 4

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.leaks.findings_report import FRAMES, findings_json, findings_lines, growth_lines, suspect_lines
-from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import Findings, GrownRow, Growth, HandlerShare, Lint, MarkFacts, Suspect
 from tests.unit.any_message import any_of
 from tests.unit.hunting_cases import SENTENCE, SUSPECT
 
@@ -98,6 +98,21 @@ def test_the_text_has_the_suspect_with_its_evidence() -> None:
 def test_a_stack_of_what_is_new_with_them_is_near(own: bool, where: str) -> None:
     lines = suspect_lines(1, replace(SUSPECT, site_is_own=own))
     assert [line.strip() for line in lines[-FRAMES:]] == [f"{where} {frame}" for frame in SUSPECT.stack[:FRAMES]]
+
+
+def test_handlers_are_a_line_of_a_suspect_and_in_its_json() -> None:
+    handlers = HandlerShare("request login (shop/views.py)", 0.75), HandlerShare("request index (shop/views.py)", 0.25)
+    several = replace(SUSPECT, handlers=handlers)
+    words = "     handler: 75% request login (shop/views.py), 25% request index (shop/views.py)"
+    assert words in suspect_lines(1, several)
+    assert "     handler: request login (shop/views.py)" in suspect_lines(1, replace(SUSPECT, handlers=handlers[:1]))
+    assert not [line for line in suspect_lines(1, SUSPECT) if "handler" in line]
+    assert not [line for line in suspect_lines(1, replace(several, verdict="no leak")) if "handler" in line]
+    document = findings_json(replace(FOUND, suspects=(several, SUSPECT)), pid=1, python="3.12")
+    assert [row["handlers"] for row in document["suspects"]] == [
+        [{"name": each.name, "share": each.share} for each in handlers],
+        [],
+    ]
 
 
 def test_names_give_way_in_a_narrow_terminal() -> None:

@@ -29,6 +29,7 @@ from heaptop.analysis.leaks.suspects import (
 from heaptop.analysis.leaks.verdicts import judge
 from heaptop.analysis.samples.estimate import Sums
 from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.kept_sites import handler_words
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts, Suspect
 from heaptop.protocol.images import (
     KINDS,
@@ -407,6 +408,34 @@ def test_the_site_is_that_of_most_bytes() -> None:
     assert main_site([], sampling) is None
     assert main_site(less(blocks, blocks), sampling) is None
     assert less(blocks, [StackBlocks(large, 1, 9_000)]) == [blocks[0], StackBlocks(large, 1, 9_000)]
+
+
+def test_the_handlers_of_a_suspect_are_those_of_all_its_samples() -> None:
+    """Also where the site is in code that several handlers call; the largest comes first."""
+    program = Program(samples=(sampling := Sampling()).samples)
+    dispatch, shared = "/lib/site-packages/flask/app.py Flask.dispatch_request", "/srv/shop.py remember:7"
+    stacks = [(dispatch, f"/srv/shop.py {view}:1", shared) for view in ("index", "login")]
+    stacks.append(("/srv/shop.py main:1", shared))
+    for stack, size in zip(stacks, (100, 600, 300), strict=True):
+        program.allocate(stack, size)
+    program.run()
+    rows = [StackBlocks(program.stack(*stack), 1, size) for stack, size in zip(stacks, (100, 600, 300), strict=True)]
+    site = main_site(rows, sampling)
+    assert site is not None
+    assert site.label.endswith("shop.py:7 remember")
+    names = [each.name for each in site.handlers]
+    assert names == ["request login (srv/shop.py)", "(no handler)", "request index (srv/shop.py)"]
+    assert [each.share for each in site.handlers] == pytest.approx([0.6, 0.3, 0.1], abs=0.01)
+    assert handler_words(site.handlers) == f"60% {names[0]}, 30% {names[1]}, 10% {names[2]}"
+    largest = site.handlers[:1]
+    assert handler_words(largest) == "60% request login (srv/shop.py), 40% others"
+    assert handler_words(()) == ""
+    only = main_site(rows[:1], sampling)
+    assert only is not None
+    assert handler_words(only.handlers) == "request index (srv/shop.py)"
+    unknown = main_site(rows[2:], sampling)
+    assert unknown is not None
+    assert unknown.handlers == (), "nothing is said where nothing is known"
 
 
 def test_the_site_is_that_of_most_bytes_at_the_rates_of_then() -> None:

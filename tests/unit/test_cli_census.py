@@ -9,8 +9,9 @@ import pytest
 
 from heaptop.__main__ import main
 from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, SamplerRefused, TargetExited
-from heaptop.protocol.messages import Decision, Failure, Pauses, Row
+from heaptop.protocol.messages import CodeName, Decision, Failure, Pauses, Row
 from heaptop.protocol.source import Behind, Deliver, Ended, Forecast, Received, Waiting, never_behind
+from tests.fakes import source as fake_source
 from tests.fakes.source import FakeSource
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
@@ -269,13 +270,20 @@ SITE = "shop/views.py:88 create_session"
         (["--by", "producer"], SITE),
         (["--by", "site"], SITE),
         (["--by", "producer-module", "--where", "site:views"], "shop.views"),
+        (["--by", "handler"], "request create_session (shop/views.py)"),
         (["--by", "size", "--where", "type:Session"], "312 B"),
         (["--by", "lifetime"], "died, 1–10 MB"),
     ],
 )
 def test_by_what_samples_know(
-    arguments: list[str], first: str, sampled: SampledDoors, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    first: str,
+    sampled: SampledDoors,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    dispatcher = CodeName("/usr/lib/python3/site-packages/flask/app.py", "Flask.dispatch_request", 800)
+    monkeypatch.setattr(fake_source, "CODES", (dispatcher, *fake_source.CODES[1:]))
     assert main(["census", "4711", *arguments, "--for", "0.01", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     names = [row["name"] for row in document["rows"] if row["samples"]]
@@ -363,7 +371,7 @@ def test_a_target_that_cannot_be_sampled(sampled: SampledDoors, capsys: pytest.C
         (["--by", "module", "--depth", "3"], "--depth goes with --by producer"),
         (["--user-code", "/x", "--exact-sites"], "--user-code and --exact-sites go with --by producer"),
         (["--memory", "--rate", "64KiB"], "--memory samples nothing"),
-        (["--by", "nope"], "type, module, generation, producer, producer-module, size, lifetime"),
+        (["--by", "nope"], "type, module, generation, producer, producer-module, handler, size, lifetime"),
         (["--by", "size", "--rate", "off"], "--rate off takes none"),
         (["--by", "size", "--rate", "off"], "Leave `--rate off` out: `heaptop census 4711 --by size`"),
         (["--by", "size", "--mode", "python"], "Leave `--mode python` out"),

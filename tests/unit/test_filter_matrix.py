@@ -46,7 +46,10 @@ WORKS = {
     "bands by retainer": f"{_ANY} retainer",
     "bands by kind": f"{_ANY} kind",
     **{f"census by {key}": f"{_ANY} generation" for key in ("type", "module", "generation")},
-    **{f"census by {key}": f"{_ANY} site producer-module lifetime" for key in ("producer", "producer-module", "size")},
+    **{
+        f"census by {key}": f"{_ANY} site producer-module lifetime"
+        for key in ("producer", "producer-module", "handler", "size")
+    },
     "census by lifetime": "",
     "census by retainer": "type module kind retainer",
     "census by kind": f"{_ANY} kind retainer",

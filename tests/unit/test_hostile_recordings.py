@@ -324,7 +324,10 @@ def test_a_file_that_shrinks_while_it_is_indexed_ends_there(tmp_path: Path, monk
 
 
 def test_figures_without_a_number_never_become_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", str(hostile.make("not a number", tmp_path / "a")), "--json"]) == 40
-    assert capsys.readouterr().out == ""
+    for kind in ("not a number", "no share"):
+        assert main(["report", str(hostile.make(kind, tmp_path / kind)), "--json"]) == 40
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "has a figure that is not a number" in said.err
     assert main(["report", str(hostile.make("ends", tmp_path / "b")), "--json"]) == 0
     json.loads(capsys.readouterr().out, parse_constant=pytest.fail)

@@ -13,7 +13,7 @@ from heaptop.injector.api import Check, Diagnosis
 from heaptop.injector.processes import PythonProcess
 from heaptop.mcp import summaries
 from heaptop.mcp.answers import LONGEST, LONGEST_NAME, MARKED, ROWS, Answer, bounded, error_text, plain, quoted
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Findings
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Findings, HandlerShare
 from tests.fakes.source import SECOND, START_NS
 from tests.support.hostile_names import NAMED, harmful, harmful_json
 from tests.support.recorded import findings
@@ -95,6 +95,15 @@ def test_a_site_that_is_not_its_own_is_only_near() -> None:
     assert "   allocated near ‹app/views.py:88 create_session›" in summaries.hunt_answer("Process 1", found).lines
 
 
+def test_a_hunt_names_the_handlers_of_a_suspect() -> None:
+    handlers = (HandlerShare("request login (app/views.py)", 1.0),)
+    answer = summaries.hunt_answer("Process 1", replace(hunted(), suspects=(replace(SUSPECT, handlers=handlers),)))
+    assert "   handler ‹request login (app/views.py)›" in answer.lines
+    assert answer.document["untrusted"]["suspects"][0]["handlers"] == [
+        {"name": "request login (app/views.py)", "share": 1.0}
+    ]
+
+
 def test_a_verdict_that_a_file_made_up_is_none() -> None:
     found = replace(hunted(verdict=ORDER), suspects=(replace(SUSPECT, verdict=ORDER),))
     answer = summaries.hunt_answer("Its last leak hunt", found)
@@ -104,7 +113,8 @@ def test_a_verdict_that_a_file_made_up_is_none() -> None:
 
 def test_no_field_of_a_suspect_escapes_its_quotation() -> None:
     texts = dict.fromkeys(("type", "site", "retainer", "holder", "sentence", "holding"), ORDER)
-    hostile = replace(SUSPECT, **texts, stack=(ORDER,), path=(ORDER,), evidence=(ORDER,))  # type: ignore[arg-type]
+    handlers = (HandlerShare(ORDER, 1.0),)
+    hostile = replace(SUSPECT, **texts, handlers=handlers, stack=(ORDER,), path=(ORDER,), evidence=(ORDER,))  # type: ignore[arg-type]
     document = summaries.hunt_answer("Process 1", replace(hunted(), suspects=(hostile,) * 9)).document
     assert len(document["untrusted"]["suspects"]) == summaries.SUSPECTS
     summary = document["summary"]

@@ -84,7 +84,7 @@ class AllocationSite:
     ``high`` in 95 of 100 cases."""
 
     name: str
-    """``path/views.py:88 create_session``; in parentheses where it is not a line."""
+    """``path/views.py:88 create_session``, or what it was asked by; in parentheses where it is neither."""
     bytes: int
     low: int
     high: int

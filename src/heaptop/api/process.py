@@ -40,7 +40,7 @@ from heaptop.watching.source_watch import TURN, SourceWatch, sampler_refused
 NEVER: Final = 86_400.0
 """Seconds between censuses that nobody asks for."""
 SHARE: Final = 0.05
-SITES: Final = ("producer", "producer-module")
+SITES: Final = ("producer", "producer-module", "handler")
 WRITTEN: Final = 10.0
 """Seconds in which the end of a recording is on the disk."""
 _log = logging.getLogger("heaptop")
@@ -186,8 +186,9 @@ class Process:
         return found
 
     def sites(self, seconds: float = 10.0, by: str = "producer") -> tuple[AllocationSite, ...]:
-        """Sample allocations for a while, then say which lines allocated what is alive, largest first: ``by`` is
-        ``producer`` for lines, ``producer-module`` for modules. Raises SamplerRefused.
+        """Sample allocations for a while, then report which lines allocated what is alive, largest first: ``by`` is
+        ``producer`` for lines, ``producer-module`` for modules, ``handler`` for requests, tasks and threads. Raises
+        SamplerRefused.
 
         The row ``(allocated before heaptop attached)`` has what is older than the samples.
         """

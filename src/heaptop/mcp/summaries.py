@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from heaptop import api
+from heaptop.analysis.snapshot.kept_sites import handler_words
 from heaptop.analysis.snapshot.waste import ARENAS, ESTIMATED
 from heaptop.analysis.text.recorded_times import utc
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
@@ -171,6 +173,8 @@ def _suspect_lines(rank: int, suspect: Suspect) -> list[str]:
         return lines
     if suspect.site:
         lines.append(f"   allocated {'at' if suspect.site_is_own else 'near'} {quoted(suspect.site)}")
+    if suspect.handlers:
+        lines.append(f"   handler {quoted(handler_words(suspect.handlers), LONGEST_SENTENCE)}")
     if suspect.retainer:
         lines.append(f"   held by {quoted(suspect.retainer)}")
     return lines + [f"   because {quoted(reason)}" for reason in suspect.evidence[:1]]
@@ -185,6 +189,7 @@ def _suspect_row(suspect: Suspect) -> dict[str, Any]:
         "objects_per_second": suspect.rate,
         "site": suspect.site,
         "site_is_own": suspect.site_is_own,
+        "handlers": [asdict(each) for each in suspect.handlers],
         "stack": list(suspect.stack[:FRAMES]),
         "retainer": suspect.retainer,
         "holder": suspect.holder,

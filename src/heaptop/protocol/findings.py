@@ -76,6 +76,16 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
+class HandlerShare:
+    """How much of a suspect one request, task or thread allocated."""
+
+    name: str
+    """``request create_session (shop/views.py)``, or in parentheses what is no handler."""
+    share: float
+    """Of the bytes sampled of these objects: 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Suspect:
     """One explained growth."""
 
@@ -130,6 +140,9 @@ class Suspect:
     confirmed_seconds: float = 0.0
     holding: str = ""
     """``all held by module app.cache → ._sessions (dict)``, as in the sentence; empty in what 0.1 recorded."""
+    handlers: tuple[HandlerShare, ...] = ()
+    """On behalf of which requests, tasks or threads the site allocated, the largest share first, a few at most; empty
+    where no handler is known."""
 
     @property
     def byte_rate(self) -> float:

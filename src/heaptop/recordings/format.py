@@ -262,5 +262,7 @@ def _check(message: Message) -> None:
     if isinstance(message, Findings):
         if not message.marks:
             raise ProtocolError("A leak hunt without a mark is in the recording.")
-        if not all(isfinite(one.rate) and isfinite(one.site_share) for one in message.suspects):
+        suspects = message.suspects
+        figures = [figure for one in suspects for figure in (one.rate, one.site_share)]
+        if not all(map(isfinite, [*figures, *(each.share for one in suspects for each in one.handlers)])):
             raise ProtocolError("A leak hunt in the recording has a figure that is not a number.")

@@ -158,8 +158,8 @@ def _looks(number: int) -> bytes:
     return whole(BEGIN, [*[(NOTE, look)] * number, (KEY, BEGIN)])
 
 
-def _suspect(rate: float) -> bytes:
-    suspect = ["leak", "t", 1, 1, rate, "s", [], 1.0, 1, "r", "h", [], "dict", 1, 0, 0, [], [], [], "s"]
+def _suspect(rate: float, *more: object) -> bytes:
+    suspect = ["leak", "t", 1, 1, rate, "s", [], 1.0, 1, "r", "h", [], "dict", 1, 0, 0, [], [], [], "s", *more]
     return whole(BEGIN, [(NOTE, raw("findings", {**_FINDINGS, "suspects": [suspect]})), (KEY, BEGIN)])
 
 
@@ -199,6 +199,7 @@ _MAKERS: Final[dict[str, Callable[[], bytes]]] = {
         ],
     ),
     "not a number": lambda: _suspect(float("nan")),
+    "no share": lambda: _suspect(1.0, True, 0, 0.0, 0, 0.0, "", [["request x", float("nan")]]),
     "huge rate": lambda: _suspect(1e308),
     "ends": _ends,
     "nested heads": lambda: nested_heads(800_000),

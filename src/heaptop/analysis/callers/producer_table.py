@@ -24,7 +24,7 @@ from heaptop.analysis.samples.sizes import CLASSES, class_of
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.protocol.messages import CodeName
 
-TABLE_KEYS: Final = ("site", "function", "module", "chain")
+TABLE_KEYS: Final = ("site", "function", "module", "chain", "handler")
 """What rows are made by, in the order of the key that goes through them."""
 
 CALLERS: Final = 5
@@ -263,7 +263,7 @@ class ProducerTables:
     # -- tables ----------------------------------------------------------------------------------------------
 
     def groups(self, tallies: Sequence[Tally], key: str) -> list[ProducerGroup]:
-        """By site, module or chain: all that ever allocated, whether or not any of it lives."""
+        """By site, module, handler or chain: all that ever allocated, whether or not any of it lives."""
         found: dict[str, ProducerGroup] = {}
         self._find_groups(tallies, key, found)
         return [*found.values()]
@@ -348,7 +348,7 @@ class ProducerTables:
         if isinstance(row, Callee) and row.function >= 0:
             code = self._samples.codes[row.function]
             return code.file, code.line, code.function
-        if not isinstance(row, ProducerGroup) or key == "module":
+        if not isinstance(row, ProducerGroup) or key in ("module", "handler"):
             return "", 0, ""
         frame = self.sites.frame(row.stack) if key == "chain" else self.sites.site(row.stack)
         return frame.file, frame.line, frame.function

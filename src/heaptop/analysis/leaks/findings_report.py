@@ -11,6 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from heaptop.analysis.leaks.proofs import STILL, proven_words
+from heaptop.analysis.snapshot.kept_sites import handler_words
 from heaptop.analysis.snapshot.why import elided
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.protocol.findings import NO_LEAK, Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
@@ -107,8 +108,8 @@ def verdict_line(findings: Findings) -> str:
 
 
 def suspect_lines(rank: int, suspect: Suspect, width: int | None = None) -> list[str]:
-    """Its sentence, then why the verdict is so, and the innermost frames of who allocates it; of what is no leak, the
-    weightiest reason only."""
+    """Its sentence, then why the verdict is so, its handlers, and the innermost frames of who allocates it; of what is
+    no leak, the weightiest reason only."""
     indent, is_harmless = " " * _INDENT, suspect.verdict == NO_LEAK
     lines = _wrapped(f"{rank:>3}. {suspect.verdict}: {suspect.sentence}", width, indent)
     proven = proven_words(suspect)
@@ -116,6 +117,8 @@ def suspect_lines(rank: int, suspect: Suspect, width: int | None = None) -> list
         lines += _wrapped(f"{indent}- {proven}", width, indent + "  ")
     for evidence in suspect.evidence[: 1 if is_harmless else None]:
         lines += _wrapped(f"{indent}- {evidence}", width, indent + "  ")
+    if suspect.handlers and not is_harmless:
+        lines += _wrapped(f"{indent}handler: {handler_words(suspect.handlers)}", width, indent + "  ")
     where = "at" if suspect.site_is_own else "near"
     return lines + [f"{indent}{where} {frame}" for frame in suspect.stack[: 0 if is_harmless else FRAMES]]
 

@@ -512,6 +512,7 @@ class _Hunt:
             evidence=judged.evidence,
             sentence="",
             site_is_own=site is None or site.is_own,
+            handlers=site.handlers if site else (),
         )
         if has_reason:
             self._has_reason.add(key_of(suspect))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,9 +25,9 @@ from heaptop.analysis.leaks.marks import retainer_steps
 from heaptop.analysis.samples.estimate import whole
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
-from heaptop.analysis.snapshot.kept_sites import SamplingIntervals
+from heaptop.analysis.snapshot.kept_sites import SamplingIntervals, handler_shares
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
-from heaptop.protocol.findings import GROWING, Suspect
+from heaptop.protocol.findings import GROWING, HandlerShare, Suspect
 from heaptop.protocol.images import (
     KINDS,
     AccumulationPoint,
@@ -355,6 +356,8 @@ class Site:
     """They are of the objects themselves; else of what is held together with them."""
     bytes: int = 0
     """Estimated, of all blocks at this site."""
+    handlers: tuple[HandlerShare, ...] = ()
+    """Of all samples of the selection."""
 
 
 def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[StackBlocks]:
@@ -376,15 +379,16 @@ def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, is_own: bool = 
     told = [(stack, row) for stack, row in told if stack != FORGOTTEN]
     if not told:
         return None
-    rates, found = SamplingIntervals(samples), dict[str, _AtSite]()
+    rates, found, sizes = SamplingIntervals(samples), dict[str, _AtSite](), Counter[int]()
     for stack, row in told:
         stands_for = whole(row.count * rates.weight(row, stack).bytes)
+        sizes[stack] += stands_for
         found.setdefault(sites.name(stack, "site"), _AtSite()).add(row.count, stands_for, stack)
     name = max(found, key=lambda each: found[each].bytes)
     here, of = found[name], sum(each.count for each in found.values())
     share = here.bytes / (sum(each.bytes for each in found.values()) or 1)
     labels = tuple(frame.label for frame in sites.frames(here.stack))
-    return Site(name, labels, share, here.count, of, is_own, here.bytes)
+    return Site(name, labels, share, here.count, of, is_own, here.bytes, handler_shares(sizes, sampling))
 
 
 class _AtSite:
@@ -482,6 +486,7 @@ def _near_site(suspect: Suspect, suspects: Sequence[Suspect]) -> Suspect:
         stack=by.stack,
         site_share=by.site_share,
         samples=by.samples,
+        handlers=by.handlers,
         site_is_own=False,
         sentence=suspect.sentence.replace(UNKNOWN_SITE, words, 1),
     )

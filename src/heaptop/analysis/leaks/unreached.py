@@ -18,7 +18,7 @@ from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
-from heaptop.analysis.snapshot.kept_sites import SamplingIntervals
+from heaptop.analysis.snapshot.kept_sites import SamplingIntervals, handler_shares
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
 from heaptop.protocol import images
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Suspect
@@ -153,6 +153,7 @@ class _Grown:
             evidence=tuple(self._evidence()),
             sentence=self._sentence(rate),
             holding=HOLDING,
+            handlers=handler_shares(self._now.stacks, sampling),
         )
 
     def _evidence(self) -> Iterator[str]:

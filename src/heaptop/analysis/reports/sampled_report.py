@@ -1,4 +1,4 @@
-"""What a while of sampling says, as rows for ``heaptop census --by producer|producer-module|size|lifetime``.
+"""What a while of sampling says, as rows for ``heaptop census --by producer|producer-module|handler|size|lifetime``.
 
 This module never prints and never serializes: it builds plain dicts, lists, strings and numbers. A new report is one
 function and one line in :data:`REPORTS`.
@@ -154,6 +154,7 @@ def _by_lifetime(asked: _Asked) -> list[ReportRow]:
 REPORTS: Final[dict[str, AttributeReport]] = {
     "producer": AttributeReport("Allocated at", _by_producer("site")),
     "producer-module": AttributeReport("Module", _by_producer("module")),
+    "handler": AttributeReport("Handler", _by_producer("handler")),
     "size": AttributeReport("Block size", _by_size, allocated=True),
     "lifetime": AttributeReport("Lifetime", _by_lifetime, alive=False),
 }

@@ -1,4 +1,4 @@
-"""Who allocated what lives: live bytes by site, by function and by module, each with its interval.
+"""Who allocated what lives: live bytes by site, function, module and handler, each with its interval.
 
 This module never keeps samples and never draws.
 
@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.handlers import Handlers
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.text.code_places import CodePlaces
@@ -29,7 +30,7 @@ NO_SITE: Final = "(no site)"
 """What a census counted beyond the samples: older than the sampling, no longer followed, or an error of the samples."""
 NO_SITE_MEANS: Final = "allocated before sampling began, or not sampled"
 """The same for a person, wherever one reads :data:`NO_SITE`."""
-PRODUCER_KEYS: Final = ("site", "function", "module")
+PRODUCER_KEYS: Final = ("site", "function", "module", "handler")
 _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
 
@@ -56,12 +57,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """One row: what was allocated by one site, function or module since sampling began, and lives."""
+    """One row: what was allocated by one site, function, module or handler since sampling began, and lives."""
 
     name: str
-    """``shop/views.py:88 create_session``, ``create_session (shop/views.py)``, or ``shop.views``."""
+    """``shop/views.py:88 create_session``, ``create_session (shop/views.py)``, ``shop.views``, or ``request index
+    (shop/views.py)``."""
     frame: Frame | None
-    """Of the site, or of one site of the function or module; None for the objects older than the sampling."""
+    """Of the site, or of one site of the other sorts; None for the objects older than the sampling."""
     live: Estimate
     allocated: Estimate | None
     freed: Estimate | None
@@ -108,6 +110,7 @@ class Sites:
     def __init__(self, samples: SampledBlocks, places: CodePlaces) -> None:
         self._samples = samples
         self.places = places
+        self._handlers = Handlers(samples, places)
         self._site = array("i", [0])  # by stack: the node of its innermost user frame, 0 for none
         self._outside = array("i", [0])  # likewise of its innermost frame outside the standard library
         self._frames: dict[tuple[int, int], Frame] = {}
@@ -163,7 +166,8 @@ class Sites:
         names = self._names[key]
         known = names.get(stack)
         if known is None:
-            known = names[stack] = _name(self.site(stack), key)
+            is_stack = key == "handler" and stack > 0
+            known = names[stack] = self._handlers.name(stack) if is_stack else _name(self.site(stack), key)
         return known
 
     def _function(self, node: int) -> str:

@@ -1,4 +1,4 @@
-"""Who allocated the objects of a snapshot, as far as they were sampled: a row a site.
+"""Who allocated the objects of a snapshot, as far as they were sampled: a row a site, and shares by handler.
 
 A snapshot knows sampled blocks that are objects, and not tables and buffers that belong to objects. This module never
 asks a snapshot.
@@ -7,7 +7,9 @@ asks a snapshot.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from heaptop.analysis.samples.estimate import Weight, weight, whole
 from heaptop.analysis.samples.producers import NO_SITE
@@ -16,7 +18,11 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.snapshot.retaining import RetainerRow
 from heaptop.analysis.text.units import format_count
+from heaptop.protocol.findings import HandlerShare
 from heaptop.protocol.images import Blocks, StackBlocks
+
+_MOST_HANDLERS: Final = 3
+_LEAST_SHARE: Final = 0.01
 
 
 def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[RetainerRow]:
@@ -43,6 +49,27 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
         name = f"{NO_SITE}; tables, buffers"
         rows.append(RetainerRow(name, name, 0, rest, rest=True))
     return rows
+
+
+def handler_shares(sizes: Mapping[int, int], sampling: Sampling) -> tuple[HandlerShare, ...]:
+    """The handlers with most of what was allocated, by stack; none where no stack has one."""
+    found = Counter[str]()
+    for stack, size in sizes.items():
+        found[sampling.sites.name(stack, "handler")] += size
+    if all(name.startswith("(") for name in found):
+        return ()
+    total = found.total() or 1
+    shares = (HandlerShare(name, size / total) for name, size in found.most_common(_MOST_HANDLERS))
+    return tuple(each for each in shares if each.share >= _LEAST_SHARE)
+
+
+def handler_words(handlers: Sequence[HandlerShare]) -> str:
+    """``request create_session (shop/views.py)``; of several, the share of each. Empty for none."""
+    others = 1 - sum(each.share for each in handlers)
+    if len(handlers) == 1 and others < _LEAST_SHARE:
+        return handlers[0].name
+    parts = [f"{each.share:.0%} {each.name}" for each in handlers]
+    return ", ".join([*parts, *([f"{others:.0%} others"] if handlers and others >= _LEAST_SHARE else [])])
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from heaptop.cli.options import (
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UsageError
 
-SAMPLED = ("producer", "producer-module", "size", "lifetime")
+SAMPLED = ("producer", "producer-module", "handler", "size", "lifetime")
 """As in heaptop.analysis.reports.sampled_report, which is slow to load."""
 TRACED = ("producer", "producer-module")
 """What tracemalloc can tell of these."""
@@ -53,8 +53,8 @@ TOP_FILES = 5
 class CensusCommand:
     """Take one census, and print the live objects by type, module or generation.
 
-    By producer, producer-module, size and lifetime it samples allocations first: see --for. By retainer and by kind of
-    root it takes a snapshot.
+    By producer, producer-module, handler (of a request, task or thread), size and lifetime it samples allocations
+    first: see --for. By retainer and by kind of root it takes a snapshot.
 
     heaptop census PID --by module --where 'type:Session,Cart size>1MB' --top 5
     heaptop census PID --by producer --for 60

@@ -17,6 +17,7 @@ from heaptop.analysis.bands.census_growth import CountedGrowth
 from heaptop.analysis.leaks.marks import is_item
 from heaptop.analysis.leaks.verdicts import ADDRESSES
 from heaptop.analysis.samples.producers import Frame
+from heaptop.analysis.snapshot.kept_sites import handler_words
 from heaptop.analysis.snapshot.retaining import short_name
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
 from heaptop.protocol.findings import BACKLOG, LEAK, UNCLEAR, UNREACHED, Findings, GrownRow, Lint, MarkFacts, Suspect
@@ -181,6 +182,7 @@ def _card(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> li
         ("New", _new(suspect, least=least)),
         ("Rate", f"{rate_words(suspect.rate)}, ≈{byte_rate_words(suspect.byte_rate)}" if suspect.rate > 0 else ""),
         _allocated(suspect),
+        ("Handler", handler_words(suspect.handlers)),
         _held(suspect, 2 * room),
         ("Next", _next(suspect, is_recorded=is_recorded)),
     ):

@@ -29,6 +29,11 @@ EXPLAINED: Final = (
         BEE.at("§4.2"),
     ),
     FigureHelp(
+        ("Handler",),
+        "Of which request, task or thread the call stacks are: the function that a known server, framework or event "
+        "loop called. Of several, each one's share of the bytes sampled. View 2 groups by it (key b).",
+    ),
+    FigureHelp(
         ("≥New", "New", "≥Bytes", "≥"),
         "How many objects of the type are new and still there, and the bytes of everything new in the same "
         "place, of any type (not their retained size: see w). Both are lower bounds, because addresses are "

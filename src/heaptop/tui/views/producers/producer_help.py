@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from heaptop.analysis.samples.estimate import INTERVAL
+from heaptop.analysis.samples.handlers import NO_HANDLER
 from heaptop.analysis.samples.producers import NO_SITE, NO_SITE_MEANS
 from heaptop.tui.keys.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, FigureHelp
 
@@ -68,6 +69,12 @@ EXPLAINED: Final = (
         ("Call stack, innermost first", "Kept"),
         "The leak table: what each call stack allocated, freed and kept (not freed).",
         MPROF.at("the memory leak table"),
+    ),
+    FigureHelp(
+        ("Handler…", NO_HANDLER),
+        "The function of yours that a known server, framework or event loop called for a request, Celery task, "
+        "asyncio task or callback, executor or thread, by the call stack. No handler: none of these called it, or the "
+        "stack was cut (key R).",
     ),
     FigureHelp(
         ("≈Part", "▸", "▾", "(self)"),

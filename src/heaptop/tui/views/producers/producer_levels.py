@@ -79,7 +79,8 @@ class ProducersLevel(drill.Level):
     def bys(self, known: KnownBlocks) -> Mapping[str, str]:
         """Of a table its keys; in tree and icicle, what lives or all that was allocated, where that is known."""
         if self.is_table:
-            return {key: {"chain": "by call stack, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
+            more = {"chain": "by call stack, the leak table", "handler": "by handler: request, task, thread"}
+            return {key: more.get(key, f"by {key}") for key in TABLE_KEYS}
         is_open = self.shape is not FigureShape.STACKS and known is KnownBlocks.ALL
         return {"live": "live memory", "allocated": "all allocations"} if is_open else {}
 

@@ -35,13 +35,20 @@ from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet, change_title
 from heaptop.tui.views.producers.call_rows import PAGE, CallRow, CallTree, Kind
 
-_TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call stack, innermost first"}
+_TITLES: Final = {
+    "site": "Site",
+    "function": "Function",
+    "module": "Module",
+    "chain": "Call stack, innermost first",
+    "handler": "Handler of a request, task or thread",
+}
 
 _NARROW: Final = {
     "site": ("name", "live", "error", "share", "change", "allocated"),
     "module": ("name", "live", "error", "share", "change", "allocated"),
     "function": ("name", "live", "error", "direct", "allocated", "classes"),
     "chain": ("name", "allocated", "freed", "live", "error", "share"),
+    "handler": ("name", "live", "error", "share", "allocated"),
 }
 _LONG: Final = {
     "site": (
@@ -51,6 +58,7 @@ _LONG: Final = {
         "name", "live", "error", "range", "share", "bar", "direct", "count", "allocated", "freed", "classes", "samples",
     ),
     "chain": ("name", "allocated", "freed", "live", "error", "range", "count", "share", "bar", "classes", "samples"),
+    "handler": ("name", "live", "error", "range", "count", "share", "bar", "allocated", "freed", "samples"),
 }  # fmt: skip
 _RANKS: Final = {
     name: rank
@@ -214,7 +222,7 @@ def _sorted(rows: Sequence[ProducerRow], column: str, descending: bool, trend: T
 
 
 def table_sheet(rows: Sequence[ProducerRow], facts: ProducerFacts) -> Sheet[ProducerRow]:
-    """The table of sites, functions, modules or chains."""
+    """The table of sites, functions, modules, chains or handlers."""
     names = _shown(facts.key, facts.width, facts.known)
     columns = tuple(_column(name, facts) for name in names)
 
@@ -258,7 +266,7 @@ _EXACT: Final = {
 
 def _exact(facts: ProducerFacts) -> list[tuple[str, Callable[[ProducerRow], str | int]]]:
     """What a saved table has beside: the place in full, and figures as numbers."""
-    places = ("file", "line", "function") if facts.key != "module" else ()
+    places = ("file", "line", "function") if facts.key not in ("module", "handler") else ()
     figures = [name for name, part in _EXACT.items() if part != "direct" or facts.key == "function"]
     return [
         *((name, partial(_place_part, facts, place)) for place, name in enumerate(places)),

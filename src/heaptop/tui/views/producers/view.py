@@ -88,7 +88,7 @@ class ProducersView(LevelView[ProducersLevel]):
         ),
     )
     MEANS: ClassVar[Mapping[str, str]] = {
-        "cycle_key": "site, function, module, call stack; tree, icicle: live or allocated",
+        "cycle_key": "site, function, module, stack, handler; tree, icicle: live, allocated",
         "variant": "table, tree of calls, icicle",
         "drill": "stacks of a site; callers and callees; zooms the icicle in",
     }

@@ -1,0 +1,134 @@
+"""The request, task or job that a stack belongs to, by the function that handles it.
+
+Nothing of the target is asked for it: on a sampled stack stands the function of a server, framework or event loop that
+calls the program's code, and below it the function that it calls. That is the **handler**: a view, a Celery task, the
+coroutine of an asyncio task. So it is known of recordings too, and no path, argument or other value is read.
+
+A stack does not tell one call of a handler from another, nor what Python code does not call: the name of an asyncio
+task, the URL of a request. It does not tell who began a thread or a task either.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, NamedTuple
+
+from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.text.code_places import CodePlaces
+
+NO_HANDLER: Final = "(no handler)"
+"""Code that no known server, framework or event loop called, or a stack that was cut before it."""
+
+ENTRIES: Final = (
+    ("request", "wsgiref/handlers.py", "run"),
+    ("request", "werkzeug/serving.py", "execute"),
+    ("request", "flask/app.py", "dispatch_request"),
+    ("request", "gunicorn/workers/sync.py", "handle_request"),
+    ("request", "gunicorn/workers/gthread.py", "handle_request"),
+    ("request", "gunicorn/workers/base_async.py", "handle_request"),
+    ("request", "gevent/pywsgi.py", "run_application"),
+    ("request", "django/core/handlers/base.py", "_get_response"),
+    ("request", "django/core/handlers/base.py", "_get_response_async"),
+    ("request", "uvicorn/protocols/http/h11_impl.py", "run_asgi"),
+    ("request", "uvicorn/protocols/http/httptools_impl.py", "run_asgi"),
+    ("request", "starlette/routing.py", "app"),
+    ("request", "fastapi/routing.py", "run_endpoint_function"),
+    ("request", "aiohttp/web_app.py", "_handle"),
+    ("request", "tornado/web.py", "_execute"),
+    ("celery", "celery/app/trace.py", "trace_task"),
+    ("asyncio", "asyncio/events.py", "_run"),
+    ("asyncio", "asyncio/runners.py", "run"),  # of an event loop in C, such as uvloop's
+    ("executor", "concurrent/futures/thread.py", "run"),
+    ("executor", "anyio/_backends/_asyncio.py", "run"),
+    ("thread", "threading.py", "_bootstrap_inner"),
+)
+"""What is called, the end of the file, and the function (without its class) that calls the program's code."""
+
+_MOST_NAMES: Final = 3
+_LOCAL: Final = "<locals>."
+
+
+class _Handler(NamedTuple):
+    """What the frames up to one of a stack tell, from the outermost in."""
+
+    kind: str = ""
+    functions: tuple[str, ...] = ()
+    """Below the innermost entry: the outermost function of the program's own, or else of a package, or else any."""
+    file: str = ""
+    """Of the last of them."""
+    rank: int = 0
+    """How good a name that is: own code, a package, the standard library."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a function made within another, a decorator's wrapper mostly: the one that it calls is named
+        with it."""
+        return self.rank == _OWN and _LOCAL in self.functions[-1] and len(self.functions) < _MOST_NAMES
+
+
+_LIBRARY, _PACKAGE, _OWN = 1, 2, 3
+
+
+class Handlers:
+    """The handlers of stacks: worked out once a stack, as stacks come."""
+
+    def __init__(self, samples: SampledBlocks, places: CodePlaces) -> None:
+        self._samples = samples
+        self._places = places
+        self._handlers = [_Handler()]
+        self._numbers = {_Handler(): 0}
+        self._of = array("i", [0])  # by stack: a position in _handlers
+        self._next: dict[tuple[int, int], int] = {}  # by such a position and a position in samples.codes
+
+    def name(self, stack: int) -> str:
+        """``request create_session (shop/views.py)``, of a stack that has a frame; :data:`NO_HANDLER` without one."""
+        self._extend()
+        handler = self._handlers[self._of[stack]]
+        if not handler.kind:
+            return NO_HANDLER
+        if not handler.functions:
+            return f"{handler.kind} {NO_HANDLER}"
+        called = " › ".join(function.rpartition(_LOCAL)[2] for function in handler.functions)
+        return f"{handler.kind} {called} ({self._places.short(handler.file)})"
+
+    def _extend(self) -> None:
+        stacks = self._samples.stacks
+        for node in range(len(self._of), len(stacks)):
+            key = self._of[stacks.parents[node]], stacks.codes[node]
+            number = self._next.get(key)
+            if number is None:
+                handler = self._called(self._handlers[key[0]], key[1])
+                number = self._next[key] = self._numbers.setdefault(handler, len(self._handlers))
+                if number == len(self._handlers):
+                    self._handlers.append(handler)
+            self._of.append(number)
+
+    def _called(self, by: _Handler, code: int) -> _Handler:
+        """What is known when the next frame is of this code."""
+        file, function = self._samples.codes[code].file, self._samples.codes[code].function
+        kind = _entry(file, function)
+        if kind:
+            return _Handler(kind)
+        if not by.kind:
+            return by
+        places = self._places
+        rank = _OWN if places.is_user(file) else _LIBRARY if places.is_standard_library(file) else _PACKAGE
+        if rank > by.rank:
+            return _Handler(by.kind, (function,), file, rank)
+        is_name = not function.rpartition(".")[2].startswith("<") and function != by.functions[-1]
+        if rank == _OWN and by.is_open and is_name:
+            return _Handler(by.kind, (*by.functions, function), file, rank)
+        return by
+
+
+_BY_FUNCTION: Final[dict[str, list[tuple[str, str]]]] = {}
+for _kind, _file, _name in ENTRIES:
+    _BY_FUNCTION.setdefault(_name, []).append((f"/{_file}", _kind))
+
+
+def _entry(file: str, function: str) -> str:
+    """What such a function calls; empty for one that is no entry."""
+    for end, kind in _BY_FUNCTION.get(function.rpartition(".")[2], ()):
+        if file.endswith(end):
+            return kind
+    return ""
