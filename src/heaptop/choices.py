@@ -36,6 +36,8 @@ ADAPTIVE: Final = SamplingRate(64 << 10, 200)
 """What holds as long as a person says nothing else."""
 HUNTING: Final = SamplingRate(ADAPTIVE.interval, 1000)
 """Likewise during a leak hunt."""
+ROUNDS: Final = SamplingRate(1 << 10, 1000)
+"""Likewise while a program does rounds of work for a hunt: a round may be short, and its lines are wanted."""
 COST_OF_SAMPLE: Final = 10e-6
 """Seconds of CPU time that a sample costs the target at most, with 128 frames, its death and its way to heaptop."""
 

@@ -93,6 +93,24 @@ def test_a_hunt_names_type_line_and_holder(growing: Target) -> None:
 
 
 @pytest.mark.pythons("3.12")
+def test_a_hunt_over_rounds_names_type_line_and_holder(growing: Target) -> None:
+    with api.attach(growing.pid) as process:
+        with process.rounds() as rounds:
+            assert rounds.check() is None
+            for last in (False, False, True):
+                before = process.census(where="type:Parcel").count
+                assert eventually(lambda before=before: process.census(where="type:Parcel").count > before)
+                found = rounds.check(last=last)
+        assert process.census().count, "it is still attached"
+    assert found is not None
+    assert found.verdict == "leak"
+    suspect = found.suspects[0]
+    assert suspect.type == PARCEL
+    assert "heap_growing.py" in suspect.site
+    assert "parcels" in suspect.retainer
+
+
+@pytest.mark.pythons("3.12")
 def test_sites_are_estimates_with_an_interval(growing: Target) -> None:
     with api.attach(growing.pid) as process:
         sites = process.sites(seconds=3)

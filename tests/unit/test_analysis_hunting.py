@@ -84,6 +84,57 @@ def test_a_heap_that_stays_is_no_leak_unless_a_lint_says_otherwise() -> None:
     assert (found.suspects, found.verdict) == ((), UNCLEAR)
 
 
+def few_each(image: int) -> PlantedHeap:
+    """One large page more each time."""
+    pages = [Planted(0x7000_0000 + each * 0x1000, TypeName("shop.views", "Page"), 90_000) for each in range(image)]
+    held = Planted(0x6000_0000, TypeName("", "list"), 216, tuple(Reference("[*]", each.address) for each in pages))
+    first = growing_shop(1)
+    return PlantedHeap(
+        (*first.objects, held, *pages), (*first.roots, Root("module", "module shop.history", held.address))
+    )
+
+
+@pytest.mark.parametrize(("rounds", "verdict"), [(True, LEAK), (False, UNCLEAR)])
+def test_one_object_a_round_is_a_leak_where_only_rounds_of_work_were_done(rounds: bool, verdict: str) -> None:
+    found = Hunting(few_each, hunt=LeakHunt(rounds=rounds)).checks(5)
+    (page,) = (each for each in found.suspects if each.type == "shop.views.Page")
+    assert (page.verdict, page.held, page.series) == (verdict, 4, (1, 2, 3, 4, 5))
+
+
+@pytest.mark.parametrize(("rounds", "verdict"), [(True, LEAK), (False, NO_LEAK)])
+def test_rounds_count_alike_however_long_they_take(rounds: bool, verdict: str) -> None:
+    """The last check comes late, because the machine is busy: that is no slower growth."""
+    hunting = Hunting(hunt=LeakHunt(rounds=rounds))
+    hunting.checks(2)
+    hunting.number += 60
+    planted = PlantedImage(growing_shop(3))
+    image = image_of(planted, hunting.number)
+    found = put(hunting.hunt.check(image, planted.types, hunting.history, hunting.sampling, mark=None), planted)
+    assert found is not None
+    (session,) = (each for each in found.suspects if each.type == "shop.models.Session")
+    assert (session.verdict, session.held) == (verdict, 60)
+
+
+def test_by_names_each_variable_has_a_row_of_its_own() -> None:
+    """By dominators all that is new in a module is in one place, its dict of names."""
+
+    def module(image: int) -> PlantedHeap:
+        texts = [Planted(0x7000_0000 + each * 0x1000, TypeName("", "str"), 9_000) for each in range(40 * (image > 1))]
+        tables = [
+            Planted(place, TypeName("", "list"), 216, tuple(Reference("[*]", text.address) for text in half))
+            for place, half in ((0x6000_0000, texts[:20]), (0x6000_1000, texts[20:]))
+        ]
+        names = (Reference(".a", tables[0].address), Reference(".b", tables[1].address))
+        main = Planted(0x5000_0000, TypeName("", "dict"), 300, names)
+        return PlantedHeap((main, *tables, *texts), (Root("module", "module __main__", main.address),))
+
+    found = Hunting(module, hunt=LeakHunt(names=True)).checks(2)
+    assert sorted(each.holding for each in found.suspects) == [
+        "all reached from module __main__ → .a",
+        "all reached from module __main__ → .b",
+    ]
+
+
 def littering_shop(image: int, each: int = 30) -> PlantedHeap:
     """Pages that refer to themselves, and that nothing else refers to, are more and more."""
     pages = [

@@ -63,6 +63,8 @@ VIEWS = "/srv/shop/shop/views.py"
         ("src/app.pyc", "src.app", "src/app.pyc", True),
         ("<frozen importlib._bootstrap>", "importlib._bootstrap", "<frozen importlib._bootstrap>", False),
         ("<string>", "<string>", "<string>", False),
+        ("<stdin>", "<stdin>", "<stdin>", True),
+        ("<ipython-input-3-4fcea4c9956c>", "<ipython-input-3-4fcea4c9956c>", "<ipython-input-3-4fcea4c9956c>", True),
         ("", "<unknown>", "<unknown>", False),
     ],
 )

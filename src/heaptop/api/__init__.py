@@ -19,7 +19,7 @@ from heaptop.analysis.snapshot.waste import SortTotal, WasteGroup, WasteReport
 from heaptop.api.figures import AllocationSite, CensusRow, CensusTable, KeptBy, RootPath
 from heaptop.api.opened import OpenedRecording
 from heaptop.api.opened import open_recording as open
-from heaptop.api.process import Process, attach
+from heaptop.api.process import Process, Rounds, attach
 from heaptop.api.snapshot import HeapSnapshot
 from heaptop.errors import HeaptopError
 from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
@@ -44,6 +44,7 @@ __all__ = [
     "Process",
     "RetainedRow",
     "RootPath",
+    "Rounds",
     "SortTotal",
     "Suspect",
     "WasteGroup",

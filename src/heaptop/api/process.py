@@ -18,7 +18,7 @@ from heaptop.analysis.rss.memory import MemoryByUse, explain_counted
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.api.figures import AllocationSite, CensusTable, allocation_site, census_table
 from heaptop.api.snapshot import HeapSnapshot
-from heaptop.choices import ADAPTIVE, HUNTING, TIMEOUT, SamplingRate
+from heaptop.choices import ADAPTIVE, HUNTING, ROUNDS, TIMEOUT, SamplingRate
 from heaptop.errors import (
     HeaptopError,
     RecordingFailed,
@@ -233,6 +233,21 @@ class Process:
         assert hunter.found is not None
         return hunter.found
 
+    @contextlib.contextmanager
+    def rounds(self, *, names: bool = False) -> Iterator[Rounds]:
+        """Hunt over rounds of work that the caller has the process do, within the ``with`` statement.
+
+        A check after each round compares with those before; rounds count alike, however long they take. With ``names``
+        what is new is grouped by the name that leads to it, and not by the object where it collects.
+        """
+        with self._sampled(ROUNDS):
+            self._begin()
+            hunter = Hunter(self._watch, Plan(0.0, 2, rounds=True, names=names), self._progress)
+            try:
+                yield Rounds(self._watch, hunter)
+            finally:
+                self._watch.close()
+
     def record(self, path: str | Path, seconds: float, *, every: float = 10.0, force: bool = False) -> None:
         """Record for so many seconds into a new file, with a census every so many; ``force`` replaces a file.
 
@@ -292,6 +307,24 @@ class Process:
             yield
         finally:
             self._source.sample(0, depth)
+
+
+class Rounds:
+    """A hunt over rounds of work; made by :meth:`Process.rounds`."""
+
+    def __init__(self, watch: HuntWatch, hunter: Hunter) -> None:
+        self._watch = watch
+        self._hunter = hunter
+
+    def check(self, *, last: bool = False) -> Findings | None:
+        """Look at the heap now, while the process does no work; None the first time. After the ``last`` one no other
+        may follow.
+
+        Raises ImageRefused, ImageLost, PauseTooLong.
+        """
+        self._watch.renew()
+        self._hunter.check(None if last else f"round {self._hunter.checks}")
+        return self._hunter.found
 
 
 def attach(

@@ -52,6 +52,10 @@ class Plan:
     """Names of lints that are not to be said."""
     begun: float | None = None
     """When the time that is given began, on the monotonic clock; None: with the hunt."""
+    rounds: bool = False
+    """The process does the same work from each check to the next, and nothing else."""
+    names: bool = False
+    """Group what is new by the name that leads to it, and not by the object where it collects."""
 
 
 def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
@@ -154,7 +158,7 @@ class Hunter:
         self._watch = watch
         self._plan = plan
         self._progress = progress
-        self._hunt = LeakHunt()
+        self._hunt = LeakHunt(rounds=plan.rounds, names=plan.names)
         self._missed: list[str] = []
         self._left_out = 0
         """Marks for which there was no time."""

@@ -17,7 +17,7 @@ from heaptop.analysis.leaks.container_growth import LEAST_GROWTH
 from heaptop.analysis.leaks.growth import BirthCounts, BirthIntervals
 from heaptop.analysis.leaks.marks import Holder, Mark, MarkContext, Trends, retainer_words, totals_by_type
 from heaptop.analysis.leaks.suspects import Candidate, TypeSum
-from heaptop.analysis.leaks.verdicts import ENDED, MIXED, Judgement, Turnover, judge
+from heaptop.analysis.leaks.verdicts import ENDED, FEW, MIXED, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts
@@ -51,11 +51,23 @@ class HuntMoment:
     epochs: BirthIntervals
     ages: Ages
     trends: Trends
+    rounds: bool = False
+    """The same work was done from each mark to the next, and nothing else."""
+    names: bool = False
+    """What is new is grouped by names alone."""
 
     @property
     def seconds(self) -> tuple[float, ...]:
+        """How long each interval lasted. Of rounds each counts as long as the others: their work is the clock."""
         times = [*(mark.facts.time_ns for mark in self.marks), self.last.time_ns]
+        if self.rounds:
+            return (max(times[-1] - times[0], 0) / 1e9 / len(self.marks),) * len(self.marks)
         return tuple(max(after - before, 0) / 1e9 for before, after in pairwise(times))
+
+    @property
+    def few(self) -> int:
+        """New objects: fewer say nothing. In rounds one each is enough."""
+        return len(self.marks) if self.rounds else FEW
 
 
 class Courses:
@@ -72,7 +84,7 @@ class Courses:
         lengths, everywhere = self._lengths(candidate, aged), self.everywhere(named.type)
         # What others hold as well is not below the container, and may be old.
         shared = max(0, lengths[-1] - aged.count) if lengths else 0
-        here = Turnover(self._at.seconds, tuple(aged.born), aged.old + shared, lengths)
+        here = Turnover(self._at.seconds, tuple(aged.born), aged.old + shared, lengths, few=self._at.few)
         if lengths and here.is_exact:
             return replace(here, between=everywhere.between) if _differ_evenly(everywhere.totals, lengths) else here
         if self.is_most(named):
@@ -89,13 +101,14 @@ class Courses:
         if holder is None or not born or min(lengths) < 0 or min(born) <= 0:
             return None
         counted = f"items of the {type_name(self._at.types, holder.type)}"
-        return Turnover(self._at.seconds, born, lengths[0], lengths, counted=counted)
+        return Turnover(self._at.seconds, born, lengths[0], lengths, counted=counted, few=self._at.few)
 
     def everywhere(self, type: TypeName) -> Turnover:
         """Of all objects of a type."""
         at, aged = self._at, self._aged.get(type, BirthCounts([0] * self._at.epochs.birth_intervals))
         then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
-        return Turnover(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
+        totals = (*then, aged.count)
+        return Turnover(at.seconds, tuple(aged.born), aged.old, totals, self._between(type), few=at.few)
 
     def as_all_do(self, judged: Judgement, course: Turnover, named: TypeSum, kind: int) -> Judgement:
         """Of what goes again at once, survivors by address alone look as those of a leak do: where hardly anything else
@@ -147,7 +160,9 @@ class Courses:
 
     def _between(self, type: TypeName) -> tuple[tuple[float, int], ...]:
         """The type's totals by the whole censuses since the first mark, or by some of them; empty where they are few,
-        or none has the type, as where there are too many types."""
+        or none has the type, as where there are too many types, and in rounds, whose clock is another."""
+        if self._at.rounds:
+            return ()
         snapshots, first = self._at.history.snapshots, self._at.marks[0].facts.time_ns
         times = [each.time_ns for each in snapshots]
         begin, end = bisect_left(times, first), bisect_right(times, self._at.last.time_ns)

@@ -157,7 +157,13 @@ def chosen_marks(count: int, since: int, until: int | None) -> list[int]:
 class LeakHunt:
     """All the marks of a session, and the hunt at each moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, rounds: bool = False, names: bool = False) -> None:
+        """
+        Args:
+            rounds: the same work is done from each mark to the next, and nothing else.
+            names: what is new is grouped by the name that leads to it, and not by the object where it collects.
+        """
+        self._rounds, self._names = rounds, names
         self.marks: list[Mark] = []
         self.pieces: tuple[bytes, ...] = ()
         """Of the latest mark, by which a later image knows all marks."""
@@ -212,7 +218,9 @@ class LeakHunt:
         if marks and compares:
             last = facts(image, mark or NOW, around, collected)
             epochs = BirthIntervals(len(self.marks), tuple(chosen), until if until in chosen else None)
-            moment = HuntMoment(image, types, history, sampling, around, last, marks, epochs, ages, trends)
+            moment = HuntMoment(
+                image, types, history, sampling, around, last, marks, epochs, ages, trends, self._rounds, self._names
+            )
             # What is asked of a part of the time proves nothing of the whole, nor refutes it.
             proofs = self._proofs.setdefault(since, Proofs()) if until is None else Proofs()
             self._checks += 1
@@ -298,6 +306,8 @@ class _Hunt:
 
     def _points(self, selection: Selection) -> Asking[Points]:
         """Without them, paths alone say where things collect."""
+        if self._at.names:
+            return Points(0, 0, self._new_bytes, ())
         try:
             points = yield Question(images.POINTS, selection, limit=_MOST_POINTS, number=_CHILD_PERCENT)
         except NotAnswered as error:

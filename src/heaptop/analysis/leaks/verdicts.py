@@ -72,6 +72,7 @@ class Turnover:
     the number. It may be of none."""
     counted: str = "objects"
     """What ``totals`` are numbers of."""
+    few: int = FEW
 
     @property
     def new(self) -> int:
@@ -191,7 +192,7 @@ def _fallen(course: Turnover) -> Judgement | None:
 
 
 def _too_little(course: Turnover) -> Judgement | None:
-    if course.grown < FEW:
+    if course.grown < course.few:
         return Judgement(UNCLEAR, (f"too few new {course.counted} ({_number(course.grown)})",))
     if len(course.born) < 2:
         return Judgement(UNCLEAR, (f"growth between two marks may be a warm-up: {THIRD_MARK}",))

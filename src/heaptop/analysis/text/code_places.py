@@ -15,6 +15,8 @@ _LIBRARY: Final = r"/lib(?:64)?/python\d[\d.]*t?(?:\.zip)?/"
 """Below a prefix: ``lib/python3.11``, ``lib64/python3.13t``, ``lib/python311.zip``."""
 _PACKAGES: Final = ("/site-packages/", "/dist-packages/")
 _ENDINGS: Final = (".py", ".pyw", ".pyc")
+_TYPED: Final = ("<ipython-input-", "<python-input-", "<stdin>")
+"""What was typed at a prompt, or into a cell."""
 
 
 class CodePlaces:
@@ -35,7 +37,8 @@ class CodePlaces:
         self._shorts: dict[str, str] = {}
 
     def is_user(self, file: str) -> bool:
-        """Whether it is the user's own code: no library's, and a file at all (``<string>`` is none)."""
+        """Whether it is the user's own code: no library's, and a file at all (``<string>`` is none), or
+        typed at a prompt."""
         known = self._is_user.get(file)
         if known is None:
             known = self._is_user[file] = self._judge(file)
@@ -44,7 +47,7 @@ class CodePlaces:
     def is_standard_library(self, file: str) -> bool:
         """Whether it came with Python, or is no file: code that the standard library makes is ``<string>`` too."""
         if not file or file.startswith("<"):
-            return True
+            return not file.startswith(_TYPED)
         return not any(mark in file for mark in _PACKAGES) and not self.is_user(file)
 
     def module(self, file: str) -> str:
@@ -68,7 +71,7 @@ class CodePlaces:
         if any(_is_below(file, folder) for folder in self._user):
             return True
         if not file or file.startswith("<"):
-            return False
+            return file.startswith(_TYPED)
         if any(mark in file for mark in _PACKAGES):
             return False
         return self._library is None or self._library.match(file) is None
