@@ -50,7 +50,8 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── RecordingTooNew         51
     │   ├── RecordingExists         52
     │   ├── RecordingFailed         53
-    │   └── RecordingTooLarge       54
+    │   ├── RecordingTooLarge       54
+    │   └── CodecMissing            55
     ├── SaveFailed                  60
     └── OutOfResources              61
 
@@ -421,6 +422,12 @@ class RecordingTooLarge(RecordingError):
     exit_code = 54
     why = "heaptop writes no such recordings. This one is damaged, or was made to exhaust memory."
     fix = "Record the process again: `heaptop record PID -o FILE`."
+
+
+class CodecMissing(RecordingError):
+    exit_code = 55
+    why = "Python has zstd from 3.14 on; before, the package zstandard has it."
+    fix = "Install it: `pip install zstandard`, or open the recording with another heaptop that has it."
 
 
 class SaveFailed(HeaptopError):

@@ -254,7 +254,7 @@ def recorded() -> bytes:
 def blocks() -> tuple[bytes, tuple[tuple[recording_format.BlockHeader, bytes], ...]]:
     """Its header, and each block with what it says, unpacked."""
     data, found = recorded(), []
-    _, at = recording_format.unpack_header(data, "fuzz")
+    _, codec, at = recording_format.unpack_header(data, "fuzz")
     begin, segment = data[:at], None
     while at < len(data):
         head = recording_format.BlockHeader.unpack(data[at : at + recording_format.HEAD_BYTES])
@@ -262,7 +262,7 @@ def blocks() -> tuple[bytes, tuple[tuple[recording_format.BlockHeader, bytes], .
         payload = data[at + recording_format.HEAD_BYTES :][: head.length]
         at += recording_format.HEAD_BYTES + head.length
         if head.kind in (recording_format.KEY, recording_format.NOTE):
-            content = recording_format.unpack_alone(payload)
+            content = recording_format.unpack_alone(codec, payload)
             segment = recording_format.SegmentCodec(content) if head.kind == recording_format.KEY else segment
         else:
             assert segment is not None

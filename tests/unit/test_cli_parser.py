@@ -104,7 +104,7 @@ def test_version_says_what_a_report_of_a_bug_needs(
     assert lines[0] == f"heaptop {__version__}"
     assert lines[1].startswith("native core: build ")
     assert platform.python_version() in lines[2]
-    assert re.search(r"textual \d+\.\d+", lines[3])
+    assert re.search(r"textual \d+\.\d+.*; recordings are compressed with zstd$", lines[3])
 
     def missing() -> NoReturn:
         raise native.NoCore("no native core: heaptop was installed without it")

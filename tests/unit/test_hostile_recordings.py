@@ -17,6 +17,7 @@ from heaptop.errors import NotARecording, ProtocolError, RecordingError, Recordi
 from heaptop.protocol.messages import Census
 from heaptop.recordings import allowance, reader
 from heaptop.recordings.allowance import Allowance
+from heaptop.recordings.compression import ZSTD
 from heaptop.recordings.exports import EXPORTERS
 from heaptop.recordings.format import KEY, NOTE, TICK, BlockHeader, frames, messages, unpack_alone
 from heaptop.recordings.reader import Recording
@@ -206,16 +207,17 @@ def test_more_blocks_than_there_can_be_are_refused(tmp_path: Path, monkeypatch: 
 
 
 def test_a_block_is_unpacked_up_to_its_limit_and_not_by_what_it_claims() -> None:
+    assert ZSTD is not None
     block = hostile.pack_alone(KEY, 1, 1, bytes(10_000))[reader.HEAD_BYTES :]
-    assert len(unpack_alone(block, 10_000)) == 10_000
+    assert len(unpack_alone(ZSTD, block, 10_000)) == 10_000
     with pytest.raises(ProtocolError, match="too large"):
-        unpack_alone(block, 9_999)
+        unpack_alone(ZSTD, block, 9_999)
     lies = bytearray(block)
     assert lies[5:7] == (10_000 - 256).to_bytes(2, "little"), "zstd's frame says how long the content is"
     for claim in (9_000, 11_000):
         lies[5:7] = (claim - 256).to_bytes(2, "little")
         with pytest.raises(ProtocolError):
-            unpack_alone(bytes(lies), 20_000)
+            unpack_alone(ZSTD, bytes(lies), 20_000)
 
 
 @pytest.mark.parametrize("length", [0, (32 << 20) + 1, (1 << 32) - 1])

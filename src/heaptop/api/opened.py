@@ -94,6 +94,6 @@ class OpenedRecording:
 def open_recording(path: str | os.PathLike[str], *, user_code: Sequence[str] = ()) -> OpenedRecording:
     """A recording; ``user_code`` as of :func:`heaptop.api.attach`.
 
-    Raises NotARecording, RecordingTooNew, RecordingTooLarge.
+    Raises NotARecording, RecordingTooNew, CodecMissing, RecordingTooLarge.
     """
     return OpenedRecording(reader.Recording.open(path), user_code)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from heaptop import __version__
 
-LIBRARIES: Final = ("textual", "psutil", "msgpack", "zstandard")
+LIBRARIES: Final = ("textual", "psutil", "msgpack")
 
 
 class Version(argparse.Action):
@@ -29,6 +29,7 @@ def facts() -> Iterator[str]:
     from importlib.metadata import PackageNotFoundError, version
 
     from heaptop.injector.native import NoCore, library
+    from heaptop.recordings.compression import BEST
 
     yield f"heaptop {__version__}"
     try:
@@ -43,4 +44,4 @@ def facts() -> Iterator[str]:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             found.append(f"{name} missing")
-    yield ", ".join(found)
+    yield ", ".join(found) + f"; recordings are compressed with {BEST.name}"

@@ -4,8 +4,8 @@ This module never opens a file: bytes become heads and frames, and these bytes. 
 
 ::
 
-    header   magic, format version, length, crc32 │ About, as a message
-    block    magic, kind, number, length, crc32, time, crc32 of all that │ payload: frames, compressed by zstd
+    header   magic, format version, codec, length, crc32 │ About, as a message
+    block    magic, kind, number, length, crc32, time, crc32 of all that │ payload: frames, compressed by the codec
       KEY    all that was known at its time, so that nothing before it is needed: a segment begins
       TICK   what was said since the block before, up to its time; compressed with the segment's KEY for a dictionary
       COUNT  a TICK with a census in it
@@ -24,18 +24,20 @@ from math import isfinite
 from typing import Final
 from zlib import crc32
 
-import zstandard
-
-from heaptop.errors import NotARecording, ProtocolError, RecordingTooNew
+from heaptop.errors import CodecMissing, NotARecording, ProtocolError, RecordingTooNew
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.framing import HEADER, check_length, frame
 from heaptop.protocol.messages import Message
 from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.registry import RECORDED
+from heaptop.recordings import compression
+from heaptop.recordings.compression import Codec, Read
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised when an older reader would misunderstand; kinds of messages that it does not know it skips."""
+WITH_ZSTD: Final = 1
+"""The format of recordings whose codec is zstd: the same but for the codec, which format 1 does not name."""
 
 KEY: Final = 1
 TICK: Final = 2
@@ -44,7 +46,7 @@ NOTE: Final = 4
 KINDS: Final = (KEY, TICK, COUNT, NOTE)
 
 _MAGIC: Final = b"heaptop\x1a"
-_HEADER: Final = struct.Struct("<8sHxxII")
+_HEADER: Final = struct.Struct("<8sHBxII")
 _BLOCK: Final = b"\xf5blk"
 _HEAD: Final = struct.Struct("<4sBxxxIIIQ")
 _CRC: Final = struct.Struct("<I")
@@ -57,21 +59,18 @@ MAX_CONTENT: Final = 256 << 20
 """Bytes of a block, unpacked, where whoever reads it sets no lower limit."""
 
 FRAME_BEGIN: Final = 18
-"""Bytes of a frame of zstd in which it says how long its content is, at most."""
+"""Bytes of a payload in which it says how long its content is, at most (those of zstd)."""
 
 MOST_WALL: Final = 1 << 35
 """Seconds since 1970 that no recording says: a thousand years hence, and any moment of it is one a calendar has."""
 
 DICTIONARY: Final = 1 << 18
 """Bytes of a KEY's content that its segment is compressed with: what is said again and again stands first in it."""
-LEVEL: Final = 3
 
 _PAIR: Final = 0x92
 _SHORT_TEXT: Final = 0xA0
 """How msgpack begins an array of two, and a text of up to 31 bytes."""
 _PIECE: Final = 1 << 20
-_MAX_WINDOW: Final = 1 << 27
-"""Bytes of content that zstd may look back; more than :data:`LEVEL` asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +107,25 @@ def find_head(data: bytes, begin: int) -> int:
 
 
 def pack_header(about: RecordingInfo) -> bytes:
-    payload = encode(about)
-    return _HEADER.pack(_MAGIC, FORMAT, len(payload), crc32(payload)) + payload
+    """The header of a recording that is compressed with the best codec of this Python."""
+    payload, codec = encode(about), compression.BEST.number
+    version = FORMAT if codec else WITH_ZSTD
+    return _HEADER.pack(_MAGIC, version, codec, len(payload), crc32(payload)) + payload
 
 
-def unpack_header(data: bytes, name: str) -> tuple[RecordingInfo, int]:
-    """Of whom the recording is, and how long its header is; ``data`` is the beginning of the file called ``name``.
+def unpack_header(data: bytes, name: str) -> tuple[RecordingInfo, Codec, int]:
+    """Of whom the recording is, its codec, and how long its header is; ``data`` is the beginning of the file ``name``.
 
     Raises:
         NotARecording: it is something else, or not even the header is whole.
         RecordingTooNew: a newer heaptop has written it.
+        CodecMissing: this Python cannot decompress it.
     """
     if data[: len(_MAGIC)] != _MAGIC:
         raise NotARecording(f"{name} is not a heaptop recording.")
     if len(data) < _HEADER.size:
         raise NotARecording(f"The recording {name} is damaged at its start.")
-    _, version, length, crc = _HEADER.unpack_from(data)
+    _, version, codec, length, crc = _HEADER.unpack_from(data)
     if version > FORMAT:
         raise RecordingTooNew(f"The recording {name} has format {version}; this heaptop reads up to {FORMAT}.")
     payload = data[_HEADER.size : _HEADER.size + length]
@@ -137,79 +139,86 @@ def unpack_header(data: bytes, name: str) -> tuple[RecordingInfo, int]:
         raise NotARecording(f"The header of the recording {name} cannot be read: {error.message}") from error
     if not isinstance(about, RecordingInfo):
         raise NotARecording(f"The header of the recording {name} names no process.")
-    return about, _HEADER.size + length
+    return about, _codec(codec, name), _HEADER.size + length
+
+
+def _codec(number: int, name: str) -> Codec:
+    if number == compression.ZLIB.number:
+        return compression.ZLIB
+    if number:
+        raise RecordingTooNew(f"The recording {name} is compressed in a way that this heaptop does not know.")
+    if compression.ZSTD is None:
+        raise CodecMissing(f"The recording {name} is compressed with zstd, which this Python cannot read.")
+    return compression.ZSTD
 
 
 class SegmentCodec:
     """What packs and unpacks the blocks of one segment: made of its KEY's content."""
 
-    def __init__(self, content: bytes) -> None:
-        dictionary = zstandard.ZstdCompressionDict(content[:DICTIONARY], dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-        self._dictionary = dictionary
-        self._packer: zstandard.ZstdCompressor | None = None
-        self._unpacker = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=_MAX_WINDOW)
+    def __init__(self, content: bytes, codec: Codec | None = None) -> None:
+        """Without ``codec`` it is the best of this Python, which packs."""
+        self._dictionary = content[:DICTIONARY]
+        self._codec = codec or compression.BEST
+        self._pack: Callable[[bytes], bytes] | None = None
+        self._opened = self._codec.decompressor(self._dictionary)
 
     def pack(self, kind: int, number: int, time_ns: int, content: bytes) -> bytes:
         """A whole TICK or COUNT."""
-        if self._packer is None:
-            self._dictionary.precompute_compress(level=LEVEL)
-            self._packer = zstandard.ZstdCompressor(level=LEVEL, dict_data=self._dictionary)
-        return _block(kind, number, time_ns, self._packer.compress(content))
+        if self._pack is None:
+            self._pack = self._codec.compressor(self._dictionary)
+        return _block(kind, number, time_ns, self._pack(content))
 
     def unpack(self, payload: bytes, limit: int = MAX_CONTENT) -> bytes:
         """The content of a TICK or COUNT, at most so many bytes. Errors: ProtocolError."""
-        return _unpacked(self._unpacker, payload, limit)
+        return _unpacked(self._codec, self._opened, payload, limit)
 
 
 def pack_alone(kind: int, number: int, time_ns: int, content: bytes) -> bytes:
-    """A whole KEY or NOTE."""
-    return _block(kind, number, time_ns, zstandard.ZstdCompressor(level=LEVEL).compress(content))
+    """A whole KEY or NOTE, packed by the best codec of this Python."""
+    return _block(kind, number, time_ns, compression.BEST.compressor(b"")(content))
 
 
-def unpack_alone(payload: bytes, limit: int = MAX_CONTENT) -> bytes:
+def unpack_alone(codec: Codec, payload: bytes, limit: int = MAX_CONTENT) -> bytes:
     """The content of a KEY or NOTE, at most so many bytes. Errors: ProtocolError."""
-    return _unpacked(zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW), payload, limit)
+    return _unpacked(codec, codec.decompressor(b""), payload, limit)
 
 
-def key_dictionary(payload: bytes) -> bytes:
+def key_dictionary(codec: Codec, payload: bytes) -> bytes:
     """What of a KEY the other blocks of its segment need, and its first messages. Errors: ProtocolError."""
-    try:
-        with zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).stream_reader(payload) as stream:
-            return bytes(stream.read(DICTIONARY))
-    except (zstandard.ZstdError, MemoryError) as error:
-        raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+    return b"".join(_pieces(codec, codec.decompressor(b""), payload, DICTIONARY))
 
 
 def _block(kind: int, number: int, time_ns: int, payload: bytes) -> bytes:
     return BlockHeader(kind, number, time_ns, len(payload), crc32(payload)).pack() + payload
 
 
-def _unpacked(unpacker: zstandard.ZstdDecompressor, payload: bytes, limit: int) -> bytes:
+def _unpacked(codec: Codec, opened: Callable[[bytes], Read], payload: bytes, limit: int) -> bytes:
     """It is unpacked piece by piece, so that memory is taken for what comes and not for what the payload claims."""
-    size = content_size(payload)
+    size = content_size(codec, payload)
     if size > limit:
         raise ProtocolError("A block of the recording would be too large.")
-    pieces: list[bytes] = []
-    left = size
-    try:
-        with unpacker.stream_reader(payload) as stream:
-            while piece := stream.read(min(left + 1, _PIECE)):
-                pieces.append(piece)
-                left -= len(piece)
-                if left < 0:
-                    break
-    except (zstandard.ZstdError, MemoryError) as error:
-        raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
-    if left:
+    content = b"".join(_pieces(codec, opened, payload, size + 1))
+    if len(content) != size:
         raise ProtocolError("A block of the recording has the wrong length.")
-    return b"".join(pieces)
+    return content
 
 
-def content_size(payload: bytes) -> int:
+def _pieces(codec: Codec, opened: Callable[[bytes], Read], payload: bytes, most: int) -> Iterator[bytes]:
+    """The first bytes of a block's content, at most so many. Errors: ProtocolError."""
+    try:
+        read = opened(payload)
+        while most and (piece := read(min(most, _PIECE))):
+            yield piece
+            most -= len(piece)
+    except codec.errors as error:
+        raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+
+
+def content_size(codec: Codec, payload: bytes) -> int:
     """Bytes of a block's content, as the first :data:`FRAME_BEGIN` of its payload say. Errors: ProtocolError."""
     try:
-        size = int(zstandard.frame_content_size(payload))
-    except zstandard.ZstdError as error:
+        size = codec.content_size(payload)
+    except codec.errors as error:
         raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
     if not 0 <= size <= MAX_CONTENT:
         raise ProtocolError("A block of the recording would be too large.")

@@ -83,10 +83,10 @@ class Recording:
 
     def __init__(self, fd: int, path: str) -> None:
         """``fd`` is a regular file's, and closed by :meth:`close`. Errors: NotARecording, RecordingTooNew,
-        RecordingTooLarge."""
+        CodecMissing, RecordingTooLarge."""
         self.path = path
         self._fd = fd
-        self.about, begin = unpack_header(os.pread(fd, MAX_HEADER, 0), path)
+        self.about, self._codec, begin = unpack_header(os.pread(fd, MAX_HEADER, 0), path)
         """Of whom it is, and when it began."""
         self.size = os.fstat(fd).st_size
         """Bytes; what is appended later is not seen."""
@@ -106,7 +106,8 @@ class Recording:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Recording:
-        """Errors: NotARecording, also where there is no such file or it cannot be read; RecordingTooNew."""
+        """Errors: NotARecording, also where there is no such file or it cannot be read; RecordingTooNew;
+        CodecMissing."""
         try:
             # Looked at first: opening a device may do something, and opening a pipe waits.
             _check_regular(path, os.stat(path))
@@ -231,7 +232,7 @@ class Recording:
         return Allowance(self.path, self.size)
 
     def _notes(self, block: Block, allowance: Allowance) -> Iterator[Message]:
-        content = unpack_alone(self._packed(block, allowance), allowance.content)
+        content = unpack_alone(self._codec, self._packed(block, allowance), allowance.content)
         return messages(content, NOTED, allowance.decode)
 
     def _position(self, until: int | None) -> int:
@@ -290,8 +291,8 @@ class Recording:
         return next((about for about in said if isinstance(about, RecordingInfo)), self.about)
 
     def _open_segment(self, key: int) -> tuple[SegmentCodec, bytes]:
-        dictionary = key_dictionary(self._payload(self._blocks[key]))
-        return SegmentCodec(dictionary), dictionary
+        dictionary = key_dictionary(self._codec, self._payload(self._blocks[key]))
+        return SegmentCodec(dictionary, self._codec), dictionary
 
     def _content(self, block: Block, allowance: Allowance | None = None) -> bytes:
         """Of a TICK or COUNT."""
@@ -300,15 +301,15 @@ class Recording:
 
     def _content_size(self, block: Block) -> int:
         """How long it is, as its beginning says."""
-        return content_size(self._read(min(block.head.length, FRAME_BEGIN), block.at))
+        return content_size(self._codec, self._read(min(block.head.length, FRAME_BEGIN), block.at))
 
     def _key_content(self, block: Block, allowance: Allowance) -> bytes:
-        return unpack_alone(self._packed(block, allowance), allowance.content)
+        return unpack_alone(self._codec, self._packed(block, allowance), allowance.content)
 
     def _packed(self, block: Block, allowance: Allowance) -> bytes:
         """The payload of one that may be unpacked."""
         payload = self._payload(block)
-        allowance.unpack(content_size(payload))
+        allowance.unpack(content_size(self._codec, payload))
         return payload
 
     def _payload(self, block: Block) -> bytes:

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import zstandard
-
 from heaptop import __version__
 from heaptop.errors import HeaptopError
 from heaptop.files import NewFile
@@ -32,11 +30,12 @@ from heaptop.protocol.source import (
     never_behind,
 )
 from heaptop.protocol.source_wrapper import SourceWrapper
+from heaptop.recordings import compression
 from heaptop.recordings.blocks import RecordingBlocks
 from heaptop.recordings.recording_state import RecordingState, is_recorded
 from heaptop.recordings.writer import MAX_SIZE, PATIENCE, RecordingWriter, create, reason
 
-UNPACKED: Final = (HeaptopError, zstandard.ZstdError, MemoryError)
+UNPACKED: Final[tuple[type[Exception], ...]] = (HeaptopError, *compression.BEST.errors)
 """What packing may come to."""
 AT_ONCE: Final = 0.2
 """Seconds in which a disk that is not slow has written what waits."""
