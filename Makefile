@@ -22,7 +22,8 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zoo bounds sampler_sessions \
     sqlalchemy_session tracer_sessions why hostile_names touched_files)
 
-.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz soak zoo zoo-real art docs schemas man clean
+.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz soak zoo zoo-real art docs schemas wheel \
+    sdist pyz release man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -63,6 +64,7 @@ check: $(DEV) ## lint, types, layers, layout
 	find src tests bench -name '*.[ch]' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/mypy
 	$(BIN)/mypy --explicit-package-bases -p tests.support -p tests.conftest
+	$(BIN)/mypy release
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/unit/test_layout.py
 
@@ -91,6 +93,12 @@ docs: $(RUN) ## the documentation as a site, in build/site
 
 schemas: $(DEV) ## docs/schema, from src/heaptop/documents.py
 	$(BIN)/python -m tests.support.json_schemas
+
+wheel sdist pyz: $(DEV) ## what is released, in dist/: the wheel, the sdist, heaptop.pyz
+	$(BIN)/python release/build.py $@
+
+release: $(DEV) ## all three, from one build
+	$(BIN)/python release/build.py
 
 man: $(DEV) ## the manual page, in build/man/heaptop.1
 	mkdir -p build/man

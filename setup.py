@@ -1,13 +1,16 @@
-"""Says one thing that pyproject.toml cannot: the native core is an optional extension.
+"""Says two things that pyproject.toml cannot: the native core is an optional extension, and a wheel has an SBOM.
 
-Every C file of ``injector/native`` belongs to it. A machine without a C compiler still installs:
+Every C file of ``injector/native`` belongs to the core. A machine without a C compiler still installs:
 setuptools goes on when an optional extension does not build, and heaptop then counts in Python mode.
 One built file loads into every Python from 3.8 on, also where glibc is older than here (2.17).
 """
 
+import hashlib
+import json
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 
 # The sources are named by the package's own path, so that an sdist, which has no symlinks, builds too.
 FOLDER = Path("src/heaptop/injector/native")
@@ -15,7 +18,54 @@ SOURCES = sorted(str(path) for path in FOLDER.rglob("*.c"))
 HEADERS = sorted(str(path) for path in FOLDER.rglob("*.h"))
 
 
+class Wheel(bdist_wheel):
+    """A wheel with a list of its parts (PEP 770), and with the same file modes whatever the umask was."""
+
+    def egg2dist(self, egginfo_path: str, distinfo_path: str) -> None:
+        super().egg2dist(egginfo_path, distinfo_path)
+        built = Path(self.bdist_dir)
+        sboms = Path(distinfo_path, "sboms")
+        sboms.mkdir()
+        sbom = bill_of_materials(self.distribution.get_version(), built)
+        (sboms / "heaptop.cdx.json").write_text(json.dumps(sbom, indent=2) + "\n", encoding="utf-8")
+        for path in built.rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def bill_of_materials(version: str, built: Path) -> dict[str, object]:
+    """What a wheel consists of, as CycloneDX: heaptop and its native core. It has no part by others."""
+    cores = [
+        {
+            "type": "file",
+            "bom-ref": str(core.relative_to(built)),
+            "name": str(core.relative_to(built)),
+            "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(core.read_bytes()).hexdigest()}],
+            "licenses": [{"license": {"id": "MIT"}}],
+        }
+        for core in sorted(built.rglob("*.so"))
+    ]
+    heaptop = {
+        "type": "application",
+        "bom-ref": f"pkg:pypi/heaptop@{version}",
+        "name": "heaptop",
+        "version": version,
+        "purl": f"pkg:pypi/heaptop@{version}",
+        "licenses": [{"license": {"id": "MIT"}}],
+    }
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": heaptop},
+        "components": cores,
+        "dependencies": [{"ref": heaptop["bom-ref"], "dependsOn": [core["bom-ref"] for core in cores]}],
+    }
+
+
 setup(
+    cmdclass={"bdist_wheel": Wheel},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
     ext_modules=[
         Extension(
             "heaptop.injector.native._core",
@@ -33,5 +83,5 @@ setup(
         )
     ]
     if SOURCES
-    else []
+    else [],
 )

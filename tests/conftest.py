@@ -89,7 +89,7 @@ def interpreter(request: pytest.FixtureRequest) -> Interpreter:
         pytest.skip(str(missing))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def is_whole(request: pytest.FixtureRequest) -> bool:
     """Whether what is long runs whole, and not by a sample of its own."""
     return _is_whole(request.config)

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
+from collections.abc import Mapping
+from email.parser import BytesHeaderParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from heaptop import __version__
+from release import pyz
+from tests.interpreters import Interpreter
+from tests.support.processes import running, with_proc
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
+def run(*command: str | Path, cwd: Path, clean: bool = False, **environment: str) -> str:
+    """What a command prints. ``clean``: in this environment alone."""
+    inherited = {} if clean else {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    whole = {**inherited, **environment}
+    done = subprocess.run(list(map(str, command)), cwd=cwd, env=whole, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -69,6 +85,29 @@ def soon_built(compiler: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """As users get it, with optimization, ``make`` has built the core that all other tests load."""
     if compiler is not None:
         monkeypatch.setenv("CC", str(compiler))
+
+
+def release(tree: Path, to: Path, compiler: Path | None, *, is_whole: bool) -> dict[str, Path]:
+    """What is released of a tree, by its kind. Where all tests run whole, it is compiled as for users."""
+    environment = {} if is_whole or compiler is None else {"CC": str(compiler)}
+    command = (sys.executable, tree / "release" / "build.py", "--from", tree, "--to", to)
+    run(*command, cwd=to.parent, SOURCE_DATE_EPOCH="1700000000", **environment)
+    return {path.name.rpartition(".")[2]: path for path in to.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def wheels(tree: Path) -> None:
+    """Those that heaptop.pyz contains, once for all builds, and for all runs on this machine."""
+    pyz.pinned_wheels()
+    (tree / "build").mkdir(exist_ok=True)
+    (tree / "build" / "pyz-wheels").symlink_to(ROOT / "build" / "pyz-wheels")
+
+
+@pytest.fixture(scope="module")
+def released(
+    tree: Path, wheels: None, compiler: Path | None, tmp_path_factory: pytest.TempPathFactory, is_whole: bool
+) -> dict[str, Path]:
+    return release(tree, tmp_path_factory.mktemp("released") / "dist", compiler, is_whole=is_whole)
 
 
 def build(tree: Path, kind: str, **environment: str) -> Path:
@@ -123,9 +162,8 @@ def only_heaptop(names: set[str]) -> bool:
     return all(name == "heaptop" or name.startswith(("heaptop-", "__editable__.heaptop-")) for name in names)
 
 
-@pytest.mark.usefixtures("soon_built")
-def test_a_wheel_installs_nothing_but_heaptop(tree: Path, environment: Environment) -> None:
-    wheel = build(tree, "wheel")
+def test_a_wheel_installs_nothing_but_heaptop(released: dict[str, Path], environment: Environment) -> None:
+    wheel = released["whl"]
     tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert only_heaptop(tops)
     gained = environment.install(wheel)
@@ -137,8 +175,8 @@ def test_a_wheel_installs_nothing_but_heaptop(tree: Path, environment: Environme
 
 
 @pytest.mark.usefixtures("soon_built")
-def test_sdist_installs_where_there_are_no_symlinks(tree: Path, environment: Environment) -> None:
-    sdist = build(tree, "sdist")
+def test_sdist_installs_where_there_are_no_symlinks(released: dict[str, Path], environment: Environment) -> None:
+    sdist = released["gz"]
     with tarfile.open(sdist) as archive:
         assert not any(member.issym() for member in archive.getmembers())
     assert only_heaptop(environment.install(sdist))
@@ -171,3 +209,127 @@ def test_the_native_core_is_optional(tree: Path, tmp_path: Path, compiler: Path 
     built = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".so")]
     assert bool(built) == there_is_one
     assert all(name == "heaptop/injector/native/_core.abi3.so" for name in built)
+
+
+def member(wheel: Path, pattern: str) -> bytes:
+    """The one file of an archive whose name fits."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if re.fullmatch(pattern, name)]
+        return archive.read(name)
+
+
+def checked(sbom: bytes) -> Any:
+    """An SBOM that fits CycloneDX's own schema."""
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(sbom.decode()) is None
+    return json.loads(sbom)
+
+
+def test_one_wheel_serves_every_python_and_glibc_from_2_17_on(released: dict[str, Path]) -> None:
+    wheel = released["whl"]
+    tags = wheel.stem.split("-", 2)[2]
+    assert tags in ("cp310-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64", "cp310-abi3-manylinux_2_17_x86_64")
+    shown = run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=wheel.parent)
+    platforms = re.findall(r'platform tag:\s+"?(manylinux_2_(\d+)_x86_64)', shown)
+    assert platforms, shown
+    assert all(int(minor) <= 17 for _, minor in platforms), shown
+
+
+def test_the_metadata_of_a_wheel_is_complete(released: dict[str, Path]) -> None:
+    told = BytesHeaderParser().parsebytes(member(released["whl"], r"heaptop-[^/]+\.dist-info/METADATA"))
+    assert (told["Name"], told["Version"], told["License-Expression"]) == ("heaptop", __version__, "MIT")
+    assert told.get_all("License-File") == ["LICENSE"]
+    assert member(released["whl"], r".*\.dist-info/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    classifiers = told.get_all("Classifier")
+    assert {"Operating System :: POSIX :: Linux", "Typing :: Typed"} <= set(classifiers)
+    assert not [each for each in classifiers if each.startswith("License ::")], "the expression replaces them"
+    assert released["gz"].name == f"heaptop-{__version__}.tar.gz"
+
+
+def test_a_wheel_lists_its_parts_with_their_hashes(released: dict[str, Path]) -> None:
+    wheel = released["whl"]
+    sbom = checked(member(wheel, r"heaptop-[^/]+\.dist-info/sboms/heaptop\.cdx\.json"))
+    assert sbom["metadata"]["component"]["purl"] == f"pkg:pypi/heaptop@{__version__}"
+    (core,) = sbom["components"]
+    assert core["name"] == "heaptop/injector/native/_core.abi3.so"
+    assert core["hashes"][0]["content"] == hashlib.sha256(member(wheel, re.escape(core["name"]))).hexdigest()
+    record = {row[0]: row[1] for row in csv.reader(member(wheel, r".*\.dist-info/RECORD").decode().splitlines())}
+    with zipfile.ZipFile(wheel) as archive:
+        for name in (name for name in archive.namelist() if not name.endswith("/")):
+            digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=").decode()
+            assert record[name] in ("", f"sha256={digest}"), name
+
+
+@pytest.mark.usefixtures("wheels")
+def test_two_builds_in_two_folders_are_the_same_bytes(
+    tree: Path, released: dict[str, Path], compiler: Path | None, tmp_path: Path, is_whole: bool
+) -> None:
+    copy = tmp_path / "another name"
+    shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns("*.so", "*.egg-info", "out-*"))
+    for path in copy.rglob("*.py"):
+        path.chmod(0o600)  # as umask 077 makes them
+    again = release(copy, tmp_path / "dist", compiler, is_whole=is_whole)
+    assert {kind: path.name for kind, path in again.items()} == {kind: path.name for kind, path in released.items()}
+    for kind, path in again.items():
+        assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(released[kind].read_bytes()).digest(), kind
+
+
+# -- heaptop.pyz ------------------------------------------------------------------------------------------------
+
+
+def alone(cache: Path | str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """An environment with nothing of Python's."""
+    kept = {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
+    return {**kept, "XDG_CACHE_HOME": str(cache)}
+
+
+def test_the_single_file_is_small_and_lists_its_parts(released: dict[str, Path]) -> None:
+    path = released["pyz"]
+    assert path.stat().st_size <= 10_000_000
+    sbom = checked(member(path, r"heaptop\.cdx\.json"))
+    listed = {part["name"]: part["version"] for part in [sbom["metadata"]["component"], *sbom["components"]]}
+    assert listed.pop("heaptop") == __version__
+    pinned = dict(re.findall(r"^([a-z0-9_-]+)==(\S+)", pyz.PINS.read_text(), re.MULTILINE))
+    assert listed == {name.replace("_", "-"): version for name, version in pinned.items()}
+    assert all(part["licenses"] for part in sbom["components"])
+    files = member(path, r"files\.sha256").decode()
+    assert "zstandard" not in files
+    assert {f"cpython-{python.replace('.', '')}-" for python in pyz.PYTHONS} <= set(re.findall(r"cpython-\d+-", files))
+
+
+EVERYTHING = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+import heaptop.api, heaptop.api.aio, heaptop.cli, heaptop.demo, heaptop.recordings.exports, heaptop.tui.app
+from heaptop.cli import COMMANDS
+import heaptop.tui.screens.live, heaptop.tui.screens.replay, heaptop.tui.views, heaptop.injector.api
+import msgpack, psutil, textual, rich, pygments, platformdirs
+others = {name: module.__file__ for name, module in sys.modules.items() if getattr(module, "__file__", None)}
+print(sorted(file for file in others.values() if "/site-packages/" in file or "/dist-packages/" in file))
+print(msgpack.Packer.__module__)
+"""
+
+
+@pytest.mark.pythons("3.10", "3.11", "3.12", "3.13", "3.14", stress=("3.10", "3.11", "3.12", "3.13", "3.14"))
+def test_the_single_file_counts_a_process_and_needs_no_other_package(
+    released: dict[str, Path], interpreter: Interpreter, tmp_path: Path
+) -> None:
+    archive = interpreter.place(released["pyz"])
+    cache = tmp_path / "cache" if interpreter.root is None else Path("/tmp", f"cache-{os.getpid()}")
+    seen = cache if interpreter.root is None else Path(f"{interpreter.root}{cache}")
+    python = [*with_proc(interpreter), *interpreter.command([])]
+    try:
+        version = run(*python, "-S", archive, "--version", cwd=tmp_path, clean=True, **alone(cache))
+        assert version.startswith(f"heaptop {__version__}\nnative core: build ")
+        has_zstd = interpreter.version >= (3, 14)
+        assert version.endswith(f"recordings are compressed with {'zstd' if has_zstd else 'zlib'}\n")
+        with running(interpreter, "sleeper") as target:
+            counted = run(
+                *python, "-S", archive, "census", str(target.pid), "--json", cwd=tmp_path, clean=True, **alone(cache)
+            )
+            assert json.loads(counted)["mode"] == "clone"
+        (tree,) = (seen / "heaptop" / "pyz").iterdir()
+        inside = str(tree) if interpreter.root is None else str(tree).removeprefix(str(interpreter.root))
+        found = run(*python, "-I", "-S", "-c", EVERYTHING, inside, cwd=tmp_path, clean=True, **alone(cache))
+        assert found == "[]\nmsgpack._cmsgpack\n"
+    finally:
+        shutil.rmtree(seen, ignore_errors=True)
