@@ -532,6 +532,15 @@ class WasteJson(OfProcessJson, SnapshotJson):
 # -- heaptop leaks --------------------------------------------------------------------------------------------
 
 
+class HandlerJson(TypedDict):
+    """How much of a suspect one request, task or thread allocated."""
+
+    name: str
+    """`request create_session (shop/views.py)`; in parentheses what is no handler."""
+    share: float
+    """Of its sampled bytes: 0 to 1."""
+
+
 class SuspectJson(TypedDict):
     """One explained growth."""
 
@@ -579,6 +588,8 @@ class SuspectJson(TypedDict):
     """The last one."""
     confirmed_seconds: float
     holding: str
+    handlers: list[HandlerJson]
+    """The largest first; empty where no handler is known."""
 
 
 class LintJson(TypedDict):

@@ -59,5 +59,12 @@ def test_public_names_and_signatures_are_those_that_were_promised() -> None:
     assert lines == STORED.read_text().splitlines()
 
 
+def test_every_class_in_a_signature_has_a_public_name() -> None:
+    signatures = re.findall(r"(?:: |-> )(.+)", re.sub(r" = '[^']*'", "", "\n".join(public_names())))
+    named = set(re.findall(r"\b[A-Z]\w+", " ".join(signatures)))
+    others = {"Any", "AsyncIterator", "Callable", "False", "Iterator", "None", "Path", "PathLike", "Sequence"}
+    assert named - others - {*api.__all__, *vars(aio)} == set()
+
+
 def test_every_public_class_says_what_it_is() -> None:
     assert [name for name in api.__all__ if not inspect.getdoc(getattr(api, name))] == []

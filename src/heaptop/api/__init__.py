@@ -22,7 +22,7 @@ from heaptop.api.opened import open_recording as open
 from heaptop.api.process import Process, Rounds, attach
 from heaptop.api.snapshot import HeapSnapshot
 from heaptop.errors import HeaptopError
-from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import Findings, GrownRow, Growth, HandlerShare, Lint, MarkFacts, Suspect
 
 __all__ = [
     "AllocationSite",
@@ -32,6 +32,7 @@ __all__ = [
     "Findings",
     "GrownRow",
     "Growth",
+    "HandlerShare",
     "HeapSnapshot",
     "HeaptopError",
     "KeptBy",
