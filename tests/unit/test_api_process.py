@@ -104,6 +104,22 @@ def test_a_cancelled_query_leaves_the_next_one_its_own_answer(target: PromptTarg
         assert snapshot.waste("type:Session").complete
 
 
+def test_a_cancelled_check_between_rounds_leaves_the_next_one_its_own_answer(
+    target: PromptTarget, process: Process
+) -> None:
+    target.agent.images.plant = shop
+    with process.rounds() as rounds:
+        target.before_image = process.cancel
+        with pytest.raises(CancelledError):
+            rounds.check()
+        assert target.closed_snapshots == 1
+        target.before_image = lambda: None
+        assert rounds.check() is None
+        found = rounds.check(last=True)
+    assert found is not None
+    assert len(found.marks) == 2
+
+
 def test_rows_by_retainer_sum_to_all_objects_also_where_there_was_no_room_for_some(process: Process) -> None:
     with process.snapshot() as snapshot:
         watch = snapshot._watch

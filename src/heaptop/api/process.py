@@ -244,7 +244,7 @@ class Process:
             self._begin()
             hunter = Hunter(self._watch, Plan(0.0, 2, rounds=True, names=names), self._progress)
             try:
-                yield Rounds(self._watch, hunter)
+                yield Rounds(self._watch, hunter, self._begin)
             finally:
                 self._watch.close()
 
@@ -312,9 +312,11 @@ class Process:
 class Rounds:
     """A hunt over rounds of work; made by :meth:`Process.rounds`."""
 
-    def __init__(self, watch: HuntWatch, hunter: Hunter) -> None:
+    def __init__(self, watch: HuntWatch, hunter: Hunter, begin: Callable[[], None]) -> None:
+        """``begin`` is called before each check."""
         self._watch = watch
         self._hunter = hunter
+        self._begin = begin
 
     def check(self, *, last: bool = False) -> Findings | None:
         """Look at the heap now, while the process does no work; None the first time. After the ``last`` one no other
@@ -322,8 +324,12 @@ class Rounds:
 
         Raises ImageRefused, ImageLost, PauseTooLong.
         """
-        self._watch.renew()
-        self._hunter.check(None if last else f"round {self._hunter.checks}")
+        self._begin()
+        try:
+            self._hunter.check(None if last else f"round {self._hunter.checks}")
+        except BaseException:
+            self._watch.close()  # else the next check would find a snapshot that nobody waits for
+            raise
         return self._hunter.found
 
 
