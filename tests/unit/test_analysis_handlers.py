@@ -116,15 +116,14 @@ def test_a_recursive_local_function_makes_one_row() -> None:
     assert handler(*FLASK, *[ping, pong] * 20) == "request ping › pong › ping (a.py)"
 
 
-def test_without_ones_own_code_a_package_is_named_before_the_standard_library() -> None:
+def test_without_ones_own_code_a_package_is_named_and_the_standard_library_never() -> None:
     assert handler(*DJANGO, f"{SITE}/django/contrib/admin/sites.py AdminSite.index:1") == (
         "request AdminSite.index (django/contrib/admin/sites.py)"
     )
     package = f"{SITE}/sentry_sdk/worker.py Worker._target:1"
     assert handler(*THREAD, RUN, package) == "thread Worker._target (sentry_sdk/worker.py)"
-    assert (
-        handler(*THREAD, RUN, f"{LIB}/socketserver.py BaseServer.serve_forever:1") == "thread Thread.run (threading.py)"
-    )
+    assert handler(*THREAD, RUN, f"{LIB}/socketserver.py BaseServer.serve_forever:1") == f"thread {NO_HANDLER}"
+    assert handler(*LOOP, f"{LIB}/asyncio/selector_events.py BaseSelectorEventLoop._read:1") == f"asyncio {NO_HANDLER}"
 
 
 def test_what_no_known_entry_called_has_no_handler() -> None:

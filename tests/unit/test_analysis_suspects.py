@@ -436,6 +436,11 @@ def test_the_handlers_of_a_suspect_are_those_of_all_its_samples() -> None:
     unknown = main_site(rows[2:], sampling)
     assert unknown is not None
     assert unknown.handlers == (), "nothing is said where nothing is known"
+    program.allocate((dispatch,), 100)
+    program.run()
+    own = main_site([StackBlocks(program.stack(dispatch), 1, 100)], sampling)
+    assert own is not None
+    assert own.handlers == (), "what the framework allocates itself"
 
 
 def test_the_site_is_that_of_most_bytes_at_the_rates_of_then() -> None:

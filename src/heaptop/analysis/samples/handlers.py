@@ -17,7 +17,7 @@ from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 
 NO_HANDLER: Final = "(no handler)"
-"""Code that no known server, framework or event loop called, or a stack that was cut before it."""
+"""What no known server, framework or event loop called, or these do themselves; or a stack that was cut before."""
 
 ENTRIES: Final = (
     ("request", "wsgiref/handlers.py", "run"),
@@ -53,11 +53,11 @@ class _Handler(NamedTuple):
 
     kind: str = ""
     functions: tuple[str, ...] = ()
-    """Below the innermost entry: the outermost function of the program's own, or else of a package, or else any."""
+    """Below the innermost entry: the outermost function of the program's own, or else of a package."""
     file: str = ""
     """Of the last of them."""
     rank: int = 0
-    """How good a name that is: own code, a package, the standard library."""
+    """Whose code that is."""
 
     @property
     def is_open(self) -> bool:
@@ -66,7 +66,8 @@ class _Handler(NamedTuple):
         return self.rank == _OWN and _LOCAL in self.functions[-1] and len(self.functions) < _MOST_NAMES
 
 
-_LIBRARY, _PACKAGE, _OWN = 1, 2, 3
+_LIBRARY, _PACKAGE, _OWN = 0, 1, 2
+"""The standard library's code is no handler; a package's is, where there is none of one's own."""
 
 
 class Handlers:
@@ -78,47 +79,45 @@ class Handlers:
         self._handlers = [_Handler()]
         self._numbers = {_Handler(): 0}
         self._of = array("i", [0])  # by stack: a position in _handlers
-        self._next: dict[tuple[int, int], int] = {}  # by such a position and a position in samples.codes
+        self._entries = array("i")  # by code: likewise of what such a function calls, 0 where it is no entry
+        self._ranks = array("b")  # by code
 
     def name(self, stack: int) -> str:
         """``request create_session (shop/views.py)``, of a stack that has a frame; :data:`NO_HANDLER` without one."""
         self._extend()
         handler = self._handlers[self._of[stack]]
-        if not handler.kind:
-            return NO_HANDLER
         if not handler.functions:
-            return f"{handler.kind} {NO_HANDLER}"
+            return f"{handler.kind} {NO_HANDLER}".lstrip()
         called = " › ".join(function.rpartition(_LOCAL)[2] for function in handler.functions)
         return f"{handler.kind} {called} ({self._places.short(handler.file)})"
 
     def _extend(self) -> None:
-        stacks = self._samples.stacks
+        stacks, codes = self._samples.stacks, self._samples.codes
+        for code in range(len(self._entries), len(codes)):
+            file, function = codes[code].file, codes[code].function
+            self._entries.append(self._number(_Handler(_entry(file, function))))
+            is_own, is_library = self._places.is_user(file), self._places.is_standard_library(file)
+            self._ranks.append(_OWN if is_own else _LIBRARY if is_library else _PACKAGE)
         for node in range(len(self._of), len(stacks)):
-            key = self._of[stacks.parents[node]], stacks.codes[node]
-            number = self._next.get(key)
-            if number is None:
-                handler = self._called(self._handlers[key[0]], key[1])
-                number = self._next[key] = self._numbers.setdefault(handler, len(self._handlers))
-                if number == len(self._handlers):
-                    self._handlers.append(handler)
-            self._of.append(number)
+            code, by = stacks.codes[node], self._of[stacks.parents[node]]
+            self._of.append(self._entries[code] or (by and self._called(by, code)))
 
-    def _called(self, by: _Handler, code: int) -> _Handler:
-        """What is known when the next frame is of this code."""
+    def _called(self, number: int, code: int) -> int:
+        """The handler where code of no entry is called by a stack of this one."""
+        by, rank = self._handlers[number], self._ranks[code]
         file, function = self._samples.codes[code].file, self._samples.codes[code].function
-        kind = _entry(file, function)
-        if kind:
-            return _Handler(kind)
-        if not by.kind:
-            return by
-        places = self._places
-        rank = _OWN if places.is_user(file) else _LIBRARY if places.is_standard_library(file) else _PACKAGE
         if rank > by.rank:
-            return _Handler(by.kind, (function,), file, rank)
-        is_name = not function.rpartition(".")[2].startswith("<") and function != by.functions[-1]
-        if rank == _OWN and by.is_open and is_name:
-            return _Handler(by.kind, (*by.functions, function), file, rank)
-        return by
+            return self._number(_Handler(by.kind, (function,), file, rank))
+        is_name = not function.rpartition(".")[2].startswith("<")  # <genexpr>, <lambda>
+        if rank == _OWN and by.is_open and is_name and function != by.functions[-1]:
+            return self._number(_Handler(by.kind, (*by.functions, function), file, rank))
+        return number
+
+    def _number(self, handler: _Handler) -> int:
+        number = self._numbers.setdefault(handler, len(self._handlers))
+        if number == len(self._handlers):
+            self._handlers.append(handler)
+        return number
 
 
 _BY_FUNCTION: Final[dict[str, list[tuple[str, str]]]] = {}
@@ -128,7 +127,5 @@ for _kind, _file, _name in ENTRIES:
 
 def _entry(file: str, function: str) -> str:
     """What such a function calls; empty for one that is no entry."""
-    for end, kind in _BY_FUNCTION.get(function.rpartition(".")[2], ()):
-        if file.endswith(end):
-            return kind
-    return ""
+    ends = _BY_FUNCTION.get(function.rpartition(".")[2], ())
+    return next((kind for end, kind in ends if file.endswith(end)), "")

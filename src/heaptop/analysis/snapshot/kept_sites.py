@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.analysis.samples.estimate import Weight, weight, whole
-from heaptop.analysis.samples.producers import NO_SITE
+from heaptop.analysis.samples.handlers import NO_HANDLER
+from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME, NO_SITE
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
@@ -56,7 +57,7 @@ def handler_shares(sizes: Mapping[int, int], sampling: Sampling) -> tuple[Handle
     found = Counter[str]()
     for stack, size in sizes.items():
         found[sampling.sites.name(stack, "handler")] += size
-    if all(name.startswith("(") for name in found):
+    if all(name.endswith((NO_HANDLER, NO_FRAME_NAME, FORGOTTEN_NAME)) for name in found):
         return ()
     total = found.total() or 1
     shares = (HandlerShare(name, size / total) for name, size in found.most_common(_MOST_HANDLERS))

@@ -73,8 +73,8 @@ EXPLAINED: Final = (
     FigureHelp(
         ("Handler…", NO_HANDLER),
         "The function of yours that a known server, framework or event loop called for a request, Celery task, "
-        "asyncio task or callback, executor or thread, by the call stack. No handler: none of these called it, or the "
-        "stack was cut (key R).",
+        "asyncio task or callback, executor or thread, by the call stack. No handler: none of these called your code, "
+        "or the stack was cut (key R).",
     ),
     FigureHelp(
         ("≈Part", "▸", "▾", "(self)"),
