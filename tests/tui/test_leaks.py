@@ -725,8 +725,8 @@ def test_the_card_names_the_handlers_of_a_suspect() -> None:
     one, other = HandlerShare("request login (shop/views.py)", 0.75), HandlerShare("thread work (shop/jobs.py)", 0.25)
     for handlers, said in (
         ((), []),
-        ((one,), ["  Handler        request login (shop/views.py)"]),
-        ((one, other), ["  Handler        75% request login (shop/views.py), 25% thread work (shop/jobs.py)"]),
+        ((replace(one, share=1.0),), ["  Handler        request login (shop/views.py)"]),
+        ((one, other), ["  Handler        ≈75% request login (shop/views.py), 25% thread work (shop/jobs.py)"]),
     ):
         suspect = replace(SUSPECT, handlers=handlers)
         lines = [line.text for line in hunting_sheets.brief_lines(suspect, 200, least=True, is_recorded=False)]

@@ -426,13 +426,15 @@ def test_the_handlers_of_a_suspect_are_those_of_all_its_samples() -> None:
     names = [each.name for each in site.handlers]
     assert names == ["request login (srv/shop.py)", "(no handler)", "request index (srv/shop.py)"]
     assert [each.share for each in site.handlers] == pytest.approx([0.6, 0.3, 0.1], abs=0.01)
-    assert handler_words(site.handlers) == f"60% {names[0]}, 30% {names[1]}, 10% {names[2]}"
-    largest = site.handlers[:1]
-    assert handler_words(largest) == "60% request login (srv/shop.py), 40% others"
-    assert handler_words(()) == ""
+    suspect = replace(A_SUSPECT, handlers=site.handlers, samples=9)
+    assert handler_words(suspect) == f"≈60% {names[0]}, 30% {names[1]}, 10% {names[2]}"
+    largest = replace(suspect, handlers=site.handlers[:1])
+    assert handler_words(largest) == "≈60% request login (srv/shop.py), 40% others"
+    assert handler_words(replace(largest, samples=1)) == "≈60% request login (srv/shop.py), 40% others (1 sample)"
+    assert handler_words(replace(suspect, handlers=())) == ""
     only = main_site(rows[:1], sampling)
     assert only is not None
-    assert handler_words(only.handlers) == "request index (srv/shop.py)"
+    assert handler_words(replace(suspect, handlers=only.handlers)) == "request index (srv/shop.py)"
     unknown = main_site(rows[2:], sampling)
     assert unknown is not None
     assert unknown.handlers == (), "nothing is said where nothing is known"

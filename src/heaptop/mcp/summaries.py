@@ -174,7 +174,7 @@ def _suspect_lines(rank: int, suspect: Suspect) -> list[str]:
     if suspect.site:
         lines.append(f"   allocated {'at' if suspect.site_is_own else 'near'} {quoted(suspect.site)}")
     if suspect.handlers:
-        lines.append(f"   handler {quoted(handler_words(suspect.handlers), LONGEST_SENTENCE)}")
+        lines.append(f"   handler {quoted(handler_words(suspect), LONGEST_SENTENCE)}")
     if suspect.retainer:
         lines.append(f"   held by {quoted(suspect.retainer)}")
     return lines + [f"   because {quoted(reason)}" for reason in suspect.evidence[:1]]

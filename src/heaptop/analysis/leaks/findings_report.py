@@ -118,7 +118,7 @@ def suspect_lines(rank: int, suspect: Suspect, width: int | None = None) -> list
     for evidence in suspect.evidence[: 1 if is_harmless else None]:
         lines += _wrapped(f"{indent}- {evidence}", width, indent + "  ")
     if suspect.handlers and not is_harmless:
-        lines += _wrapped(f"{indent}handler: {handler_words(suspect.handlers)}", width, indent + "  ")
+        lines += _wrapped(f"{indent}handler: {handler_words(suspect)}", width, indent + "  ")
     where = "at" if suspect.site_is_own else "near"
     return lines + [f"{indent}{where} {frame}" for frame in suspect.stack[: 0 if is_harmless else FRAMES]]
 

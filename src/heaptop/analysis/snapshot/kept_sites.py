@@ -7,7 +7,7 @@ asks a snapshot.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,12 +18,14 @@ from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.snapshot.retaining import RetainerRow
-from heaptop.analysis.text.units import format_count
-from heaptop.protocol.findings import HandlerShare
+from heaptop.analysis.text.units import format_count, format_number
+from heaptop.protocol.findings import HandlerShare, Suspect
 from heaptop.protocol.images import Blocks, StackBlocks
 
 _MOST_HANDLERS: Final = 3
 _LEAST_SHARE: Final = 0.01
+_FEW_SAMPLES: Final = 5
+"""Of fewer it is said how many they are."""
 
 
 def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[RetainerRow]:
@@ -64,13 +66,19 @@ def handler_shares(sizes: Mapping[int, int], sampling: Sampling) -> tuple[Handle
     return tuple(each for each in shares if each.share >= _LEAST_SHARE)
 
 
-def handler_words(handlers: Sequence[HandlerShare]) -> str:
-    """``request create_session (shop/views.py)``; of several, the share of each. Empty for none."""
+def handler_words(suspect: Suspect) -> str:
+    """``request create_session (shop/views.py)``; of several, the share of each; of few samples how many. Empty for
+    none."""
+    handlers, few = suspect.handlers, ""
+    if not handlers:
+        return ""
+    if suspect.samples < _FEW_SAMPLES:
+        few = f" ({format_number(suspect.samples, 'sample')})"
     others = 1 - sum(each.share for each in handlers)
     if len(handlers) == 1 and others < _LEAST_SHARE:
-        return handlers[0].name
+        return f"{handlers[0].name}{few}"
     parts = [f"{each.share:.0%} {each.name}" for each in handlers]
-    return ", ".join([*parts, *([f"{others:.0%} others"] if handlers and others >= _LEAST_SHARE else [])])
+    return f"≈{', '.join([*parts, *([f'{others:.0%} others'] if others >= _LEAST_SHARE else [])])}{few}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ def _card(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> li
         ("New", _new(suspect, least=least)),
         ("Rate", f"{rate_words(suspect.rate)}, ≈{byte_rate_words(suspect.byte_rate)}" if suspect.rate > 0 else ""),
         _allocated(suspect),
-        ("Handler", handler_words(suspect.handlers)),
+        ("Handler", handler_words(suspect)),
         _held(suspect, 2 * room),
         ("Next", _next(suspect, is_recorded=is_recorded)),
     ):
