@@ -219,7 +219,9 @@ class Attempt(ABC):
         for tid, number in iter(lambda: agent_thread(pid) or (0, 0), (0, 0)):
             state = hijack.agent_state(pid, number, self.plan.live_tid)
             if state in ("held", "unknown"):
-                raise AlreadyAttached(f"An agent runs in process {pid} already (thread {tid}).")
+                version = hijack.holder_version(pid, number, self.plan.live_tid)
+                whose = f"An agent of heaptop {version}" if version else "An agent"
+                raise AlreadyAttached(f"{whose} runs in process {pid} already (thread {tid}).")
             if state == "other":
                 raise AlreadyAttached(
                     f"Thread {tid} of process {pid} has the name of heaptop's agent.",
@@ -324,8 +326,10 @@ class PtraceAttempt(Attempt):
             # Its heaptop may live and have lost it all the same: when the helper was killed on its way back.
             lost = hijack.has_hung_up(self.plan.pid, params.fd, self.plan.live_tid)
             if params.state == stub.IN_PYTHON and not lost and self._owner_lives(params):
+                version = hijack.holder_version(self.plan.pid, params.fd, self.plan.live_tid)
+                whose = f"heaptop {version}" if version else "the heaptop"
                 raise AlreadyAttached(
-                    f"Process {self.plan.pid} is being profiled already, by the heaptop with pid {params.owner_pid}."
+                    f"Process {self.plan.pid} is being profiled already, by {whose} with pid {params.owner_pid}."
                 )
             self.report_phase("waiting for an earlier agent to end")
             self.wait_for(None, 0.02)

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from heaptop import __version__
 from heaptop.credentials import acting_as
 from heaptop.errors import InjectionDenied, InjectionFailed, SeccompTarget, TransportFailed
 from heaptop.injector.entry import allowed_calls, sigframe, stub
@@ -294,13 +295,14 @@ def peer_uid(link: Link) -> int:
 
 PEER_NAME: Final = b"\0heaptop-agent-"
 """Our end's abstract address begins so. It marks an agent's socket, not the program's own, with every backend."""
+_PEER_VERSION: Final = re.compile(rb"\0heaptop-agent-([0-9][0-9A-Za-z.+]{0,30})-[0-9a-f]{16}")
 
 
 def sign(link: Link) -> None:
     """Name our end of a session's socket, for :func:`agent_state`. One that came through a listener has its path."""
     with contextlib.suppress(OSError):
         if not link.getsockname():
-            link.bind(PEER_NAME + os.urandom(8).hex().encode())
+            link.bind(PEER_NAME + f"{__version__}-{os.urandom(8).hex()}".encode())
 
 
 def is_signed(link: Link) -> bool:
@@ -311,6 +313,15 @@ def is_signed(link: Link) -> bool:
         return False
     path = name if isinstance(name, bytes) else os.fsencode(name)
     return path.startswith(PEER_NAME) or bool(re.search(rb"/heaptop-[0-9]+-[0-9a-f]+\.sock$", path))
+
+
+def holder_version(pid: int, number: int, live_tid: int | None = None) -> str:
+    """The version of the heaptop that holds an agent, by its name; empty where it has none, as with PEP 768."""
+    with contextlib.suppress(OSError), take_link(pid, number, live_tid) as copy:
+        name = copy.getpeername()
+        if isinstance(name, bytes) and (found := _PEER_VERSION.fullmatch(name)):
+            return found[1].decode()
+    return ""
 
 
 def agent_state(pid: int, number: int, live_tid: int | None = None) -> str:
