@@ -11,13 +11,13 @@ CORE := $(wildcard src/heaptop/injector/native/*.[ch] src/heaptop/injector/nativ
 # Targets that load the agent or the native core by themselves, or nothing.
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
     native_equality native_graph native_hidden native_labels native_reborn native_roots native_sampler native_typed \
-    packaging planted_sites snapshots targets)
+    planted_sites snapshots targets)
 # What is taken beside the rest: each attaches to targets of its own, or to none.
-BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted web)
+BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images packaging retainers_planted web)
 # What is done to a target, and that it goes on: each attaches to targets of its own.
 HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm hostile_agents hostile_images \
     hostile_transport kill9 killed_helper neighbours pep768 privileges residue seccomp seccomp_filters serve stacks \
-    suspension ways_out)
+    suspension versions_meet ways_out)
 # Mostly wait: while programs leak, or are sampled, or heaptop is traced.
 WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zoo bounds sampler_sessions \
     sqlalchemy_session tracer_sessions why hostile_names touched_files)

@@ -83,9 +83,15 @@ def use(folder: str, archive: str) -> str:
     files = dict(reversed(line.split("  ", 1)) for line in listed.decode().splitlines())
     usual = os.umask(0o077)
     try:
+        there = folder
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        check_folders(there)
+        check_folders(os.path.realpath(there))
         os.makedirs(folder, exist_ok=True)
         folder = os.path.realpath(folder)
         check_folders(folder)
+        check_own(folder, os.lstat(folder), stat.S_ISDIR)
         tree = os.path.join(folder, hashlib.sha256(listed).hexdigest()[:20])
         if not os.path.lexists(tree):
             unpack(get_data(os.path.join(archive, TREE)), files, tree)
@@ -96,21 +102,18 @@ def use(folder: str, archive: str) -> str:
 
 
 def check_folders(folder: str) -> None:
-    """Refuse a folder that another user could replace or write to. ``folder`` has no link in it."""
+    """Refuse a folder that another user could replace or write to. A link's own mode says nothing."""
     path = folder
     while True:
         status = os.lstat(path)
         if status.st_uid not in (0, os.geteuid()):
             raise Refused(f"{path} belongs to another user")
-        is_shared = status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
+        is_shared = status.st_mode & _OTHERS_WRITE and not (status.st_mode & stat.S_ISVTX or os.path.islink(path))
         if is_shared and (status.st_mode & stat.S_IWOTH or not is_own_group(status.st_gid)):
             raise Refused(f"others can write to {path}")
         if path == os.path.dirname(path):
             break
         path = os.path.dirname(path)
-    status = os.lstat(folder)
-    if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & _OTHERS_WRITE:
-        raise Refused(f"{folder} is not yours alone")
 
 
 def is_own_group(gid: int) -> bool:
@@ -137,7 +140,12 @@ def check_tree(tree: str, files: "dict[str, str]") -> None:
         is_cache = os.path.basename(folder) == "__pycache__"
         with os.scandir(folder) as entries:
             for entry in entries:
-                status = entry.stat(follow_symlinks=False)
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    if is_cache:  # another start renames bytecode that it has written
+                        continue
+                    raise
                 if stat.S_ISDIR(status.st_mode) and not is_cache:
                     check_own(entry.path, status, stat.S_ISDIR)
                     folders.append(entry.path)
@@ -198,10 +206,14 @@ def remove_stale(parent: str) -> None:
     import shutil  # noqa: PLC0415
     import time  # noqa: PLC0415
 
-    with os.scandir(parent) as entries:
-        for entry in entries:
-            if entry.name.startswith("new-") and entry.stat(follow_symlinks=False).st_mtime < time.time() - STALE:
-                shutil.rmtree(entry.path, ignore_errors=True)
+    for name in os.listdir(parent):
+        path = os.path.join(parent, name)
+        try:
+            is_stale = name.startswith("new-") and os.lstat(path).st_mtime < time.time() - STALE
+        except FileNotFoundError:  # another start has just renamed it
+            continue
+        if is_stale:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 if __name__ == "__main__":
