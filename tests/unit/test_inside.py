@@ -1,0 +1,113 @@
+"""What the pytest plugin and the IPython extension write, and how the helper process is let in."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heaptop.errors import UsageError
+from heaptop.inside.client import Found, Place, allow_tracer
+from heaptop.inside.notebook import Left
+from heaptop.inside.report import HeapReport
+from heaptop.inside.rounds import RoundsPlan, complaint, remark
+
+SESSIONS = Place(
+    "leak",
+    "app.Session",
+    50,
+    500_000,
+    "app/views.py:88 create_session",
+    "all held by module app.cache → ._sessions (dict)",
+    (10, 20, 30, 40, 50, 60),
+    "it grew in every interval",
+)
+HELD = "all held by module app → .cache (dict)"
+FILLING = Place("unclear", "app.Entry", 500, 900_000, "", HELD, (-1,) * 6, "it fills")
+
+
+def found(*places: Place) -> Found:
+    return Found(550, 1_400_000, places)
+
+
+def test_what_stays_in_each_round_is_compared_with_the_limit() -> None:
+    assert complaint(found(SESSIONS, FILLING), RoundsPlan.of(limit=100_000)) == ""
+    assert complaint(found(SESSIONS, FILLING), RoundsPlan.of(limit="99 kB")) == (
+        "each of 5 rounds left ≥97.7 KiB behind; the limit is 96.7 KiB a round\n"
+        "  1. app.Session: ≥10 objects, ≥97.7 KiB a round including everything new there\n"
+        "     allocated at app/views.py:88 create_session\n"
+        "     all held by module app.cache → ._sessions (dict)\n"
+        "     it grew in every interval; at each check: 10, 20, 30, 40, 50, 60"
+    )
+
+
+def test_what_is_not_proven_is_remarked_and_fails_nothing() -> None:
+    assert complaint(found(FILLING), RoundsPlan.of(limit=0)) == ""
+    assert "app.Entry" in remark(found(FILLING), RoundsPlan.of(limit=100_000))
+    assert "at each check: ?, ?" in remark(found(FILLING), RoundsPlan.of(limit=100_000))
+    assert remark(found(FILLING), RoundsPlan.of(limit=200_000)) == ""
+
+
+@pytest.mark.parametrize("wrong", [{"rounds": 2}, {"rounds": "5"}, {"warmup": 0}, {"limit": "64 apples"}])
+def test_a_marker_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        RoundsPlan.of(**wrong)
+
+
+def left(size: int, **others: Any) -> dict[str, Any]:
+    return {"count": 10, "bytes": size, "type": "", "type_bytes": 0, "seconds": 0.1, "pause": 0.002, **others}
+
+
+def test_the_report_has_the_largest_first_and_the_sum_of_the_others() -> None:
+    report = HeapReport()
+    for number in range(25):
+        report.add(f"test_{number}", left(1024 * number))
+    report.add("test_\x1b[31m", left(1 << 20, type="app.Session", type_bytes=1 << 19))
+    report.add("test_lost", {"refusal": "it was killed"})
+    lines = list(report.lines())
+    assert lines[0] == "1 test not counted: it was killed"
+    assert lines[2].split() == ["+1.00", "MiB", "+10", "app.Session", "+512", "KiB", "test_", "[31m"]
+    assert lines[3].split() == ["+24.0", "KiB", "+10", "test_24"]
+    assert lines[22].split() == ["+15.0", "KiB", "+60", "6", "other", "tests"]
+    assert lines[23] == "half of all tests left 12.5 KiB or less: pytest keeps its report of each test"
+    assert lines[24] == (
+        "counted 26 times in 2.6 s: 100 ms a test, with a full collection; longest pause of a census 2 ms"
+    )
+
+
+def test_a_report_of_nothing_says_so() -> None:
+    assert list(HeapReport().lines()) == ["nothing was counted"]
+
+
+def test_a_table_has_what_is_large_and_no_markup_of_the_programs_own() -> None:
+    evil = Place("unclear", "<b>", 1, 2048, "<ipython-input-3-4fcea4c9956c>:2 <module>", "held by <x>", (), "")
+    small = Place("unclear", "small", 1, 900, "", "", (), "")
+    table = Left(found(SESSIONS, evil, small))
+    assert repr(table).splitlines()[1:] == [
+        "type         count      bytes  held by                               allocated at",
+        "app.Session    ≥50   ≥488 KiB  module app.cache → ._sessions (dict)  app/views.py:88 create_session",
+        "<b>             ≥1  ≥2.00 KiB  <x>                                   In [3], line 2",
+    ]
+    page = table._repr_html_()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert "small" not in page
+
+
+@pytest.mark.parametrize(("scope", "allowed"), [("1\n", True), ("0\n", False), ("2\n", False), ("", False)])
+def test_exactly_the_helper_may_trace_where_yama_asks_for_it(tmp_path: Path, scope: str, allowed: bool) -> None:
+    calls: list[tuple[int, int]] = []
+
+    def prctl(option: int, pid: ctypes.c_ulong, *_: int) -> int:
+        calls.append((option, pid.value))
+        return 0
+
+    file = tmp_path / "ptrace_scope"
+    file.write_text(scope)
+    assert allow_tracer(os.getpid(), file, prctl) is allowed
+    assert allow_tracer(0, file, prctl) is allowed
+    assert calls == ([(0x59616D61, os.getpid()), (0x59616D61, 0)] if allowed else [])
+    assert not allow_tracer(1, tmp_path / "missing", prctl)
