@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator
 from dataclasses import asdict
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import pytest
 from _pytest.logging import LogCaptureHandler
@@ -18,6 +18,8 @@ from heaptop.errors import UsageError
 from heaptop.inside.client import Found, Helper, HelperFailed
 from heaptop.inside.report import HeapReport
 from heaptop.inside.rounds import RoundsPlan, complaint, hunt_over, remark
+
+LOST: Final = "heaptop's helper process was lost, and started anew"
 
 
 class HeapWarning(pytest.PytestWarning):
@@ -40,7 +42,10 @@ class HeapSuite:
 
     def helper(self) -> Helper:
         """The helper process, started where there is none. Raises HelperFailed."""
-        if self._helper is None or not self._helper.is_usable:
+        if self._helper is not None and not self._helper.is_usable:
+            self._helper.close()
+            self._helper = None
+        if self._helper is None:
             self._helper = Helper()
         return self._helper
 
@@ -97,7 +102,8 @@ class HeapSuite:
         """Put into the last report of a test, which a worker sends, what the test left."""
         outcome = yield
         if call.when == "teardown" and self._counts:
-            outcome.get_result().heaptop = {"refusal": self._refusal} if self._refusal else self._count()
+            left = None if self._refusal else self._count()
+            outcome.get_result().heaptop = left or {"refusal": self._refusal or LOST}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what this process or a worker has counted."""
@@ -112,7 +118,7 @@ class HeapSuite:
                 terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:
-        if self._helper is not None and self._helper.is_usable:
+        if self._helper is not None:
             self._helper.close()
 
     def _count(self) -> dict[str, Any] | None:
