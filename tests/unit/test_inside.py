@@ -13,7 +13,7 @@ from heaptop.errors import UsageError
 from heaptop.inside.client import Found, Place, allow_tracer
 from heaptop.inside.notebook import Left
 from heaptop.inside.report import HeapReport
-from heaptop.inside.rounds import RoundsPlan, complaint, remark
+from heaptop.inside.rounds import RoundsPlan, failure, notice
 
 SESSIONS = Place(
     "leak",
@@ -34,8 +34,8 @@ def found(*places: Place) -> Found:
 
 
 def test_what_stays_in_each_round_is_compared_with_the_limit() -> None:
-    assert complaint(found(SESSIONS, FILLING), RoundsPlan.of(limit=100_000)) == ""
-    assert complaint(found(SESSIONS, FILLING), RoundsPlan.of(limit="99 kB")) == (
+    assert failure(found(SESSIONS, FILLING), RoundsPlan.of(limit=100_000)) == ""
+    assert failure(found(SESSIONS, FILLING), RoundsPlan.of(limit="99 kB")) == (
         "each of 5 rounds left ≥97.7 KiB behind; the limit is 96.7 KiB a round\n"
         "  1. app.Session: ≥10 objects, ≥97.7 KiB a round including everything new there\n"
         "     allocated at app/views.py:88 create_session\n"
@@ -44,11 +44,11 @@ def test_what_stays_in_each_round_is_compared_with_the_limit() -> None:
     )
 
 
-def test_what_is_not_proven_is_remarked_and_fails_nothing() -> None:
-    assert complaint(found(FILLING), RoundsPlan.of(limit=0)) == ""
-    assert "app.Entry" in remark(found(FILLING), RoundsPlan.of(limit=100_000))
-    assert "at each check: ?, ?" in remark(found(FILLING), RoundsPlan.of(limit=100_000))
-    assert remark(found(FILLING), RoundsPlan.of(limit=200_000)) == ""
+def test_what_is_not_proven_is_listed_and_fails_nothing() -> None:
+    assert failure(found(FILLING), RoundsPlan.of(limit=0)) == ""
+    assert "app.Entry" in notice(found(FILLING), RoundsPlan.of(limit=100_000))
+    assert "at each check: ?, ?" in notice(found(FILLING), RoundsPlan.of(limit=100_000))
+    assert notice(found(FILLING), RoundsPlan.of(limit=200_000)) == ""
 
 
 @pytest.mark.parametrize("wrong", [{"rounds": 2}, {"rounds": "5"}, {"warmup": 0}, {"limit": "64 apples"}])

@@ -26,13 +26,13 @@ def main(pid: int) -> None:
     answers = os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)  # what a library prints is no answer
     with contextlib.suppress(BrokenPipeError), contextlib.ExitStack() as stack:
-        _serve(sys.stdin.buffer, answers, Looking(pid, stack))
+        _serve(sys.stdin.buffer, answers, Commands(pid, stack))
 
 
-def _serve(questions: BinaryIO, answers: Any, looking: Looking) -> None:
+def _serve(questions: BinaryIO, answers: Any, commands: Commands) -> None:
     for line in questions:
         try:
-            answer: dict[str, Any] = {"found": looking.commands[line.decode().strip()]()}
+            answer: dict[str, Any] = {"found": commands.by_name[line.decode().strip()]()}
         except HeaptopError as error:
             answer = {"error": " ".join(filter(None, (error.message, error.why, error.fix)))}
         except Exception as error:
@@ -40,7 +40,7 @@ def _serve(questions: BinaryIO, answers: Any, looking: Looking) -> None:
         answers.write(json.dumps(answer).encode() + b"\n")
 
 
-class Looking:
+class Commands:
     """What the parent may ask for, one at a time."""
 
     def __init__(self, pid: int, stack: contextlib.ExitStack) -> None:
@@ -50,7 +50,7 @@ class Looking:
         self._hunt = contextlib.ExitStack()
         self._rounds: api.Rounds | None = None
         self._before: api.CensusTable | None = None
-        self.commands: dict[str, Callable[[], Any]] = {
+        self.by_name: dict[str, Callable[[], Any]] = {
             "attach": self.attach,
             "begin": self.begin,
             "begin names": lambda: self.begin(names=True),

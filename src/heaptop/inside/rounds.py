@@ -60,7 +60,7 @@ def leaking(found: Found) -> list[Place]:
     return sorted((each for each in found.places if each.verdict in GROWING), key=lambda each: -each.bytes)
 
 
-def complaint(found: Found, plan: RoundsPlan) -> str:
+def failure(found: Found, plan: RoundsPlan) -> str:
     """What fails a test; empty where what stays is within the limit."""
     places = leaking(found)
     size = sum(each.bytes for each in places) / plan.rounds
@@ -70,7 +70,7 @@ def complaint(found: Found, plan: RoundsPlan) -> str:
     return "\n".join([f"{head}{format_bytes(plan.limit)} a round", *_named(places, plan.rounds)])
 
 
-def remark(found: Found, plan: RoundsPlan) -> str:
+def notice(found: Found, plan: RoundsPlan) -> str:
     """What a person may want to read of a test that passes; empty for nothing."""
     unsure = [each for each in found.places if each.verdict not in (*GROWING, "no leak")]
     unsure = [each for each in unsure if each.bytes > plan.limit * plan.rounds]

@@ -17,7 +17,7 @@ from _pytest.logging import LogCaptureHandler
 from heaptop.errors import UsageError
 from heaptop.inside.client import Found, Helper, HelperFailed
 from heaptop.inside.report import HeapReport
-from heaptop.inside.rounds import RoundsPlan, complaint, hunt_over, remark
+from heaptop.inside.rounds import RoundsPlan, failure, hunt_over, notice
 
 LOST: Final = "heaptop's helper process was lost, and started anew"
 
@@ -92,9 +92,9 @@ class HeapSuite:
             return
         finally:
             self.release()
-        if text := remark(found, plan):
+        if text := notice(found, plan):
             item.add_report_section("call", self._marker, text)
-        if text := complaint(found, plan):
+        if text := failure(found, plan):
             pytest.fail(text, pytrace=False)
 
     @pytest.hookimpl(hookwrapper=True)
@@ -153,7 +153,7 @@ class Heap:
         except HelperFailed as error:
             self._suite.refuse(error)
         self._suite.release()
-        if text := complaint(found, plan):
+        if text := failure(found, plan):
             raise AssertionError(text)
 
     def mark(self) -> None:
