@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.analysis.snapshot.building import progress_words, seconds_left
+from heaptop.analysis.snapshot.building import StepPace, progress_words, seconds_left
 from heaptop.injector.agent.snapshot import SNAPSHOT_PHASES
 from heaptop.protocol.images import Progress
 
@@ -42,3 +42,28 @@ def test_words_of_each_part_that_is_known() -> None:
     assert progress_words(at("answering", 430), 9.0) == "answering, 43 %"
     assert progress_words(at("finding roots", 0), 12.0) == "finding roots, 0 %, about 12 s left"
     assert progress_words(at("finding dominators", 1_000), 12.0).endswith("100 %, about 1 s left")
+
+
+def test_a_step_of_an_answer_takes_at_least_what_its_own_pace_says() -> None:
+    pace = StepPace()
+    assert pace.seconds_left(at("answering", 100), 50.0) is None  # how long the first part took is unknown
+    assert pace.seconds_left(at("answering", 200), 50.2) is None  # too soon
+    assert pace.seconds_left(at("answering", 300), 51.0) == pytest.approx(3.5)
+    assert pace.seconds_left(at("answering", 300), 52.0) == pytest.approx(7.0)  # it waits
+    assert progress_words(at("answering", 300), 99.0, 7.9) == "answering, 30 %, at least 7 s left"
+    assert progress_words(at("answering", 300), 99.0, 0.9) == "answering, 30 %"  # less than a second
+
+
+@pytest.mark.parametrize("then", [at("answering", 0), at("answering", 10, 500), Progress(2, "answering", 500, 1_000)])
+def test_the_next_step_or_query_has_a_pace_of_its_own(then: Progress) -> None:
+    pace = StepPace()
+    for done, now in ((100, 1.0), (200, 2.0)):
+        pace.seconds_left(at("answering", done), now)
+    assert pace.seconds_left(then, 3.0) is None
+
+
+@pytest.mark.parametrize("said", [at("finding dominators", 500), at("answering", 500, 0), at("answering", 0)])
+def test_a_step_that_tells_nothing_has_no_pace(said: Progress) -> None:
+    """Of a build the whole is forecast."""
+    pace = StepPace()
+    assert [pace.seconds_left(said, now) for now in (1.0, 2.0, 3.0)] == [None] * 3

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered, drive
-from heaptop.analysis.snapshot.building import progress_words
+from heaptop.analysis.snapshot.building import StepPace, progress_words
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.choices import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
@@ -47,6 +47,7 @@ class SnapshotWatch(SourceWatch):
         self._id: int | None = None
         """Of the request that is to be answered, or was answered last."""
         self._doing = ""
+        self._pace = StepPace()
         self._since = 0.0
         self._image: Image | None = None
         self._talks = False
@@ -142,7 +143,9 @@ class SnapshotWatch(SourceWatch):
                 self.types[message.first :] = message.names
             case images.Progress() if message.id == self._id:
                 taken = f", {format_bytes(message.memory)}" if message.memory else ""
-                self._doing = progress_words(message, time.monotonic() - self._since) + taken
+                now = time.monotonic()
+                words = progress_words(message, now - self._since, self._pace.seconds_left(message, now))
+                self._doing = words + taken
             case ImageGone() if self._image is not None and message.image == self._image.image:
                 lost = ImageLost(f"The snapshot of process {self._pid} was lost: {message.reason}.")
                 raise lost.about(self._pid)

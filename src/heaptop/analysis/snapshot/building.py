@@ -1,4 +1,4 @@
-"""How far a snapshot is, in words: the step it is at, how much of that is done, and how long the rest takes."""
+"""How far a snapshot or its answer is: the step it is at, how much of that is done, and how long the rest takes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _SHARES: Final = {
 """Of the time of a build, in their order (``bench/graph.py``, fresh and aged heaps)."""
 _LEAST_SECONDS: Final = 1.0
 """A forecast that is made sooner is mostly one of the machine's other work."""
+_LEAST_STEP_SECONDS: Final = 0.4
+"""The same of a step of an answer, whose progress comes four times a second."""
 
 
 def seconds_left(progress: Progress, age: float) -> float | None:
@@ -29,9 +31,31 @@ def seconds_left(progress: Progress, age: float) -> float | None:
     return age * max(0.0, 1 - done) / done if done else None
 
 
-def progress_words(progress: Progress, age: float) -> str:
-    """``finding dominators, 43 %, about 5 s left``"""
+class StepPace:
+    """How fast the present step of an answer is. It takes several, and none tells how many follow."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, Progress] | None = None
+        self._latest: Progress | None = None
+
+    def seconds_left(self, progress: Progress, now: float) -> float | None:
+        """Of this step, by what was done since its first message; None where that tells nothing yet."""
+        latest, self._latest = self._latest, progress
+        is_same = latest is not None and (latest.id, latest.total) == (progress.id, progress.total)
+        if self._first is None or latest is None or not is_same or progress.done < latest.done:
+            self._first = now, progress
+        began, first = self._first
+        done = progress.done - first.done
+        if progress.phase in _SHARES or not progress.total or not done or now - began < _LEAST_STEP_SECONDS:
+            return None
+        return (now - began) * max(0, progress.total - progress.done) / done
+
+
+def progress_words(progress: Progress, age: float, step_left: float | None = None) -> str:
+    """``finding dominators, 43 %, about 5 s left``; ``answering, 43 %, at least 5 s left`` by ``step_left``."""
     part = f", {100 * progress.done / progress.total:.0f} %" if progress.total else ""
-    left = seconds_left(progress, age)
-    rest = f", about {format_duration_ns(max(1, round(left)) * 1_000_000_000)} left" if left is not None else ""
+    left, how = seconds_left(progress, age), "about"
+    if left is None and step_left is not None and step_left >= 1:
+        left, how = int(step_left), "at least"
+    rest = f", {how} {format_duration_ns(max(1, round(left)) * 1_000_000_000)} left" if left is not None else ""
     return progress.phase + part + rest

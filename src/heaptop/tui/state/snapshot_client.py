@@ -16,6 +16,7 @@ from heaptop.analysis.leaks.growth import numbers_of_new
 from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.analysis.leaks.marks import send_pieces
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
+from heaptop.analysis.snapshot.building import StepPace
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
     ANSWERS,
@@ -117,6 +118,9 @@ class SnapshotClient:
         """Of GONE: a few words, without a full stop."""
         self.progress: Progress | None = None
         """Of the building, or of the question that takes longest."""
+        self.step_left: float | None = None
+        """Seconds that its present step takes, as :class:`StepPace` has it."""
+        self._pace = StepPace()
         self.answered = 0
         """How many questions were, in all."""
         self.image: Image | None = None
@@ -358,6 +362,7 @@ class SnapshotClient:
                 self._open(message)
             case Progress() if message.id == self._building or message.id in self._waiting:
                 self.progress = message
+                self.step_left = self._pace.seconds_left(message, self.clock())
             case ImageGone() if message.image == open_snapshot:
                 self._drop(message.reason)
             case Failure():

@@ -19,7 +19,9 @@ OLD_SECONDS: Final = 10
 
 def building_words(client: SnapshotClient) -> str:
     """``finding dominators, 43 %, about 5 s left``"""
-    return progress_words(client.progress, client.age) if client.progress else "cloning the process"
+    if client.progress is None:
+        return "cloning the process"
+    return progress_words(client.progress, client.age, client.step_left)
 
 
 def seconds(time: float) -> str:
