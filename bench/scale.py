@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,6 +132,12 @@ class Traces:
         return [self.children, *(sorted(mine ^ theirs) for mine, theirs in pairs)]
 
 
+def is_as_before(pid: int, before: Traces) -> bool:
+    with suppress(FileNotFoundError):  # a thread or descriptor that ends meanwhile
+        return Traces.of(pid) == before
+    return False
+
+
 def kill_hunts(pid: int, seconds: float, kills: int) -> tuple[int, int]:
     """Kill so many hunts of so many seconds. After how many the process had something left, and by how many bytes its
     resident memory differed at most."""
@@ -141,7 +147,7 @@ def kill_hunts(pid: int, seconds: float, kills: int) -> tuple[int, int]:
         with subprocess.Popen(command_line("leaks", pid, "--for", str(SECONDS)), stdout=subprocess.DEVNULL) as hunt:
             time.sleep(seconds * (number + 0.5) / kills)
             hunt.kill()
-        if not process.wait_until(lambda: Traces.of(pid) == before, GONE):
+        if not process.wait_until(lambda: is_as_before(pid, before), GONE):
             harmed += 1
             print(f"  left by kill {number + 1}: {Traces.of(pid).beside(before)}", flush=True)
         most = max(most, abs((process.rss_bytes(pid) or 0) - rss))

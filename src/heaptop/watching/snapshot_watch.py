@@ -144,7 +144,9 @@ class SnapshotWatch(SourceWatch):
             case images.Progress() if message.id == self._id:
                 taken = f", {format_bytes(message.memory)}" if message.memory else ""
                 now = time.monotonic()
-                words = progress_words(message, now - self._since, self._pace.seconds_left(message, now))
+                self._pace.take(message, now)
+                objects = self._seen.total.count if self._seen is not None else 0
+                words = progress_words(message, now - self._since, self._pace.left, objects)
                 self._doing = words + taken
             case ImageGone() if self._image is not None and message.image == self._image.image:
                 lost = ImageLost(f"The snapshot of process {self._pid} was lost: {message.reason}.")

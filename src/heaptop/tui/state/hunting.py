@@ -12,6 +12,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from heaptop.analysis.leaks.hunting import LeakHunt
+from heaptop.analysis.snapshot.building import hunt_seconds_left
 from heaptop.protocol.findings import Findings, MarkFacts
 from heaptop.protocol.images import MOST_MARKS
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory
@@ -102,8 +103,17 @@ class Hunting:
         how = building_words(self._client)
         if self.doing is HuntStage.ASKING:  # how far each question is would restart with the next one
             doing = self.doing.value if self._hunt.marks else "remembering what is there"
-            how = f"{doing}, query {self._client.answered - self._answered + 1}"
+            how = f"{doing}, query {self._client.answered - self._answered + 1}{self._time_left}"
         return f"{what}: {how} · {seconds(self._client.age)} · x cancels"
+
+    @property
+    def _time_left(self) -> str:
+        """``, about 5 s left``; empty where it is less than a second, or unknown."""
+        image = self._client.image
+        if image is None:
+            return ""
+        left = hunt_seconds_left(image.build_ns / 1e9, self._client.age, not self._hunt.marks)
+        return f", about {seconds(left)} left" if left >= 1 else ""
 
     @property
     def next_name(self) -> str:

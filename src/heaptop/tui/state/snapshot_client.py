@@ -27,7 +27,7 @@ from heaptop.protocol.images import (
     Question,
     Selection,
 )
-from heaptop.protocol.messages import Failure, Message, TypeName
+from heaptop.protocol.messages import Census, Failure, Message, TypeName
 from heaptop.protocol.source import Ended, Event, ImageCost, Received, Source
 
 T = TypeVar("T")
@@ -118,9 +118,9 @@ class SnapshotClient:
         """Of GONE: a few words, without a full stop."""
         self.progress: Progress | None = None
         """Of the building, or of the question that takes longest."""
-        self.step_left: float | None = None
-        """Seconds that its present step takes, as :class:`StepPace` has it."""
-        self._pace = StepPace()
+        self.pace = StepPace()
+        self.objects = 0
+        """Of the last census."""
         self.answered = 0
         """How many questions were, in all."""
         self.image: Image | None = None
@@ -355,6 +355,9 @@ class SnapshotClient:
     def _take(self, message: Message, open_snapshot: int | None) -> bool:
         """Whether it was about this snapshot."""
         match message:
+            case Census():
+                self.objects = sum(row.count for row in message.rows)
+                return False
             case ImageTypes() if message.id == self._building:
                 if message.first == len(self.types):
                     self.types += message.names
@@ -362,7 +365,7 @@ class SnapshotClient:
                 self._open(message)
             case Progress() if message.id == self._building or message.id in self._waiting:
                 self.progress = message
-                self.step_left = self._pace.seconds_left(message, self.clock())
+                self.pace.take(message, self.clock())
             case ImageGone() if message.image == open_snapshot:
                 self._drop(message.reason)
             case Failure():

@@ -21,7 +21,7 @@ def building_words(client: SnapshotClient) -> str:
     """``finding dominators, 43 %, about 5 s left``"""
     if client.progress is None:
         return "cloning the process"
-    return progress_words(client.progress, client.age, client.step_left)
+    return progress_words(client.progress, client.age, client.pace.left, client.objects)
 
 
 def seconds(time: float) -> str:
