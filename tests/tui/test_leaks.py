@@ -29,6 +29,7 @@ from heaptop.protocol.messages import Collected, Failure
 from heaptop.protocol.source import Event
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.palette import DARK
+from heaptop.tui.screens import live
 from heaptop.tui.state.hunting_words import bars, compared_words, comparisons, interval_words, rate_words
 from heaptop.tui.state.snapshot_client import SnapshotStage
 from heaptop.tui.views.heap_map.view import HeapMapView
@@ -101,6 +102,14 @@ def title(stage: Stage) -> str:
 
 def marks(stage: Stage) -> list[str]:
     return [mark.name for mark in stage.live.hunting.marks]
+
+
+async def test_the_queries_of_a_mark_wait_for_no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_leaks(SMALL) as stage:
+        monkeypatch.setattr(live, "DRAW_SECONDS", 3600.0)
+        await stage.press("m")
+        await stage.until(lambda: marks(stage) == ["A"] and not stage.live.hunting.is_busy, "the mark is set")
+        assert stage.live.client.answered > 3
 
 
 # -- what is on the screen -----------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ _SHARES: Final = {
     "finding dominators": 0.34,
 }
 """Of the time of a build, in their order (``bench/graph.py``, fresh and aged heaps)."""
-_MARK_SHARE: Final = 0.5
-_CHECK_SHARE: Final = 0.9
+_MARK_SHARE: Final = 0.4
+_CHECK_SHARE: Final = 0.75
 """What the queries of a first mark and of a check take, as a part of the build (``bench/scale.py``)."""
 _LEAST_SECONDS: Final = 1.0
 """A forecast that is made sooner is mostly one of the machine's other work."""

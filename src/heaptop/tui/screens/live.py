@@ -142,7 +142,10 @@ class LiveScreen(ActingScreen):
         wait = self._drawn_at + DRAW_SECONDS - monotonic()
         if wait <= 0:
             self._take_events()
-        elif not self.draw_due:
+            return
+        if self.state.client.is_busy:  # its next query waits for this answer: a mark takes more than a hundred
+            self.state.take_events()
+        if not self.draw_due:
             self.draw_due = True
             self.set_timer(wait, self._take_events)
 
