@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import platform
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -347,6 +350,25 @@ def _is_forgotten(hosted: Hosted) -> None:
         assert source.over
         del source
         assert eventually(lambda: (session(), samples()) == (None, None))
+
+
+FRAGMENTED = """
+from heaptop.fleet.host import trim_memory
+from heaptop.injector.inspect.process import rss_bytes
+import os
+kept = [bytes(60_000) for _ in range(1000)]
+kept = kept[::50]
+before = rss_bytes(os.getpid())
+trim_memory()
+print(before - rss_bytes(os.getpid()))
+"""
+
+
+def test_free_memory_between_what_is_kept_is_returned_to_the_kernel() -> None:
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("only glibc can")
+    returned = subprocess.run([sys.executable, "-c", FRAGMENTED], capture_output=True, text=True, check=True).stdout
+    assert int(returned) > 40_000_000
 
 
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:

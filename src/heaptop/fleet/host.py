@@ -5,6 +5,7 @@ Whatever a process, its session or one round of the loop fails with is counted, 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -45,6 +46,10 @@ CLOSERS: Final = 8
 HUNT_PATIENCE: Final = 5.0
 """Seconds for a hunt to see at the end that its session has ended."""
 TURN: Final = 0.05
+TRIM_SECONDS: Final = 60.0
+"""Between two returns of free memory to the kernel."""
+
+_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class FleetHost:
         self.guards = HostGuards(meters)
         self._hunts = LeakHunts(meters, acting=self.guards.acting)
         self._scan_seconds = 0.0
+        self._trimmed_at = time.monotonic()
         self._stopping = threading.Event()
         self._awake = threading.Event()
         meters.registry.register(ServiceCollector(self))
@@ -223,6 +229,9 @@ class FleetHost:
             if key not in self._sessions:
                 self._attach(one, config)
         self._hunts.begin_due(self.attached(), config)
+        if time.monotonic() - self._trimmed_at >= TRIM_SECONDS:
+            self._trimmed_at = time.monotonic()
+            trim_memory()
 
     def _attach(self, chosen: ChosenProcess, config: FleetConfig) -> None:
         """Attach to one process, and wait until that is over: no other is attached to meanwhile."""
@@ -316,6 +325,14 @@ class FleetHost:
 def rest_after(scan_seconds: float) -> float:
     """Seconds until the next look at which processes there are, after one that took so much of a processor."""
     return max(ROUND, scan_seconds / SCAN_SHARE)
+
+
+def trim_memory() -> None:
+    """Return what malloc has free to the kernel, where the C library can: what sessions keep lies between the messages
+    that their threads have read, so that little of its free memory is at an end, which it returns by itself."""
+    trim = getattr(_libc, "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _cpu_seconds() -> float:
