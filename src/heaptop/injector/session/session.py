@@ -124,7 +124,7 @@ class LiveSource:
         try:
             thread.start()
         except RuntimeError as error:  # no memory for its stack, or a limit of threads
-            deliver(Ended(OutOfResources(f"heaptop cannot start a thread: {error}.")))
+            self._end(OutOfResources(f"heaptop cannot start a thread: {error}."))
         else:
             self._thread = thread
 
