@@ -1,4 +1,4 @@
-"""As ``web``, in a process with 400,000 objects that stay, as an application of some size has."""
+"""As ``web``, in a process with 600,000 objects that stay, as an application of some size has."""
 
 from web import app
 
