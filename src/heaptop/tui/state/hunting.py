@@ -73,6 +73,8 @@ class Hunting:
         """The id of what was asked for last."""
         self._answered = 0
         """How many questions were answered before the first of this moment."""
+        self._queries = 0
+        """How many the last comparison took; 0 where there was none."""
         self._memory: Memory | None = None
         """What memory is used for, once that is said of the moment; nothing waits for it."""
         self.doing = HuntStage.NOTHING
@@ -103,7 +105,9 @@ class Hunting:
         how = building_words(self._client)
         if self.doing is HuntStage.ASKING:  # how far each question is would restart with the next one
             doing = self.doing.value if self._hunt.marks else "remembering what is there"
-            how = f"{doing}, query {self._client.answered - self._answered + 1}{self._time_left}"
+            number = self._client.answered - self._answered + 1
+            of = f" of about {self._queries}" if self._hunt.marks and number <= self._queries else ""
+            how = f"{doing}, query {number}{of}{self._time_left}"
         return f"{what}: {how} · {seconds(self._client.age)} · x cancels"
 
     @property
@@ -207,6 +211,7 @@ class Hunting:
         self._end()
         client.purpose = SnapshotPurpose.LOOKING
         if findings is not None:
+            self._queries = client.answered - self._answered
             client.note_marks_sent(len(self._hunt.marks) - (moment.mark is not None))
             later = self.marks[moment.until : moment.until + 1] if moment.until is not None else ()
             self.found = CheckResult(findings, client.image.image, later[0].name if later else "")
