@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from heaptop.analysis.text.picker_list import ListedProcess
 from heaptop.errors import HeaptopError, ProcessNotFound, PtraceDenied
 from heaptop.protocol.source import ProcessRow
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.screens.picker import Picker, PickerScreen, matching
+from heaptop.tui.screens.picker import Picker, PickerScreen, command_text, matching
 from heaptop.tui.screens.several import Several
 from heaptop.tui.screens.summed_screen import SummedScreen
 from tests.fakes.source import FakeSource
@@ -82,7 +83,7 @@ async def test_processes_that_can_be_attached_to_come_first_and_the_largest_of_t
         assert stage.lines(0)[0].endswith("2 of 4 attachable")
         assert listed(stage) == ["4242", "5120", "977", "66"], "those that can be attached to first, the largest first"
         assert stage.line("4242").split()[1:6] == ["shop", "3.11.7", "175", "MiB", "…"]
-        assert "…  [needs root] python3" in stage.line(" 977 ")
+        assert "…  python3 …/dispa… [needs r…" in stage.line(" 977 ")
 
 
 async def test_help_of_the_picker() -> None:
@@ -223,7 +224,7 @@ async def test_groups_without_colours_and_in_ascii(monkeypatch: pytest.MonkeyPat
     async with picking(SMALL, GROUPED, ascii=True) as (stage, _):
         assert stage.text.isascii()
         assert "  | (2: 211 MiB) gunicorn" in stage.line("1203")
-        assert "    ` [Python 3.7]" in stage.line("1210")
+        assert "    ` python3.7 r~ [Python" in stage.line("1210")
     monkeypatch.setenv("NO_COLOR", "1")
     async with picking(SMALL, GROUPED, theme=None) as (stage, _):
         check_golden("picker-grouped-80x24", stage.app)
@@ -299,3 +300,12 @@ def test_matching_wants_every_word() -> None:
     assert [row.pid for row in matching(ROWS, "SHOP python")] == [4242, 5120]
     assert [row.pid for row in matching(ROWS, "needs root")] == [977]
     assert matching(ROWS, "shop nothing") == []
+
+
+@pytest.mark.parametrize("room", [24, 40, 100])
+def test_a_reason_stands_behind_the_command_and_never_in_place_of_it(room: int) -> None:
+    command, reason = "/usr/bin/python3 -m shop.worker --queue mails", "Another heaptop is there."
+    row = ProcessRow(7, "lina", "3.12", 1, command, attachable=False, reason=reason)
+    text = command_text(ListedProcess(row, None, 0, last=True, members=(row,)), room)
+    assert text.startswith("python3 -m shop")
+    assert " [Anoth" in text[:room]

@@ -32,6 +32,7 @@ from heaptop.tui.state.messages import (
     RowChosen,
 )
 from heaptop.tui.state.sheet import ALWAYS, CellText, Column, Sheet
+from heaptop.tui.text import clip
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage
@@ -63,6 +64,8 @@ _COLUMNS: Final = (
     Column("growth", "Growth", 13, rank=1),
     Column("command", "Command", 0, right=False, least=24),
 )
+REASON: Final = 8
+"""Columns that are left for the beginning of a reason, behind a command that is long."""
 BESIDE_COMMAND: Final = sum(column.width + 2 for column in _COLUMNS)
 """Columns that the others take, with the gaps between them."""
 _LARGEST_FIRST: Final = ("rss", "growth")
@@ -107,12 +110,16 @@ def growth_text(growth: float | None) -> str:
 
 
 def command_text(listed: ListedProcess, room: int) -> str:
-    """Its place under its parent, how large the group is that it leads, why it cannot be attached to, its command."""
+    """Its place under its parent, how large the group is that it leads, its command, why it cannot be attached to."""
     row = listed.row
     branch = "  " * (listed.depth - 1) + ("└ " if listed.last else "├ ") if listed.depth else ""
     group = f"({len(listed.members)}: {format_bytes(listed.rss)}) " if len(listed.members) > 1 else ""
-    reason = "" if row.attachable else f"[{row.reason}] "
-    return branch + group + reason + fit_command(row.command, room - len(branch) - len(group))
+    before = branch + group
+    if row.attachable:
+        return before + fit_command(row.command, room - len(before))
+    reason = f" [{row.reason}]"
+    left = max(room - len(before) - min(len(reason), REASON), 0)
+    return before + clip(fit_command(row.command, left), left) + reason
 
 
 class PickerScreen(TableScreen):
