@@ -413,7 +413,7 @@ async def test_an_object_that_c_holds() -> None:
     async with on_retainers(SMALL, "b") as stage:
         await to_row(stage, "held by C")
         await press(stage, "w")
-        assert "1 reference from no object: C code may hold it" in stage.text
+        assert "1 reference from outside the heap: C code may hold it" in stage.text
         assert "Several objects or a root keep it" in stage.text
 
 
@@ -613,7 +613,7 @@ async def test_paths_and_objects_are_filtered_by_the_snapshot() -> None:
         }
         await press(stage, "escape")
         await look_for(stage, "nobody")
-        assert "This snapshot has none of it." in stage.text
+        assert "This snapshot has no such objects." in stage.text
 
 
 async def test_what_some_retainers_keep() -> None:
@@ -775,7 +775,7 @@ async def test_sites_are_filtered_by_the_snapshot() -> None:
         assert column(stage, "count") == ["80"]
         await press(stage, "escape")
         await look_for(stage, "type:generator")
-        assert "None of it was sampled." in stage.text
+        assert "None of these objects was sampled." in stage.text
 
 
 async def test_a_snapshot_from_before_the_sampling_knows_no_sites() -> None:
@@ -938,7 +938,7 @@ def column_of_last(stage: Stage) -> str:
 async def test_beside_a_wide_table_is_the_object_of_the_row() -> None:
     async with on_retainers(LARGE, *SESSIONS, "j", "j", "enter", sampled=True) as stage:
         first = stage.text
-        assert "allocated by shop/views.py:88 create_session" in first
+        assert "allocated at shop/views.py:88 create_session" in first
         await press(stage, "j")
         assert stage.text != first
         address = view(stage)._rows[1].address

@@ -66,7 +66,7 @@ MOST_SETS: Final = 5_000
 """Pairs of a retainer set and a type that are asked for: more than that no snapshot tells."""
 MOST_STACKS: Final = 10_000
 """Likewise of stacks."""
-NOTHING: Final = "This snapshot has none of it."
+NOTHING: Final = "This snapshot has no such objects."
 
 
 class Finder:
@@ -126,7 +126,7 @@ class Finder:
         """Take this for no retainer, or for one again. What was done; empty where it has no address."""
         if label in self.excluded:
             del self.excluded[label]
-            return f"retainer again: {label}"
+            return f"included again: {label}"
         if not address:
             return ""
         self.excluded[label] = address
@@ -305,7 +305,7 @@ class Finder:
         if answer is None:
             return []
         if not answer.rows:
-            self.nothing = "None of it was sampled."
+            self.nothing = "None of these objects was sampled."
         everything = image.bytes if level.is_all and not level.where else 0
         key = "sites", answer.id, len(sampling.samples.stacks), everything  # a stack may be told later than its blocks
         return self._once(key, lambda: site_rows(answer, sampling, everything))

@@ -9,8 +9,8 @@ from heaptop.tui.keys.explaining import BEE, CPYTHON, NHC, STATMEMPROF, FigureHe
 EXPLAINED: Final = (
     FigureHelp(
         ("Retained",),
-        "Bytes freed if single objects of the row went, summed one by one; of a path, those at its end. What "
-        "they share with others is in no figure.",
+        "The retained sizes of the row's objects, added up: the bytes freed if each went alone. On a path, of the "
+        "objects at its end. What several objects keep together is not included.",
     ),
     FigureHelp(("≤",), "An upper bound: some objects may be counted twice."),
     FigureHelp(
@@ -31,7 +31,7 @@ EXPLAINED: Final = (
         BEE.at("§4.1"),
     ),
     FigureHelp(
-        ("Frees", "Frees"),
+        ("Frees",),
         "Retained size of the one object at this step of the path, or of this retainer: everything that only "
         "it keeps. It can exceed Retained, and it is smaller where something else keeps the objects too.",
     ),

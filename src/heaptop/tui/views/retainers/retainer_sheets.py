@@ -496,11 +496,11 @@ class Card:
         ]
         if found.preview:
             lines.insert(1, (found.preview, EMPTY))
-        by = f"allocated by {self.producer}" if self.producer else "not sampled"
+        by = f"allocated at {self.producer}" if self.producer else "not sampled"
         lines.append((f"kind {KINDS[row.kind]} · {by}", AXIS))
         if found.surplus > 0:
             n = found.surplus
-            lines.append((f"{n} reference{'s' * (n != 1)} from no object: C code may hold it", AXIS))
+            lines.append((f"{n} reference{'s' * (n != 1)} from outside the heap: C code may hold it", AXIS))
         if self.with_path:
             lines += [("", EMPTY), ("Path from the root", AXIS)]
             lines += [

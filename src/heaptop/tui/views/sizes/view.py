@@ -122,7 +122,7 @@ class SizesView(LevelView[SizesLevel]):
         FigureHelp(
             ("≈", "±", "no samples", "samples"),
             f"≈ is an estimate and ± the larger side of its {INTERVAL}; without both the figure is exact. Large "
-            "blocks are all sampled, of small ones a few, so that no samples need not be none.",
+            "blocks are all sampled, of small ones a few, so no samples does not mean zero.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(("≈Share",), "Share of all live blocks here. Bars are relative to the largest row."),

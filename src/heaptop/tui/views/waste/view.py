@@ -202,7 +202,7 @@ class WasteView(SortedView):
         head = ""
         if report is not None and client.image is not None:
             of_objects = (sort_words(each) for each in report.sorts if each.sort != ARENAS)
-            parts = [total_words(report, client.image), *(of_objects if width >= WIDE else ())]
+            parts = [f"could be saved: {total_words(report, client.image)}", *(of_objects if width >= WIDE else ())]
             head = f" {clip_parts(PARTS.join(parts), width - 2)}"
         self.query_one("#head", Picture).show(_drawn([head], look), look, key=head)
         texts = _row_texts(self._row) if self._row is not None else []
