@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,13 @@ from heaptop.analysis.reports.moments_diff import DIFFS, Changed, MomentSizes
 from heaptop.analysis.reports.recorded import gaps
 from heaptop.cli.commands import diff
 from heaptop.cli.options import with_times
-from heaptop.cli.output.recorded_text import _rows
+from heaptop.cli.output.recorded_text import _beyond_heap, _rows
+from heaptop.cli.recorded import play
 from heaptop.errors import NotARecording, RecordingTooNew
 from heaptop.protocol.findings import LEAK, UNCLEAR
+from heaptop.protocol.messages import Row
 from heaptop.recordings.exports import EXPORTERS
+from heaptop.recordings.reader import Recording
 from tests.fakes.source import SECOND
 from tests.support.recorded import written
 
@@ -53,6 +57,19 @@ def test_report_says_what_happened(night: Path, capsys: pytest.CaptureFixture[st
     assert "1,240 Session (+3.1 MiB, still growing 21/s)" in said.out
     assert "Leak hunt at 15:20:40, since the first mark (before <b>):" in said.out
     assert "the recording is complete" in said.out
+
+
+def test_a_report_says_why_sites_are_more_than_the_live_heap(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(night)]) == 0
+    said = capsys.readouterr().out
+    words = "sites can sum to more than live heap grew: they include what replaced memory from before the recording\n"
+    assert said.index("By allocation site") < said.index(words)
+    with Recording.open(night) as recording:
+        known = play(recording, None, ())
+    latest = known.history.latest
+    assert latest is not None
+    known.history.feed(replace(latest.census, time_ns=latest.time_ns + 1, rows=(Row(0, 0, 3, 300, 2048),)))
+    assert _beyond_heap(known)[0].endswith(", and attributes stored without a dict (2.00 KiB at the end)")
 
 
 MIB = 1 << 20

@@ -40,12 +40,21 @@ def report_lines(
     for by, title in (("type", "What grew most, by type"), ("producer", "By allocation site (estimates)")):
         rows = grown(before, after, by, top)
         if rows:
-            lines += [f"{title}:", *_rows(rows, by, "AT END"), ""]
+            lines += [f"{title}:", *_rows(rows, by, "AT END"), *(_beyond_heap(after) if by == "producer" else ()), ""]
     for checks in after.hunts:
         lines += [*_hunt(checks, after), ""]
     if not after.findings:
         lines += ["No leak hunt was recorded.", ""]
     return [*lines, *_notices(after)]
+
+
+def _beyond_heap(recorded: Recorded) -> list[str]:
+    """Why sites may sum to more than the live heap has grown."""
+    latest = recorded.history.latest
+    hidden = sum(cell.hidden for cell in latest.cells) if latest is not None else 0
+    attributes = f", and attributes stored without a dict ({format_bytes(hidden)} at the end)" if hidden else ""
+    reasons = f"they include what replaced memory from before the recording{attributes}"
+    return [f"sites can sum to more than live heap grew: {reasons}"]
 
 
 def _whose(recorded: Recorded) -> list[str]:
