@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Final
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from heaptop import api
 from tests.interpreters import Interpreter
 from tests.support.attaching import resting
-from tests.support.processes import EXIT_CODE, Target, difference, need_package, running
+from tests.support.processes import EXIT_CODE, Target, difference, need_owners, need_package, running
 
 OBJECTS: Final = 1024
 """Bytes of an object beside what it owns: no type here has larger ones."""
@@ -24,14 +25,17 @@ def check(target: Target) -> None:
     owned: Mapping[str, int] = ast.literal_eval(target.detail)
     before = resting(target.pid)
     with api.attach(target.pid) as process:
-        census = {row.name: row for row in process.census()}
+        census = list(process.census())
+        types = {name: [row for row in census if fnmatchcase(row.name, name)] for name in owned}
         with process.snapshot() as snapshot:
-            kept = {name: sum(row.bytes for row in snapshot.retainers(name)) for name in owned}
+            kept = {
+                name: sum(line.bytes for row in rows for line in snapshot.retainers(row.name))
+                for name, rows in types.items()
+            }
         memory = process.memory()
     for name, bytes_ in owned.items():
-        row = census[name]
-        most = bytes_ * (1 + VARIES) + OBJECTS * row.count
-        assert bytes_ <= row.bytes <= most, f"{name} in a census"
+        most = bytes_ * (1 + VARIES) + OBJECTS * sum(row.count for row in types[name])
+        assert bytes_ <= sum(row.bytes for row in types[name]) <= most, f"{name} in a census"
         assert bytes_ <= kept[name] <= most, f"{name} in a snapshot"
     assert sum(row.bytes for row in memory.rows) == memory.rss
     assert difference(before, resting(target.pid)) == []
@@ -49,4 +53,12 @@ def test_buffers_are_counted_once_and_views_nothing(interpreter: Interpreter) ->
 def test_an_array_of_numpy_that_is_seen_through_views_is_counted_once(interpreter: Interpreter) -> None:
     need_package(interpreter, "numpy")
     with running(interpreter, "owning", "numpy", environment={"PYTHONPATH": str(interpreter.packages)}) as target:
+        check(target)
+
+
+@pytest.mark.pythons("3.8", "3.13")
+@pytest.mark.parametrize("package", ["arrow", "pandas", "pillow"])
+def test_what_objects_of_a_package_own_is_counted_once(interpreter: Interpreter, package: str) -> None:
+    packages = need_owners(interpreter)
+    with running(interpreter, "owning", package, environment={"PYTHONPATH": str(packages)}) as target:
         check(target)

@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 import pytest
 
 from heaptop.injector.inspect.process import read_facts
-from tests.interpreters import Interpreter, required
+from tests.interpreters import Interpreter, cache_dir, required
 from tests.support import building
 from tests.support.building import TARGETS
 
@@ -134,6 +134,13 @@ class Target:
 def need_package(interpreter: Interpreter, package: str) -> None:
     """Skip the test when ``.ci/target-packages`` did not install the package; fail where all must be here."""
     need_installed(interpreter, interpreter.has(package), package)
+
+
+def need_owners(interpreter: Interpreter) -> Path:
+    """Where the packages are whose objects own memory natively; the test is skipped where they are not."""
+    folder = cache_dir() / "packages" / f"{interpreter}-owners"
+    need_installed(interpreter, (folder / "pyarrow").is_dir(), "packages that own memory natively")
+    return folder
 
 
 def need_installed(interpreter: Interpreter, is_here: bool, what: str) -> None:

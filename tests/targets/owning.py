@@ -51,6 +51,31 @@ def numpy():
     return {"numpy.ndarray": sum(each.nbytes for each in arrays), "bytes": 1_000_000}, (views, shared)
 
 
+def arrow():
+    import pyarrow as pa  # noqa: PLC0415
+
+    tables = [pa.table({"number": list(range(5_000)), "text": [f"text {i}" for i in range(5_000)]}) for _ in range(10)]
+    parts = [each.slice(10, 100) for each in tables for _ in range(5)]
+    columns = [each.column(0) for each in tables] + [each.column(1).chunk(0) for each in tables]
+    return {"pyarrow.lib.*": pa.default_memory_pool().bytes_allocated()}, (tables[5:], parts, columns)
+
+
+def pillow():
+    from PIL import Image  # noqa: PLC0415
+
+    images = [Image.new("RGB", (200, 150)) for _ in range(20)]
+    return {"*ImagingCore": len(images) * 200 * 150 * 4}, images
+
+
+def pandas():
+    import numpy as np  # noqa: PLC0415
+    import pandas as pd  # noqa: PLC0415
+
+    frames = [pd.DataFrame(np.ones((20_000, 8)), columns=list("abcdefgh")) for _ in range(10)]
+    columns = [each["b"] for each in frames]
+    return {"numpy.ndarray": sum(int(each.memory_usage(index=False).sum()) for each in frames)}, (frames, columns)
+
+
 KEPT = []
 OWNED = {}
 for make in (plain, *(globals()[name] for name in sys.argv[1:])):

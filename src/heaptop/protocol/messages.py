@@ -246,7 +246,8 @@ class Census(Message):
     """Bytes in the rows that objects own natively, beyond ``sys.getsizeof``: mappings, and states of C libraries. 0 in
     Python mode, where they are not known."""
     mapped: int = 0
-    """Of :attr:`owned`, bytes of mappings: no allocator has given them, and not all of them need be resident."""
+    """Of :attr:`owned`, bytes of mappings: neither Python's allocators nor malloc have given them, and not all of them
+    need be resident."""
     at_least: int = 0
     """Objects that own memory of a C library of which nobody knows how much it is."""
 

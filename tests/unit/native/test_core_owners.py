@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from tests.interpreters import Interpreter
 from tests.support.native import told
+from tests.support.processes import need_owners
 
 OPAQUE: Final = {"lzma compressor", "lzma decompressor", "context", "database"}
 """Whose libraries keep their structures secret."""
@@ -25,3 +28,16 @@ def test_bytes_are_those_that_were_asked_for(interpreter: Interpreter) -> None:
     assert unknown == dict.fromkeys(OPAQUE | {"lookalike"}, (0, 1)), "not known, and never a guess"
     assert len(wrong_facts) > 8
     assert {name: said for name, said in wrong_facts.items() if said != "[True, True, True]"} == {}, "nor a crash"
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_bytes_are_those_that_the_package_reports(interpreter: Interpreter) -> None:
+    """Arrow's pool, and Pillow's modes: to the byte. The oldest and the newest version that is installed."""
+    packages = need_owners(interpreter)
+    found: dict[str, tuple[int, int, int | None]] = told(
+        interpreter, "owned_by_packages.py", environment={"PYTHONPATH": str(packages)}
+    )
+    known = {name: row for name, row in found.items() if row[2] is not None}
+    assert len(known) > 25
+    assert {name: row for name, row in known.items() if row[:2] != (row[2], 0)} == {}
+    assert {name: row[:2] for name, row in found.items() if row[2] is None and row[:2] != (0, 1)} == {}

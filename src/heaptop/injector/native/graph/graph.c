@@ -2,7 +2,6 @@
 #include "graph/graph.h"
 
 #include "heap/edges.h"
-#include "heap/owners.h"
 #include "heap/size.h"
 #include "heap/window.h"
 
@@ -201,7 +200,7 @@ static inline void write_row(struct writing *w, PyObject *o, uint32_t number) {
     uint64_t bytes = size_of(o, kind);
     if (kind->values != VALUES_NONE)
         bytes += size_hidden(o, kind);
-    bytes += owners_measure(o, kind).bytes;
+    bytes += owners_measure(o, kind, &g->walk.seen).bytes;
     if (__builtin_expect(bytes >= CSR_LARGE, 0)) {
         note_large(g, number, bytes);
         bytes = CSR_LARGE;
@@ -272,6 +271,7 @@ static bool open_rows(struct graph *g, uint32_t objects) {
 
 int graph_build(struct graph *g) {
     forget_excluded(&g->walk);
+    owners_forget(&g->walk.seen); /* what the walk has counted is measured once more */
     uint64_t objects = rank(&g->walk.marks);
     if (objects > CSR_MOST)
         return GRAPH_TOO_LARGE;

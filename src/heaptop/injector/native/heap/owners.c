@@ -1,11 +1,12 @@
 /* owners: the registry. */
 #include "heap/owners.h"
 
-#include "raw.h"
+#include "pages.h"
 
 #include <string.h>
 
-static const struct owner *const owners[] = {&owner_bz2, &owner_ctypes, &owner_mmap, &owner_opaque, &owner_zlib};
+static const struct owner *const owners[] = {&owner_arrow,  &owner_bz2,    &owner_ctypes, &owner_mmap,
+                                             &owner_opaque, &owner_pillow, &owner_zlib};
 
 static bool is_of(const struct owner *owner, const char *name) {
     const char *const *type = owner->types;
@@ -27,4 +28,45 @@ const struct owner *owners_find(PyTypeObject *type) {
 bool owners_has(const void *at, uint64_t size) {
     const uint64_t word = sizeof(uint64_t), begin = (uint64_t)at;
     return size >= word && size < 1ull << 47 && raw_readable(begin) && raw_readable(begin + size - word);
+}
+
+/* -- what was counted ----------------------------------------------------------------------------------------------- */
+
+enum { FIRST_SEEN = 1 << 9 };
+
+static uint64_t *slot_of(const struct owners_seen *seen, uint64_t address) {
+    uint64_t i = (address >> 3) * 0x9E3779B97F4A7C15u >> 16;
+    while (seen->slots[i & (seen->size - 1)] != 0 && seen->slots[i & (seen->size - 1)] != address)
+        i++;
+    return &seen->slots[i & (seen->size - 1)];
+}
+
+static bool make_room(struct owners_seen *seen) {
+    if (2 * seen->count < seen->size)
+        return true;
+    struct owners_seen larger = {NULL, seen->size == 0 ? FIRST_SEEN : 2 * seen->size, seen->count};
+    larger.slots = pages_map(larger.size * sizeof *larger.slots);
+    if (larger.slots == NULL)
+        return false;
+    for (uint64_t i = 0; i < seen->size; i++)
+        if (seen->slots[i] != 0)
+            *slot_of(&larger, seen->slots[i]) = seen->slots[i];
+    owners_forget(seen);
+    *seen = larger;
+    return true;
+}
+
+bool owners_first(struct owners_seen *seen, const void *what) {
+    if (!make_room(seen))
+        return false;
+    uint64_t *slot = slot_of(seen, (uint64_t)what);
+    bool first = *slot == 0;
+    seen->count += first;
+    *slot = (uint64_t)what;
+    return first;
+}
+
+void owners_forget(struct owners_seen *seen) {
+    pages_unmap(seen->slots, seen->size * sizeof *seen->slots);
+    *seen = (struct owners_seen){0};
 }

@@ -17,27 +17,38 @@ struct owned {
     bool unknown; /* it owns more, and nobody can say how much */
 };
 
+/* Memory that several objects own together, and that one of them was counted with. Zeros at the beginning. */
+struct owners_seen {
+    uint64_t *slots; /* open addressing; 0 is free */
+    uint64_t size, count;
+};
+
+void owners_forget(struct owners_seen *seen);
+
 struct owner {
     const char *const *types; /* full names; the last is NULL */
     uint32_t least;           /* bytes of an instance: a smaller one is no such object */
-    struct owned (*measure)(PyObject *o);
-    bool maps; /* what it owns are mappings, which no allocator has given */
+    struct owned (*measure)(PyObject *o, struct owners_seen *seen);
+    bool maps; /* what it owns are mappings, or of an allocator that is neither Python's nor malloc */
 };
 
 /* The entry of a type, or NULL. */
 const struct owner *owners_find(PyTypeObject *type);
 
-static inline struct owned owners_measure(PyObject *o, const struct kind *kind) {
-    return kind->owner == NULL ? (struct owned){0, false} : kind->owner->measure(o);
+static inline struct owned owners_measure(PyObject *o, const struct kind *kind, struct owners_seen *seen) {
+    return kind->owner == NULL ? (struct owned){0, false} : kind->owner->measure(o, seen);
 }
 
 /* -- for the entries -------------------------------------------------------------------------------------------- */
 
-extern const struct owner owner_bz2, owner_ctypes, owner_mmap, owner_opaque, owner_zlib;
+extern const struct owner owner_arrow, owner_bz2, owner_ctypes, owner_mmap, owner_opaque, owner_pillow, owner_zlib;
 
 #define OWNED_UNKNOWN ((struct owned){0, true})
 
 /* Whether memory begins and ends where it should; what is between is believed. */
 bool owners_has(const void *at, uint64_t size);
+
+/* Whether nobody was counted with it before. No longer known, and false, where there is no memory to keep it. */
+bool owners_first(struct owners_seen *seen, const void *what);
 
 #endif

@@ -2,7 +2,6 @@
 #include "heap/walk.h"
 
 #include "heap/edges.h"
-#include "heap/owners.h"
 #include "heap/size.h"
 #include "heap/window.h"
 
@@ -19,6 +18,7 @@ int walk_open(struct walk *w, bool call_methods) {
 void walk_close(struct walk *w) {
     marks_close(&w->marks);
     kinds_close(&w->kinds);
+    owners_forget(&w->seen);
     pages_unmap(w->stack, w->room * sizeof *w->stack);
     pages_unmap(w->excluded, w->excluded_room * sizeof *w->excluded);
     w->stack = w->excluded = NULL;
@@ -164,7 +164,7 @@ static int chase_all(struct walk *w) {
 /* -- 2: counting and expanding ----------------------------------------------------------------------------- */
 
 static void count_owned(struct walk *w, PyObject *o, struct kind *kind, unsigned row) {
-    struct owned owned = owners_measure(o, kind);
+    struct owned owned = owners_measure(o, kind, &w->seen);
     kind->bytes[row] += owned.bytes;
     kind->guessed[row] += owned.unknown;
     w->owned += owned.bytes;
@@ -340,5 +340,6 @@ static size_t deepest(const struct walk *w) {
 
 uint64_t walk_bytes(const struct walk *w) {
     uint64_t records = w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
+    records += w->seen.size * sizeof *w->seen.slots;
     return marks_bytes(&w->marks) + (deepest(w) + w->excluded_count) * sizeof *w->stack + records;
 }

@@ -20,6 +20,7 @@
 
 #include "heap/kinds.h"
 #include "heap/marks.h"
+#include "heap/owners.h"
 #include "progress.h"
 
 enum walk_status {
@@ -43,6 +44,7 @@ struct walk {
     size_t excluded_count, excluded_room;
     bool failed;
     uint64_t objects, guessed;
+    struct owners_seen seen; /* memory that several objects own */
     uint64_t owned, mapped, at_least; /* bytes elsewhere (owners.h), those of them in mappings, objects that have more */
     struct progress *progress; /* set before walk_run: receives the progress, or NULL; it is not stopped */
     struct progress *limit; /* set before walk_run: asked for each object and each reference, or NULL. It ends the walk */

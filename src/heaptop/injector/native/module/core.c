@@ -12,7 +12,6 @@
 #include "raw.h"
 #include "clone/clone.h"
 #include "heap/edges.h"
-#include "heap/owners.h"
 #include "heap/size.h"
 #include "heap/walk.h"
 #include "module/census.h"
@@ -423,7 +422,9 @@ static PyObject *core_owned_by(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O:owned_by", &o))
         return NULL;
     const struct owner *owner = owners_find(Py_TYPE(o));
-    struct owned owned = owner == NULL ? (struct owned){0, false} : owner->measure(o);
+    struct owners_seen seen = {0};
+    struct owned owned = owner == NULL ? (struct owned){0, false} : owner->measure(o, &seen);
+    owners_forget(&seen);
     return Py_BuildValue("Ki", owned.bytes, owned.unknown);
 }
 

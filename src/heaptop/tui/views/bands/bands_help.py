@@ -17,7 +17,7 @@ EXPLAINED: Final = (
     FigureHelp(
         ("Objects", "Blocks", "Bytes", "≈"),
         "The number of live objects and their own size, without what they refer to, with what they own natively "
-        "(mmap, zlib, bz2, ctypes). ≈: estimated from samples, guessed where __sizeof__ is written in Python "
+        "(mmap, zlib, Arrow, Pillow). ≈: estimated from samples, guessed where __sizeof__ is written in Python "
         "(heaptop never calls it), or a lower bound where a C library hides what it owns (lzma, ssl, sqlite3).",
         CPYTHON.at("Objects/object.c and each type's __sizeof__"),
     ),

@@ -63,7 +63,8 @@ static struct owned measure_decompressing(const struct decompressing *s) {
 
 enum { STATE = 48 }; /* bzlib.h, bz_stream */
 
-static struct owned measure(PyObject *o) {
+static struct owned measure(PyObject *o, struct owners_seen *seen) {
+    (void)seen;
     const void *stream = at(o, layout.bz2_stream), *state = pointer_at(stream, STATE);
     if (state == NULL) /* it has ended */
         return (struct owned){0, false};

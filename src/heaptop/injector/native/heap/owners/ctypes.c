@@ -2,7 +2,8 @@
    from a buffer or is part of another object, belong to others. */
 #include "heap/owners.h"
 
-static struct owned measure(PyObject *o) {
+static struct owned measure(PyObject *o, struct owners_seen *seen) {
+    (void)seen;
     const char *data = pointer_at(o, layout.ctypes_data);
     uint64_t size = uint64_at(o, layout.ctypes_size);
     bool is_inside = data == at(o, layout.ctypes_inside), is_part = pointer_at(o, layout.ctypes_base) != NULL;

@@ -3,7 +3,8 @@
 
 enum { PAGE = 4096 };
 
-static struct owned measure(PyObject *o) {
+static struct owned measure(PyObject *o, struct owners_seen *seen) {
+    (void)seen;
     uint64_t data = uint64_at(o, layout.mmap_data), size = uint64_at(o, layout.mmap_size);
     uint64_t position = uint64_at(o, layout.mmap_position), offset = uint64_at(o, layout.mmap_offset);
     if (data == 0) /* closed */

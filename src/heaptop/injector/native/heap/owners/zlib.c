@@ -69,7 +69,8 @@ static struct owned measure_inflate(const struct inflate *s) {
 
 enum { STATE = 56 }; /* zlib.h, z_stream */
 
-static struct owned measure(PyObject *o) {
+static struct owned measure(PyObject *o, struct owners_seen *seen) {
+    (void)seen;
     const void *stream = at(o, layout.zlib_stream), *state = pointer_at(stream, STATE);
     if (state == NULL) /* it has ended */
         return (struct owned){0, false};
