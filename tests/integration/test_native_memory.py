@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
@@ -11,6 +12,7 @@ import pytest
 
 from heaptop import api
 from tests.interpreters import Interpreter
+from tests.support import zoo
 from tests.support.attaching import resting
 from tests.support.processes import EXIT_CODE, Target, difference, need_owners, need_package, running
 
@@ -62,3 +64,20 @@ def test_what_objects_of_a_package_own_is_counted_once(interpreter: Interpreter,
     packages = need_owners(interpreter)
     with running(interpreter, "owning", package, environment={"PYTHONPATH": str(packages)}) as target:
         check(target)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.pythons("3.12")
+@pytest.mark.parametrize(
+    ("program", "least"),
+    [("sockets_zlib", 4 * (1 << 12)), ("frames_mapped", 32_768), ("thumbnails_numpy", 3_000)],
+)
+def test_the_bytes_of_a_leak_have_what_its_objects_own_and_it_is_listed_once(
+    interpreter: Interpreter, program: str, least: int
+) -> None:
+    """Of each object so many at least: a window and its links, pages, and half of an image: every other array that is
+    kept is a view of one."""
+    found = zoo.hunt(interpreter, program)
+    (leak,) = [each for each in found["suspects"] if each["verdict"] == "leak"]
+    assert re.fullmatch(zoo.LEAKS[program].type, leak["type"]), leak["sentence"]
+    assert leak["bytes"] >= leak["count"] * least > 0

@@ -62,7 +62,7 @@ LEAKS: Final[Mapping[str, Planted]] = {
     "sessions_in_cache": Planted("__main__.Click", "click", r"\.visitor|lru_cache of __main__.visitor"),
     "jobs_lying_bound": Planted("__main__.Job", "keep", r"\.store \._kept"),
     "sockets_zlib": Planted("__main__.Connection|zlib.Compress", "open_connection|__init__", r"\._connections"),
-    "frames_mapped": Planted("mmap.mmap", "read_frame", r"\.shown"),
+    "frames_mapped": Planted("__main__.Frame|mmap.mmap", "read_frame|__init__", r"\.shown"),
     "seen_default_argument": Planted("__main__.Visit", "remember", "default argument seen of __main__.remember"),
 }
 

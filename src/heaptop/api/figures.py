@@ -24,7 +24,8 @@ class CensusRow:
     hidden_bytes: int | None
     """Beyond ``bytes``, what ``sys.getsizeof`` leaves out; None where the census cannot see it."""
     sizeof_guessed: int
-    """Objects of which only the basic size is known: their ``__sizeof__`` is written in Python, and never called."""
+    """Objects that may be larger: their ``__sizeof__`` is written in Python, and never called, or they own memory of a
+    C library, and its size is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

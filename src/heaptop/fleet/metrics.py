@@ -175,7 +175,7 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
         "left": _gauge("memory_left_bytes", "Memory left before the first limit of one of the service's processes."),
         "forecast": _gauge("memory_limit_seconds", "Time until the first memory limit, if RSS goes on growing so."),
         "type_bytes": _gauge(
-            "live_bytes", "Bytes of live objects by type at the last census, as sys.getsizeof counts.", "type"
+            "live_bytes", "Bytes of live objects by type at the last census, with native memory they own.", "type"
         ),
         "type_objects": _gauge("live_objects", "Live objects by type at the last census.", "type"),
         "site_bytes": _gauge("site_live_bytes", f"Live bytes by allocation site. {sampled}", "site"),

@@ -13,10 +13,15 @@ class Screen:
         self.shown.append(frame)  # the leak: nobody closes it
 
 
+class Frame:
+    def __init__(self, number):
+        self.pixels = mmap.mmap(-1, 32_768)
+        self.pixels[:8] = number.to_bytes(8, "little")
+        self.histogram = [number % 97 * each for each in range(300)]
+
+
 def read_frame(number):
-    frame = mmap.mmap(-1, 32_768)
-    frame[:8] = number.to_bytes(8, "little")
-    return frame
+    return Frame(number)
 
 
 screen = Screen()
@@ -25,5 +30,5 @@ for number in requests(40):
     if number % 2:
         screen.show(frame)
     else:
-        frame.close()
+        frame.pixels.close()
     serve(number)

@@ -8,6 +8,7 @@ from backdrop import requests, serve
 class Connection:
     def __init__(self, number):
         self.number = number
+        self.received = bytearray(4096)
         self.deflate = zlib.compressobj(wbits=-12, memLevel=5)
 
     def send(self, text):

@@ -95,8 +95,8 @@ ABOVE: Final = (
     FigureHelp(("… of … processes",), "How many of the attached processes are running; figures are sums over them."),
     FigureHelp(
         ("heap", "in … objects", "≈"),
-        "The size of all objects by sys.getsizeof, and their number, at the last census. ≈: the heap changed "
-        "during the census, sizes were guessed, a part is missing, or it is a sum.",
+        "The size of all objects by sys.getsizeof, with what they own natively, and their number, at the last "
+        "census. ≈: the heap changed during the census, sizes were guessed, a part is missing, or it is a sum.",
         NHC.at("§1.1"),
     ),
     FigureHelp(
