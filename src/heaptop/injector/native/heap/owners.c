@@ -10,7 +10,7 @@ static const struct owner *const owners[] = {&owner_arrow,  &owner_bz2,    &owne
 
 static bool is_of(const struct owner *owner, const char *name) {
     const char *const *type = owner->types;
-    while (*type != NULL && strcmp(*type, name) != 0)
+    while (*type != NULL && ((*type)[0] != name[0] || strcmp(*type, name) != 0)) /* each type met is asked about */
         type++;
     return *type != NULL;
 }

@@ -142,17 +142,26 @@ static void (*const adds[])(struct summing *s, const void *object) = {
 
 enum { POINTER = 32, AGAIN = 48 }; /* in pyarrow's objects: a shared pointer; but in a Buffer, the same without its count */
 
+/* The place of the entry that a type has; -1: none. */
+static int place_of(PyTypeObject *type) {
+    for (; type != NULL; type = type_base(type)) {
+        const char *name = pointer_at(type, layout.type_name);
+        for (int i = 0; name != NULL && types[i] != NULL; i++)
+            if (strcmp(types[i], name) == 0)
+                return i;
+    }
+    return -1;
+}
+
 static struct owned measure(PyObject *o, struct owners_seen *seen) {
     struct summing s = {seen, {0, false}, 0, false};
-    for (PyTypeObject *type = Py_TYPE(o); type != NULL; type = type_base(type))
-        for (int i = 0; types[i] != NULL; i++)
-            if (strcmp(types[i], pointer_at(type, layout.type_name)) == 0) {
-                const void *object = pointer_at(o, POINTER);
-                if (object != NULL && step(&s, adds[i] == add_buffer_alone || object == pointer_at(o, AGAIN), 0))
-                    adds[i](&s, object);
-                return s.owned;
-            }
-    return OWNED_UNKNOWN;
+    const void *object = pointer_at(o, POINTER);
+    int place = place_of(Py_TYPE(o));
+    if (object == NULL)
+        return s.owned;
+    if (step(&s, place >= 0 && (adds[place] == add_buffer_alone || object == pointer_at(o, AGAIN)), 0))
+        adds[place](&s, object);
+    return s.owned;
 }
 
 const struct owner owner_arrow = {types, 56, measure, .maps = true}; /* its pools map memory of their own */
