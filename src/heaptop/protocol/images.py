@@ -80,7 +80,10 @@ class CloseRequest(Message):
 
 # -- what is asked ------------------------------------------------------------------------------------------
 
-GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS, WASTE, UNREACHED = range(1, 15)
+GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS, WASTE, UNREACHED, DUMP = range(1, 16)
+
+DUMP_SECTIONS: Final = 6
+"""Of a heap dump: kinds, objects, frames, references, searches, roots (``native/dump/piece.h``)."""
 
 MOST_MARKS: Final = 200
 """The most marks in one hunt: a mark stores the number of earlier marks in one byte."""
@@ -142,6 +145,8 @@ class Question:
               rows
     UNREACHED the sampled blocks that no object has, by stack; the         Blocks
               selection does not count
+    DUMP      a piece of a heap dump: section ``number``, its records      Dumped
+              from ``offset`` on, in order; ``buffers``: with lengths
     ========= ============================================================ ==============
     """
 
@@ -546,6 +551,22 @@ class Live(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Dumped(Message):
+    """Answer to DUMP: one piece."""
+
+    KIND: ClassVar[str] = "dumped"
+    id: int
+    data: bytes
+    """As ``native/dump/piece.h`` says, for a file."""
+    section: int
+    """Of the piece after it; :data:`DUMP_SECTIONS` behind the last one."""
+    next: int
+    """Its first record."""
+    records: int
+    """Of this piece's section, in all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Known(Message):
     """Answer to KNOWN."""
 
@@ -708,5 +729,5 @@ class Waste(Message):
 
 
 REQUESTS: Final[tuple[type[Message], ...]] = (ImageRequest, AskRequest, CancelRequest, CloseRequest)
-ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known, Ages, Points, Waste)
+ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known, Ages, Points, Waste, Dumped)
 REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageMemory, ImageGone, *ANSWERS)

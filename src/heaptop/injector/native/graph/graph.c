@@ -289,6 +289,23 @@ int graph_build(struct graph *g) {
     return GRAPH_OK;
 }
 
+int graph_restore(struct graph *g, uint32_t objects) {
+    g->objects = objects;
+    g->places = pages_map((objects / PLACE_STEP + 1ul) * sizeof *g->places);
+    if (g->places == NULL)
+        return GRAPH_NO_MEMORY;
+    if (rank(&g->walk.marks) != objects)
+        return GRAPH_TOO_LARGE;
+    struct sweep sweep = sweep_begin(&g->walk.marks);
+    for (const struct cell *cell; (cell = sweep_next(&sweep)) != NULL;) {
+        uint32_t first = cell_rank(cell), end = first + count_bits(cell_present(cell));
+        uint32_t step = (first + PLACE_STEP - 1) / PLACE_STEP * PLACE_STEP; /* a cell has no more than that */
+        if (step < end)
+            g->places[step / PLACE_STEP] = sweep_place(&sweep);
+    }
+    return GRAPH_OK;
+}
+
 /* -- pseudo-objects ----------------------------------------------------------------------------------------- */
 
 static bool has_row(struct graph *g) {

@@ -52,6 +52,10 @@ void graph_close(struct graph *g);
    enum graph_status. */
 int graph_build(struct graph *g);
 
+/* Without memory to read: give the objects marked in g->walk their numbers, as graph_build does. There must be so many of them;
+   the rows are the caller's. Returns enum graph_status, GRAPH_TOO_LARGE where there are others. */
+int graph_restore(struct graph *g, uint32_t objects);
+
 /* A pseudo-object: its number, or CSR_NONE when there is no memory or no number for it. It has no size. */
 uint32_t graph_add(struct graph *g);
 

@@ -352,6 +352,13 @@ static int gather_roots(struct gathering *g, const struct heap_request *request)
     return !g->failed && find_held(g) ? HEAP_OK : HEAP_NO_MEMORY;
 }
 
+static bool note_call(struct heap *h, unsigned kind, uint32_t count) {
+    struct heap_call *call = table_add(&h->calls);
+    if (call != NULL)
+        *call = (struct heap_call){kind, count};
+    return call != NULL;
+}
+
 /* What the roots of one kind lead to. */
 static bool reach(struct gathering *g, unsigned kind) {
     struct heap *h = g->heap;
@@ -363,7 +370,7 @@ static bool reach(struct gathering *g, unsigned kind) {
         numbers[i] = found[i].number;
         done = table_add_number(&h->roots, found[i].item);
     }
-    done = done && retain_reach(&h->retain, kind, numbers, count) == RETAIN_OK;
+    done = done && note_call(h, kind, (uint32_t)count) && retain_reach(&h->retain, kind, numbers, count) == RETAIN_OK;
     pages_unmap(numbers, (count + 1) * sizeof *numbers);
     return done;
 }
@@ -377,6 +384,7 @@ static bool reach_own(struct gathering *g) {
         if (r->kind[number] != RETAIN_UNREACHED)
             continue;
         done = table_add_number(&g->heap->roots, note_what(g, number, "heaptop")) && !g->failed &&
+               note_call(g->heap, HEAP_RUNTIME, 1) &&
                retain_reach(r, HEAP_RUNTIME, &number, 1) == RETAIN_OK;
     }
     return done;
@@ -404,7 +412,8 @@ static bool open_tables(struct heap *h) {
     bool frames = table_open(&h->frames, sizeof(struct heap_frame), FIRST_ITEMS);
     bool items = table_open(&h->items, sizeof(struct heap_item), FIRST_ITEMS);
     bool roots = table_open(&h->roots, sizeof(uint32_t), FIRST_ITEMS);
-    return threads && frames && items && roots;
+    bool calls = table_open(&h->calls, sizeof(struct heap_call), FIRST_ITEMS);
+    return threads && frames && items && roots && calls;
 }
 
 int heap_open(struct heap *h, const struct heap_request *request) {
@@ -430,6 +439,7 @@ void heap_close(struct heap *h) {
     table_close(&h->frames);
     table_close(&h->items);
     table_close(&h->roots);
+    table_close(&h->calls);
     *h = (struct heap){0};
 }
 
@@ -451,10 +461,12 @@ static struct label label_of_item(const struct heap *h, uint32_t position) {
 
 static struct label text_label(const char *text) { return (struct label){.kind = LABEL_TEXT, .text = text, .index = -1}; }
 
-static struct label label_of_root(const struct heap *h, uint32_t number) {
-    uint32_t place = h->retain.place[number];
+struct label heap_root(struct heap *h, uint64_t place) {
+    uint32_t number = h->retain.roots[place];
+    if (h->stored != NULL && place < h->stored->root_labels.count)
+        return labels_stored(h->stored, table_number(&h->stored->root_labels, place));
     uint32_t item = place < h->roots.count ? table_number(&h->roots, place) : CSR_NONE;
-    if (heap_is_frame(h, number))
+    if (h->stored == NULL && heap_is_frame(h, number))
         return labels_frame(&frame_at(h, number - h->graph.objects)->frame);
     if (item != CSR_NONE)
         return label_of_item(h, item);
@@ -463,6 +475,8 @@ static struct label label_of_root(const struct heap *h, uint32_t number) {
 
 struct label heap_reference(struct heap *h, uint32_t from, uint32_t place, const struct label *before) {
     const struct csr *rows = &h->graph.rows;
+    if (h->stored != NULL)
+        return labels_stored(h->stored, table_number(&h->stored->edge_labels, (uint64_t)rows->first[from] + place));
     if (heap_is_frame(h, from))
         return label_of_item(h, frame_at(h, from - h->graph.objects)->first + place);
     return labels_find(before, graph_object(&h->graph, from), graph_kind(&h->graph, from), place,
@@ -472,11 +486,26 @@ struct label heap_reference(struct heap *h, uint32_t from, uint32_t place, const
 struct label heap_label(struct heap *h, uint32_t number, const struct label *before) {
     const struct retain *r = &h->retain;
     if (r->parent[number] == RETAIN_ROOT)
-        return label_of_root(h, number);
+        return heap_root(h, r->place[number]);
     return heap_reference(h, r->parent[number], r->place[number], before);
 }
 
+unsigned heap_sorts(struct heap *h, uint32_t number) {
+    if (heap_is_frame(h, number))
+        return 0;
+    const struct kind *kind = graph_kind(&h->graph, number);
+    return h->stored != NULL ? stored_kind(h->stored, kind->position)->sorts : heap_sorts_of(kind->type);
+}
+
+unsigned heap_sorts_of(PyTypeObject *type) {
+    bool suspends = type == symbols.generator_type || type == symbols.coroutine_type || type == symbols.asynchronous_type;
+    return (type == &PyModule_Type ? SORT_MODULE : 0) | (has_types(type) ? SORT_TYPE : 0) | (suspends ? SORT_GENERATOR : 0) |
+           (type == &PyDict_Type ? SORT_DICT : 0);
+}
+
 int heap_generation(struct heap *h, uint32_t number) {
+    if (h->stored != NULL)
+        return ((const int8_t *)h->stored->generations.items)[number];
     PyObject *o = graph_object(&h->graph, number);
     if (!kind_collects(graph_kind(&h->graph, number), o) || gc_next(gc_of(o)) == NULL)
         return -1;

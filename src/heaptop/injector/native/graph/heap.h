@@ -42,6 +42,10 @@ struct heap_item { /* a reference that a root has */
     uint32_t frame, thread; /* positions in h->frames and h->threads; CSR_NONE */
 };
 
+struct heap_call { /* roots of a kind that were searched from at once */
+    uint32_t kind, count;
+};
+
 struct heap_frame { /* a pseudo-object: number h->graph.objects + its position */
     struct roots_frame frame;
     enum root_class class;
@@ -56,6 +60,8 @@ struct heap {
     struct table frames;  /* struct heap_frame */
     struct table items;   /* struct heap_item */
     struct table roots;   /* uint32_t by place of a root: its item; CSR_NONE for a pseudo-object, C and none */
+    struct table calls;   /* struct heap_call: what the search was begun with, in this order */
+    const struct stored *stored; /* where it was read from a file: nothing of it is in memory; else NULL */
     bool whole;           /* the lists of threads were */
     uint64_t bytes;       /* of all objects */
 };
@@ -86,6 +92,13 @@ struct label heap_label(struct heap *h, uint32_t number, const struct label *bef
 
 /* The label of any reference: the ``place``-th of the row of ``from``, which may be a pseudo-object. */
 struct label heap_reference(struct heap *h, uint32_t from, uint32_t place, const struct label *before);
+
+/* The label of the ``place``-th root of retain's. */
+struct label heap_root(struct heap *h, uint64_t place);
+
+/* stored_sort of an object: what instances of its type are. None of a pseudo-object. */
+unsigned heap_sorts(struct heap *h, uint32_t number);
+unsigned heap_sorts_of(PyTypeObject *type);
 
 /* Its generation as a census says: 0, 1, 2, 3 for permanent, -1. */
 int heap_generation(struct heap *h, uint32_t number);

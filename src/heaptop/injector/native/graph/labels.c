@@ -820,8 +820,21 @@ struct label labels_root(enum root_class class, const struct root *root) {
     return text_label(root->what != NULL && strcmp(root->what, "atexit") == 0 ? "held by C (atexit)" : root->what);
 }
 
+struct label labels_stored(const struct stored *stored, uint32_t number) {
+    const struct stored_label *found = (const struct stored_label *)stored->labels.items + number;
+    return (struct label){
+        .kind = (enum label_kind)found->kind,
+        .role = (enum label_role)found->role,
+        .text = stored_text(stored, found->text),
+        .index = -1,
+        .stored = found,
+    };
+}
+
 uint64_t labels_hash(const struct label *label) {
     const uint64_t factor = 0x9E3779B97F4A7C15u;
+    if (label->stored != NULL)
+        return (label->stored->alike + 1ull) * factor;
     PyObject *owner = label->owner;
     if (label->kind == LABEL_CLOSURE || label->kind == LABEL_DEFAULT)
         owner = code_of(owner);
@@ -1008,7 +1021,10 @@ static void put_label(struct writer *w, const struct label *label, bool values) 
 
 uint32_t labels_write(const struct label *label, bool values, char text[LABEL_BYTES]) {
     struct writer writer = {text, text + LABEL_BYTES - 1};
-    put_label(&writer, label, values);
+    if (label->stored != NULL)
+        writer_text(&writer, label->text);
+    else
+        put_label(&writer, label, values);
     *writer.at = 0;
     return (uint32_t)(writer.at - text);
 }

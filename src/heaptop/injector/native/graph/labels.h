@@ -20,6 +20,7 @@
 #include "heap/dict.h"
 #include "heap/kinds.h"
 #include "graph/roots.h"
+#include "graph/stored.h"
 
 /* What the object referred to is there for. */
 enum label_role {
@@ -65,6 +66,7 @@ struct label {
     int64_t index;     /* of an item; -1 where it is not known */
     PyObject *owner;   /* the function, code or cache that it is about, or the dict whose item it is */
     PyObject *key;     /* of a dict's item, for where values may be shown; else NULL */
+    const struct stored_label *stored; /* where it was read from a file, and then ``text`` is all of it; else NULL */
 };
 
 enum { LABEL_BYTES = 512, LABEL_NO_ORDINAL = -1 };
@@ -106,6 +108,15 @@ struct label labels_root(enum root_class class, const struct root *root);
 
 /* That of the frame itself, a pseudo-object's: "frame f()". */
 struct label labels_frame(const struct roots_frame *frame);
+
+/* Whether it is the label of a frame itself. */
+static inline bool labels_is_frame(const struct label *label) {
+    bool is_itself = label->stored != NULL ? label->stored->is_frame : label->text == NULL;
+    return label->kind == LABEL_FRAME && is_itself;
+}
+
+/* One that was read from a file. */
+struct label labels_stored(const struct stored *stored, uint32_t number);
 
 /* A number that equal labels share, and others with next to no chance: to group by. It reads no text. */
 uint64_t labels_hash(const struct label *label);

@@ -35,6 +35,15 @@ static void insert(struct kinds *k, struct kind *kind) {
     k->slots[i & (k->size - 1)] = (struct kind_slot){kind->type, kind};
 }
 
+static bool make_chunk(struct kinds *k) {
+    uint32_t chunk = k->count / KINDS_PER_CHUNK;
+    if (chunk >= KIND_CHUNKS)
+        return false;
+    if (k->chunks[chunk] == NULL)
+        k->chunks[chunk] = pages_map(KINDS_PER_CHUNK * sizeof(struct kind));
+    return k->chunks[chunk] != NULL;
+}
+
 static bool make_room(struct kinds *k) {
     if (2 * (k->count + 1) > k->size) {
         struct kind_slot *old = k->slots, *slots = pages_map(2 * k->size * sizeof *slots);
@@ -46,12 +55,7 @@ static bool make_room(struct kinds *k) {
             insert(k, kinds_at(k, i));
         pages_unmap(old, k->size / 2 * sizeof *old);
     }
-    uint32_t chunk = k->count / KINDS_PER_CHUNK;
-    if (chunk >= KIND_CHUNKS)
-        return false;
-    if (k->chunks[chunk] == NULL)
-        k->chunks[chunk] = pages_map(KINDS_PER_CHUNK * sizeof(struct kind));
-    return k->chunks[chunk] != NULL;
+    return make_chunk(k);
 }
 
 static enum collector_rule collector_rule(PyTypeObject *type) {
@@ -68,6 +72,15 @@ static enum values_rule values_rule(PyTypeObject *type) {
         return type_flags(type) & (unsigned long)layout.flags_inline_values ? VALUES_INLINE : VALUES_NONE;
     bool managed = layout.object_values != 0 && type_flags(type) & FLAG_MANAGED_DICT;
     return managed ? VALUES_POINTER : VALUES_NONE;
+}
+
+struct kind *kinds_add_unread(struct kinds *k, PyTypeObject *type) {
+    if (!make_chunk(k))
+        return NULL;
+    struct kind *kind = kinds_at(k, k->count);
+    kind->position = k->count++;
+    kind->type = type;
+    return kind;
 }
 
 struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {

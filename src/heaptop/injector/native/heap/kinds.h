@@ -25,6 +25,10 @@ struct kinds {
 int kinds_open(struct kinds *k, bool call_methods);
 void kinds_close(struct kinds *k);
 
+/* The record of a type of which nothing is to be read: its address alone, and kinds_get does not find it. NULL when there is no
+   memory. */
+struct kind *kinds_add_unread(struct kinds *k, PyTypeObject *type);
+
 /* Make the record of a type. Never NULL. */
 struct kind *kinds_add(struct kinds *k, PyTypeObject *type);
 

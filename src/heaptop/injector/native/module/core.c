@@ -17,6 +17,7 @@
 #include "module/census.h"
 #include "module/check.h"
 #include "module/collections.h"
+#include "module/dumped.h"
 #include "module/explain.h"
 #include "module/graphing.h"
 #include "module/heap_stats.h"
@@ -552,6 +553,14 @@ static PyMethodDef methods[] = {
     {"label_of", core_label_of, METH_VARARGS, "label_of(o, referent[, values]): what its references to it are called."},
     {"path_of", core_path_of, METH_VARARGS, "path_of(objects[, values]): what each step is called."},
     {"heap_stats", heap_stats_face, METH_VARARGS, "heap_stats(): what malloc says of itself, and Python's allocator."},
+    {"dump_limit", dumped_limit, METH_VARARGS, "dump_limit(bytes): see dumped.h, as the next seven."},
+    {"dump_new", dumped_new, METH_VARARGS, "dump_new(): a heap that is read from a file."},
+    {"dump_add", dumped_add, METH_VARARGS, "dump_add(dump, piece): take one piece more."},
+    {"dump_finish", dumped_finish, METH_VARARGS, "dump_finish(dump): (objects, references, bytes)."},
+    {"dump_count", dumped_count, METH_VARARGS, "dump_count(dump): counts by type and generation."},
+    {"dump_ask", dumped_ask, METH_VARARGS, "dump_ask(dump, question): the answer."},
+    {"dump_look", dumped_look, METH_VARARGS, "dump_look(dump): (done, total)."},
+    {"dump_cancel", dumped_cancel, METH_VARARGS, "dump_cancel(dump): give up."},
     {"own_pages", core_own_pages, METH_VARARGS, "own_pages(): [(address, bytes, what for)] of what the core has mapped."},
     {NULL, NULL, 0, NULL},
 };

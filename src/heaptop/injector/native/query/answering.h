@@ -15,10 +15,13 @@ struct paths_known {
     uint32_t next; /* the place of the next one, in place of the oldest */
 };
 
+struct dumping; /* answers_dump.c */
+
 struct answering_kept { /* what one question has made, and others use; of zeros at first */
     uint32_t *candidates; /* answers_retainers.c's */
     uint8_t *several;     /* a bit by object, likewise: it is a unit that represents several */
     struct paths_known paths;
+    struct dumping *dumping;
 };
 
 struct answering {

@@ -218,6 +218,11 @@ void paths_remember(struct paths_known *known, uint64_t key, uint32_t number) {
         known->examples[known->next++ % EXAMPLES] = (struct paths_example){key, number};
 }
 
+void paths_forget(struct paths_known *known) {
+    pages_unmap(known->examples, EXAMPLES * sizeof *known->examples);
+    *known = (struct paths_known){.examples = NULL};
+}
+
 /* The object of an example; CSR_NONE where there is none. */
 static uint32_t example_of(const struct paths_known *known, uint64_t key) {
     for (uint32_t i = 0; known->examples != NULL && i < EXAMPLES && i < known->next; i++)
@@ -393,8 +398,7 @@ static void pack_step(struct answering *a, const struct step *step, bool is_one)
 /* Whether the step after a frame's, or that of a generator which runs, names the frame itself. */
 static bool is_named_by_next(const struct step *step, const struct step *next) {
     enum label_kind kind = next->label.kind;
-    bool is_frame = step->label.kind == LABEL_FRAME && step->label.text == NULL;
-    return is_frame && (kind == LABEL_LOCAL || kind == LABEL_STACK || kind == LABEL_FRAME);
+    return labels_is_frame(&step->label) && (kind == LABEL_LOCAL || kind == LABEL_STACK || kind == LABEL_FRAME);
 }
 
 /* Those that are shown of the steps found: the middle of many is left out. */

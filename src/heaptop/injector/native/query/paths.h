@@ -36,6 +36,7 @@ uint64_t paths_key(const struct paths *p, struct answering *a, uint32_t number);
 
 /* Note an object that is kept along a path. */
 void paths_remember(struct paths_known *known, uint64_t key, uint32_t number);
+void paths_forget(struct paths_known *known);
 
 /* Deselect what is kept along other paths than these. Whether there was memory. */
 bool paths_narrow(struct answering *a, const struct numbers *keys);

@@ -44,8 +44,6 @@ static const void *frame_of_generator(PyObject *generator) {
 
 /* -- threads -------------------------------------------------------------------------------------------------- */
 
-enum { THREAD_BYTES = 128 };
-
 static bool reads(PyObject *o, const char *text) {
     return names_read_str(o, &writer_scratch) && writer_scratch.size == strlen(text) &&
            memcmp(writer_scratch.bytes, text, writer_scratch.size) == 0;
@@ -142,7 +140,7 @@ static bool is_of_frame(const struct label *label) {
 }
 
 static void pack_frame(struct answering *a, PyObject *code, const void *frame, uint32_t thread) {
-    char text[THREAD_BYTES];
+    char text[PLACE_THREAD_BYTES];
     struct writer w = {text, text + sizeof text};
     if (thread != CSR_NONE)
         put_thread(&w, a->heap, thread);
@@ -163,17 +161,72 @@ static const struct heap_frame *noted_at(const struct heap *h, const void *addre
     return NULL;
 }
 
+/* Of a frame object or of a generator; NULL. */
+static const void *frame_of_object(struct heap *h, uint32_t number) {
+    PyObject *o = graph_object(&h->graph, number);
+    if (Py_TYPE(o) == symbols.frame_type)
+        return layout.frame_object_frame != 0 ? pointer_at(o, layout.frame_object_frame) : o;
+    return heap_sorts(h, number) & SORT_GENERATOR ? frame_of_generator(o) : NULL;
+}
+
+bool places_find(struct answering *a, uint32_t number, struct place *place) {
+    struct heap *h = a->heap;
+    bool is_frame = heap_is_frame(h, number);
+    const struct heap_frame *noted = is_frame ? (const struct heap_frame *)h->frames.items + (number - h->graph.objects) : NULL;
+    const void *frame = is_frame ? noted->frame.address : frame_of_object(h, number);
+    place->code = frame == NULL ? NULL : code_of_frame(frame);
+    if (place->code == NULL)
+        return false;
+    struct writer w = {place->thread, place->thread + PLACE_THREAD_BYTES - 1};
+    noted = is_frame ? noted : noted_at(h, frame);
+    if (noted != NULL && noted->thread != CSR_NONE)
+        put_thread(&w, h, noted->thread);
+    *w.at = 0;
+    place->line = line_of(place->code, frame);
+    place->first_line = line_of(place->code, NULL);
+    return true;
+}
+
 /* The frame that a label is about: of a pseudo-object, a frame object, or a generator. NULL when it is not known. */
 static const void *frame_of(struct heap *h, const struct label *label, uint32_t from) {
     if (from < h->graph.rows.count && heap_is_frame(h, from))
         return ((const struct heap_frame *)h->frames.items + (from - h->graph.objects))->frame.address;
     PyObject *o = from < h->graph.objects ? graph_object(&h->graph, from) : NULL;
     if (o != NULL && Py_TYPE(o) == symbols.frame_type)
-        return layout.frame_object_frame != 0 ? pointer_at(o, layout.frame_object_frame) : o;
+        return frame_of_object(h, from);
     return label->owner == NULL || is_code(label->owner) ? NULL : frame_of_generator(label->owner);
 }
 
+/* Of a heap that was read from a file; NULL. */
+static const struct stored_place *stored_place(const struct heap *h, uint32_t from) {
+    uint64_t place = CSR_NONE;
+    const struct stored_note *note = NULL;
+    if (from < h->graph.objects)
+        note = stored_note(h->stored, from, NOTE_PLACE, NULL);
+    else if (from < h->graph.rows.count)
+        place = table_number(&h->stored->frame_places, from - h->graph.objects);
+    place = note == NULL ? place : note->value;
+    return place == CSR_NONE ? NULL : (const struct stored_place *)h->stored->places.items + place;
+}
+
+static void pack_text(struct answering *a, const char *text) { pack_str(a->out, text, (uint32_t)strlen(text)); }
+
+static void pack_stored(struct answering *a, const struct stored_place *place, bool is_one) {
+    if (place == NULL) {
+        pack_nil(a->out);
+        return;
+    }
+    pack_array(a->out, 3);
+    pack_text(a, stored_text(a->heap->stored, place->file));
+    pack_uint(a->out, is_one ? place->line : place->first_line);
+    pack_text(a, is_one ? stored_text(a->heap->stored, place->thread) : "");
+}
+
 void places_pack(struct answering *a, const struct label *label, uint32_t from, bool is_one) {
+    if (a->heap->stored != NULL) {
+        pack_stored(a, is_of_frame(label) ? stored_place(a->heap, from) : NULL, is_one);
+        return;
+    }
     const void *frame = is_of_frame(label) ? frame_of(a->heap, label, from) : NULL;
     PyObject *code = frame != NULL ? code_of_frame(frame) : is_of_frame(label) && is_code(label->owner) ? label->owner : NULL;
     const struct heap_frame *noted = frame != NULL && is_one ? noted_at(a->heap, frame) : NULL;

@@ -19,4 +19,15 @@
    the label represents. */
 void places_pack(struct answering *a, const struct label *label, uint32_t from, bool is_one);
 
+enum { PLACE_THREAD_BYTES = 128 };
+
+struct place {
+    PyObject *code;
+    int line, first_line; /* that it is at; where its function begins */
+    char thread[PLACE_THREAD_BYTES]; /* its name, with a NUL; empty where it is of none */
+};
+
+/* The place of a pseudo-object's frame, of a frame object's, of a generator's. False where an object has none. */
+bool places_find(struct answering *a, uint32_t number, struct place *place);
+
 #endif

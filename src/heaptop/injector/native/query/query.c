@@ -59,6 +59,27 @@ const char query_no_memory[] = "there was no memory for the question";
 const char query_cancelled[] = "cancelled";
 const char query_not_sampled[] = "allocations are not sampled, or the image is of the middle of a change";
 
+static uint32_t stored_blocks(struct heap *h, uint32_t number, struct size_block blocks[SIZE_BLOCKS]) {
+    const struct stored *s = h->stored;
+    uint64_t before = stored_kind(s, graph_kind(&h->graph, number)->position)->before, size = csr_size(&h->graph.rows, number);
+    const struct stored_note *note = NULL, *own = stored_note(s, number, NOTE_OWN_BLOCK, NULL);
+    uint32_t count = 1;
+    while (count < SIZE_BLOCKS && (note = stored_note(s, number, NOTE_BLOCK, note)) != NULL) {
+        blocks[count++] = (struct size_block){note->value, note->other};
+        size -= note->other < size ? note->other : size;
+    }
+    if (own != NULL)
+        before = own->value, size = own->other;
+    blocks[0] = (struct size_block){(uint64_t)graph_object(&h->graph, number) - before, size};
+    return count;
+}
+
+uint32_t query_blocks(struct heap *h, uint32_t number, struct size_block blocks[SIZE_BLOCKS]) {
+    if (h->stored != NULL)
+        return stored_blocks(h, number, blocks);
+    return size_blocks(graph_object(&h->graph, number), graph_kind(&h->graph, number), blocks);
+}
+
 /* -- which objects ------------------------------------------------------------------------------------------ */
 
 static void set_bit(uint64_t *bits, uint32_t number) { bits[number / 64] |= 1ull << (number % 64); }
@@ -220,19 +241,24 @@ uint32_t query_object_of_block(const struct graph *g, const struct sample_found 
     return CSR_NONE;
 }
 
-/* A sentence, or NULL. */
-static const char *narrow_by_stack(struct narrowing *n, const struct numbers *list) {
-    struct sample_found found;
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < list->count; i++)
-        most = numbers_at(list, i) > most ? numbers_at(list, i) : most;
-    uint8_t *wanted = most < UINT32_MAX ? flags_of(list, most + 1) : NULL;
-    if (wanted == NULL)
-        return query_no_memory;
-    if (!sample_freeze(true)) {
-        pages_unmap(wanted, most + 2);
-        return query_not_sampled;
+static void set_stored_of_stacks(struct narrowing *n, const uint8_t *wanted, uint64_t most) {
+    const struct table *notes = &n->heap->stored->notes;
+    for (uint64_t i = 0; i < notes->count; i++) {
+        const struct stored_note *note = (const struct stored_note *)notes->items + i;
+        if (note->what == NOTE_SAMPLE && note->value <= most && wanted[note->value])
+            set_bit(n->bits, note->number);
     }
+}
+
+/* False where it is not known. */
+static bool set_of_stacks(struct narrowing *n, const uint8_t *wanted, uint64_t most) {
+    struct sample_found found;
+    if (n->heap->stored != NULL) {
+        set_stored_of_stacks(n, wanted, most);
+        return true;
+    }
+    if (!sample_freeze(true))
+        return false;
     for (uint32_t position = 0; sample_next(&position, &found) && progress_on(n->progress);) {
         uint32_t number =
             found.stack <= most && wanted[found.stack] ? query_object_of_block(&n->heap->graph, &found) : CSR_NONE;
@@ -240,9 +266,21 @@ static const char *narrow_by_stack(struct narrowing *n, const struct numbers *li
             set_bit(n->bits, number);
     }
     sample_thaw(true);
+    return true;
+}
+
+/* A sentence, or NULL. */
+static const char *narrow_by_stack(struct narrowing *n, const struct numbers *list) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        most = numbers_at(list, i) > most ? numbers_at(list, i) : most;
+    uint8_t *wanted = most < UINT32_MAX ? flags_of(list, most + 1) : NULL;
+    if (wanted == NULL)
+        return query_no_memory;
+    bool known = set_of_stacks(n, wanted, most);
     pages_unmap(wanted, most + 2);
     apply(n);
-    return NULL;
+    return known ? NULL : query_not_sampled;
 }
 
 static const char *narrow(struct narrowing *n, const struct query *q) {

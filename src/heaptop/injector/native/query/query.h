@@ -22,6 +22,7 @@ enum query_what {
     QUERY_POINTS,
     QUERY_WASTE,
     QUERY_UNREACHED,
+    QUERY_DUMP,
 };
 
 struct numbers { /* of the question itself, not aligned */
@@ -48,9 +49,7 @@ static inline uint64_t numbers_at(const struct numbers *n, uint32_t i) {
 bool query_parse(struct query *q, const unsigned char *bytes, size_t size);
 
 /* Where an object is; how many blocks. */
-static inline uint32_t query_blocks(struct heap *h, uint32_t number, struct size_block blocks[SIZE_BLOCKS]) {
-    return size_blocks(graph_object(&h->graph, number), graph_kind(&h->graph, number), blocks);
-}
+uint32_t query_blocks(struct heap *h, uint32_t number, struct size_block blocks[SIZE_BLOCKS]);
 
 /* Which objects were there at the latest mark and at those before it, as far as its pieces have come. */
 struct seen_marks {

@@ -51,11 +51,23 @@ static bool retains_more(const void *context, uint32_t one, uint32_t other) {
 }
 
 int64_t answers_length_of(struct answering *a, uint32_t number) {
+    if (a->heap->stored != NULL) {
+        uint32_t length = table_number(&a->heap->stored->lengths, number);
+        return length == LENGTH_NONE ? FILL_UNKNOWN : (int64_t)length;
+    }
     return fill_length(graph_object(&a->heap->graph, number), graph_kind(&a->heap->graph, number));
+}
+
+/* The value of a note; ``none`` where there is none. */
+static int64_t noted(struct answering *a, uint32_t number, enum stored_what what, int64_t none) {
+    const struct stored_note *note = stored_note(a->heap->stored, number, what, NULL);
+    return note == NULL ? none : (int64_t)note->value;
 }
 
 /* The node of the stack that allocated an object; 0 where it was not sampled. */
 static uint32_t stack_of(struct answering *a, uint32_t number) {
+    if (a->heap->stored != NULL)
+        return (uint32_t)noted(a, number, NOTE_SAMPLE, 0);
     PyObject *o = graph_object(&a->heap->graph, number);
     struct sample_found found;
     if (!sample_freeze(true))
@@ -65,20 +77,30 @@ static uint32_t stack_of(struct answering *a, uint32_t number) {
     return is_sampled ? found.stack : 0;
 }
 
+static int64_t bound_of(struct answering *a, uint32_t number) {
+    if (a->heap->stored != NULL)
+        return noted(a, number, NOTE_BOUND, FILL_UNKNOWN);
+    return fill_bound(graph_object(&a->heap->graph, number), graph_kind(&a->heap->graph, number));
+}
+
+static int64_t changes_of(struct answering *a, uint32_t number) {
+    if (a->heap->stored != NULL)
+        return noted(a, number, NOTE_CHANGES, FILL_UNKNOWN);
+    return fill_changes(graph_object(&a->heap->graph, number), graph_kind(&a->heap->graph, number));
+}
+
 void answers_pack_row(struct answering *a, uint32_t number) {
-    PyObject *o = graph_object(&a->heap->graph, number);
-    const struct kind *kind = graph_kind(&a->heap->graph, number);
     pack_array(a->out, 10);
-    pack_uint(a->out, (uint64_t)o);
+    pack_uint(a->out, (uint64_t)graph_object(&a->heap->graph, number));
     pack_uint(a->out, types_of(a->types, a->heap, number));
     pack_uint(a->out, answering_bytes_of(a, number));
     pack_uint(a->out, a->heap->retain.retained[number]);
     pack_int(a->out, heap_generation(a->heap, number));
     pack_uint(a->out, answering_kind_of(a, number));
-    pack_int(a->out, fill_length(o, kind));
+    pack_int(a->out, answers_length_of(a, number));
     pack_uint(a->out, stack_of(a, number));
-    pack_int(a->out, fill_bound(o, kind));
-    pack_int(a->out, fill_changes(o, kind));
+    pack_int(a->out, bound_of(a, number));
+    pack_int(a->out, changes_of(a, number));
 }
 
 static void pack_objects(struct answering *a, const struct largest *l) {

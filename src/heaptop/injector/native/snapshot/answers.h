@@ -22,6 +22,13 @@ const char *answers_ages(struct answering *a);
 const char *answers_points(struct answering *a);
 const char *answers_waste(struct answering *a);
 const char *answers_unreached(struct answering *a);
+const char *answers_dump(struct answering *a);
+
+/* The answer to any question. NULL, or a sentence. */
+const char *answers_give(struct answering *a);
+
+/* Blocks of its own that an object has elsewhere; how many. */
+uint32_t answers_buffers_of(PyObject *o, const struct kind *kind, const void *buffers[SIZE_BLOCKS]);
 
 /* Deselect what has none of the units asked for among its retainers. NULL, or a sentence. */
 const char *answers_keep_retained(struct answering *a);

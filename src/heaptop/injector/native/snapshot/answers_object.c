@@ -74,6 +74,10 @@ static uint64_t dominator_of(const struct answering *a, uint32_t number) {
 }
 
 static uint64_t surplus_of(const struct answering *a, uint32_t number, uint32_t references) {
+    if (a->heap->stored != NULL) {
+        const struct stored_note *note = stored_note(a->heap->stored, number, NOTE_SURPLUS, NULL);
+        return note == NULL ? 0 : note->value;
+    }
     int64_t counted = reference_count(graph_object(&a->heap->graph, number));
     if (counted == INT64_MAX)
         return 0;

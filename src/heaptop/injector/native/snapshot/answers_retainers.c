@@ -24,22 +24,12 @@ static size_t units_bytes(const struct answering *a) { return (a->heap->graph.ro
 
 /* Whether what this object has by name is known by that name to everybody. */
 static bool has_names(struct heap *h, uint32_t number) {
-    if (heap_is_frame(h, number))
-        return false;
-    PyTypeObject *type = graph_kind(&h->graph, number)->type;
-    return type == &PyModule_Type || (type_flags(type) & FLAG_TYPE_SUBCLASS);
-}
-
-static bool is_suspended(struct heap *h, uint32_t number) {
-    PyTypeObject *type = graph_kind(&h->graph, number)->type;
-    return type == symbols.generator_type || type == symbols.coroutine_type || type == symbols.asynchronous_type;
+    return heap_sorts(h, number) & (SORT_MODULE | SORT_TYPE);
 }
 
 /* Whether it is the dict of a module that leads to it. */
 static bool is_of_module(struct heap *h, uint32_t number) {
-    uint32_t parent = h->retain.parent[number];
-    return !heap_is_frame(h, parent) && graph_kind(&h->graph, parent)->type == &PyModule_Type &&
-           graph_kind(&h->graph, number)->type == &PyDict_Type;
+    return heap_sorts(h, h->retain.parent[number]) & SORT_MODULE && heap_sorts(h, number) & SORT_DICT;
 }
 
 static bool is_named(struct heap *h, const struct paths *p, uint32_t number, const struct label *label) {
@@ -54,7 +44,7 @@ static bool is_named(struct heap *h, const struct paths *p, uint32_t number, con
     case LABEL_ATTRIBUTE:
         return has_names(h, p->shown[h->retain.parent[number]]);
     default:
-        return is_suspended(h, number);
+        return heap_sorts(h, number) & SORT_GENERATOR;
     }
 }
 

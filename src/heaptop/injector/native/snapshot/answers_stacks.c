@@ -24,6 +24,19 @@ static bool add_if_sampled(struct grouping *g, uint32_t number, const void *bloc
     return !sample_may_be(block) || !sample_find(block, &found) || add_block(g, number, &found);
 }
 
+/* Of a heap that was read from a file. */
+static bool add_stored(struct answering *a, struct grouping *g) {
+    const struct table *notes = &a->heap->stored->notes;
+    for (uint64_t i = 0; i < notes->count; i++) {
+        const struct stored_note *note = (const struct stored_note *)notes->items + i;
+        bool counts = note->what == NOTE_SAMPLE || (note->what == NOTE_SAMPLED_BLOCK && a->query->buffers);
+        const struct sample_found found = {.stack = (uint32_t)note->value, .size = note->other};
+        if (counts && is_selected(&a->selection, note->number) && !add_block(g, note->number, &found))
+            return false;
+    }
+    return true;
+}
+
 static bool add_objects(struct answering *a, struct grouping *g) {
     struct sample_found found;
     progress_begin(a->progress, 0);
@@ -35,8 +48,7 @@ static bool add_objects(struct answering *a, struct grouping *g) {
     return true;
 }
 
-/* Blocks of its own that an object has elsewhere; how many. */
-static uint32_t buffers_of(PyObject *o, const struct kind *kind, const void *buffers[SIZE_BLOCKS]) {
+uint32_t answers_buffers_of(PyObject *o, const struct kind *kind, const void *buffers[SIZE_BLOCKS]) {
     struct size_block blocks[SIZE_BLOCKS];
     uint32_t count = 0;
     if (kind->edges == EDGES_ARRAY) {
@@ -56,7 +68,7 @@ static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t num
     const struct kind *kind = graph_kind(graph, number);
     if (kind->edges != EDGES_ARRAY && !size_has_more(kind))
         return true;
-    for (uint32_t i = buffers_of(graph_object(graph, number), kind, buffers); i-- > 0;)
+    for (uint32_t i = answers_buffers_of(graph_object(graph, number), kind, buffers); i-- > 0;)
         if (!add_if_sampled(g, number, buffers[i]))
             return false;
     return true;
@@ -87,11 +99,13 @@ static void pack_rows(struct answering *a, const struct grouping *g) {
 /* One question's answer: ``add`` finds the blocks. */
 static const char *answer_blocks(struct answering *a, bool (*add)(struct answering *a, struct grouping *g)) {
     struct grouping g;
-    if (!sample_freeze(true))
+    bool is_stored = a->heap->stored != NULL;
+    if (!is_stored && !sample_freeze(true))
         return query_not_sampled;
     uint32_t limit = a->query->limit < MOST_ROWS ? a->query->limit : MOST_ROWS;
     bool done = grouping_begin(&g, GROUPING_BY_BYTES) && add(a, &g) && grouping_sort(&g, limit, a->progress);
-    sample_thaw(true);
+    if (!is_stored)
+        sample_thaw(true);
     if (done)
         pack_rows(a, &g);
     grouping_close(&g);
@@ -99,6 +113,8 @@ static const char *answer_blocks(struct answering *a, bool (*add)(struct answeri
 }
 
 static bool add_selected(struct answering *a, struct grouping *g) {
+    if (a->heap->stored != NULL)
+        return add_stored(a, g);
     return add_objects(a, g) && (!a->query->buffers || add_buffers(a, g));
 }
 
@@ -162,7 +178,7 @@ static void reach_by_words(struct unreached *u, PyObject *o, const struct kind *
 
 static void reach_from(struct unreached *u, PyObject *o, const struct kind *kind) {
     const void *buffers[SIZE_BLOCKS];
-    for (uint32_t i = buffers_of(o, kind, buffers); i-- > 0;)
+    for (uint32_t i = answers_buffers_of(o, kind, buffers); i-- > 0;)
         reach(u, buffers[i]);
     const void *block = NULL;
     while ((block = fill_next_block(o, kind, block)) != NULL)

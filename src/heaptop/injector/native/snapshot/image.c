@@ -206,43 +206,6 @@ static void pack_failure(struct child *c, uint64_t id, const char *text) {
     pack_words(&c->out, text);
 }
 
-static const char *answer_to(struct answering *a) {
-    static const char *(*const answers[])(struct answering *) = {
-        [QUERY_GROUPS] = answers_groups,
-        [QUERY_PATHS] = answers_paths,
-        [QUERY_OBJECTS] = answers_objects,
-        [QUERY_OBJECT] = answers_object,
-        [QUERY_MAP] = answers_map,
-        [QUERY_LOSE] = answers_lose,
-        [QUERY_RETAINERS] = answers_retainers,
-        [QUERY_STACKS] = answers_stacks,
-        [QUERY_LIVE] = answers_live,
-        [QUERY_KNOWN] = answers_known,
-        [QUERY_AGES] = answers_ages,
-        [QUERY_POINTS] = answers_points,
-        [QUERY_WASTE] = answers_waste,
-        [QUERY_UNREACHED] = answers_unreached,
-    };
-    uint32_t what = a->query->what;
-    if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)
-        return "this agent does not know the question";
-    if (what == QUERY_LIVE || what == QUERY_KNOWN) { /* a piece takes less time than selecting all objects */
-        progress_begin(a->progress, 0);
-        return a->progress->stopped ? query_cancelled : answers[what](a);
-    }
-    const char *refusal = selection_open(&a->selection, a->heap, a->types, a->seen_marks, a->query, a->progress);
-    if (refusal == NULL && a->query->path.count != 0 && !paths_narrow(a, &a->query->path))
-        refusal = query_no_memory;
-    if (refusal == NULL && a->progress->stopped)
-        refusal = query_cancelled;
-    if (refusal == NULL && a->query->retainers.count != 0)
-        refusal = answers_keep_retained(a);
-    if (refusal == NULL)
-        refusal = answers[what](a);
-    selection_close(&a->selection);
-    return refusal;
-}
-
 static void answer(struct child *c) {
     struct query query;
     struct image_box *box = c->box;
@@ -264,7 +227,7 @@ static void answer(struct child *c) {
             .interpreter = c->request->roots.interpreter,
         };
         size_t begin = pack_size(&c->out);
-        const char *refusal = answer_to(&a);
+        const char *refusal = answers_give(&a);
         if (c->out.full)
             refusal = "the answer is longer than its room";
         if (refusal != NULL && child_memory_refused())

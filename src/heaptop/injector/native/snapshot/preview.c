@@ -89,8 +89,41 @@ static void write_words(struct writer *w, PyObject *o, const struct kind *kind) 
         write_function(w, o);
 }
 
+static void write_stored(struct writer *w, struct heap *h, uint32_t number) {
+    static const char *const nouns[NOUNS] = {
+        [NOUN_ITEM] = " item", [NOUN_CHARACTER] = " character", [NOUN_BYTE] = " byte"};
+    const struct stored_note *note = stored_note(h->stored, number, NOTE_PREVIEW, NULL);
+    uint32_t length = table_number(&h->stored->lengths, number);
+    uint8_t noun = stored_kind(h->stored, graph_kind(&h->graph, number)->position)->noun;
+    if (note != NULL)
+        writer_text(w, stored_text(h->stored, note->value));
+    else if (length != LENGTH_NONE && noun != NOUN_NONE)
+        write_count(w, length, nouns[noun]);
+}
+
+enum stored_noun preview_noun(const struct kind *kind) {
+    switch (kind->size) {
+    case SIZE_STR:
+        return NOUN_CHARACTER;
+    case SIZE_LIST:
+    case SIZE_DICT:
+    case SIZE_SET:
+        return NOUN_ITEM;
+    default:
+        break;
+    }
+    if (kind->type == &PyTuple_Type)
+        return NOUN_ITEM;
+    return kind->type == &PyBytes_Type || kind->type == &PyByteArray_Type ? NOUN_BYTE : NOUN_NONE;
+}
+
 uint32_t preview_write(struct heap *h, uint32_t number, bool values, char text[PREVIEW_BYTES]) {
     struct writer w = {text, text + PREVIEW_BYTES - 1};
+    if (h->stored != NULL) {
+        write_stored(&w, h, number);
+        *w.at = 0;
+        return (uint32_t)(w.at - text);
+    }
     PyObject *o = graph_object(&h->graph, number);
     if (!values || !writer_value(&w, o))
         write_words(&w, o, graph_kind(&h->graph, number));
