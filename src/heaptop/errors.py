@@ -430,6 +430,34 @@ class CodecMissing(RecordingError):
     fix = "Install it: `pip install zstandard`, or open the recording with another heaptop that has it."
 
 
+class DumpError(HeaptopError):
+    """A heap dump cannot be read or written. No process is harmed by that."""
+
+
+class NotADump(DumpError):
+    exit_code = 56
+    why = "A heap dump is a file written by `heaptop dump`."
+    fix = "Make one: `heaptop dump PID -o FILE`."
+
+
+class DumpTooNew(DumpError):
+    exit_code = 57
+    why = "A newer heaptop wrote it, and this one could misread it."
+    fix = "Install that version or a later one, and open it with that."
+
+
+class DumpDamaged(DumpError):
+    exit_code = 58
+    why = "It was cut, changed, or made to harm. What can be told of a part is told by `heaptop census FILE`."
+    fix = "Make another: `heaptop dump PID -o FILE`."
+
+
+class DumpFailed(DumpError):
+    exit_code = 59
+    why = "The incomplete file was removed. The process continues."
+    fix = "Write to a place with free space: `heaptop dump PID -o FILE`."
+
+
 class SaveFailed(HeaptopError):
     """What a view shows could not be written into a file."""
 

@@ -20,6 +20,7 @@ from heaptop.cli.commands.demo import Demo
 from heaptop.cli.commands.detach import Detach
 from heaptop.cli.commands.diff import Diff
 from heaptop.cli.commands.doctor import Doctor
+from heaptop.cli.commands.dump import DumpCommand
 from heaptop.cli.commands.export import Export
 from heaptop.cli.commands.guard import GuardCommand
 from heaptop.cli.commands.leaks import Leaks
@@ -59,6 +60,7 @@ MORE: tuple[Command, ...] = (
     Run(),
     Why(),
     WasteCommand(),
+    DumpCommand(),
     Diff(),
     Export(),
     Serve(),

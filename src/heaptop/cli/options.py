@@ -17,6 +17,7 @@ from heaptop.errors import UsageError
 
 if TYPE_CHECKING:
     from heaptop.injector.api import AttachOptions
+    from heaptop.protocol.source import Source
 
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
@@ -49,6 +50,15 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         metavar="PID",
         nargs="?" if optional else None,
         help="a process id, or a name that matches exactly one Python process",
+    )
+
+
+def add_target_or_dump(parser: argparse.ArgumentParser) -> None:
+    """``PID`` or ``FILE``: read it with :func:`target_source`."""
+    parser.add_argument(
+        "target",
+        metavar="PID|FILE",
+        help="a process id, a name that matches exactly one Python process, or a heap dump",
     )
 
 
@@ -313,6 +323,22 @@ def pid_of(target: str, *, children: bool = False) -> int:
     from heaptop.injector.processes import resolve  # slow to load, and only a name needs it
 
     return resolve(target, children=children)
+
+
+def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int]:
+    """What is meant by ``PID``, or by ``FILE`` where it is a heap dump; and the pid of its process. ``others`` as
+    :func:`attach_options`. Errors: as :func:`target_pid`; NotADump, DumpTooNew, DumpDamaged."""
+    from heaptop.dumps.reader import HeapDump, begins_as_dump
+
+    if begins_as_dump(args.target):
+        from heaptop.dumps.source import DumpSource
+
+        source = DumpSource(HeapDump(args.target))
+        return source, source.target.pid
+    from heaptop.injector.api import attach_source
+
+    pid = target_pid(args)
+    return attach_source(pid, attach_options(args, **others)), pid
 
 
 def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:

@@ -80,7 +80,8 @@ class CloseRequest(Message):
 
 # -- what is asked ------------------------------------------------------------------------------------------
 
-GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS, WASTE, UNREACHED, DUMP = range(1, 16)
+GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS = range(1, 9)
+LIVE, KNOWN, AGES, POINTS, WASTE, UNREACHED, DUMP = range(9, 16)
 
 DUMP_SECTIONS: Final = 6
 """Of a heap dump: kinds, objects, frames, references, searches, roots (``native/dump/piece.h``)."""
@@ -729,5 +730,6 @@ class Waste(Message):
 
 
 REQUESTS: Final[tuple[type[Message], ...]] = (ImageRequest, AskRequest, CancelRequest, CloseRequest)
-ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known, Ages, Points, Waste, Dumped)
+_FOUND: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Waste)
+ANSWERS: Final = (*_FOUND, Live, Known, Ages, Points, Dumped)
 REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageMemory, ImageGone, *ANSWERS)

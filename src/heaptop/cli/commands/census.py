@@ -13,16 +13,15 @@ from heaptop.cli.options import (
     add_attach_options,
     add_json,
     add_sampling_options,
-    add_target,
+    add_target_or_dump,
     add_timeout,
     add_units,
-    attach_options,
     refuse_mode,
     retainer_count,
     row_count,
     rows_shown,
     seconds,
-    target_pid,
+    target_source,
 )
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UsageError
@@ -65,7 +64,7 @@ class CensusCommand:
     name = "census"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
-        add_target(parser)
+        add_target_or_dump(parser)
         parser.add_argument(
             "--by",
             metavar="ATTR",
@@ -119,7 +118,6 @@ class CensusCommand:
         from heaptop.analysis.filters.attributes import band_key
         from heaptop.analysis.filters.filters import COUNTED, parse_filter
         from heaptop.cli.counting import as_json, as_lines, take_census
-        from heaptop.injector.api import attach_source
 
         args.by = GROUPINGS.get(args.by, args.by)
         if args.retainers is not None and args.by != "retainer":
@@ -137,7 +135,7 @@ class CensusCommand:
         by, where = band_key(args.by), parse_filter(args.where)
         where.allow(COUNTED, f"Counts by {args.by}")
         taken = take_census(
-            attach_source(target_pid(args), attach_options(args, sample_interval=0)),
+            target_source(args, sample_interval=0)[0],
             ProgressLine(),
             timeout=args.timeout,
         )
@@ -155,7 +153,6 @@ class CensusCommand:
         from heaptop.analysis.samples.tracing import TELLS_NOT
         from heaptop.cli.counting import take_census
         from heaptop.cli.output.sampled import sampled_json, sampled_lines
-        from heaptop.injector.api import attach_source
 
         if args.rate == NOT_SAMPLED and "rate" in args.from_config:
             args.rate = None  # off is for screens: here a person has asked for samples
@@ -174,7 +171,7 @@ class CensusCommand:
         check_filter(args.by, where)
         sampling = Sampling(args.user_code)
         # A census before and one after are enough: it is what is sampled that one waits for.
-        source = attach_source(target_pid(args), attach_options(args, interval=NEVER))
+        source = target_source(args, interval=NEVER)[0]
         taken = take_census(source, ProgressLine(), sampling=sampling, seconds=seconds, timeout=args.timeout)
         if args.json:
             document = sampled_json(taken, sampling, args.by, where, seconds, args.top or None)
@@ -189,14 +186,12 @@ class CensusCommand:
         from heaptop.analysis.filters.filters import parse_filter
         from heaptop.analysis.snapshot.retained import check_filter
         from heaptop.cli.output.retained import as_json, as_lines, take_retained
-        from heaptop.injector.api import attach_source
 
         _refuse_sampling(args, f"--by {args.by} shows one moment and samples nothing")
         refuse_mode(args, f"--by {args.by}")
         where, number = parse_filter(args.where), args.retainers or RETAINERS
         check_filter(args.by, where)
-        pid = target_pid(args)
-        source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
+        source, pid = target_source(args, sample_interval=0, interval=NEVER)
         again = f"heaptop census {pid} --by {args.by}"
         taken = take_retained(source, ProgressLine(), args.by, number, where, again, timeout=args.timeout)
         if args.json:
@@ -209,12 +204,11 @@ class CensusCommand:
     def _explain(args: argparse.Namespace) -> int:
         from heaptop.cli.counting import take_census
         from heaptop.cli.output.memory import as_json, as_lines
-        from heaptop.injector.api import attach_source
 
         if args.where or args.by != "type":
             raise UsageError("--memory shows the whole process: it does not combine with --by or --where.")
         _refuse_sampling(args, "--memory samples nothing")
-        source = attach_source(target_pid(args), attach_options(args, sample_interval=0))
+        source = target_source(args, sample_interval=0)[0]
         taken = take_census(source, ProgressLine(), memory=True, timeout=args.timeout)
         if args.json:
             print(json.dumps(as_json(taken), indent=2))

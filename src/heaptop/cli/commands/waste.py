@@ -9,14 +9,13 @@ from heaptop.cli.options import (
     TOP,
     add_attach_options,
     add_json,
-    add_target,
+    add_target_or_dump,
     add_timeout,
     add_units,
-    attach_options,
     refuse_mode,
     row_count,
     rows_shown,
-    target_pid,
+    target_source,
 )
 from heaptop.cli.terminal import ProgressLine
 
@@ -36,7 +35,7 @@ class WasteCommand:
     name = "waste"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
-        add_target(parser)
+        add_target_or_dump(parser)
         parser.add_argument(
             "--where",
             default="",
@@ -60,14 +59,12 @@ class WasteCommand:
         from heaptop.analysis.filters.filters import parse_filter
         from heaptop.analysis.snapshot.waste import KNOWN, waste_json
         from heaptop.cli.output.waste import take_waste, waste_lines
-        from heaptop.injector.api import attach_source
 
         # Report a wrong option before anything is touched.
         where = parse_filter(args.where)
         where.allow(KNOWN, "Rows of waste")
         refuse_mode(args, "heaptop waste")
-        pid = target_pid(args)
-        source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
+        source, pid = target_source(args, sample_interval=0, interval=NEVER)
         taken = take_waste(source, ProgressLine(), where, f"heaptop waste {pid}", timeout=args.timeout)
         if args.json:
             target, hello = taken.attached.target, taken.attached.hello

@@ -12,14 +12,13 @@ from heaptop.cli.options import (
     TOP,
     add_attach_options,
     add_json,
-    add_target,
+    add_target_or_dump,
     add_timeout,
     add_units,
-    attach_options,
     refuse_mode,
     retainer_count,
     row_count,
-    target_pid,
+    target_source,
 )
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import NotInHeap, UsageError
@@ -47,7 +46,7 @@ class Why:
     name = "why"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
-        add_target(parser)
+        add_target_or_dump(parser)
         parser.add_argument("what", metavar="TYPE|ADDRESS", help="a type, or one object by its address (0x...)")
         parser.add_argument(
             "--limit",
@@ -74,7 +73,6 @@ class Why:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.snapshot.why import address_of
-        from heaptop.injector.api import attach_source
         from heaptop.watching.snapshot_watch import SnapshotWatch
 
         # Report a wrong option before anything is touched.
@@ -84,9 +82,8 @@ class Why:
             raise UsageError("--values shows the content of one object: give an ADDRESS.")
         if address is not None and args.retainers:
             raise UsageError("--retainers counts the objects of a type: give a TYPE.")
-        pid = target_pid(args)
+        source, pid = target_source(args, sample_interval=0, interval=NEVER)
         again = f"heaptop why {pid} {shlex.quote(args.what)}"
-        source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
         try:
             with SnapshotWatch(source, ProgressLine(), again, timeout=args.timeout) as watch:
                 answer = self._of_type(watch, args) if address is None else self._of_object(watch, address, args)

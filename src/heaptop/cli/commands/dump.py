@@ -1,0 +1,91 @@
+"""``heaptop dump``: a snapshot as a file."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from heaptop.cli.options import (
+    NEVER,
+    add_attach_options,
+    add_target,
+    add_timeout,
+    add_units,
+    attach_options,
+    refuse_mode,
+    seconds,
+    target_pid,
+)
+from heaptop.cli.terminal import ProgressLine, notice
+
+VALUES = ("none", "sizes", "all")
+"""As in heaptop.protocol.dumped, which is slow to load."""
+
+
+class DumpCommand:
+    """Write a heap dump: a snapshot as a file, to look at elsewhere and later.
+
+    It holds the type, size and generation of each object, what refers to what, by which names, the roots, what
+    resident memory is used for, and what could be saved. It holds no contents unless --values all is given. Open it
+    with `heaptop open FILE`, or give FILE in place of PID to census, why and waste.
+
+    heaptop dump PID
+    heaptop dump PID -o before.heapdump
+    heaptop dump PID --for 30
+    """
+
+    name = "dump"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser)
+        parser.add_argument(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="a new file (default: heaptop-PID-DATE-TIME.heapdump in the current directory)",
+        )
+        parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+        parser.add_argument(
+            "--values",
+            choices=VALUES,
+            default="sizes",
+            help="none: no lengths either; sizes: lengths of containers and texts; all: short texts and numbers too, "
+            "and heaps contain secrets (default %(default)s)",
+        )
+        parser.add_argument(
+            "--for",
+            dest="seconds",
+            type=seconds,
+            metavar="S",
+            default=0.0,
+            help="sample allocations for so long first, so that the dump has allocation sites (default: do not)",
+        )
+        add_timeout(parser)
+        add_units(parser)
+        add_attach_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.samples.sampling import Sampling
+        from heaptop.analysis.text.units import format_bytes, format_count
+        from heaptop.dumps.captured_source import CapturedSource
+        from heaptop.dumps.writer import DumpFile
+        from heaptop.injector.api import attach_source
+        from heaptop.watching.dumping import write_dump
+        from heaptop.watching.snapshot_watch import SnapshotWatch
+
+        refuse_mode(args, "heaptop dump")
+        pid = target_pid(args)
+        path = args.output or time.strftime(f"heaptop-{pid}-%Y%m%d-%H%M%S.heapdump")
+        rate = {} if args.seconds else {"sample_interval": 0}
+        source = CapturedSource(attach_source(pid, attach_options(args, interval=NEVER, **rate)))
+        progress = ProgressLine()
+        sampling = Sampling() if args.seconds else None
+        again = f"heaptop dump {pid}"
+        with (
+            DumpFile(path, force=args.force) as file,
+            SnapshotWatch(source, progress, again, sampling, timeout=args.timeout) as watch,
+        ):
+            info = write_dump(watch, source, file, args.values, progress, args.seconds)
+        size = format_bytes(file.size)
+        notice(f"{path}: {format_count(info.objects)} objects, {format_count(info.edges)} references, {size}")
+        return 0

@@ -1,0 +1,41 @@
+"""A source of which a heap dump is to be written: passes everything through, and keeps what was said of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from heaptop.protocol.images import ImageTypes
+from heaptop.protocol.messages import Hello, Message
+from heaptop.protocol.source import Attached, Behind, Deliver, Event, Received, never_behind
+from heaptop.protocol.source_wrapper import SourceWrapper
+from heaptop.recordings.recording_state import RecordingState, is_recorded
+
+
+class CapturedSource(SourceWrapper):
+    """A :class:`~heaptop.protocol.source.Source` around another one."""
+
+    hello: Hello | None = None
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver = deliver
+        self._state = RecordingState()
+        self.types: list[ImageTypes] = []
+        """Of the last snapshot."""
+        super().open(self._event, behind)
+
+    def _event(self, event: Event) -> None:
+        match event:
+            case Attached():
+                self.hello = event.hello
+            case Received(ImageTypes() as message):
+                self.types = [*self.types, message] if message.first else [message]
+            case Received(message) if is_recorded(message):
+                self._state.feed(message)
+        self._deliver(event)
+
+    def state(self) -> Iterator[Message]:
+        """What a reader has to be told of the session, the agent's first message in front. Call while nothing comes."""
+        if self.hello is not None:
+            yield replace(self.hello, token="")  # nobody may say it again
+        yield from self._state.state()

@@ -1,0 +1,196 @@
+"""A heap dump as a source: commands and the screen ask it as they ask a process.
+
+It has one census, which is that of the snapshot, and one snapshot, which is open from the beginning. What only a
+process could do fails with a sentence.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from heaptop.dumps.reader import HeapDump
+from heaptop.errors import DumpDamaged, HeaptopError
+from heaptop.protocol.images import (
+    FIRST_ID,
+    UNREACHED,
+    WASTE,
+    Blocks,
+    ImageGone,
+    ImageTypes,
+    Question,
+    Selection,
+    Waste,
+)
+from heaptop.protocol.messages import Census, Failure, Memory, Message, Row, Tick, TypeName, Types
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    TargetInfo,
+    Waiting,
+    never_behind,
+)
+
+NO_PROCESS: Final = "this is a heap dump: there is no process to query"
+TYPES_AT_ONCE: Final = 2000
+KEEP_NS: Final = 1 << 62
+"""The snapshot stays open."""
+STORED: Final = {WASTE: Waste, UNREACHED: Blocks}
+"""What the file holds the answer to, of all of the heap."""
+
+Work = Callable[[], None]
+
+
+class DumpSource:
+    """A :class:`~heaptop.protocol.source.Source` of one heap dump, which it closes at its end."""
+
+    def __init__(self, dump: HeapDump) -> None:
+        """``dump`` is not loaded yet."""
+        self.dump = dump
+        self._ids = itertools.count(FIRST_ID)
+        self._deliver: Deliver = lambda event: None
+        self._thread: threading.Thread | None = None
+        self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+
+    @property
+    def target(self) -> TargetInfo:
+        info = self.dump.info
+        return TargetInfo(info.pid, info.command, info.python, info.user, f"heap dump {self.dump.path}")
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver = deliver
+        self._thread = threading.Thread(target=self._run, name="heaptop-dump-source", daemon=True)
+        self._thread.start()
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        return self._answer(self._open_snapshot)
+
+    def ask(self, image: int, question: Question) -> int:
+        question.pack(0)  # a query that is too long is refused here
+        return self._answer(lambda id: [self._asked(id, question)])
+
+    def give_up(self, id: int) -> None:
+        self.dump.cancel()
+
+    def memory_now(self) -> None:
+        self._work.put(lambda: self._send(self._memory()))
+
+    def census_now(self) -> None:
+        """The one that there is stays the last."""
+
+    def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
+        """No effect: nothing is allocated."""
+
+    def decide(self, accept: bool, stop: bool = False) -> None:
+        """No effect: nothing is asked."""
+
+    def close_snapshot(self) -> None:
+        self._work.put(lambda: self._send([ImageGone(self.dump.image.image, "it was closed")]))
+
+    def request(self, make: Callable[[int], Message]) -> int:
+        return self._answer(lambda id: [Failure(id, NO_PROCESS)])
+
+    def cancel(self) -> None:
+        self.dump.cancel()
+
+    def close(self, timeout: float = 5.0) -> None:
+        self.dump.cancel()
+        self._work.put(None)
+        if self._thread is not None:
+            self._thread.join(timeout)
+        else:
+            self.dump.close()
+
+    # -- its thread ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        error: HeaptopError | None = None
+        try:
+            self._begin()
+            while (work := self._work.get()) is not None:
+                work()
+        except HeaptopError as failed:
+            error = failed
+        self.dump.close()
+        self._deliver(Ended(error))
+
+    def _begin(self) -> None:
+        dump = self.dump
+        dump.load(lambda done, total: self._deliver(Waiting("reading the heap dump", done / total if total else 0.0)))
+        self._deliver(Attached(self.target, dump.hello, "dump", 0))
+        self._send(self._said())
+
+    def _said(self) -> Iterator[Message]:
+        """What was said in the session, with the snapshot's own census in place of the one before it."""
+        names: list[TypeName] = []
+        for message in self.dump.state:
+            if isinstance(message, Types):
+                names[message.first :] = message.names
+            if not isinstance(message, (Census, Tick)):
+                yield message
+        known = {name: number for number, name in enumerate(names)}
+        new = [name for name in dict.fromkeys(self.dump.types) if name not in known]
+        known |= {name: len(names) + place for place, name in enumerate(new)}
+        for first in range(0, len(new), TYPES_AT_ONCE):
+            yield Types(len(names) + first, tuple(new[first : first + TYPES_AT_ONCE]))
+        yield self._census([known[name] for name in self.dump.types])
+        yield from (each for each in self.dump.state if isinstance(each, Tick))
+
+    def _census(self, numbers: list[int]) -> Census:
+        image = self.dump.image
+        rows = [Row(numbers[row.type], row.generation, row.count, row.bytes) for row in self.dump.counts()]
+        cut = "" if self.dump.whole else f"the file is cut, and {image.objects:,} objects were written"
+        return Census(
+            0, image.time_ns, "clone", self.dump.whole, cut, tuple(rows), image.build_ns, image.pause_ns, 0, 0, 0
+        )
+
+    def _memory(self) -> list[Message]:
+        found = [each for each in self.dump.state if isinstance(each, Memory)]
+        return [found[-1]] if found else [Failure(0, "the heap dump does not say what memory was used for")]
+
+    def _open_snapshot(self, id: int) -> list[Message]:
+        if not self.dump.whole:
+            return [Failure(id, "the heap dump is cut: it has no references")]
+        types = self.dump.types
+        named: list[Message] = [
+            ImageTypes(id, first, tuple(types[first : first + TYPES_AT_ONCE]))
+            for first in range(0, len(types), TYPES_AT_ONCE)
+        ]
+        return [*named, replace(self.dump.image, id=id, keep_ns=KEEP_NS)]
+
+    def _asked(self, id: int, question: Question) -> Message:
+        if question.what in STORED:
+            return self._stored(id, question)
+        try:
+            answer = self.dump.ask(question, id)
+        except DumpDamaged as error:
+            return Failure(id, error.message)
+        return Failure(id, "this heaptop does not know the answer") if answer is None else answer
+
+    def _stored(self, id: int, question: Question) -> Message:
+        for answer in self.dump.answers:
+            is_wanted = isinstance(answer, STORED[question.what]) and question.selection == Selection()
+            if is_wanted and isinstance(answer, (Waste, Blocks)):
+                return replace(answer, id=id)
+        return Failure(id, "a heap dump has the answer to that of the whole heap only")
+
+    # -- both ------------------------------------------------------------------------------------------------
+
+    def _answer(self, make: Callable[[int], list[Message]]) -> int:
+        """Have the source's thread make messages of a request's id, and deliver them."""
+        id = next(self._ids)
+        self._work.put(lambda: self._send(make(id)))
+        return id
+
+    def _send(self, messages: Iterator[Message] | list[Message]) -> None:
+        for message in messages:
+            event: Event = Received(message)
+            self._deliver(event)

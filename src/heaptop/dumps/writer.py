@@ -1,0 +1,104 @@
+"""Writes a heap dump: asks an open snapshot for its pieces, one after the other, and appends each as it comes.
+
+Memory is bounded on both sides: the clone makes a piece when it is asked for the next one, and nothing but the piece at
+hand is kept here. A dump that is given up leaves no file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from heaptop import files
+from heaptop.dumps.format import ANSWER, END, IMAGE, PIECE, STATE, BlockPacker, pack_header
+from heaptop.errors import DumpFailed
+from heaptop.protocol.dumped import DumpEnd, DumpInfo
+from heaptop.protocol.images import DUMP, DUMP_SECTIONS, Dumped, Question
+from heaptop.protocol.messages import Message
+from heaptop.recordings.format import frames
+
+M = TypeVar("M", bound=Message)
+Ask = Callable[[Question, type[Dumped]], Dumped]
+Told = Callable[[int, int], None]
+"""Takes how many of the objects and references were written, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpParts:
+    """What a dump holds besides its pieces, in the order in which it is written."""
+
+    state: Iterable[Message]
+    """What a reader has to be told of the session."""
+    image: Iterable[Message]
+    """Types of the snapshot, and the snapshot."""
+    answers: Iterable[Message]
+    """Of the snapshot, to what a dump cannot answer by itself."""
+
+
+class DumpFile:
+    """A heap dump that is being written. As a context manager: what was not finished is removed."""
+
+    def __init__(self, path: str, *, force: bool = False) -> None:
+        """Errors: DumpFailed."""
+        try:
+            self._file = files.create(path, force=force)
+        except FileExistsError as error:
+            fix = "Choose another file, or overwrite it: `--force`."
+            raise DumpFailed(f"The file {path} exists already.", why="Nothing was written.", fix=fix) from error
+        except (OSError, ValueError) as error:
+            raise self._failed(path, error) from error
+        self.path = path
+        self.size = 0
+        self._is_open = True
+
+    def __enter__(self) -> DumpFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._file.give_up()
+
+    def write(self, info: DumpInfo, parts: DumpParts, ask: Ask, values: str, told: Told) -> None:
+        """All of it; the file takes its place at the end. Errors: DumpFailed, and those of ``ask``."""
+        packer = BlockPacker()
+        self._append(pack_header(info))
+        for kind, messages in ((STATE, parts.state), (IMAGE, parts.image), (ANSWER, parts.answers)):
+            self._append(packer.pack(kind, frames(list(messages))))
+        pieces = size = section = offset = done = 0
+        while section < DUMP_SECTIONS:
+            piece = ask(
+                Question(DUMP, number=section, offset=offset, buffers=values != "none", values=values == "all"), Dumped
+            )
+            self._append(packer.pack(PIECE, piece.data))
+            pieces, size = pieces + 1, size + len(piece.data)
+            done += (piece.next if piece.section == section else piece.records) - offset
+            told(done, info.objects + info.edges)
+            if (piece.section, piece.next) <= (section, offset):
+                raise DumpFailed("The process sent the same part of its heap again and again.")
+            section, offset = piece.section, piece.next
+        self._append(packer.pack(END, frames([DumpEnd(pieces, size)])))
+        self._finish()
+
+    def _append(self, block: bytes) -> None:
+        left = memoryview(block)
+        try:
+            while left:
+                left = left[os.write(self._file.fd, left) :]
+        except OSError as error:
+            raise self._failed(self.path, error) from error
+        self.size += len(block)
+
+    def _finish(self) -> None:
+        try:
+            self._file.take_place()
+            os.close(self._file.fd)
+        except OSError as error:
+            raise self._failed(self.path, error) from error
+        self._is_open = False
+
+    @staticmethod
+    def _failed(path: str, error: Exception) -> DumpFailed:
+        return DumpFailed(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}.")

@@ -1,0 +1,50 @@
+"""What only a heap dump says: of whom it is, what it holds, and that it is whole.
+
+No agent says these. Nothing here reads or writes a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from heaptop.protocol.messages import Message
+
+VALUES: Final = ("none", "sizes", "all")
+"""What a dump holds of values: nothing; lengths and bounds of containers and texts; and short texts and numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpInfo(Message):
+    """Of whom a heap dump is: its header."""
+
+    KIND: ClassVar[str] = "dump"
+    heaptop: str
+    """Version that has written it."""
+    pid: int
+    command: str
+    python: str
+    user: str
+    wall: float
+    """Seconds since 1970 when the target was frozen."""
+    time_ns: int
+    """On the target's clock."""
+    values: str
+    """One of :data:`VALUES`."""
+    objects: int
+    edges: int
+    redacted: bool = False
+    """Names of the program's own types, modules and functions are replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpEnd(Message):
+    """The last of a heap dump: it is whole."""
+
+    KIND: ClassVar[str] = "dump-end"
+    pieces: int
+    bytes: int
+    """Of the pieces, before they were compressed."""
+
+
+DUMPED: Final[tuple[type[Message], ...]] = (DumpInfo, DumpEnd)

@@ -1,0 +1,78 @@
+"""Writes a heap dump of a watched source: freezes the target, asks for the few answers that a dump cannot give later,
+and has the pieces written as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from heaptop import __version__
+from heaptop.analysis.snapshot.waste import MOST_ROWS
+from heaptop.dumps.captured_source import CapturedSource
+from heaptop.dumps.writer import DumpFile, DumpParts
+from heaptop.protocol.dumped import DumpInfo
+from heaptop.protocol.images import UNREACHED, WASTE, Blocks, Image, Question, Waste
+from heaptop.protocol.messages import Message
+from heaptop.watching.progress import ProgressReport
+from heaptop.watching.snapshot_watch import SnapshotWatch
+
+BLOCKS: Final = 10_000
+"""Stacks whose blocks no object has, at most."""
+
+
+def write_dump(
+    watch: SnapshotWatch,
+    source: CapturedSource,
+    file: DumpFile,
+    values: str,
+    progress: ProgressReport,
+    seconds: float = 0.0,
+) -> DumpInfo:
+    """Write the heap of what ``watch`` watches, whose source is ``source``; with ``seconds`` after allocations were
+    sampled for so long. Errors: DumpFailed, and as :class:`SnapshotWatch`."""
+    watch.ready()
+    if seconds:
+        watch.sample(seconds)
+        watch.census()
+    image = watch.freeze()
+    wall = time.time()
+    answers = list(_answers(watch, sampled=bool(seconds)))
+    watch.memory()
+    info = _info(watch, image, wall, values)
+    parts = DumpParts(source.state(), [*source.types, image], answers)
+    since = time.monotonic()
+
+    def told(done: int, total: int) -> None:
+        watch.renew()
+        passed = time.monotonic() - since
+        left = f", {passed * (total - done) / done:.0f} s left" if done and passed > 1 else ""
+        progress.show(f"writing the heap dump: {done / max(total, 1):.0%}{left}")
+
+    file.write(info, parts, watch.ask, values, told)
+    progress.clear()
+    return info
+
+
+def _info(watch: SnapshotWatch, image: Image, wall: float, values: str) -> DumpInfo:
+    target = watch.attached.target
+    python = watch.attached.hello.python
+    return DumpInfo(
+        heaptop=__version__,
+        pid=target.pid,
+        command=target.command,
+        python=python,
+        user=target.user,
+        wall=wall,
+        time_ns=image.time_ns,
+        values=values,
+        objects=image.objects,
+        edges=image.edges,
+    )
+
+
+def _answers(watch: SnapshotWatch, *, sampled: bool) -> Iterator[Message]:
+    """What a dump does not hold by itself."""
+    yield watch.ask(Question(WASTE, limit=MOST_ROWS), Waste)
+    if sampled:
+        yield watch.ask(Question(UNREACHED, limit=BLOCKS), Blocks)
