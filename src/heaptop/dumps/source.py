@@ -28,6 +28,7 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Census, Failure, Memory, Message, Row, Tick, TypeName, Types
 from heaptop.protocol.source import (
+    DUMP,
     Attached,
     Behind,
     Deliver,
@@ -125,7 +126,7 @@ class DumpSource:
     def _begin(self) -> None:
         dump = self.dump
         dump.load(lambda done, total: self._deliver(Waiting("reading the heap dump", done / total if total else 0.0)))
-        self._deliver(Attached(self.target, dump.hello, "dump", 0))
+        self._deliver(Attached(self.target, dump.hello, DUMP, 0))
         self._send(self._said())
 
     def _said(self) -> Iterator[Message]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.images import Question
@@ -51,6 +51,10 @@ class ProcessRow:
     """When it began, in seconds: with the pid, it names a process forever."""
 
 
+DUMP: Final = "dump"
+"""In place of a backend: the source is a heap dump, and nothing runs."""
+
+
 class Event:
     """Base of what a source delivers."""
 
@@ -72,7 +76,7 @@ class Attached(Event):
     target: TargetInfo
     hello: Hello
     backend: str
-    """The way in that was taken: ``ptrace``, ``pep768``, ``run``."""
+    """The way in that was taken: ``ptrace``, ``pep768``, ``run``; :data:`DUMP` where there was none."""
     stopped_ns: int
     """For how long the injection stopped the target; 0 where it did not."""
     rss_before: int | None = None

@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Open:
-    """Replay a recording on the live screen.
+    """Replay a recording on the live screen, or look at a heap dump.
 
     It opens at the end, or with --at at another moment: +90m (after the beginning), -1h (before the end), 02:13 (on
     the clock), or seconds. Keys , and . seek one step back and forward, ( and ) a tenth of the recording.
@@ -46,6 +46,10 @@ class Open:
             return _serve(args)
         if args.port is not None or args.host is not None:
             raise UsageError("--port and --host need --web.", fix="Add `--web`.")
+        from heaptop.dumps.reader import begins_as_dump
+
+        if begins_as_dump(args.file):
+            return _open_dump(args)
         from heaptop.cli.recorded import moment_of
         from heaptop.recordings.reader import Recording
         from heaptop.recordings.replay import ReplaySource
@@ -66,6 +70,25 @@ class Open:
         if error is not None:
             raise error
         return 0
+
+
+def _open_dump(args: argparse.Namespace) -> int:
+    from heaptop.dumps.reader import HeapDump
+    from heaptop.dumps.source import DumpSource
+    from heaptop.tui.app import make_app
+
+    if args.at is not None:
+        raise UsageError("A heap dump is of one moment: --at is for recordings.")
+    with HeapDump(args.file) as dump:
+        require_terminal(args, instead=f"print it: `heaptop census {args.file}`")
+        source = DumpSource(dump)
+        try:
+            error = make_app(source, **screen_options(args)).run()
+        finally:
+            source.close()
+    if error is not None:
+        raise error
+    return 0
 
 
 def _serve(args: argparse.Namespace) -> int:

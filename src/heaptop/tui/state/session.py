@@ -25,6 +25,7 @@ from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Memory, Message, Sampler, Tick
 from heaptop.protocol.source import (
+    DUMP,
     Attached,
     Ended,
     Event,
@@ -121,9 +122,14 @@ class AttachSession:
     @property
     def silence(self) -> float:
         """Seconds since the agent last spoke: a tick is asked for every second, so a long silence is a busy target."""
-        if self.phase is not AttachPhase.LIVE or self.heard_at is None or self.shown is not None:
+        if self.phase is not AttachPhase.LIVE or self.heard_at is None or self.shown is not None or self.is_dump:
             return 0.0
         return self.clock() - self.heard_at
+
+    @property
+    def is_dump(self) -> bool:
+        """What is looked at is a heap dump: nothing changes."""
+        return self.attached is not None and self.attached.backend == DUMP
 
     def restart_silence(self) -> None:
         """Silence restarts: the agent was asked for nothing until now."""

@@ -17,6 +17,10 @@ OLD_SECONDS: Final = 10
 """From so many on it is said how old the snapshot is that somebody asks of."""
 
 
+FOREVER: Final = 1e9
+"""Seconds: a snapshot that stays so long is that of a heap dump."""
+
+
 def building_words(client: SnapshotClient) -> str:
     """``finding dominators, 43 %, about 5 s left``"""
     if client.progress is None:
@@ -36,8 +40,9 @@ def snapshot_words(image: Image, cost: ImageCost | None, age: float, left: float
     gaps = "".join(f" · {gap}" for gap in image.gaps)
     if cost is not None:
         copied = f"copied {format_bytes(cost.copied)}, " if cost.copied is not None else "copied unknown, "
+    stays = f"snapshot {seconds(age)} old, closes in {seconds(left)}" if left < FOREVER else "snapshot in a file"
     return (
-        f"snapshot {seconds(age)} old, closes in {seconds(left)}{gaps} · {copied}tables {format_bytes(own)} · "
+        f"{stays}{gaps} · {copied}tables {format_bytes(own)} · "
         f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, "
         f"{format_bytes(image.bytes)}"
     )

@@ -32,6 +32,8 @@ def state(session: AttachSession, leaving: bool, held: int | None) -> tuple[str,
         return f"‖ paused{waiting}", "warn"
     if session.company is not None and not session.company.live and session.history.snapshots:
         return "○ all ended", "bad"
+    if session.is_dump and session.phase is AttachPhase.LIVE:
+        return "heap dump", "warn"
     return {
         AttachPhase.WAITING: ("○ attaching", "warn"),
         AttachPhase.LIVE: ("● live", "good"),
@@ -45,7 +47,8 @@ def identity(session: AttachSession, leaving: bool, held: int | None) -> list[Fi
     """Who is examined, and where that stands; the command line takes what room is left."""
     target = session.target
     word, tone = state(session, leaving, held)
-    backend = f"via {session.attached.backend}" if session.attached and session.attached.backend else ""
+    way_in = session.attached.backend if session.attached and not session.is_dump else ""
+    backend = f"via {way_in}" if way_in else ""
     fields = [
         Field(9, "", "heaptop", "name"),
         _who(session),
