@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
+
 from heaptop.injector.native import _core
 from heaptop.protocol.codec import decode
 from heaptop.protocol.images import (
@@ -41,8 +42,7 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Message
 from heaptop.protocol.registry import REPLIES
-from tests.interpreters import Interpreter
-from tests.unit.native.test_core_image import ALL, MAIN, SECRET, Exercise, exercise, opened  # noqa: F401
+from tests.unit.native.test_core_image import ALL, MAIN, SECRET, Exercise, exercising
 
 ROW: Final = struct.Struct("<IiQQ")
 
@@ -77,6 +77,19 @@ class Read:
 
     def ask(self, question: Question) -> Message | None:
         return decode(self.raw(question), REPLIES)
+
+
+@pytest.fixture
+def exercise(interpreter: Interpreter) -> Iterator[Exercise]:
+    with exercising(interpreter) as made:
+        yield made
+
+
+@pytest.fixture
+def opened(exercise: Exercise) -> Iterator[Exercise]:
+    exercise.open()
+    yield exercise
+    exercise.close()
 
 
 def questions(opened: Exercise) -> Iterator[Question]:
@@ -205,7 +218,7 @@ def damaged(pieces: list[bytes], random: random.Random) -> list[bytes]:
 def test_a_damaged_dump_is_refused_or_answers(opened: Exercise) -> None:
     pieces, chance = pieces_of(opened), random.Random(7)
     refused = 0
-    for _ in range(100):
+    for _ in range(40):
         try:
             dump = Read(damaged(pieces, chance))
         except RuntimeError:
@@ -213,7 +226,7 @@ def test_a_damaged_dump_is_refused_or_answers(opened: Exercise) -> None:
             continue
         for what in (GROUPS, PATHS, OBJECTS, MAP, RETAINERS, AGES, LIVE):
             dump.raw(Question(what, limit=100))
-    assert refused > 50
+    assert refused > 20
 
 
 @pytest.mark.parametrize("question", [b"", b"x", bytes(100), Question(WASTE).pack(1), Question(DUMP).pack(1)])

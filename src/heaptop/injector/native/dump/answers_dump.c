@@ -403,14 +403,13 @@ static bool begin(struct answering *a, struct dumping *d) {
     forget(a, d);
     d->references = graph_references(&a->heap->graph, NULL);
     return grouping_begin(&d->texts, GROUPING_BY_BYTES) & grouping_begin(&d->labels, GROUPING_BY_BYTES) &
-           grouping_begin(&d->alike, GROUPING_BY_BYTES) & grouping_begin(&d->places, GROUPING_BY_BYTES) & buffer_open(&d->records, PIECE_BYTES) &
-           buffer_open(&d->new_texts, TABLE_BYTES) & buffer_open(&d->new_labels, TABLE_BYTES) &
-           buffer_open(&d->new_places, TABLE_BYTES) & (d->references != NULL) && text_number(d, "", 0) == 0;
+               grouping_begin(&d->alike, GROUPING_BY_BYTES) & grouping_begin(&d->places, GROUPING_BY_BYTES) &
+               buffer_open(&d->records, PIECE_BYTES) & buffer_open(&d->new_texts, TABLE_BYTES) &
+               buffer_open(&d->new_labels, TABLE_BYTES) & buffer_open(&d->new_places, TABLE_BYTES) & (d->references != NULL) &&
+           text_number(d, "", 0) == 0;
 }
 
-static void pack_buffer(struct answering *a, const struct buffer *b) {
-    pack_bytes(a->out, b->base, (size_t)(b->at - b->base));
-}
+static void pack_buffer(struct answering *a, const struct buffer *b) { pack_bytes(a->out, b->base, (size_t)(b->at - b->base)); }
 
 static void pack_piece(struct answering *a, struct dumping *d) {
     const struct buffer *const parts[] = {&d->new_texts, &d->new_labels, &d->new_places, &d->records};

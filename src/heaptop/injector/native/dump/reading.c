@@ -221,7 +221,8 @@ static bool take_object(struct reading *r, struct bytes *b) {
 }
 
 static bool take_frame(struct reading *r, struct bytes *b) {
-    uint32_t label = (uint32_t)take_below(b, r->stored.labels.count), place = (uint32_t)take_below(b, r->stored.places.count + 1);
+    uint32_t label = (uint32_t)take_below(b, r->stored.labels.count),
+             place = (uint32_t)take_below(b, r->stored.places.count + 1);
     r->frames++;
     b->failed = b->failed || (uint64_t)r->objects + r->frames > CSR_MOST;
     return table_add_number(&r->stored.frame_labels, label) &&
@@ -256,7 +257,9 @@ static bool take_root(struct reading *r, struct bytes *b) {
 
 /* -- a piece -------------------------------------------------------------------------------------------------- */
 
-static const char *refusal_of(bool has_memory, const struct bytes *b) { return !has_memory ? no_memory : b->failed ? damaged : NULL; }
+static const char *refusal_of(bool has_memory, const struct bytes *b) {
+    return !has_memory ? no_memory : b->failed ? damaged : NULL;
+}
 
 const char *reading_add(struct reading *r, const unsigned char *bytes, size_t size) {
     static const take_one takes[PIECE_SECTIONS] = {take_kind, take_object, take_frame, take_edge, take_call, take_root};
@@ -307,9 +310,9 @@ bool reading_open(struct reading *r) {
 
 void reading_close(struct reading *r) {
     struct stored *s = &r->stored;
-    struct table *const tables[] = {&r->first,   &r->sizes,       &r->edges,       &r->kinds,       &r->large,
-                                    &r->text_at, &r->roots,       &s->kinds,       &s->labels,      &s->places,
-                                    &s->texts,   &s->notes,       &s->lengths,     &s->generations, &s->edge_labels,
+    struct table *const tables[] = {&r->first,       &r->sizes,        &r->edges,       &r->kinds,       &r->large,
+                                    &r->text_at,     &r->roots,        &s->kinds,       &s->labels,      &s->places,
+                                    &s->texts,       &s->notes,        &s->lengths,     &s->generations, &s->edge_labels,
                                     &s->root_labels, &s->frame_labels, &s->frame_places};
     struct graph *g = &r->heap.graph;
     g->rows = (struct csr){.count = 0}; /* they are the tables' */
@@ -386,7 +389,8 @@ struct reading_row *reading_count(const struct reading *r, uint64_t *count, size
         found[i] = (struct reading_row){(uint32_t)(i / SAID_GENERATIONS), (int32_t)(i % SAID_GENERATIONS) - 1, 0, 0};
     for (uint32_t i = 0; found != NULL && i < r->objects; i++) {
         uint32_t type = stored_kind(&r->stored, ((const uint16_t *)r->kinds.items)[i])->type;
-        struct reading_row *row = &found[(uint64_t)type * SAID_GENERATIONS + (uint64_t)(((const int8_t *)r->stored.generations.items)[i] + 1)];
+        struct reading_row *row =
+            &found[(uint64_t)type * SAID_GENERATIONS + (uint64_t)(((const int8_t *)r->stored.generations.items)[i] + 1)];
         row->count++;
         row->bytes += csr_size(&rows, i);
     }

@@ -384,8 +384,7 @@ static bool reach_own(struct gathering *g) {
         if (r->kind[number] != RETAIN_UNREACHED)
             continue;
         done = table_add_number(&g->heap->roots, note_what(g, number, "heaptop")) && !g->failed &&
-               note_call(g->heap, HEAP_RUNTIME, 1) &&
-               retain_reach(r, HEAP_RUNTIME, &number, 1) == RETAIN_OK;
+               note_call(g->heap, HEAP_RUNTIME, 1) && retain_reach(r, HEAP_RUNTIME, &number, 1) == RETAIN_OK;
     }
     return done;
 }

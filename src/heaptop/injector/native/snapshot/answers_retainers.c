@@ -23,9 +23,7 @@ static size_t units_bytes(const struct answering *a) { return (a->heap->graph.ro
 /* -- candidates ------------------------------------------------------------------------------------------------- */
 
 /* Whether what this object has by name is known by that name to everybody. */
-static bool has_names(struct heap *h, uint32_t number) {
-    return heap_sorts(h, number) & (SORT_MODULE | SORT_TYPE);
-}
+static bool has_names(struct heap *h, uint32_t number) { return heap_sorts(h, number) & (SORT_MODULE | SORT_TYPE); }
 
 /* Whether it is the dict of a module that leads to it. */
 static bool is_of_module(struct heap *h, uint32_t number) {

@@ -90,8 +90,7 @@ static void write_words(struct writer *w, PyObject *o, const struct kind *kind) 
 }
 
 static void write_stored(struct writer *w, struct heap *h, uint32_t number) {
-    static const char *const nouns[NOUNS] = {
-        [NOUN_ITEM] = " item", [NOUN_CHARACTER] = " character", [NOUN_BYTE] = " byte"};
+    static const char *const nouns[NOUNS] = {[NOUN_ITEM] = " item", [NOUN_CHARACTER] = " character", [NOUN_BYTE] = " byte"};
     const struct stored_note *note = stored_note(h->stored, number, NOTE_PREVIEW, NULL);
     uint32_t length = table_number(&h->stored->lengths, number);
     uint8_t noun = stored_kind(h->stored, graph_kind(&h->graph, number)->position)->noun;
