@@ -709,6 +709,10 @@ class ChangedJson(AmountJson):
     """Of `bytes`, by which an estimate may be wrong; 0 of what was counted."""
     before: AmountJson
     after: AmountJson
+    new: NotRequired[AmountJson]
+    """Of two snapshots of one process: objects that only the second one has, at least."""
+    gone: NotRequired[AmountJson]
+    """That only the first one has, at least."""
 
 
 class CourseJson(AmountJson):

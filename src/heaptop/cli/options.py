@@ -328,17 +328,21 @@ def pid_of(target: str, *, children: bool = False) -> int:
 def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int]:
     """What is meant by ``PID``, or by ``FILE`` where it is a heap dump; and the pid of its process. ``others`` as
     :func:`attach_options`. Errors: as :func:`target_pid`; NotADump, DumpTooNew, DumpDamaged."""
+    source = source_of(args.target, args, **others)
+    return source, source.target.pid
+
+
+def source_of(target: str, args: argparse.Namespace, **others: Any) -> Source:
+    """The same, of what was written for it."""
     from heaptop.dumps.reader import HeapDump, begins_as_dump
 
-    if begins_as_dump(args.target):
+    if begins_as_dump(target):
         from heaptop.dumps.source import DumpSource
 
-        source = DumpSource(HeapDump(args.target))
-        return source, source.target.pid
+        return DumpSource(HeapDump(target))
     from heaptop.injector.api import attach_source
 
-    pid = target_pid(args)
-    return attach_source(pid, attach_options(args, **others)), pid
+    return attach_source(pid_of(target), attach_options(args, **others))
 
 
 def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:

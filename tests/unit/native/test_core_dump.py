@@ -42,6 +42,7 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Message
 from heaptop.protocol.registry import REPLIES
+from tests.interpreters import Interpreter
 from tests.unit.native.test_core_image import ALL, MAIN, SECRET, Exercise, exercising
 
 ROW: Final = struct.Struct("<IiQQ")

@@ -5,30 +5,51 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.options import GROUPINGS, MOMENT, TOP, add_json, add_recording, add_units, row_count, rows_shown
+from heaptop.cli.options import (
+    GROUPINGS,
+    MOMENT,
+    NEVER,
+    TOP,
+    add_attach_options,
+    add_json,
+    add_recording,
+    add_timeout,
+    add_units,
+    refuse_mode,
+    row_count,
+    rows_shown,
+    source_of,
+)
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UsageError
 
 KEYS = ("type", "module", "producer")
 """As in heaptop.analysis.reports.moments_diff, which is slow to load."""
+DUMP_KEYS = ("type", "module", "path")
+"""As in heaptop.analysis.reports.dumps_diff, likewise."""
 
 
 class Diff:
-    """Show what changed between two moments of a recording, or between the ends of two recordings.
+    """Show what changed between two moments of a recording, of two recordings, or between two heap dumps.
 
     A moment is written as +90m (after the beginning), -1h (before the end), 02:13 (on the clock), or in seconds. By
     producer, bytes are estimated from samples.
 
+    With two heap dumps, or a heap dump and a process, rows can be paths: what keeps the objects. Of one process it also
+    shows how many objects are new and how many are gone.
+
     heaptop diff night.heaptop
     heaptop diff night.heaptop --at +1h --to -1h --by producer
     heaptop diff monday.heaptop tuesday.heaptop
+    heaptop diff before.heapdump after.heapdump --by path
+    heaptop diff before.heapdump PID
     """
 
     name = "diff"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         add_recording(parser)
-        parser.add_argument("other", metavar="FILE2", nargs="?", help="a second recording to compare with")
+        parser.add_argument("other", metavar="FILE2", nargs="?", help="a second recording, or heap dump, or a PID")
         parser.add_argument(
             "--at",
             metavar="TIME",
@@ -41,22 +62,28 @@ class Diff:
             "--by",
             metavar="ATTR",
             default=KEYS[0],
-            help=f"group rows by {', '.join(KEYS)}; site is producer (default %(default)s)",
+            help=f"group rows by {', '.join(KEYS)}, of heap dumps by {', '.join(DUMP_KEYS)}; site is producer "
+            "(default %(default)s)",
         )
         parser.add_argument(
             "--top", type=row_count, metavar="N", help=f"rows to print, 0 for all (default {TOP}, --json: all)"
         )
+        add_timeout(parser)
         add_json(parser)
         add_units(parser)
+        add_attach_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.reports.moments_diff import diff_json
         from heaptop.cli.output.recorded_text import diff_lines
         from heaptop.cli.recorded import moment_of
+        from heaptop.dumps.reader import begins_as_dump
         from heaptop.recordings.played import play
         from heaptop.recordings.reader import Recording
 
         args.by = GROUPINGS.get(args.by, args.by)
+        if begins_as_dump(args.file):
+            return _diff_dumps(args)
         if args.by not in KEYS:
             raise UsageError(f"Recordings cannot be compared by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
         progress = ProgressLine()
@@ -72,3 +99,33 @@ class Diff:
         else:
             print("\n".join(diff_lines(before, after, args.by, rows_shown(args, TOP))))
         return 0
+
+
+def _diff_dumps(args: argparse.Namespace) -> int:
+    from heaptop.analysis.reports.dumps_diff import heaps_diff_json
+    from heaptop.cli.output.heaps_diff import heaps_diff_lines
+    from heaptop.watching.comparing import compare, compared_heap
+    from heaptop.watching.snapshot_watch import SnapshotWatch
+
+    if args.by not in DUMP_KEYS:
+        raise UsageError(f"Heaps cannot be compared by {args.by!r}.", fix=f"Choose one of: {', '.join(DUMP_KEYS)}.")
+    if args.at is not None or args.to is not None:
+        raise UsageError("A heap dump is of one moment: --at and --to are for recordings.")
+    if args.other is None:
+        raise UsageError("A heap dump is compared with another one, or a process.", fix="Give a second FILE or PID.")
+    refuse_mode(args, "heaptop diff")
+    progress = ProgressLine()
+    again = f"heaptop diff {args.file} {args.other}"
+    sources = [source_of(target, args, sample_interval=0, interval=NEVER) for target in (args.file, args.other)]
+    with (
+        SnapshotWatch(sources[0], progress, again, timeout=args.timeout) as one,
+        SnapshotWatch(sources[1], progress, again, timeout=args.timeout) as other,
+    ):
+        before = compared_heap(one, sources[0], args.file)
+        after = compared_heap(other, sources[1], args.other)
+        found = compare(one, other, (before, after), args.by)
+    if args.json:
+        print(json.dumps(heaps_diff_json(before, after, args.by, found, args.top or None), indent=2))
+    else:
+        print("\n".join(heaps_diff_lines(before, after, args.by, found, rows_shown(args, TOP))))
+    return 0
