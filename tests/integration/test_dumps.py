@@ -1,0 +1,233 @@
+"""Heap dumps of live processes: what is read from the file is what the process says, whatever happens to either."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from heaptop.dumps.format import PIECE
+from heaptop.dumps.reader import HeapDump
+from heaptop.errors import DumpDamaged, DumpError, NotADump, OutOfResources
+from heaptop.injector.inspect.process import children
+from heaptop.injector.inspect.threads import thread_ids
+from heaptop.protocol.images import GROUPS, OBJECTS, PATHS, Question
+from tests import interpreters
+from tests.interpreters import NEWEST, OLDEST
+from tests.support import native
+from tests.support.processes import PATIENCE, Target, eventually, running
+
+HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
+ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+SESSION: Final = "__main__.Session"
+
+
+@pytest.fixture(scope="module", params=[OLDEST, NEWEST])
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    native.core()
+    try:
+        interpreter = interpreters.get(request.param)
+    except interpreters.MissingInterpreter as error:
+        pytest.skip(str(error))
+    with running(interpreter, "why_planted") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def dumped(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("dumps") / "target.heapdump"
+    done = heaptop("dump", target.pid, "-o", path)
+    assert done.returncode == 0, done.stderr
+    assert "objects" in done.stderr
+    return path
+
+
+def heaptop(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [*HEAPTOP, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT)
+
+
+def document(*arguments: object) -> Any:
+    done = heaptop(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def is_as_it_was(target: Target) -> bool:
+    """Its own two threads, and no clone."""
+    return len(thread_ids(target.pid)) == 2 and not children(target.pid)
+
+
+def test_a_file_says_what_keeps_a_type_as_the_process_does(target: Target, dumped: Path) -> None:
+    live, stored = (document("why", source, SESSION, "--retainers", 3) for source in (target.pid, dumped))
+    assert live["count"] == 160
+    for key in ("type", "count", "bytes", "paths", "retainers", "complete"):
+        assert stored[key] == live[key], key
+    assert is_as_it_was(target)
+
+
+def test_a_file_describes_one_object_as_the_process_does(target: Target, dumped: Path) -> None:
+    address = target.stdout().split()[-1]
+    live, stored = (document("why", source, address) for source in (target.pid, dumped))
+    own = {"pause_ms", "build_ms", "snapshot", "garbage", "preview"}
+    assert {key: stored[key] for key in stored.keys() - own} == {key: live[key] for key in live.keys() - own}
+
+
+def test_a_file_is_counted_and_explained_as_the_process_is(target: Target, dumped: Path) -> None:
+    counted = {row["name"]: row["count"] for row in document("census", dumped)["rows"]}
+    assert counted[SESSION] == 160
+    assert document("census", dumped, "--by", "kind")["by"] == "kind"
+    assert document("census", dumped, "--memory")["rss"] > 0
+    assert document("waste", dumped)["rows"]
+
+
+def test_two_files_of_one_process_tell_what_is_new(target: Target, dumped: Path, tmp_path: Path) -> None:
+    later = tmp_path / "later.heapdump"
+    assert heaptop("dump", target.pid, "-o", later).returncode == 0
+    for after in (later, target.pid):
+        rows = {row["name"]: row for row in document("diff", dumped, after)["rows"]}
+        assert SESSION not in rows, "none came, none went"
+    assert document("diff", dumped, later, "--by", "path")["by"] == "path"
+    assert "A heap dump is compared with another one" in heaptop("diff", dumped).stderr
+
+
+def test_no_content_is_in_a_file_unless_it_was_asked_for(target: Target, dumped: Path, tmp_path: Path) -> None:
+    assert b"key 7" not in contents(dumped)
+    asked = tmp_path / "asked.heapdump"
+    assert heaptop("dump", target.pid, "-o", asked, "--values", "all").returncode == 0
+    assert b"key 7" in contents(asked)
+    with HeapDump(str(asked)) as dump:
+        assert dump.info.values == "all"
+
+
+def contents(path: Path) -> bytes:
+    with HeapDump(str(path)) as dump:
+        return b"".join(content for head, content in dump._blocks() if head.kind == PIECE)
+
+
+# -- damage --------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_file_is_counted_as_partial_and_has_no_paths(dumped: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.heapdump"
+    cut.write_bytes(dumped.read_bytes()[:-200])
+    counted = document("census", cut)
+    assert (counted["complete"], counted["total"]["count"] > 0) == (False, True)
+    refused = heaptop("why", cut, SESSION)
+    assert refused.returncode == 36
+    assert "the heap dump is cut" in refused.stderr
+
+
+def test_what_is_no_heap_dump_is_refused(tmp_path: Path) -> None:
+    for content in (b"", b"hdump\r\n\x1a", b"x" * 100):
+        (tmp_path / "file").write_bytes(content)
+        with pytest.raises(NotADump):
+            HeapDump(str(tmp_path / "file"))
+    for path in (tmp_path, tmp_path / "none", "/dev/null", "/dev/stdin"):
+        with pytest.raises(NotADump):
+            HeapDump(str(path))
+
+
+def test_a_changed_file_is_refused_or_answers(dumped: Path, tmp_path: Path) -> None:
+    """By the checks of the file; what passes them is checked by the core (tests/unit/native/test_core_dump.py)."""
+    content, chance, refused = dumped.read_bytes(), random.Random(11), 0
+    changed = tmp_path / "changed.heapdump"
+    for _ in range(40):
+        damaged = bytearray(content)
+        for _ in range(chance.randrange(1, 4)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        changed.write_bytes(damaged)
+        try:
+            with HeapDump(str(changed)) as dump:
+                dump.load()
+                for what in (GROUPS, PATHS, OBJECTS):
+                    dump.ask(Question(what))
+        except (DumpError, OutOfResources):
+            refused += 1
+    assert refused > 20
+
+
+def test_a_file_that_claims_more_objects_than_memory_holds_is_refused(
+    dumped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heaptop.dumps.reader._available", lambda: 1 << 20)
+    with HeapDump(str(dumped)) as dump, pytest.raises(OutOfResources):
+        dump.load()
+
+
+# -- ways out ------------------------------------------------------------------------------------------------
+
+
+def begun(target: Target, path: Path, **options: Any) -> subprocess.Popen[str]:
+    command = [*HEAPTOP, "dump", str(target.pid), "-o", str(path)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, **options)
+
+
+def test_a_dump_that_is_killed_at_any_moment_leaves_the_process_as_it_was(target: Target, tmp_path: Path) -> None:
+    since = time.monotonic()
+    with begun(target, tmp_path / "whole") as whole:
+        assert whole.wait(PATIENCE) == 0
+    length = time.monotonic() - since
+    for death in range(6):
+        path = tmp_path / f"killed{death}"
+        with begun(target, path) as running_dump:
+            time.sleep(length * (death + 1) / 7)
+            running_dump.send_signal(signal.SIGKILL)
+            running_dump.wait(PATIENCE)
+        eventually(lambda: is_as_it_was(target))
+        if path.exists():
+            try_to_read(path)
+    assert target.process.poll() is None
+    assert heaptop("census", target.pid).returncode == 0
+
+
+def try_to_read(path: Path) -> None:
+    """What is there of it, or a sentence."""
+    try:
+        with HeapDump(str(path)) as dump:
+            dump.load()
+            dump.counts()
+    except (NotADump, DumpDamaged):
+        pass
+
+
+def test_ctrl_c_leaves_no_file_and_the_process_as_it_was(target: Target, tmp_path: Path) -> None:
+    path = tmp_path / "interrupted"
+    with begun(target, path) as running_dump:
+        eventually(lambda: path.exists() or running_dump.poll() is not None)
+        running_dump.send_signal(signal.SIGINT)
+        code = running_dump.wait(PATIENCE)
+    assert code in (0, 130), "it may have been done"
+    assert path.exists() == (code == 0)
+    eventually(lambda: is_as_it_was(target))
+
+
+def test_a_full_disk_leaves_no_file(target: Target, tmp_path: Path) -> None:
+    def small_files_only() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    path = tmp_path / "full"
+    with begun(target, path, preexec_fn=small_files_only) as running_dump:
+        assert running_dump.wait(PATIENCE) == 59
+        assert running_dump.stderr is not None
+        assert "cannot be written" in running_dump.stderr.read()
+    assert not path.exists()
+    eventually(lambda: is_as_it_was(target))
+
+
+def test_a_file_that_is_there_stays(target: Target, dumped: Path) -> None:
+    before = dumped.read_bytes()
+    refused = heaptop("dump", target.pid, "-o", dumped)
+    assert refused.returncode == 59
+    assert dumped.read_bytes() == before
