@@ -52,6 +52,11 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── RecordingFailed         53
     │   ├── RecordingTooLarge       54
     │   └── CodecMissing            55
+    ├── DumpError
+    │   ├── NotADump                56
+    │   ├── DumpTooNew              57
+    │   ├── DumpDamaged             58
+    │   └── DumpFailed              59
     ├── SaveFailed                  60
     └── OutOfResources              61
 

@@ -325,24 +325,24 @@ def pid_of(target: str, *, children: bool = False) -> int:
     return resolve(target, children=children)
 
 
-def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int]:
-    """What is meant by ``PID``, or by ``FILE`` where it is a heap dump; and the pid of its process. ``others`` as
+def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int | str]:
+    """What is meant by ``PID``, or by ``FILE`` where it is a heap dump; and the pid, or the file's name. ``others`` as
     :func:`attach_options`. Errors: as :func:`target_pid`; NotADump, DumpTooNew, DumpDamaged."""
-    source = source_of(args.target, args, **others)
-    return source, source.target.pid
+    return source_of(args.target, args, **others)
 
 
-def source_of(target: str, args: argparse.Namespace, **others: Any) -> Source:
+def source_of(target: str, args: argparse.Namespace, **others: Any) -> tuple[Source, int | str]:
     """The same, of what was written for it."""
     from heaptop.dumps.reader import HeapDump, begins_as_dump
 
     if begins_as_dump(target):
         from heaptop.dumps.source import DumpSource
 
-        return DumpSource(HeapDump(target))
+        return DumpSource(HeapDump(target)), target
     from heaptop.injector.api import attach_source
 
-    return attach_source(pid_of(target), attach_options(args, **others))
+    pid = pid_of(target)
+    return attach_source(pid, attach_options(args, **others)), pid
 
 
 def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:

@@ -191,8 +191,8 @@ class CensusCommand:
         refuse_mode(args, f"--by {args.by}")
         where, number = parse_filter(args.where), args.retainers or RETAINERS
         check_filter(args.by, where)
-        source, pid = target_source(args, sample_interval=0, interval=NEVER)
-        again = f"heaptop census {pid} --by {args.by}"
+        source, target = target_source(args, sample_interval=0, interval=NEVER)
+        again = f"heaptop census {target} --by {args.by}"
         taken = take_retained(source, ProgressLine(), args.by, number, where, again, timeout=args.timeout)
         if args.json:
             print(json.dumps(as_json(taken, args.by, number, where, args.top or None), indent=2))

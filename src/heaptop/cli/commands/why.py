@@ -82,13 +82,13 @@ class Why:
             raise UsageError("--values shows the content of one object: give an ADDRESS.")
         if address is not None and args.retainers:
             raise UsageError("--retainers counts the objects of a type: give a TYPE.")
-        source, pid = target_source(args, sample_interval=0, interval=NEVER)
-        again = f"heaptop why {pid} {shlex.quote(args.what)}"
+        source, target = target_source(args, sample_interval=0, interval=NEVER)
+        again = f"heaptop why {shlex.quote(str(target))} {shlex.quote(args.what)}"
         try:
             with SnapshotWatch(source, ProgressLine(), again, timeout=args.timeout) as watch:
                 answer = self._of_type(watch, args) if address is None else self._of_object(watch, address, args)
         except NotInHeap as error:
-            raise error.about(pid) from None
+            raise error.about(source.target.pid) from None
         print(answer)
         return 0
 

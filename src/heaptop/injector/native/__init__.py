@@ -3,6 +3,7 @@
 Each folder is a group. A file includes files of its own group and of groups below it, and of those above it none::
 
     module      what the agent calls: the module, the self-check, a census
+    dump        a snapshot in pieces for a file, and the file's in place of it
     snapshot    the snapshot in a clone, and its answers
     query       which objects a question selects, and how they are grouped
     graph       who refers to whom, from which roots, and what each object retains
@@ -11,8 +12,8 @@ Each folder is a group. A file includes files of its own group and of groups bel
     clone       a copy-on-write clone of the process, in which a function runs
     .           layout (what depends on a version of CPython), pages, system calls, a msgpack writer
 
-heaptop never imports the extension: it reads the file and sends it to targets
-(:mod:`heaptop.injector.session.conversation`). An installation without it counts in Python mode, and gives the reason.
+heaptop reads the file and sends it to targets (:mod:`heaptop.injector.session.conversation`). It imports the extension
+for heap dumps alone, which ``dump`` understands in heaptop's own process (:mod:`heaptop.dumps.reader`). An installation without it counts in Python mode, and gives the reason.
 """
 
 from __future__ import annotations
