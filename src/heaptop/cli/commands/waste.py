@@ -64,8 +64,8 @@ class WasteCommand:
         where = parse_filter(args.where)
         where.allow(KNOWN, "Rows of waste")
         refuse_mode(args, "heaptop waste")
-        source, target = target_source(args, sample_interval=0, interval=NEVER)
-        taken = take_waste(source, ProgressLine(), where, f"heaptop waste {target}", timeout=args.timeout)
+        source, given = target_source(args, sample_interval=0, interval=NEVER)
+        taken = take_waste(source, ProgressLine(), where, f"heaptop waste {given}", timeout=args.timeout)
         if args.json:
             target, hello = taken.attached.target, taken.attached.hello
             document = waste_json(
