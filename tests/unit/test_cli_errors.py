@@ -21,7 +21,7 @@ def test_an_error_is_said_once_and_is_the_exit_code(
 ) -> None:
     error = kind("Process 12 did something odd.")
 
-    def fail(argv: object) -> int:
+    def fail(argv: object, *, is_program: bool) -> int:
         raise error
 
     monkeypatch.setattr(cli, "run", fail)
@@ -68,7 +68,7 @@ def test_the_process_is_named_where_it_is_known(kind: type[HeaptopError]) -> Non
 
 
 def test_ctrl_c_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupt(argv: object) -> int:
+    def interrupt(argv: object, *, is_program: bool) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "run", interrupt)
@@ -80,7 +80,7 @@ def test_ctrl_c_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def test_a_limit_of_heaptops_own_is_an_error_with_its_reason(
     number: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(argv: object) -> int:
+    def fail(argv: object, *, is_program: bool) -> int:
         raise MemoryError if number is None else OSError(number, os.strerror(number))
 
     monkeypatch.setattr(cli, "run", fail)
@@ -92,7 +92,7 @@ def test_a_limit_of_heaptops_own_is_an_error_with_its_reason(
 
 
 def test_another_error_of_the_system_is_a_defect_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(argv: object) -> int:
+    def fail(argv: object, *, is_program: bool) -> int:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(cli, "run", fail)

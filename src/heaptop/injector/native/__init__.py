@@ -13,7 +13,8 @@ Each folder is a group. A file includes files of its own group and of groups bel
     .           layout (what depends on a version of CPython), pages, system calls, a msgpack writer
 
 heaptop reads the file and sends it to targets (:mod:`heaptop.injector.session.conversation`). It imports the extension
-for heap dumps alone, which ``dump`` understands in heaptop's own process (:mod:`heaptop.dumps.reader`). An installation without it counts in Python mode, and gives the reason.
+for heap dumps alone, which ``dump`` understands in heaptop's own process (:mod:`heaptop.dumps.reader`). An installation
+without it counts in Python mode, and gives the reason.
 """
 
 from __future__ import annotations
