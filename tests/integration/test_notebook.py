@@ -71,8 +71,10 @@ def test_a_cell_is_shown_what_it_left_by_variable_and_line(talk: Talk) -> None:
     assert [row[0] for row in rows[2:4]] == ["bytearray", "list"]
     assert ".second In [2], line 2" in " ".join(rows[2])
     assert ".first In [2], line 1" in " ".join(rows[3])
-    assert "→ .fourth" in of_magic
-    assert "→ .fifth" in of_line
+    (fourth,) = (line for line in of_magic.splitlines() if ".fourth" in line)
+    assert fourth.endswith("this cell, line 2")
+    (fifth,) = (line for line in of_line.splitlines() if ".fifth" in line)
+    assert fifth.endswith("this cell, line 1")
     assert "ZeroDivisionError" in of_error
     assert "The heap changed by" in of_error
     assert "(3, 1)" in values
@@ -100,7 +102,9 @@ def test_where_it_cannot_attach_the_cell_says_so_and_runs(talk: Talk) -> None:
         "%load_ext heaptop",
         "import heaptop.inside.client as client\nclient._LAUNCHER = 'raise SystemExit({pid})#{path}'",
         "kept = 5\n%heap",
-        "kept",
+        "%%heap\nalso = 6",
+        "kept, also",
     )
     assert "helper process was lost" in found["said"][2]
-    assert "5" in found["said"][3]
+    assert "helper process was lost" in found["said"][3]
+    assert "(5, 6)" in found["said"][4]

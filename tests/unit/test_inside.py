@@ -91,6 +91,7 @@ def test_a_table_has_what_is_large_and_no_markup_of_the_programs_own() -> None:
         "app.Session    ≥50   ≥488 KiB  module app.cache → ._sessions (dict)  app/views.py:88 create_session",
         "<b>             ≥1  ≥2.00 KiB  <x>                                   In [3], line 2",
     ]
+    assert repr(Left(found(evil), number=3)).endswith("this cell, line 2")
     page = table._repr_html_()
     assert "&lt;b&gt;" in page
     assert "<b>" not in page

@@ -30,7 +30,7 @@ from heaptop.errors import (
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.images import FIRST_ID
-from heaptop.protocol.messages import Core, Decision, Failure, Message
+from heaptop.protocol.messages import Core, Decision, Failure, Message, Sampler
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 from heaptop.watching.progress import ProgressReport
@@ -43,6 +43,8 @@ SHARE: Final = 0.05
 SITES: Final = ("producer", "producer-module", "handler")
 WRITTEN: Final = 10.0
 """Seconds in which the end of a recording is on the disk."""
+STARTED: Final = 10.0
+"""Seconds in which sampling begins, or is refused."""
 _log = logging.getLogger("heaptop")
 
 
@@ -240,8 +242,10 @@ class Process:
         A check after each round compares with those before; rounds count alike, however long they take. With ``names``
         what is new is grouped by the name that leads to it, and not by the object where it collects.
         """
+        before = self._sampling.state
         with self._sampled(ROUNDS):
             self._begin()
+            self._await_sampler(before)
             hunter = Hunter(self._watch, Plan(0.0, 2, rounds=True, names=names), self._progress)
             try:
                 yield Rounds(self._watch, hunter, self._begin)
@@ -270,6 +274,16 @@ class Process:
             self._await_written()
         if lost := missing(self._watch.recording_status):
             raise RecordingFailed(f"The recording {path} is incomplete: {lost}.")
+
+    def _await_sampler(self, before: Sampler | None) -> None:
+        """Until allocations are sampled, or the agent has reported why not: the first round is sampled from its
+        beginning. ``before``: its report of an earlier time."""
+        end = time.monotonic() + STARTED
+        while time.monotonic() < end:
+            state = self._sampling.state
+            if state is not before and state is not None and (state.on or state.text):
+                return
+            self._watch.wait(TURN, lambda left: "starting to sample allocations")
 
     def _await_written(self) -> None:
         """Until a recording that was ended is on the disk."""

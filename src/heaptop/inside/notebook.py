@@ -70,13 +70,14 @@ class HeapMagics:
         ``%heap`` shows what the cell has left before this line, ``%heap STATEMENT`` what the statement leaves, and
         ``%%heap`` on its first line what the whole cell leaves. Values are not read.
         """
-        code = "\n".join(part for part in (line, cell or "") if part.strip())
-        if code:
-            self._mark()
-            if self._helper is None:
-                return
-            self._shell.run_cell(code)
-        self._show()
+        if not line.strip() and cell is None:
+            self._show()
+            return
+        self._mark()
+        number = self._shell.execution_count
+        self._shell.run_cell(f"{line or '#'}\n{cell or ''}")  # with a first line, so that lines have their numbers
+        if self._helper is not None:
+            self._show(number)
 
     def close(self) -> None:
         """Detach, and end the helper process."""
@@ -96,7 +97,8 @@ class HeapMagics:
             self._helper = None
             print(f"heaptop: {error}")
 
-    def _show(self) -> None:
+    def _show(self, number: int = 0) -> None:
+        """``number``: by which IPython has named the code that a magic ran."""
         if self._helper is None:
             print(f"heaptop: no mark to compare with. Put %{NAME} on a line of its own, or %%{NAME} first in a cell.")
             return
@@ -109,17 +111,24 @@ class HeapMagics:
         finally:
             self.close()
         assert found is not None
-        display(Left(found))  # type: ignore[no-untyped-call]
+        display(Left(found, number))  # type: ignore[no-untyped-call]
 
 
 class Left:
     """A table of what is new, as a terminal and as a notebook shows it."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, number: int = 0) -> None:
+        """``number``: of the cell that is shown, where IPython gave it one that nobody sees."""
         change = f"{format_change(found.count, bytes_=False)} objects, {format_change(found.bytes)}"
         self._head = f"The heap changed by {change}. New, and still there:"
         self._rows = [
-            (each.type, f"≥{format_count(each.count)}", f"≥{format_bytes(each.bytes)}", each.holder, _line(each.site))
+            (
+                each.type,
+                f"≥{format_count(each.count)}",
+                f"≥{format_bytes(each.bytes)}",
+                each.holder,
+                _line(each.site, number),
+            )
             for each in sorted(found.places, key=lambda each: -each.bytes)
             if each.bytes >= LEAST
         ]
@@ -143,10 +152,12 @@ class Left:
         return f"<p>{html.escape(self._head)}</p>{table}"
 
 
-def _line(site: str) -> str:
+def _line(site: str, number: int) -> str:
     """``In [3], line 2`` for a line of a cell."""
     cell = _CELL.match(site)
-    return f"In [{cell[1]}], line {cell[2]}" if cell else site or "unknown"
+    if cell is None:
+        return site or "unknown"
+    return f"this cell, line {cell[2]}" if int(cell[1]) == number else f"In [{cell[1]}], line {cell[2]}"
 
 
 def _cells(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
