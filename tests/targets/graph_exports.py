@@ -122,7 +122,8 @@ def faults_of(core, met, left_out):
 def is_measured(core, o, *told):
     """Code that has run since is larger, and what is not CPython's own is asked for its size in a clone only."""
     size, more, guessed = core.size_of(o)
-    return set(told) == {size + more} or guessed or isinstance(o, types.CodeType) or "numpy" in type(o).__module__
+    whole = size + more + core.owned_by(o)[0]
+    return set(told) == {whole} or guessed or isinstance(o, types.CodeType) or "numpy" in type(o).__module__
 
 
 def retained(core, figures):
