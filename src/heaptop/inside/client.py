@@ -29,7 +29,7 @@ class HelperFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LeftObjects:
     """A place where new objects collect: a suspect of the hunt, as far as a test or a cell needs it."""
 
     verdict: str
@@ -63,7 +63,7 @@ class Found:
     count: int
     """Objects more than then; below 0: fewer."""
     bytes: int
-    places: tuple[Place, ...]
+    places: tuple[LeftObjects, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,5 +207,5 @@ def allow_tracer(pid: int, scope: Path = _YAMA, prctl: Callable[..., int] | None
 
 
 def _found(answer: dict[str, Any]) -> Found:
-    places = (Place(**{**place, "series": tuple(place["series"])}) for place in answer["places"])
+    places = (LeftObjects(**{**place, "series": tuple(place["series"])}) for place in answer["places"])
     return Found(answer["count"], answer["bytes"], tuple(places))

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 
 from heaptop import api
 from heaptop.errors import HeaptopError
-from heaptop.inside.client import Counted, Found, Place
+from heaptop.inside.client import Counted, Found, LeftObjects
 
 PAUSE: Final = 10.0
 """Seconds: the parent waits for each answer in any case, so a pause does no harm."""
@@ -106,7 +106,7 @@ def _found(findings: api.Findings | None) -> dict[str, Any] | None:
     if findings is None:
         return None
     places = (
-        Place(
+        LeftObjects(
             each.verdict,
             each.type,
             each.held,

@@ -9,7 +9,7 @@ from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_count, parse_size
 from heaptop.errors import UsageError
-from heaptop.inside.client import Found, Helper, Place
+from heaptop.inside.client import Found, Helper, LeftObjects
 from heaptop.protocol.findings import GROWING, UNREACHED
 
 LEAST_ROUNDS: Final = 3
@@ -55,7 +55,7 @@ def hunt_over(helper: Helper, plan: RoundsPlan, run: Callable[[], object]) -> Fo
     return found
 
 
-def leaking(found: Found) -> list[Place]:
+def leaking(found: Found) -> list[LeftObjects]:
     """Where more and more stays, the largest first."""
     return sorted((each for each in found.places if each.verdict in GROWING), key=lambda each: -each.bytes)
 
@@ -79,7 +79,7 @@ def notice(found: Found, plan: RoundsPlan) -> str:
     return "\n".join(["new after the rounds, and not proven to be a leak:", *_named(unsure, plan.rounds)])
 
 
-def _named(places: Sequence[Place], rounds: int) -> list[str]:
+def _named(places: Sequence[LeftObjects], rounds: int) -> list[str]:
     lines = []
     for number, each in enumerate(places[:MOST_NAMED], 1):
         bound = "≈" if each.type == UNREACHED else "≥"
