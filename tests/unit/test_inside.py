@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from heaptop.errors import UsageError
-from heaptop.inside.client import Found, Place, allow_tracer
+from heaptop.inside.client import Found, LeftObjects, allow_tracer
 from heaptop.inside.notebook import Left
 from heaptop.inside.report import HeapReport
 from heaptop.inside.rounds import RoundsPlan, failure, notice
 
-SESSIONS = Place(
+SESSIONS = LeftObjects(
     "leak",
     "app.Session",
     50,
@@ -26,10 +26,10 @@ SESSIONS = Place(
     "it grew in every interval",
 )
 HELD = "all held by module app → .cache (dict)"
-FILLING = Place("unclear", "app.Entry", 500, 900_000, "", HELD, (-1,) * 6, "it fills")
+FILLING = LeftObjects("unclear", "app.Entry", 500, 900_000, "", HELD, (-1,) * 6, "it fills")
 
 
-def found(*places: Place) -> Found:
+def found(*places: LeftObjects) -> Found:
     return Found(550, 1_400_000, places)
 
 
@@ -83,8 +83,8 @@ def test_a_report_of_nothing_says_so() -> None:
 
 
 def test_a_table_has_what_is_large_and_no_markup_of_the_programs_own() -> None:
-    evil = Place("unclear", "<b>", 1, 2048, "<ipython-input-3-4fcea4c9956c>:2 <module>", "held by <x>", (), "")
-    small = Place("unclear", "small", 1, 900, "", "", (), "")
+    evil = LeftObjects("unclear", "<b>", 1, 2048, "<ipython-input-3-4fcea4c9956c>:2 <module>", "held by <x>", (), "")
+    small = LeftObjects("unclear", "small", 1, 900, "", "", (), "")
     table = Left(found(SESSIONS, evil, small))
     assert repr(table).splitlines()[1:] == [
         "type         count      bytes  held by                               allocated at",
