@@ -432,7 +432,7 @@ class RecordingTooLarge(RecordingError):
 class CodecMissing(RecordingError):
     exit_code = 55
     why = "Python has zstd from 3.14 on; before, the package zstandard has it."
-    fix = "Install it: `pip install zstandard`, or open the recording with another heaptop that has it."
+    fix = "Install it: `pip install zstandard`, or open the file with another heaptop that has it."
 
 
 class DumpError(HeaptopError):
