@@ -22,14 +22,18 @@ HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm 
 WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zoo bounds sampler_sessions \
     sqlalchemy_session tracer_sessions why hostile_names touched_files)
 
-.PHONY: demo test quick whole live harm alone units screen waiting check stress fuzz soak zoo zoo-real art docs schemas wheel \
+# What other programs use: the API, agents, test suites, notebooks, JSON, heap dumps, the single file.
+PROGRAMS := $(patsubst %,tests/integration/test_%.py,api dumps json_documents mcp notebook pytest_plugin versions_meet \
+    handlers native_memory)
+
+.PHONY: demo test quick whole live harm alone units screen waiting programs check stress fuzz soak zoo zoo-real art docs schemas wheel \
     sdist pyz release man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=6 live screen units harm waiting alone
+	$(MAKE) --no-print-directory --keep-going --jobs=7 live screen units harm waiting alone programs
 
 quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that start nothing
 	$(BIN)/ruff check -q .
@@ -42,10 +46,13 @@ whole: ## as test, with all of what is long in place of a sample: all Pythons an
 
 live: $(DEV)
 	$(BIN)/python -m pytest tests/integration \
-	    $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(HARM) $(WAITING)) $(PYTEST_ARGS)
+	    $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(HARM) $(WAITING) $(PROGRAMS)) $(PYTEST_ARGS)
 
 harm: $(DEV)
 	$(BIN)/python -m pytest $(HARM) $(PYTEST_ARGS)
+
+programs: $(DEV)
+	$(BIN)/python -m pytest $(PROGRAMS) $(PYTEST_ARGS)
 
 alone: $(DEV)
 	$(BIN)/python -m pytest $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)

@@ -45,6 +45,7 @@ def test_every_class_has_a_code_of_its_own() -> None:
         errors.TargetError,
         errors.SessionError,
         errors.RecordingError,
+        errors.DumpError,
     }
 
 
