@@ -91,6 +91,14 @@ def test_a_file_is_counted_and_explained_as_the_process_is(target: Target, dumpe
     assert document("waste", dumped)["rows"]
 
 
+def test_a_file_has_the_sites_that_were_sampled_before_it(target: Target, dumped: Path, tmp_path: Path) -> None:
+    sampled = tmp_path / "sampled.heapdump"
+    assert heaptop("dump", target.pid, "-o", sampled, "--for", "1").returncode == 0
+    assert document("census", sampled, "--by", "producer")["sampled"]["seconds"] == 1
+    refused = heaptop("census", dumped, "--by", "producer")
+    assert (refused.returncode, "has no allocation sites" in refused.stderr) == (2, True)
+
+
 def test_two_files_of_one_process_tell_what_is_new(target: Target, dumped: Path, tmp_path: Path) -> None:
     later = tmp_path / "later.heapdump"
     assert heaptop("dump", target.pid, "-o", later).returncode == 0

@@ -26,6 +26,7 @@ from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.dumped import VALUES, DumpInfo
 from heaptop.recordings import compression
 from heaptop.recordings.compression import Codec
+from heaptop.recordings.format import MOST_WALL
 
 FORMAT: Final = 1
 """Raised when an older reader would misunderstand."""
@@ -98,7 +99,8 @@ def unpack_header(data: bytes, name: str) -> tuple[DumpInfo, Codec, int]:
         info = decode(payload, (DumpInfo,))
     except ProtocolError as error:
         raise NotADump(f"The header of the heap dump {name} cannot be read: {error.message}") from error
-    if not isinstance(info, DumpInfo) or info.values not in VALUES:
+    times = isinstance(info, DumpInfo) and 0 <= info.wall < MOST_WALL and 0 <= info.sampled < MOST_WALL
+    if not isinstance(info, DumpInfo) or info.values not in VALUES or not times:  # not a number is refused, too
         raise NotADump(f"The header of the heap dump {name} names no process.")
     return info, _codec(codec, name), _HEADER.size + length
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from heaptop.dumps.reader import HeapDump
-from heaptop.errors import DumpDamaged, HeaptopError
+from heaptop.errors import DumpDamaged, HeaptopError, UsageError
 from heaptop.protocol.images import (
     FIRST_ID,
     UNREACHED,
@@ -35,6 +35,7 @@ from heaptop.protocol.source import (
     Ended,
     Event,
     Received,
+    Source,
     TargetInfo,
     Waiting,
     never_behind,
@@ -50,6 +51,19 @@ STORED: Final = {WASTE: Waste, UNREACHED: Blocks}
 Work = Callable[[], None]
 
 
+def sampled_seconds(source: Source) -> float | None:
+    """For how long the samples of a heap dump were taken; None of another source. Raises UsageError without samples."""
+    if not isinstance(source, DumpSource):
+        return None
+    if not source.dump.info.sampled > 0:
+        raise UsageError(
+            f"The heap dump {source.dump.path} has no allocation sites.",
+            why="Allocations were not sampled before it was written.",
+            fix="Write one that has them: `heaptop dump PID --for 30`.",
+        )
+    return source.dump.info.sampled
+
+
 class DumpSource:
     """A :class:`~heaptop.protocol.source.Source` of one heap dump, which it closes at its end."""
 
@@ -60,6 +74,8 @@ class DumpSource:
         self._deliver: Deliver = lambda event: None
         self._thread: threading.Thread | None = None
         self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._numbers: list[int] = []
+        """By type of the snapshot, its number in the session."""
 
     @property
     def target(self) -> TargetInfo:
@@ -85,7 +101,8 @@ class DumpSource:
         self._work.put(lambda: self._send(self._memory()))
 
     def census_now(self) -> None:
-        """The one that there is stays the last."""
+        """The one that there is, once more."""
+        self._work.put(lambda: self._send([self._census()]))
 
     def sample(self, interval: int, depth: int, tracer: bool = False, target: int = 0) -> None:
         """No effect: nothing is allocated."""
@@ -142,12 +159,13 @@ class DumpSource:
         known |= {name: len(names) + place for place, name in enumerate(new)}
         for first in range(0, len(new), TYPES_AT_ONCE):
             yield Types(len(names) + first, tuple(new[first : first + TYPES_AT_ONCE]))
-        yield self._census([known[name] for name in self.dump.types])
+        self._numbers = [known[name] for name in self.dump.types]
+        yield self._census()
         yield from (each for each in self.dump.state if isinstance(each, Tick))
 
-    def _census(self, numbers: list[int]) -> Census:
+    def _census(self) -> Census:
         image = self.dump.image
-        rows = [Row(numbers[row.type], row.generation, row.count, row.bytes) for row in self.dump.counts()]
+        rows = [Row(self._numbers[row.type], row.generation, row.count, row.bytes) for row in self.dump.counts()]
         cut = "" if self.dump.whole else f"the file is cut, and {image.objects:,} objects were written"
         return Census(
             0, image.time_ns, "clone", self.dump.whole, cut, tuple(rows), image.build_ns, image.pause_ns, 0, 0, 0

@@ -33,8 +33,8 @@ class DumpInfo(Message):
     """One of :data:`VALUES`."""
     objects: int
     edges: int
-    redacted: bool = False
-    """Names of the program's own types, modules and functions are replaced."""
+    sampled: float = 0.0
+    """Seconds for which allocations were sampled before."""
 
 
 @dataclass(frozen=True, slots=True)

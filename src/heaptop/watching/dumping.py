@@ -39,7 +39,7 @@ def write_dump(
     wall = time.time()
     answers = list(_answers(watch, sampled=bool(seconds)))
     watch.memory()
-    info = _info(watch, image, wall, values)
+    info = _info(watch, image, wall, values, seconds)
     parts = DumpParts(source.state(), [*source.types, image], answers)
     since = time.monotonic()
 
@@ -54,7 +54,7 @@ def write_dump(
     return info
 
 
-def _info(watch: SnapshotWatch, image: Image, wall: float, values: str) -> DumpInfo:
+def _info(watch: SnapshotWatch, image: Image, wall: float, values: str, seconds: float) -> DumpInfo:
     target = watch.attached.target
     python = watch.attached.hello.python
     return DumpInfo(
@@ -68,6 +68,7 @@ def _info(watch: SnapshotWatch, image: Image, wall: float, values: str) -> DumpI
         values=values,
         objects=image.objects,
         edges=image.edges,
+        sampled=seconds,
     )
 
 

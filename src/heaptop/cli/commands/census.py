@@ -153,6 +153,7 @@ class CensusCommand:
         from heaptop.analysis.samples.tracing import TELLS_NOT
         from heaptop.cli.counting import take_census
         from heaptop.cli.output.sampled import sampled_json, sampled_lines
+        from heaptop.dumps.source import sampled_seconds
 
         if args.rate == NOT_SAMPLED and "rate" in args.from_config:
             args.rate = None  # off is for screens: here a person has asked for samples
@@ -172,7 +173,13 @@ class CensusCommand:
         sampling = Sampling(args.user_code)
         # A census before and one after are enough: it is what is sampled that one waits for.
         source = target_source(args, interval=NEVER)[0]
-        taken = take_census(source, ProgressLine(), sampling=sampling, seconds=seconds, timeout=args.timeout)
+        sampled = sampled_seconds(source)
+        if sampled is not None and args.seconds:
+            raise UsageError("A heap dump has the samples that it was written with: --for is for processes.")
+        taken = take_census(
+            source, ProgressLine(), sampling=sampling, seconds=0 if sampled else seconds, timeout=args.timeout
+        )
+        seconds = sampled or seconds
         if args.json:
             document = sampled_json(taken, sampling, args.by, where, seconds, args.top or None)
             print(json.dumps(document, indent=2))

@@ -1,0 +1,100 @@
+"""The file of a heap dump: what is packed is unpacked, and what is not as it was packed is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heaptop.dumps.format import (
+    END,
+    HEAD_BYTES,
+    IMAGE,
+    MAX_PIECE,
+    PIECE,
+    STATE,
+    BlockHead,
+    BlockPacker,
+    BlockUnpacker,
+    is_dump,
+    pack_header,
+    unpack_header,
+)
+from heaptop.errors import CodecMissing, DumpTooNew, NotADump, ProtocolError
+from heaptop.protocol.dumped import DumpInfo
+from heaptop.recordings import compression
+
+INFO = DumpInfo("0.1.0", 4711, "shop.py", "3.12.1", "shop", 1.7e9, 5, "sizes", 100, 200)
+
+
+def test_a_header_is_read_as_it_was_written() -> None:
+    data = pack_header(INFO)
+    assert is_dump(data)
+    info, codec, length = unpack_header(data + b"more", "file")
+    assert (info, codec.number, length) == (INFO, compression.BEST.number, len(data))
+
+
+@pytest.mark.parametrize("cut", range(0, 60, 7))
+def test_half_a_header_is_no_heap_dump(cut: int) -> None:
+    with pytest.raises(NotADump):
+        unpack_header(pack_header(INFO)[:cut], "file")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"wall": float("nan")}, {"wall": 1e300}, {"wall": -1.0}, {"sampled": float("inf")}, {"values": "secrets"}],
+    ids=str,
+)
+def test_what_no_dump_says_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(NotADump):
+        unpack_header(pack_header(replace(INFO, **change)), "file")  # type: ignore[arg-type]
+
+
+def test_a_newer_file_is_refused_with_its_number() -> None:
+    data = bytearray(pack_header(INFO))
+    data[8] = 9
+    with pytest.raises(DumpTooNew, match="format 9"):
+        unpack_header(bytes(data), "file")
+
+
+def test_a_file_of_another_codec_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytearray(pack_header(INFO))
+    data[10] = 7
+    with pytest.raises(DumpTooNew):
+        unpack_header(bytes(data), "file")
+    data[10] = 0
+    monkeypatch.setattr(compression, "ZSTD", None)
+    with pytest.raises(CodecMissing):
+        unpack_header(bytes(data), "file")
+
+
+@pytest.mark.parametrize("kind", [STATE, IMAGE, PIECE, END])
+def test_a_block_is_read_as_it_was_written(kind: int) -> None:
+    block = BlockPacker().pack(kind, b"content" * 1000)
+    head = BlockHead.unpack(block[:HEAD_BYTES])
+    assert head is not None
+    assert (head.kind, head.length) == (kind, len(block) - HEAD_BYTES)
+    assert BlockUnpacker(compression.BEST).unpack(head, block[HEAD_BYTES:]) == b"content" * 1000
+
+
+def test_a_changed_block_is_refused() -> None:
+    block = BlockPacker().pack(PIECE, b"content" * 1000)
+    head = BlockHead.unpack(block[:HEAD_BYTES])
+    assert head is not None
+    for place in range(HEAD_BYTES):
+        changed = bytearray(block[:HEAD_BYTES])
+        changed[place] ^= 1
+        assert BlockHead.unpack(bytes(changed)) is None, place
+    payload = bytearray(block[HEAD_BYTES:])
+    payload[-1] ^= 1
+    with pytest.raises(ProtocolError):
+        BlockUnpacker(compression.BEST).unpack(head, bytes(payload))
+
+
+def test_a_piece_that_grows_beyond_its_size_is_refused() -> None:
+    block = BlockPacker().pack(PIECE, bytes(MAX_PIECE + 1))
+    head = BlockHead.unpack(block[:HEAD_BYTES])
+    assert head is not None
+    assert head.length < 10_000
+    with pytest.raises(ProtocolError, match="too large"):
+        BlockUnpacker(compression.BEST).unpack(head, block[HEAD_BYTES:])
