@@ -16,12 +16,13 @@ from typing import Any, Final
 
 import pytest
 
-from heaptop.dumps.format import PIECE
+from heaptop.dumps.format import IMAGE, PIECE, BlockPacker, unpack_header
 from heaptop.dumps.reader import HeapDump
 from heaptop.errors import DumpDamaged, DumpError, NotADump, OutOfResources
 from heaptop.injector.inspect.process import children
 from heaptop.injector.inspect.threads import thread_ids
 from heaptop.protocol.images import GROUPS, OBJECTS, PATHS, Question
+from heaptop.recordings.format import frames
 from tests import interpreters
 from tests.interpreters import NEWEST, OLDEST
 from tests.support import native
@@ -163,6 +164,21 @@ def test_a_changed_file_is_refused_or_answers(dumped: Path, tmp_path: Path) -> N
         except (DumpError, OutOfResources):
             refused += 1
     assert refused > 20
+
+
+def test_a_file_that_names_too_few_types_is_refused_at_once(dumped: Path, tmp_path: Path) -> None:
+    nameless = tmp_path / "nameless.heapdump"
+    content, packer = dumped.read_bytes(), BlockPacker()
+    with HeapDump(str(dumped)) as dump:
+        *_, begin = unpack_header(content, "file")
+        dump._at = begin
+        blocks = [(head.kind, block) for head, block in dump._blocks()]
+        image = frames([dump.image])
+    changed = [packer.pack(kind, image if kind == IMAGE else block) for kind, block in blocks]
+    nameless.write_bytes(content[:begin] + b"".join(changed))
+    refused = heaptop("census", nameless, "--timeout", "60")
+    assert refused.returncode == 58, refused.stderr
+    assert "types that it does not name" in refused.stderr
 
 
 def test_a_file_that_claims_more_objects_than_memory_holds_is_refused(

@@ -65,6 +65,7 @@ def chain(links):
 
 OLD = [Parcel(i) for i in range(1000)]
 NEW = []
+UNBOUNDED = collections.deque([1], maxlen=sys.maxsize)
 SESSIONS = {i: Session(i) for i in range(100)}
 HANDLERS = [handler_of(Handled()) for _ in range(30)]
 RECORDS = [[i] for i in range(60_000)]

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, SamplerRefused, TargetExited
+from heaptop.dumps.format import MAGIC
+from heaptop.errors import (
+    AgentLost,
+    InterpreterBusy,
+    NotADump,
+    PauseTooLong,
+    ProtocolError,
+    SamplerRefused,
+    TargetExited,
+)
 from heaptop.protocol.messages import CodeName, Decision, Failure, Pauses, Row
 from heaptop.protocol.source import Behind, Deliver, Ended, Forecast, Received, Waiting, never_behind
 from tests.fakes import source as fake_source
@@ -23,6 +33,18 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
 
 def counted(**changes: Any) -> ScriptedSource:
     return ScriptedSource((Waiting("looking for symbols", 0.1), ATTACHED, Received(TYPES), Received(census(**changes))))
+
+
+def test_a_file_that_is_called_as_the_process_is_not_meant(
+    doors: Doors, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a folder that others can write to, one may have been put there."""
+    monkeypatch.chdir(tmp_path)
+    Path("4711").write_bytes(MAGIC)
+    doors.source = counted()
+    assert main(["census", "4711", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pid"] == 4711
+    assert main(["census", "./4711", "--json"]) == NotADump.exit_code
 
 
 def test_the_document_of_a_census_is_all_that_is_printed(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:

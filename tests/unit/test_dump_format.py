@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,8 +22,11 @@ from heaptop.dumps.format import (
     pack_header,
     unpack_header,
 )
-from heaptop.errors import CodecMissing, DumpTooNew, NotADump, ProtocolError
+from heaptop.dumps.reader import begins_as_dump
+from heaptop.dumps.writer import LEAST_PIECE, DumpFile, DumpParts
+from heaptop.errors import CodecMissing, DumpFailed, DumpTooNew, NotADump, ProtocolError
 from heaptop.protocol.dumped import DumpInfo
+from heaptop.protocol.images import DUMP_SECTIONS, Dumped, Question
 from heaptop.recordings import compression
 
 INFO = DumpInfo("0.1.0", 4711, "shop.py", "3.12.1", "shop", 1.7e9, 5, "sizes", 100, 200)
@@ -98,3 +103,41 @@ def test_a_piece_that_grows_beyond_its_size_is_refused() -> None:
     assert head.length < 10_000
     with pytest.raises(ProtocolError, match="too large"):
         BlockUnpacker(compression.BEST).unpack(head, block[HEAD_BYTES:])
+
+
+def written(path: Path, answer: Callable[[Question], Dumped]) -> None:
+    def ask(question: Question, kind: type[Dumped]) -> Dumped:
+        return answer(question)
+
+    with DumpFile(str(path)) as file:
+        file.write(INFO, DumpParts([], [], []), ask, "sizes", lambda done, total: None)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda question: Dumped(1, b"x", question.number, question.offset + 1, 1 << 30),
+        lambda question: Dumped(1, bytes(LEAST_PIECE), question.number, question.offset, 1 << 30),
+        lambda question: Dumped(1, bytes(LEAST_PIECE), question.number, question.offset + 1, 1 << 30),
+        lambda question: Dumped(1, bytes(MAX_PIECE + 1), question.number + 1, 0, 1),
+    ],
+    ids=["a byte at a time", "the same again", "without end", "a piece too large"],
+)
+def test_what_cannot_be_a_heap_ends_the_dump_and_leaves_no_file(
+    tmp_path: Path, answer: Callable[[Question], Dumped]
+) -> None:
+    with pytest.raises(DumpFailed, match="cannot be a part"):
+        written(tmp_path / "file", answer)
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_dump_ends_behind_its_last_section(tmp_path: Path) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def answer(question: Question) -> Dumped:
+        asked.append((question.number, question.offset))
+        return Dumped(1, b"x", question.number + 1, 0, 1)
+
+    written(tmp_path / "file", answer)
+    assert asked == [(section, 0) for section in range(DUMP_SECTIONS)]
+    assert begins_as_dump(str(tmp_path / "file"))

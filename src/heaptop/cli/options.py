@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heaptop.injector.api import AttachOptions
     from heaptop.protocol.source import Source
 
+DUMP_SUFFIX = ".heapdump"
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
 MOST_SAMPLES = 5_000
@@ -58,7 +59,8 @@ def add_target_or_dump(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target",
         metavar="PID|FILE",
-        help="a process id, a name that matches exactly one Python process, or a heap dump",
+        help="a process id, a name that matches exactly one Python process, or a heap dump: a path with a /, or a name "
+        f"that ends in {DUMP_SUFFIX}",
     )
 
 
@@ -332,13 +334,17 @@ def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int 
 
 
 def source_of(target: str, args: argparse.Namespace, **others: Any) -> tuple[Source, int | str]:
-    """The same, of what was written for it."""
+    """The same, of what was written for it. A file that is only called as a process is, is not meant."""
     from heaptop.dumps.reader import HeapDump, begins_as_dump
 
-    if begins_as_dump(target):
+    if ("/" in target or target.endswith(DUMP_SUFFIX)) and begins_as_dump(target):
+        from heaptop.cli.terminal import notice
         from heaptop.dumps.source import DumpSource
 
-        return DumpSource(HeapDump(target)), target
+        source = DumpSource(HeapDump(target))
+        if not getattr(args, "json", False):
+            notice(f"heap dump {target} of process {source.target.pid}")
+        return source, target
     from heaptop.injector.api import attach_source
 
     pid = pid_of(target)

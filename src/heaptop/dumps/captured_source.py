@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
 from dataclasses import replace
 
 from heaptop.protocol.images import ImageTypes
@@ -19,7 +19,9 @@ class CapturedSource(SourceWrapper):
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver = deliver
+        self._lock = threading.Lock()
         self._state = RecordingState()
+        """Guarded by the lock: the source's thread feeds it."""
         self.types: list[ImageTypes] = []
         """Of the last snapshot."""
         super().open(self._event, behind)
@@ -31,11 +33,12 @@ class CapturedSource(SourceWrapper):
             case Received(ImageTypes() as message):
                 self.types = [*self.types, message] if message.first else [message]
             case Received(message) if is_recorded(message):
-                self._state.feed(message)
+                with self._lock:
+                    self._state.feed(message)
         self._deliver(event)
 
-    def state(self) -> Iterator[Message]:
-        """What a reader has to be told of the session, the agent's first message in front. Call while nothing comes."""
-        if self.hello is not None:
-            yield replace(self.hello, token="")  # nobody may say it again
-        yield from self._state.state()
+    def state(self) -> list[Message]:
+        """What a reader has to be told of the session, the agent's first message in front."""
+        with self._lock:
+            said = list(self._state.state())
+        return [replace(self.hello, token=""), *said] if self.hello is not None else said  # nobody may say the token

@@ -135,15 +135,15 @@ class BlockUnpacker:
         self._codec = codec
         self._opened = codec.decompressor(b"")
 
-    def unpack(self, head: BlockHead, payload: bytes) -> bytes:
-        """A block's content. Memory is taken for what comes, not for what the payload claims.
+    def unpack(self, head: BlockHead, payload: bytes, limit: int = MAX_CONTENT) -> bytes:
+        """A block's content, at most ``limit`` bytes unless it is a PIECE. Memory is taken for what comes.
 
         Raises:
             ProtocolError: it is damaged, or too large.
         """
         if crc32(payload) != head.crc:
             raise ProtocolError("A block of the heap dump is damaged.")
-        most = MAX_PIECE if head.kind == PIECE else MAX_CONTENT
+        most = MAX_PIECE if head.kind == PIECE else min(limit, MAX_CONTENT)
         pieces: list[bytes] = []
         size = 0
         try:

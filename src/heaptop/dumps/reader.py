@@ -22,19 +22,23 @@ from heaptop.dumps.format import (
     HEAD_BYTES,
     IMAGE,
     MAX_HEADER,
+    PIECE,
     STATE,
     BlockHead,
     BlockUnpacker,
     is_dump,
     unpack_header,
 )
-from heaptop.errors import DumpDamaged, NotADump, OutOfResources, ProtocolError
+from heaptop.errors import DumpDamaged, NotADump, OutOfResources, ProtocolError, RecordingTooLarge
+from heaptop.injector.api import memory_limit
 from heaptop.injector.native import NoCore, library
+from heaptop.protocol.bounds import check_types
 from heaptop.protocol.codec import decode
 from heaptop.protocol.dumped import DumpEnd
 from heaptop.protocol.images import ANSWERS, Image, ImageTypes, Question
 from heaptop.protocol.messages import Hello, Message, TypeName
 from heaptop.protocol.registry import RECORDED, REPLIES
+from heaptop.recordings.allowance import Allowance
 from heaptop.recordings.format import messages
 
 ROW: Final = struct.Struct("<IiQQ")
@@ -80,6 +84,7 @@ class HeapDump:
         self._fd = _open(path)
         try:
             self.size = os.fstat(self._fd).st_size
+            self._allowance = Allowance(path, self.size)
             self.info, codec, self._at = unpack_header(os.pread(self._fd, MAX_HEADER, 0), path)
             self._unpacker = BlockUnpacker(codec)
             self.hello, self.state = self._read_state()
@@ -90,7 +95,7 @@ class HeapDump:
         except BaseException:
             self.close()
             raise
-        self.whole = False
+        self.whole = self._closing = False
         """All pieces were read."""
         self._core: ModuleType
         self._dump: Any = None
@@ -119,6 +124,8 @@ class HeapDump:
         self._check_memory()
         self._dump = self._core.dump_new()
         for pieces, (head, content) in enumerate(self._blocks()):
+            if self._closing:
+                return
             if head.kind == END:
                 self.whole = self._is_end(content, pieces)
                 break
@@ -130,7 +137,10 @@ class HeapDump:
     def counts(self) -> list[CountedType]:
         """Objects by type and generation, of all that was read."""
         rows = ROW.iter_unpack(self._call(self._core.dump_count))
-        return [CountedType(*row) for row in rows if row[2]]
+        found = [CountedType(*row) for row in rows if row[2]]
+        if any(row.type >= len(self.types) for row in found):
+            raise DumpDamaged(f"The heap dump {self.path} has objects of types that it does not name.")
+        return found
 
     def ask(self, question: Question, id: int = 0) -> Message | None:
         """The answer, which has this id. None where it is of no kind that is known.
@@ -143,7 +153,8 @@ class HeapDump:
         return decode(answer, REPLIES)
 
     def cancel(self) -> None:
-        """Give up the question that is being answered, from another thread."""
+        """Give up the question that is being answered, from another thread; while pieces are read, read no more."""
+        self._closing = not self.whole
         if self._dump is not None:
             self._core.dump_cancel(self._dump)
 
@@ -170,7 +181,7 @@ class HeapDump:
             except BaseException as error:
                 failed.append(error)
 
-        thread = threading.Thread(target=search, name="heaptop-dump")
+        thread = threading.Thread(target=search, name="heaptop-dump", daemon=True)
         thread.start()
         while thread.is_alive():
             thread.join(0.1)
@@ -199,19 +210,23 @@ class HeapDump:
             if len(payload) < head.length:
                 return
             try:
-                content = self._unpacker.unpack(head, payload)
+                content = self._unpacker.unpack(head, payload, self._allowance.content)
+                if head.kind != PIECE:
+                    self._allowance.unpack(len(content))
             except ProtocolError as error:
                 raise DumpDamaged(f"The heap dump {self.path} is damaged: {error.message}") from error
             self._at += HEAD_BYTES + head.length
             yield head, content
 
-    def _messages(self, kind: int, kinds: tuple[type[Message], ...] = RECORDED) -> Iterator[Message]:
+    def _messages(self, kind: int) -> Iterator[Message]:
         """Of the next block, which is of this kind."""
         head, content = next(self._blocks(), (None, b""))
         if head is None or head.kind != kind:
             raise DumpDamaged(f"The heap dump {self.path} ends before the heap begins.")
         try:
-            yield from messages(content, kinds)
+            yield from messages(content, RECORDED, self._allowance.decode)
+        except RecordingTooLarge as error:
+            raise DumpDamaged(f"The heap dump {self.path} takes more memory than a file of its size may.") from error
         except ProtocolError as error:
             raise DumpDamaged(f"The heap dump {self.path} is damaged: {error.message}") from error
 
@@ -227,6 +242,7 @@ class HeapDump:
         for message in self._messages(IMAGE):
             match message:
                 case ImageTypes() if message.first == len(types):
+                    check_types(len(types) + len(message.names))
                     types += message.names
                 case Image():
                     image = message
@@ -259,12 +275,11 @@ def _native_core() -> ModuleType:
 
 
 def _available() -> int:
-    """Bytes of memory that the machine has left."""
-    with open("/proc/meminfo", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    """Bytes of memory that are left: of a control group with a limit, or of the machine."""
+    limit = memory_limit(os.getpid())
+    if limit is None or limit.left is None:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return limit.left
 
 
 def _too_little(path: str) -> OutOfResources:

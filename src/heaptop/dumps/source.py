@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from heaptop.dumps.reader import HeapDump
-from heaptop.errors import DumpDamaged, HeaptopError, UsageError
+from heaptop.errors import DumpDamaged, HeaptopError, UsageError, fault
 from heaptop.protocol.images import (
     FIRST_ID,
     UNREACHED,
@@ -137,6 +137,8 @@ class DumpSource:
                 work()
         except HeaptopError as failed:
             error = failed
+        except Exception as caught:  # a file may say what nobody thought of
+            error = fault(caught, DumpDamaged)
         self.dump.close()
         self._deliver(Ended(error))
 
@@ -165,10 +167,24 @@ class DumpSource:
 
     def _census(self) -> Census:
         image = self.dump.image
-        rows = [Row(self._numbers[row.type], row.generation, row.count, row.bytes) for row in self.dump.counts()]
+        before = next((each for each in self.dump.state if isinstance(each, Census)), None)
+        guessed = {row.type for row in before.rows if row.guessed} if before is not None else set()
+        rows = []
+        for each in self.dump.counts():
+            number = self._numbers[each.type]
+            rows.append(Row(number, each.generation, each.count, each.bytes, 0, each.count if number in guessed else 0))
         cut = "" if self.dump.whole else f"the file is cut, and {image.objects:,} objects were written"
-        return Census(
+        census = Census(
             0, image.time_ns, "clone", self.dump.whole, cut, tuple(rows), image.build_ns, image.pause_ns, 0, 0, 0
+        )
+        if before is None:
+            return census
+        return replace(
+            census,
+            sizeof_guessed=sum(row.guessed for row in rows),
+            owned=before.owned,
+            mapped=before.mapped,
+            at_least=before.at_least,
         )
 
     def _memory(self) -> list[Message]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from heaptop import files
-from heaptop.dumps.format import ANSWER, END, IMAGE, PIECE, STATE, BlockPacker, pack_header
+from heaptop.dumps.format import ANSWER, END, IMAGE, MAX_PIECE, PIECE, STATE, BlockPacker, pack_header
 from heaptop.errors import DumpFailed
 from heaptop.protocol.dumped import DumpEnd, DumpInfo
 from heaptop.protocol.images import DUMP, DUMP_SECTIONS, Dumped, Question
@@ -20,6 +20,13 @@ from heaptop.protocol.messages import Message
 from heaptop.recordings.format import frames
 
 M = TypeVar("M", bound=Message)
+LEAST_PIECE: Final = 100_000
+"""Bytes of a piece with another one of its section behind it: the core's own have more."""
+BYTES_EACH: Final = 128
+BYTES_WITH_VALUES: Final = 1024
+"""Of all pieces, for each object and reference, at most; and so many besides:"""
+BYTES_BESIDES: Final = 64 << 20
+
 Ask = Callable[[Question, type[Dumped]], Dumped]
 Told = Callable[[int, int], None]
 """Takes how many of the objects and references were written, and how many there are."""
@@ -35,6 +42,11 @@ class DumpParts:
     """Types of the snapshot, and the snapshot."""
     answers: Iterable[Message]
     """Of the snapshot, to what a dump cannot answer by itself."""
+
+
+def _goes_on(piece: Dumped, section: int, offset: int) -> bool:
+    """Whether another piece of the section may follow: an agent that sent a few bytes each time would never end."""
+    return piece.section == section and piece.next > offset and len(piece.data) >= LEAST_PIECE
 
 
 class DumpFile:
@@ -72,12 +84,14 @@ class DumpFile:
             piece = ask(
                 Question(DUMP, number=section, offset=offset, buffers=values != "none", values=values == "all"), Dumped
             )
-            self._append(packer.pack(PIECE, piece.data))
             pieces, size = pieces + 1, size + len(piece.data)
-            done += (piece.next if piece.section == section else piece.records) - offset
+            is_last = piece.section > section
+            most = BYTES_BESIDES + (info.objects + info.edges) * (BYTES_WITH_VALUES if values == "all" else BYTES_EACH)
+            if size > most or len(piece.data) > MAX_PIECE or not (is_last or _goes_on(piece, section, offset)):
+                raise DumpFailed("The process sent what cannot be a part of its heap.")
+            self._append(packer.pack(PIECE, piece.data))
+            done += (piece.records if is_last else piece.next) - offset
             told(done, info.objects + info.edges)
-            if (piece.section, piece.next) <= (section, offset):
-                raise DumpFailed("The process sent the same part of its heap again and again.")
             section, offset = piece.section, piece.next
         self._append(packer.pack(END, frames([DumpEnd(pieces, size)])))
         self._finish()

@@ -27,6 +27,7 @@ from heaptop.protocol.messages import Decision, Message
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 from heaptop.watching.progress import ProgressReport
+from heaptop.watching.snapshot_watch import KEEP
 
 MARKS: Final = 4
 LEAST_HUNT: Final = 8.0
@@ -71,9 +72,9 @@ class SessionHuntWatch(HuntWatch):
         if self._session.memory.may_ask(self._session.rss, self._session.mode):
             super().ask_memory()
 
-    def freeze(self) -> Image:
+    def freeze(self, keep: float = KEEP) -> Image:
         """As of any watch; refused where it has too many objects. Errors: as :class:`HuntWatch`."""
-        image = super().freeze()
+        image = super().freeze(keep)
         if image.objects > MOST_OBJECTS:
             self.close()
             raise self._refused(f"it has {format_count(image.objects)} objects, too many for the host agent to mark")

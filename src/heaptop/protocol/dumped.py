@@ -33,6 +33,9 @@ class DumpInfo(Message):
     """One of :data:`VALUES`."""
     objects: int
     edges: int
+    started: int = 0
+    """Clock ticks from the boot of its machine until the process started: with the pid it tells it from others. 0: not
+    known."""
     sampled: float = 0.0
     """Seconds for which allocations were sampled before."""
 

@@ -8,16 +8,19 @@ from heaptop.analysis.reports.dumps_diff import ComparedHeap, HeapsDiff, differe
 from heaptop.analysis.snapshot.asking import NotAnswered
 from heaptop.dumps.source import DumpSource
 from heaptop.protocol.source import Source
+from heaptop.watching.dumping import started
 from heaptop.watching.snapshot_watch import SnapshotWatch
 
 
 def compared_heap(watch: SnapshotWatch, source: Source, name: str) -> ComparedHeap:
     """Freeze it; ``source`` is the one that ``watch`` watches. Errors: as :class:`SnapshotWatch`."""
     image = watch.freeze()
-    wall = source.dump.info.wall if isinstance(source, DumpSource) else time.time()
+    pid = watch.attached.target.pid
+    info = source.dump.info if isinstance(source, DumpSource) else None
+    wall, begun = (time.time(), started(pid)) if info is None else (info.wall, info.started)
     ticks = watch.history.ticks
     rss = ticks[-1].rss if ticks else None
-    return ComparedHeap(name, watch.attached.target.pid, wall, image, watch.types, rss)
+    return ComparedHeap(name, pid, begun, wall, image, watch.types, rss)
 
 
 def compare(
@@ -26,7 +29,7 @@ def compare(
     """Both are frozen. Errors: as :class:`SnapshotWatch`."""
     old, new = heaps
     held = before.run(sizes(by, old.types)), after.run(sizes(by, new.types))
-    if by == "path" or not _is_one_process(before, after, heaps):
+    if by == "path" or not _is_one_process(old, new):
         return difference(*held)
     try:
         fresh = after.run(unmarked(before.run(mark(old.image)), by, new.types))
@@ -36,13 +39,7 @@ def compare(
     return difference(*held, fresh, gone)
 
 
-def _is_one_process(before: SnapshotWatch, after: SnapshotWatch, heaps: tuple[ComparedHeap, ComparedHeap]) -> bool:
-    """By its pid, command and Python, and a clock that went on."""
-    one, other = before.attached, after.attached
-    is_later = heaps[0].image.time_ns <= heaps[1].image.time_ns
-    same = (one.target.pid, one.target.command, one.hello.python) == (
-        other.target.pid,
-        other.target.command,
-        other.hello.python,
-    )
-    return is_later and same
+def _is_one_process(before: ComparedHeap, after: ComparedHeap) -> bool:
+    """By its pid and when it started, and a clock that went on."""
+    is_later = before.image.time_ns <= after.image.time_ns
+    return is_later and before.started > 0 and (before.pid, before.started) == (after.pid, after.started)

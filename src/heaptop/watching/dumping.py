@@ -11,12 +11,15 @@ from heaptop import __version__
 from heaptop.analysis.snapshot.waste import MOST_ROWS
 from heaptop.dumps.captured_source import CapturedSource
 from heaptop.dumps.writer import DumpFile, DumpParts
+from heaptop.injector.inspect.process import start_time
 from heaptop.protocol.dumped import DumpInfo
 from heaptop.protocol.images import UNREACHED, WASTE, Blocks, Image, Question, Waste
 from heaptop.protocol.messages import Message
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.snapshot_watch import SnapshotWatch
 
+KEEP: Final = 1800.0
+"""Seconds that the snapshot may stay: a slow disk may need them."""
 BLOCKS: Final = 10_000
 """Stacks whose blocks no object has, at most."""
 
@@ -35,7 +38,7 @@ def write_dump(
     if seconds:
         watch.sample(seconds)
         watch.census()
-    image = watch.freeze()
+    image = watch.freeze(KEEP)
     wall = time.time()
     answers = list(_answers(watch, sampled=bool(seconds)))
     watch.memory()
@@ -44,14 +47,23 @@ def write_dump(
     since = time.monotonic()
 
     def told(done: int, total: int) -> None:
-        watch.renew()
         passed = time.monotonic() - since
+        if passed < KEEP:
+            watch.renew()
         left = f", {passed * (total - done) / done:.0f} s left" if done and passed > 1 else ""
         progress.show(f"writing the heap dump: {done / max(total, 1):.0%}{left}")
 
     file.write(info, parts, watch.ask, values, told)
     progress.clear()
     return info
+
+
+def started(pid: int) -> int:
+    """Clock ticks from the machine's boot until a process started; 0 where it is gone."""
+    try:
+        return start_time(pid)
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _info(watch: SnapshotWatch, image: Image, wall: float, values: str, seconds: float) -> DumpInfo:
@@ -68,6 +80,7 @@ def _info(watch: SnapshotWatch, image: Image, wall: float, values: str, seconds:
         values=values,
         objects=image.objects,
         edges=image.edges,
+        started=started(target.pid),
         sampled=seconds,
     )
 

@@ -68,12 +68,14 @@ class SnapshotWatch(SourceWatch):
             if census.mode == "python":
                 self._not_frozen(census.mode_reason or f"the census ran in mode {census.mode}")
 
-    def freeze(self) -> Image:
-        """Have the snapshot made. Errors: ImageRefused, and as :class:`SourceWatch`."""
+    def freeze(self, keep: float = KEEP) -> Image:
+        """Have the snapshot made, to stay for ``keep`` seconds at most.
+
+        Errors: ImageRefused, and as :class:`SourceWatch`."""
         self.ready()
         self.types = []
         self._since = time.monotonic()
-        self._id, self._doing = self._source.image(KEEP), "taking a snapshot"
+        self._id, self._doing = self._source.image(keep), "taking a snapshot"
         self._image = self._answer(Image)
         return self._image
 

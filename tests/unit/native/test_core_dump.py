@@ -267,6 +267,30 @@ def test_an_object_that_is_no_dump_is_refused() -> None:
             call(object())
 
 
+CLOSED: Final = """
+import pickle, sys
+from heaptop.injector.native import _core
+_core.dump_limit(1 << 40)
+pieces = pickle.load(sys.stdin.buffer)
+resident = lambda: int(open("/proc/self/statm").read().split()[1]) * 4096
+for turn in range(6):
+    dump = _core.dump_new()
+    for piece in pieces:
+        _core.dump_add(dump, piece)
+    _core.dump_finish(dump)
+    del dump
+    if turn == 0:
+        before = resident()
+print(resident() - before)
+"""
+
+
+def test_a_dump_that_is_closed_gives_its_memory_back(opened: Exercise) -> None:
+    pieces = pickle.dumps(pieces_of(opened))
+    ended = subprocess.run([sys.executable, "-c", CLOSED], input=pieces, capture_output=True, check=True)
+    assert int(ended.stdout) < 2 << 20
+
+
 LIMITED: Final = """
 import pickle, sys
 from heaptop.injector.native import _core

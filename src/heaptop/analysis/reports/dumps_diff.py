@@ -37,6 +37,8 @@ class ComparedHeap:
     name: str
     """Of the file, or ``process PID``."""
     pid: int
+    started: int
+    """Clock ticks from the machine's boot until the process started; 0: not known."""
     wall: float
     """Seconds since 1970."""
     image: Image

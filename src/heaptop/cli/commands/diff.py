@@ -116,7 +116,8 @@ def _diff_dumps(args: argparse.Namespace) -> int:
     refuse_mode(args, "heaptop diff")
     progress = ProgressLine()
     again = f"heaptop diff {args.file} {args.other}"
-    sources = [source_of(target, args, sample_interval=0, interval=NEVER)[0] for target in (args.file, args.other)]
+    first = args.file if "/" in args.file else f"./{args.file}"  # a file, whatever it is called
+    sources = [source_of(target, args, sample_interval=0, interval=NEVER)[0] for target in (first, args.other)]
     with (
         SnapshotWatch(sources[0], progress, again, timeout=args.timeout) as one,
         SnapshotWatch(sources[1], progress, again, timeout=args.timeout) as other,

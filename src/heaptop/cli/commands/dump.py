@@ -71,6 +71,7 @@ class DumpCommand:
         from heaptop.dumps.writer import DumpFile
         from heaptop.injector.api import attach_source
         from heaptop.watching.dumping import write_dump
+        from heaptop.watching.recording import ended_by_signals
         from heaptop.watching.snapshot_watch import SnapshotWatch
 
         refuse_mode(args, "heaptop dump")
@@ -82,6 +83,7 @@ class DumpCommand:
         sampling = Sampling() if args.seconds else None
         again = f"heaptop dump {pid}"
         with (
+            ended_by_signals(),
             DumpFile(path, force=args.force) as file,
             SnapshotWatch(source, progress, again, sampling, timeout=args.timeout) as watch,
         ):

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { FIRST_ROOM = 1 << 12, SAID_GENERATIONS = 5, CELL_PAGE_BYTES = PAGE_CELLS * sizeof(struct cell) };
+enum { REGION_BYTES = 3 * 4096 /* of a region: what was touched of it, where the next one is, and a page table */ };
 
 static const uint64_t highest = 1ull << 47, lowest = 4096;
 static const char damaged[] = "a piece of the heap dump is damaged", no_memory[] = "it needs more memory than it may take";
@@ -126,6 +127,11 @@ static bool take_kind(struct reading *r, struct bytes *b) {
     return true;
 }
 
+static void count_touched(struct reading *r, uint64_t bytes) {
+    pages_account.besides += bytes;
+    r->touched += bytes;
+}
+
 /* Mark the object at an address, which comes behind those before it. False when there is no memory. */
 static bool mark(struct reading *r, struct bytes *b, uint64_t address) {
     struct marks *marks = &r->heap.graph.walk.marks;
@@ -134,15 +140,17 @@ static bool mark(struct reading *r, struct bytes *b, uint64_t address) {
         b->failed = true;
         return true;
     }
+    const struct region *mapped = marks->mapped;
     struct spot spot = marks_spot(marks, (void *)address);
     if (spot.region == NULL)
         return false;
+    if (marks->mapped != mapped)
+        count_touched(r, REGION_BYTES);
     if (spot.region->used[spot.cell / PAGE_CELLS] == 0) {
-        pages_account.besides += CELL_PAGE_BYTES;
-        r->touched += CELL_PAGE_BYTES;
-        if (!pages_may(0))
-            return false;
+        count_touched(r, CELL_PAGE_BYTES);
     }
+    if (!pages_may(0))
+        return false;
     marks_track(marks, (void *)address, 0);
     r->last = address;
     return true;
@@ -171,7 +179,7 @@ static struct stored_note take_note(struct reading *r, struct bytes *b) {
         note.value = take_text_at(r, b);
         break;
     default:
-        note.value = take_below(b, 1ull << 62);
+        note.value = take_below(b, 1ull << 63); /* an int64_t's */
     }
     return note;
 }
@@ -315,6 +323,7 @@ void reading_close(struct reading *r) {
                                     &s->texts,       &s->notes,        &s->lengths,     &s->generations, &s->edge_labels,
                                     &s->root_labels, &s->frame_labels, &s->frame_places};
     struct graph *g = &r->heap.graph;
+    retain_close(&r->heap.retain); /* while the rows have their count */
     g->rows = (struct csr){.count = 0}; /* they are the tables' */
     heap_close(&r->heap);
     types_close(&r->types);

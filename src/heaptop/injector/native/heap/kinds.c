@@ -103,6 +103,8 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     size_decide(kind, k->call_methods);
     kind->edges = edges_decide(type);
     kind->owner = owners_find(type);
+    if (kind->owner != NULL && kind->owner->far && !k->call_methods) /* in the process itself */
+        kind->owner = &owner_opaque;
     kind->holds_type = flags & FLAG_HEAP_TYPE && !(flags & FLAG_HAVE_GC);
     kind->uneven = edges_decide_uneven(type);
     kind->type_visits = flags & FLAG_HEAP_TYPE && flags & FLAG_HAVE_GC ? 0 : KIND_ASKED;

@@ -44,7 +44,7 @@ static uint64_t *slot_of(const struct owners_seen *seen, uint64_t address) {
 static bool make_room(struct owners_seen *seen) {
     if (2 * seen->count < seen->size)
         return true;
-    struct owners_seen larger = {NULL, seen->size == 0 ? FIRST_SEEN : 2 * seen->size, seen->count};
+    struct owners_seen larger = {NULL, seen->size == 0 ? FIRST_SEEN : 2 * seen->size, seen->count, false};
     larger.slots = pages_map(larger.size * sizeof *larger.slots);
     if (larger.slots == NULL)
         return false;
@@ -57,8 +57,10 @@ static bool make_room(struct owners_seen *seen) {
 }
 
 bool owners_first(struct owners_seen *seen, const void *what) {
-    if (!make_room(seen))
+    if (!make_room(seen)) {
+        seen->failed = true;
         return false;
+    }
     uint64_t *slot = slot_of(seen, (uint64_t)what);
     bool first = *slot == 0;
     seen->count += first;

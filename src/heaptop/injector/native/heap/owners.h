@@ -21,6 +21,7 @@ struct owned {
 struct owners_seen {
     uint64_t *slots; /* open addressing; 0 is free */
     uint64_t size, count;
+    bool failed; /* there was no memory: what is not known was not counted */
 };
 
 void owners_forget(struct owners_seen *seen);
@@ -29,6 +30,7 @@ struct owner {
     const char *const *types; /* full names; the last is NULL */
     uint32_t least;           /* bytes of an instance: a smaller one is no such object */
     struct owned (*measure)(PyObject *o, struct owners_seen *seen);
+    bool far;  /* it follows pointers a long way through a library's structures: in a clone alone, which may crash */
     bool maps; /* what it owns are mappings, or of an allocator that is neither Python's nor malloc */
 };
 

@@ -12,6 +12,11 @@
 #include <time.h>
 
 enum { BOX_BYTES = 4096, FRAME_HEAD = 4, TYPES_IN_FRAME = 2000, LEAST_ANSWER = 1 << 20 };
+enum {
+    SHORT_NS = 200000,
+    SOON_NS = 20000000,
+    LONG_NS = 1000000 /* between two looks at the state; up to SOON the short one */
+};
 enum { SECOND_NS = 1000000000, LOOK_SHARE = 50 /* of its time, a look at what it holds takes one part in so many */ };
 
 struct image_box *image_box(const struct snapshot *s) { return (struct image_box *)s->result.data; }
@@ -47,18 +52,15 @@ static void look_at_holding(const struct result *out, uint64_t now) {
     next_ns = now + SECOND_NS + LOOK_SHARE * took;
 }
 
-/* A wait in memory that is shared, and so not FUTEX_PRIVATE. What the kernel says: 0, or an error below it. */
-static long wait_for_change(struct image_box *box, uint32_t state, uint64_t most_ns) {
-    struct timespec most = {(time_t)(most_ns / SECOND_NS), (long)(most_ns % SECOND_NS)};
-    return raw_call(SYS_futex, (long)&box->state, FUTEX_WAIT, state, (long)&most, 0);
+void image_wait(const struct image_box *box, uint32_t state, uint64_t most_ns) {
+    uint64_t begin = raw_clock(), none = 0;
+    for (uint64_t passed = 0; state_of(box) == state && passed < most_ns; passed = raw_clock() - begin) {
+        struct timespec span = {0, passed < SOON_NS ? SHORT_NS : LONG_NS};
+        raw_call(SYS_rt_sigtimedwait, (long)&none, 0, (long)&span, sizeof none, 0); /* as the agent rests */
+    }
 }
 
-bool image_wait(struct image_box *box, uint32_t state, uint64_t most_ns) {
-    long error = wait_for_change(box, state, most_ns);
-    return error == 0 || error == -EAGAIN || error == -ETIMEDOUT || error == -EINTR;
-}
-
-/* False when its time is over. The other side wakes it by image_wake. Its watchdog's timer wakes it, too. */
+/* False when its time is over. The agent wakes it by image_wake. Its watchdog's timer wakes it, too. */
 static bool wait_for_question(struct image_box *box, const struct result *out) {
     for (;;) {
         uint32_t state = state_of(box);
@@ -69,7 +71,9 @@ static bool wait_for_question(struct image_box *box, const struct result *out) {
             return true;
         if (now >= box->until_ns)
             return false;
-        wait_for_change(box, state, box->until_ns - now);
+        uint64_t left = box->until_ns - now;
+        struct timespec rest = {(time_t)(left / SECOND_NS), (long)(left % SECOND_NS)};
+        raw_call(SYS_futex, (long)&box->state, FUTEX_WAIT, state, (long)&rest, 0); /* shared: not FUTEX_PRIVATE */
     }
 }
 

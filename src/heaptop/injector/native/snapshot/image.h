@@ -3,7 +3,7 @@
        agent's thread                         the child
          image_begin ── snapshot_begin ──────► heap_open ─ progress ─► answer (types, image)
          image_look: a few words              │
-         image_wait ◄── futex ────────────────┤
+         image_wait: rests, looks             │
          image_take: an answer ◄── ANSWERED ──┤
          image_ask ── ASKED, futex ──────────►│ query_parse, …, answer
                                               └ its time is over, or the parent's thread ends: so does it
@@ -67,10 +67,11 @@ struct image_box *image_box(const struct snapshot *s);
 unsigned char *image_question(struct image_box *box);
 const unsigned char *image_answer(const struct image_box *box);
 
-/* Wake who waits for the other side. */
+/* Wake the child, which waits for ASKED. */
 void image_wake(struct image_box *box);
 
-/* Wait until the state is no longer this one, for so long at most, or until a signal. False where no such wait is allowed. */
-bool image_wait(struct image_box *box, uint32_t state, uint64_t most_ns);
+/* Rest until the state is no longer this one, for so long at most. No futex: one with a time is resumed by restart_syscall where the
+   process was stopped meanwhile, and a filter may kill for that. */
+void image_wait(const struct image_box *box, uint32_t state, uint64_t most_ns);
 
 #endif

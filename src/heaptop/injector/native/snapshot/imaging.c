@@ -119,11 +119,10 @@ PyObject *imaging_wait(PyObject *module, PyObject *args) {
         return new_reference(Py_True);
     if (before == IMAGE_READY)
         return new_reference(Py_False);
-    bool waited;
     Py_BEGIN_ALLOW_THREADS
-    waited = image_wait(image_box(&open.snapshot), before, most_ns);
+    image_wait(image_box(&open.snapshot), before, most_ns);
     Py_END_ALLOW_THREADS
-    return new_reference(waited ? Py_True : Py_False);
+    return new_reference(Py_True);
 }
 
 PyObject *imaging_take(PyObject *module, PyObject *args) {

@@ -13,8 +13,8 @@ PyObject *imaging_begin(PyObject *module, PyObject *args);
    -1: there is none, or it has just ended; then image_end tells how. */
 PyObject *imaging_look(PyObject *module, PyObject *args);
 
-/* image_wait(ns) -> whether it waited, without the GIL, until the child had an answer, or so long, or for a signal: False where there
-   is nothing to wait for, or no such wait is allowed. */
+/* image_wait(ns) -> whether it waited, without the GIL, until the child had an answer, or so long: False where there is nothing to
+   wait for. */
 PyObject *imaging_wait(PyObject *module, PyObject *args);
 
 /* image_take() -> the answer's frames of the protocol, as bytes, or None when there is none. */

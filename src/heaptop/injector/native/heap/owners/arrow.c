@@ -7,6 +7,7 @@
    A class of C++ is known by the name that its table of functions leads to. Buffers over memory of others (a Python object, a
    file in memory, another library) are not counted, and nobody need count them: there may be more. */
 #include "heap/owners.h"
+#include "raw.h"
 
 #include <string.h>
 
@@ -41,7 +42,7 @@ struct summing {
     bool ended; /* something did not fit */
 };
 
-enum { DEEPEST = 64, MOST_STEPS = 1 << 20, NAME_BYTES = 16 };
+enum { DEEPEST = 64, MOST_STEPS = 1 << 20, NAME_BYTES = 16, PAGE = 4096 };
 
 static bool step(struct summing *s, bool fits, int depth) {
     if (!fits || depth > DEEPEST || s->steps++ == MOST_STEPS)
@@ -68,13 +69,19 @@ static bool is_class(const void *object, const char *wanted) {
 
 static void add_buffer(struct summing *s, const struct buffer *buffer, int depth) {
     const char *name = buffer == NULL ? NULL : class_of(buffer);
-    if (buffer == NULL || !step(s, name != NULL && owners_has(buffer, sizeof *buffer), depth))
+    if (buffer == NULL) {
+        step(s, true, depth);
+        return;
+    }
+    if (!step(s, name != NULL && owners_has(buffer, sizeof *buffer), depth))
         return;
     if (buffer->parent.at != NULL) {
         add_buffer(s, buffer->parent.at, depth + 1);
     } else if (is_class(buffer, "N5arrow10PoolBufferE")) {
         bool fits = buffer->size >= 0 && buffer->size <= buffer->capacity;
-        if (buffer->capacity == 0 || !owners_first(s->seen, buffer))
+        bool is_first = buffer->capacity != 0 && owners_first(s->seen, buffer);
+        s->owned.unknown = s->owned.unknown || s->seen->failed;
+        if (!is_first)
             return;
         if (step(s, fits && owners_has(buffer->data, (uint64_t)buffer->capacity), depth))
             s->owned.bytes += (uint64_t)buffer->capacity;
@@ -85,7 +92,12 @@ static void add_buffer(struct summing *s, const struct buffer *buffer, int depth
 
 static bool is_vector(const struct vector *v) {
     uint64_t size = (uint64_t)v->end - (uint64_t)v->begin;
-    return v->begin <= v->end && v->end <= v->room && size % sizeof *v->begin == 0 && (size == 0 || owners_has(v->begin, size));
+    bool fits =
+        v->begin <= v->end && v->end <= v->room && size % sizeof *v->begin == 0 && size <= MOST_STEPS * sizeof *v->begin;
+    fits = fits && (size == 0 || owners_has(v->begin, size));
+    for (uint64_t at = 0; fits && at < size; at += PAGE) /* there may be holes */
+        fits = raw_readable((uint64_t)v->begin + at);
+    return fits;
 }
 
 static void add_data(struct summing *s, const struct array_data *data, int depth) {
@@ -164,4 +176,4 @@ static struct owned measure(PyObject *o, struct owners_seen *seen) {
     return s.owned;
 }
 
-const struct owner owner_arrow = {types, 56, measure, .maps = true}; /* its pools map memory of their own */
+const struct owner owner_arrow = {types, 56, measure, .far = true, .maps = true}; /* its pools map memory of their own */
