@@ -26,7 +26,7 @@ from heaptop.recordings.format import frames
 from tests import interpreters
 from tests.interpreters import NEWEST, OLDEST
 from tests.support import native
-from tests.support.processes import PATIENCE, Target, eventually, running
+from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
 HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
 ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
@@ -40,7 +40,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
         interpreter = interpreters.get(request.param)
     except interpreters.MissingInterpreter as error:
         pytest.skip(str(error))
-    with running(interpreter, "why_planted") as started:
+    with running(interpreter, "why_planted", wrapper=with_proc(interpreter)) as started:
         yield started
 
 

@@ -82,7 +82,10 @@ def test_views_and_tasks_of_an_asgi_application(interpreter: Interpreter, loop: 
             "executor export (asgi_leak.py)",
         }
         assert set(list(live)[:3]) == leaking, live
-        assert set(handlers_of_leak(target.pid, "Session")) == leaking
+        # In a short hunt on a busy machine one of them may not have been sampled.
+        named = set(handlers_of_leak(target.pid, "Session"))
+        assert named
+        assert named <= leaking
         assert (target.said(), target.stderr()) == ([], "")
 
 

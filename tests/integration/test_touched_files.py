@@ -75,7 +75,7 @@ EXPECTED: Final = {
     ),
     "bind": (
         (
-            r".*sun_path=@\"heaptop-(attach|agent)-[\da-f-]+\".*",
+            r".*sun_path=@\"heaptop-(attach|agent)-([\d.]+-)?[\da-f-]+\".*",
             "one heaptop at a time, and a name for the agent's end; in no file system",
         ),
     ),

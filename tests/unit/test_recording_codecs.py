@@ -150,14 +150,16 @@ print(json.dumps({"payload": codec.compressor(dictionary)(content).hex()}))
 @pytest.mark.pythons("3.14")
 @pytest.mark.slow
 def test_the_zstd_of_python_and_that_of_the_package_read_each_other(
-    interpreter: Interpreter, dictionary: bytes
+    interpreter: Interpreter, dictionary: bytes, tmp_path: Path
 ) -> None:
+    module = tmp_path / "recording_compression.py"  # beside programs, ``compression`` would hide Python's own
+    module.write_bytes(Path(compression.__file__).read_bytes())
     ours = PackagedZstd()
     payload = ours.compressor(dictionary)(CONTENT)
     damaged = payload[:20] + bytes(100) + payload[120:]
     said = {"dictionary": dictionary, "content": CONTENT, "payload": payload, "damaged": damaged}
     done = subprocess.run(
-        interpreter.command(["-I", "-c", BY_BUILTIN, interpreter.place(Path(compression.__file__))]),
+        interpreter.command(["-I", "-c", BY_BUILTIN, interpreter.place(module)]),
         input=json.dumps({name: value.hex() for name, value in said.items()}),
         capture_output=True,
         text=True,
