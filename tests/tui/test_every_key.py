@@ -180,6 +180,19 @@ def more_processes(stage: Stage) -> bool:
     return True
 
 
+def a_long_reason(stage: Stage) -> bool:
+    """There is more to read than a row has room for."""
+    reason = "a reason with many words"
+    if reason[:5] not in stage.text:
+        listing(stage).rows = [ProcessRow(9000, "shop", "3.12.1", 1_000_000, "python w.py", False, 9 * reason)]
+        stage.app.screen.action_reload()  # type: ignore[attr-defined]
+    return reason[:5] in stage.text
+
+
+def picker_shift(stage: Stage) -> int:
+    return int(stage.app.screen_stack[1].table._shift)  # type: ignore[attr-defined]
+
+
 def a_group(stage: Stage) -> bool:
     """The first one has started another, and the list shows it."""
     worker = ProcessRow(9000, "shop", "3.12.1", 1_000_000, "python worker.py", True, parent=4242)
@@ -209,8 +222,8 @@ ON_PICKER: dict[str, Check] = {
     "row(-1)": Check(cursor, 0, ("j",)),
     "page(1)": Check(cursor, 3),
     "page(-1)": Check(cursor, 0, ("G",)),
-    "shift(-8)": Check(lambda stage: stage.app.screen_stack[1].table._shift, 0, ("l",)),  # type: ignore[attr-defined]
-    "shift(8)": Check(lambda stage: stage.app.screen_stack[1].table._shift, 8),  # type: ignore[attr-defined]
+    "shift(-8)": Check(picker_shift, 0, ("l",), a_long_reason),
+    "shift(8)": Check(picker_shift, 8, (), a_long_reason),
     "top_prefix": Check(cursor, 0, ("G", "g")),
     "top": Check(cursor, 0, ("G",)),
     "bottom": Check(cursor, 3),

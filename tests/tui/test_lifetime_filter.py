@@ -34,9 +34,9 @@ async def test_producers_in_all_shapes(size: tuple[int, int]) -> None:
     async with on_sampled_stage(size, "2", ticks=30) as stage:
         assert "list_orders" in stage.text
         await restrict(stage, "lifetime>10MB")
-        for key in ("site", "function", "module", "call stack"):
+        for key in ("site", "function", "module", "call stack", "handler"):
             assert key in stage.live.view.words[0]
-            assert "views" in stage.text or key == "call stack"
+            assert "views" in stage.text or key in ("call stack", "handler")
             assert "list_orders" not in stage.text
             assert "(before" not in stage.text
             says_nothing_unknown(stage)

@@ -19,7 +19,7 @@ async def look(stage: Stage, place: str) -> list[str]:
     await stage.press(view, *keys)
     await stage.pilot.pause()
     seen = stage.text.splitlines()[2:]
-    rounds = {"1b": 9, "2b": 4, "2v": 3, "6b": 5}.get(place[:2], 0)
+    rounds = {"1b": 9, "2b": 5, "2v": 3, "6b": 5}.get(place[:2], 0)
     await stage.press(*keys[:1] * (rounds - len(keys)))
     return seen
 

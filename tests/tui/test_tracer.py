@@ -145,7 +145,7 @@ async def test_views_are_used_as_ever() -> None:
         direct = dict(zip(column(stage, "name"), column(stage, "direct"), strict=True))
         assert "0" in direct.values(), "an exact nothing"
         assert "no samples" not in stage.text
-        await stage.press("b", "b", "b", "enter")
+        await stage.press("b", "b", "b", "b", "enter")
         await stage.press("escape", "space")
         held = next(line for line in stage.text.splitlines() if "shop/views.py:88" in line)
         await stage.ticks(2)

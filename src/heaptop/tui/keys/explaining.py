@@ -89,6 +89,10 @@ ABOVE: Final = (
     ),
     FigureHelp(("○ not attached", "○ all ended"), "heaptop never attached, or all of several processes exited."),
     FigureHelp(
+        ("heap dump",),
+        "A file that holds the heap at one moment: nothing changes, and there is no process to ask.",
+    ),
+    FigureHelp(
         ("recording", "● rec"),
         "recording: a file is shown, at this moment of its length. ● rec: a file is being written, with its size.",
     ),
@@ -146,9 +150,9 @@ ABOVE: Final = (
         "CPU of heaptop's thread in the program and of its clones, as a share of one core, averaged over ten seconds.",
     ),
     FigureHelp(
-        ("snapshot … old", "closes in", "copied", "tables"),
-        "The snapshot: its age, and when it closes by itself. It costs the memory pages that the program "
-        "changed since, and its own tables.",
+        ("snapshot … old", "closes in", "snapshot in a file", "copied", "tables"),
+        "The snapshot: its age, and when it closes by itself; that of a heap dump stays. It costs the memory pages "
+        "that the program changed since, and its own tables.",
     ),
 )
 """The two lines at the top of the screen."""

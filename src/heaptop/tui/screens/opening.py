@@ -61,7 +61,7 @@ class OpeningScreen(Screen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Keep it for the live screen: a person who knows the keys types them while the rest is loaded."""
-        if event.key not in self._bindings.key_to_bindings and len(self._typed) < TYPED:
+        if event.key not in self.active_bindings and len(self._typed) < TYPED:
             self._typed.append(event)
 
     def on_screen_suspend(self) -> None:
