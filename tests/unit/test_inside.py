@@ -1,19 +1,23 @@
-"""What the pytest plugin and the IPython extension write, and how the helper process is let in."""
+"""What the pytest plugin and the IPython extension write, how the helper process is let in, and how it ends."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import heaptop
 from heaptop.errors import UsageError
-from heaptop.inside.client import Found, LeftObjects, allow_tracer
+from heaptop.inside.client import Found, Helper, HelperFailed, LeftObjects, allow_tracer
 from heaptop.inside.notebook import Left
 from heaptop.inside.report import HeapReport
 from heaptop.inside.rounds import RoundsPlan, failure, notice
+from tests.support.processes import eventually
 
 SESSIONS = LeftObjects(
     "leak",
@@ -112,3 +116,88 @@ def test_exactly_the_helper_may_trace_where_yama_asks_for_it(tmp_path: Path, sco
     assert allow_tracer(0, file, prctl) is allowed
     assert calls == ([(0x59616D61, os.getpid()), (0x59616D61, 0)] if allowed else [])
     assert not allow_tracer(1, tmp_path / "missing", prctl)
+
+
+PIPE_SIGNAL = """
+import os, signal
+from heaptop.inside import client
+
+client._LAUNCHER = "raise SystemExit#{path}{pid}"
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+helper = client.Helper()
+os.waitid(os.P_PID, helper.pid, os.WEXITED | os.WNOWAIT)
+try:
+    helper.count()
+except client.HelperFailed as error:
+    print(error, flush=True)
+"""
+FORKED = """
+import os, sys
+from heaptop.inside import client
+
+client.END = 100
+helper = client.Helper()
+if not os.fork():
+    sys.stdin.read()
+    os._exit(0)
+helper.close()
+print(helper._process.returncode, flush=True)
+"""
+ORPHANED = """
+import os, sys
+from heaptop.inside import client
+
+client._LAUNCHER = {before!r} + client._LAUNCHER
+helper = client.Helper()
+helper.end()  # it serves, and waits for the next command
+if not os.fork():
+    sys.stdin.read()
+    os._exit(0)
+print(helper.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def running(script: str) -> subprocess.Popen[str]:
+    """A program that has the helper, of which a forked child stays until its standard input ends."""
+    environment = {"PATH": "/usr/bin", "PYTHONPATH": str(Path(heaptop.__file__).parents[1])}
+    command = [sys.executable, "-c", script]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def test_a_helper_that_has_died_ends_no_program_by_sigpipe() -> None:
+    with running(PIPE_SIGNAL) as program:
+        said, _ = program.communicate()
+    assert "helper process was lost" in said
+    assert program.returncode == 0
+
+
+def test_the_helper_exits_although_a_forked_process_lives() -> None:
+    with running(FORKED) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "0\n", "it was not killed"
+
+
+@pytest.mark.parametrize("before", ["", "import os; vars(os).pop('pidfd_open', None)\n"])
+def test_the_helper_exits_with_its_parent_although_a_forked_process_lives(before: str) -> None:
+    with running(ORPHANED.replace("{before!r}", repr(before))) as program:
+        assert program.stdout is not None
+        helper = int(program.stdout.readline())
+        assert program.wait() == -9
+        assert eventually(lambda: not is_running(helper))
+
+
+def is_running(pid: int) -> bool:
+    """Whether it is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_neither_end_stays_open_where_the_helper_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(sys, "executable", "/missing")
+    with pytest.raises(HelperFailed, match="does not start"):
+        Helper()
+    assert os.listdir("/proc/self/fd") == before

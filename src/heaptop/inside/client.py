@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _socket
+import contextlib
 import ctypes
 import json
 import os
@@ -10,7 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any, Final
 
 ANSWER: Final = 120.0
@@ -92,9 +94,7 @@ class Helper:
         self._is_allowed = False
         code = _LAUNCHER.format(path=[entry for entry in PATH if entry], pid=self._owner)
         try:
-            self._process = Popen(
-                [sys.executable, "-c", code], stdin=PIPE, stdout=PIPE, stderr=DEVNULL, bufsize=0, start_new_session=True
-            )
+            self._socket, self._process = _start(code)
         except OSError as error:
             raise HelperFailed(f"heaptop's helper process does not start: {error}.") from None
 
@@ -140,14 +140,14 @@ class Helper:
         """Have it detach and exit; one that does not is killed, which this process survives."""
         if self._owner != os.getpid():
             return
-        assert self._process.stdin is not None and self._process.stdout is not None  # noqa: PT018
-        self._process.stdin.close()
+        with contextlib.suppress(OSError):  # closed before
+            self._socket.shutdown(_socket.SHUT_RDWR)  # also for the copies that forked processes hold
+        self._socket.close()
         try:
             self._process.wait(END)
         except TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
         self._forbid()
 
     def kill(self) -> None:
@@ -171,17 +171,16 @@ class Helper:
         return answer["found"]
 
     def _talk(self, command: str) -> bytes:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None  # noqa: PT018
-        stdin.write(f"{command}\n".encode())
+        # Without a signal: SIGPIPE ends a program that has restored its default action.
+        self._socket.sendall(f"{command}\n".encode(), _socket.MSG_NOSIGNAL)
         poll, line = select.poll(), b""
-        poll.register(stdout, select.POLLIN)
+        poll.register(self._socket, select.POLLIN)
         # Nothing of ours that is common is alive while the heap is looked at: what is new at its address later would
         # pass for older.
         while not line.endswith(b"\n"):
             if not poll.poll(ANSWER * 1000):
                 raise TimeoutError(f"no answer within {ANSWER:g} s")
-            part = os.read(stdout.fileno(), 1 << 16)
+            part = self._socket.recv(1 << 16)
             if not part:
                 raise EOFError("it ended without an answer")
             line += part
@@ -191,6 +190,23 @@ class Helper:
         if self._is_allowed:
             self._is_allowed = False
             allow_tracer(0)
+
+
+def _start(code: str) -> tuple[_socket.socket, Popen[bytes]]:
+    """Start a child that runs ``code``, with one end of a connection as its standard input and output.
+
+    Sockets are those of the C module: programs and plugins replace ``socket.socket``, and set its default timeout.
+    """
+    ours, theirs = _socket.socketpair()
+    try:
+        ours.settimeout(None)
+        command, end = [sys.executable, "-c", code], theirs.fileno()
+        return ours, Popen(command, stdin=end, stdout=end, stderr=DEVNULL, start_new_session=True)
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
 
 
 def allow_tracer(pid: int, scope: Path = _YAMA, prctl: Callable[..., int] | None = None) -> bool:

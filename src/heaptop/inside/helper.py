@@ -1,6 +1,6 @@
 """The helper process: attaches to its parent by :mod:`heaptop.api`, and answers its ``client``, line by line.
 
-Its standard input is what keeps it: it detaches and exits when that ends, as it does with the parent.
+It detaches and exits when the parent closes the connection, or has died.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
-from collections.abc import Callable
+import select
+import socket
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from heaptop import api
 from heaptop.errors import HeaptopError
@@ -19,25 +20,58 @@ from heaptop.inside.client import Counted, Found, LeftObjects
 
 PAUSE: Final = 10.0
 """Seconds: the parent waits for each answer in any case, so a pause does no harm."""
+SEND: Final = 20.0
+"""Seconds for one answer to be taken."""
 
 
 def main(pid: int) -> None:
-    """Serve the process ``pid`` until it closes our standard input."""
-    answers = os.fdopen(os.dup(1), "wb", 0)
-    os.dup2(2, 1)  # what a library prints is no answer
-    with contextlib.suppress(BrokenPipeError), contextlib.ExitStack() as stack:
-        _serve(sys.stdin.buffer, answers, Commands(pid, stack))
+    """Serve the process ``pid`` over the socket that is our standard input, until it closes that, or dies."""
+    connection = socket.socket(fileno=os.dup(0))
+    connection.settimeout(SEND)
+    for number in (0, 1):
+        os.dup2(2, number)  # what a library prints is no answer, and no child of ours holds the connection open
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        commands = Commands(pid, stack)
+        for question in _questions(connection, pid):
+            connection.sendall(_answer(commands, question))
 
 
-def _serve(questions: BinaryIO, answers: Any, commands: Commands) -> None:
-    for line in questions:
-        try:
-            answer: dict[str, Any] = {"found": commands.by_name[line.decode().strip()]()}
-        except HeaptopError as error:
-            answer = {"error": " ".join(filter(None, (error.message, error.why, error.fix)))}
-        except Exception as error:
-            answer = {"error": f"heaptop's helper process failed: {type(error).__name__}: {error}."}
-        answers.write(json.dumps(answer).encode() + b"\n")
+def _questions(connection: socket.socket, parent: int) -> Iterator[str]:
+    """Line by line. A process that the parent forked may hold its end of the connection after the parent has died."""
+    poll, received = select.poll(), b""
+    poll.register(connection, select.POLLIN)
+    watched = _watch(parent)
+    if watched is not None:
+        poll.register(watched, select.POLLIN)
+    while True:
+        ready = [number for number, _ in poll.poll(None if watched is not None else 1000)]
+        if watched in ready or os.getppid() != parent:
+            return
+        if not ready:
+            continue
+        part = connection.recv(1 << 16)
+        if not part:
+            return
+        *lines, received = (received + part).split(b"\n")
+        yield from (line.decode() for line in lines)
+
+
+def _watch(pid: int) -> int | None:
+    """A descriptor that is readable when the process has died; None where there is no such thing (Linux before 5.3)."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _answer(commands: Commands, question: str) -> bytes:
+    try:
+        answer: dict[str, Any] = {"found": commands.by_name[question]()}
+    except HeaptopError as error:
+        answer = {"error": " ".join(filter(None, (error.message, error.why, error.fix)))}
+    except Exception as error:
+        answer = {"error": f"heaptop's helper process failed: {type(error).__name__}: {error}."}
+    return json.dumps(answer).encode() + b"\n"
 
 
 class Commands:
