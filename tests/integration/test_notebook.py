@@ -113,3 +113,11 @@ def test_where_it_cannot_attach_the_cell_says_so_and_runs(talk: Talk) -> None:
     assert "helper process was lost" in found["said"][2]
     assert "helper process was lost" in found["said"][3]
     assert "(5, 6)" in found["said"][4]
+
+
+def test_a_cell_that_fails_above_the_magic_leaves_nothing_for_the_next(talk: Talk) -> None:
+    children = "print(open(f'/proc/self/task/{os.getpid()}/children').read().split())"
+    found = talk("%load_ext heaptop", f"import os\n{children}\n1 / 0\n%heap", children)
+    assert found["said"][1].splitlines()[0] != "[]"
+    assert "ZeroDivisionError" in found["said"][1]
+    assert found["said"][2].strip() == "[]"

@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import heaptop
 from heaptop.errors import UsageError
+from heaptop.inside import notebook
 from heaptop.inside.client import Found, Helper, HelperFailed, LeftObjects, allow_tracer
-from heaptop.inside.notebook import Left
+from heaptop.inside.notebook import HeapMagics, Left
 from heaptop.inside.report import HeapReport
 from heaptop.inside.rounds import RoundsPlan, failure, notice
 from tests.support.processes import eventually
@@ -116,6 +118,65 @@ def test_exactly_the_helper_may_trace_where_yama_asks_for_it(tmp_path: Path, sco
     assert allow_tracer(0, file, prctl) is allowed
     assert calls == ([(0x59616D61, os.getpid()), (0x59616D61, 0)] if allowed else [])
     assert not allow_tracer(1, tmp_path / "missing", prctl)
+
+
+class Shell:
+    """Runs the cell that a magic gives it, as IPython does: with what is called before and after each cell."""
+
+    execution_count = 1
+
+    def __init__(self) -> None:
+        self.magics = HeapMagics(self)
+        self.attached_after: list[bool] = []
+        self.within: list[bool] = []
+
+    def run_cell(self, text: str) -> None:
+        self.magics.before_cell(SimpleNamespace(raw_cell=text))
+        if text.startswith("%%heap\n"):
+            self.magics.heap("", text.partition("\n")[2])
+        self.within.append(FakeHelper.open > 0)
+        self.magics.after_cell(None)
+        self.attached_after.append(FakeHelper.open > 0)
+
+
+class FakeHelper:
+    open = 0
+
+    def __init__(self) -> None:
+        type(self).open += 1
+
+    def attach(self) -> None: ...
+
+    def begin(self, *, names: bool) -> None: ...
+
+    def check(self, *, last: bool = False) -> Found | None:
+        return found(SESSIONS) if last else None
+
+    def close(self) -> None:
+        type(self).open -= 1
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setattr(FakeHelper, "open", 0)
+    monkeypatch.setattr(notebook, "Helper", FakeHelper)
+    monkeypatch.setattr(notebook, "display", print)
+    return Shell()
+
+
+def test_a_cell_that_fails_above_the_magic_leaves_no_helper_attached(shell: Shell) -> None:
+    shell.run_cell("1 / 0\n%heap")
+    shell.run_cell("third = 3")
+    assert shell.within == [True, False]
+    assert shell.attached_after == [False, False]
+
+
+def test_the_helper_stays_until_a_cell_within_the_magic_is_shown(
+    shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell("%%heap\nfourth = 4")
+    assert shell.attached_after == [True, False], "after the cell within, and after the cell itself"
+    assert "app.Session" in capsys.readouterr().out
 
 
 PIPE_SIGNAL = """

@@ -39,12 +39,14 @@ def load(shell: Any) -> None:
     heap.__doc__ = HeapMagics.heap.__doc__
     shell.register_magic_function(heap, "line_cell", NAME)
     shell.events.register("pre_run_cell", magics.before_cell)
+    shell.events.register("post_run_cell", magics.after_cell)
 
 
 def unload(shell: Any) -> None:
     """Take the magics away, and end the helper process."""
     magics = _loaded.pop(shell)
     shell.events.unregister("pre_run_cell", magics.before_cell)
+    shell.events.unregister("post_run_cell", magics.after_cell)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop(NAME, None)
     magics.close()
@@ -56,13 +58,20 @@ class HeapMagics:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._helper: Helper | None = None
-        """Attached from the mark on until the table is shown."""
+        """Attached from the mark on until the table is shown, or the cell has ended."""
+        self._is_within = False
+        """Whether a cell runs that a magic was given: the magic shows the table when it has ended."""
 
     def before_cell(self, info: Any) -> None:
         """Mark the heap before a cell that has ``%heap`` in it; other cells pay nothing."""
         lines = (info.raw_cell or "").splitlines()
         if any(line.split() == [f"%{NAME}"] for line in lines):
             self._mark()
+
+    def after_cell(self, result: Any) -> None:
+        """Detach where a cell has ended before its table was shown."""
+        if not self._is_within:
+            self.close()
 
     def heap(self, line: str, cell: str | None = None) -> None:
         """Show what a cell left on the heap: type, number, bytes, what holds it, and the line that allocated it.
@@ -75,7 +84,11 @@ class HeapMagics:
             return
         self._mark()
         number = self._shell.execution_count
-        self._shell.run_cell(f"{line or '#'}\n{cell or ''}")  # with a first line, so that lines have their numbers
+        self._is_within = True
+        try:
+            self._shell.run_cell(f"{line or '#'}\n{cell or ''}")  # with a first line, so that lines have their numbers
+        finally:
+            self._is_within = False
         if self._helper is not None:
             self._show(number)
 
