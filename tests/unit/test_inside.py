@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
 import subprocess
 import sys
@@ -13,12 +15,15 @@ from typing import Any
 import pytest
 
 import heaptop
-from heaptop.errors import UsageError
-from heaptop.inside import notebook
+from heaptop import api
+from heaptop.analysis.leaks.hunting import AT_LEAST
+from heaptop.errors import HeaptopError, UsageError
+from heaptop.inside import client, helper, notebook
 from heaptop.inside.client import Found, Helper, HelperFailed, LeftObjects, allow_tracer
 from heaptop.inside.notebook import HeapMagics, Left
 from heaptop.inside.report import HeapReport
 from heaptop.inside.rounds import RoundsPlan, failure, notice
+from heaptop.protocol.findings import UNREACHED
 from tests.support.processes import eventually
 
 SESSIONS = LeftObjects(
@@ -118,6 +123,63 @@ def test_exactly_the_helper_may_trace_where_yama_asks_for_it(tmp_path: Path, sco
     assert allow_tracer(0, file, prctl) is allowed
     assert calls == ([(0x59616D61, os.getpid()), (0x59616D61, 0)] if allowed else [])
     assert not allow_tracer(1, tmp_path / "missing", prctl)
+
+
+def census(size: int, *, estimated: bool = False, cut: str = "") -> api.CensusTable:
+    rows = (api.CensusRow("app.Session", size // 100, size, 0, 0),)
+    mode = "python" if estimated else "clone"
+    return api.CensusTable(0, mode, estimated, not cut, cut, 0.002, 0.1, size // 100, size, "type", "", rows)
+
+
+def counting(monkeypatch: pytest.MonkeyPatch, *tables: api.CensusTable) -> helper.Commands:
+    """The helper's commands, attached to a process whose censuses are these."""
+    process = SimpleNamespace(census=iter(tables).__next__)
+    monkeypatch.setattr(api, "attach", lambda *_, **__: contextlib.nullcontext(process))
+    commands = helper.Commands(4711, contextlib.ExitStack())
+    commands.attach()
+    return commands
+
+
+def test_a_census_is_compared_with_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = counting(monkeypatch, census(1000), census(3000))
+    assert commands.count()["bytes"] == 0
+    assert commands.count() == {"count": 20, "bytes": 2000, "type": "app.Session", "type_bytes": 2000, "pause": 0.002}
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "reason"),
+    [
+        (census(3000, estimated=True), "The census is estimated"),
+        (census(3000, cut="some rows are missing"), "The census is partial: some rows are missing"),
+    ],
+)
+def test_a_census_that_is_estimated_or_partial_is_no_figure_of_a_test(
+    monkeypatch: pytest.MonkeyPatch, doubtful: api.CensusTable, reason: str
+) -> None:
+    commands = counting(monkeypatch, census(1000), doubtful)
+    commands.count()
+    with pytest.raises(HeaptopError, match=reason):
+        commands.count()
+
+
+def test_what_a_hunt_could_not_look_at_is_passed_on() -> None:
+    findings = api.Findings(0, (), "unclear", 5, 500, (), (), (), (AT_LEAST, "one thing was not checked"))
+    answer = json.loads(json.dumps(helper._found(findings)))
+    assert client._found(answer) == Found(5, 500, (), ("one thing was not checked",)), "≥ says the other"
+
+
+def test_what_could_not_be_looked_at_is_written_below_what_was_found() -> None:
+    doubtful = Found(550, 1_400_000, (SESSIONS,), ("one thing was not checked",))
+    plan = RoundsPlan.of(limit=0)
+    assert failure(doubtful, plan).splitlines()[-1] == "  note: one thing was not checked"
+    assert notice(doubtful, plan) == "  note: one thing was not checked", "what passes may be what was not checked"
+    assert repr(Left(doubtful)).splitlines()[-1] == "note: one thing was not checked"
+    assert "<p>note: one thing was not checked</p>" in Left(doubtful)._repr_html_()
+
+
+def test_what_is_estimated_of_memory_that_nothing_leads_to_is_marked_so() -> None:
+    blocks = LeftObjects("unclear", UNREACHED, 3, 4096, "", "", (), "")
+    assert "≈3  ≈4.00 KiB" in repr(Left(found(blocks)))
 
 
 class Shell:

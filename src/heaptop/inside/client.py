@@ -66,6 +66,8 @@ class Found:
     """Objects more than then; below 0: fewer."""
     bytes: int
     places: tuple[LeftObjects, ...]
+    notes: tuple[str, ...] = ()
+    """What was not looked at, or is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,4 +226,4 @@ def allow_tracer(pid: int, scope: Path = _YAMA, prctl: Callable[..., int] | None
 
 def _found(answer: dict[str, Any]) -> Found:
     places = (LeftObjects(**{**place, "series": tuple(place["series"])}) for place in answer["places"])
-    return Found(answer["count"], answer["bytes"], tuple(places))
+    return Found(answer["count"], answer["bytes"], tuple(places), tuple(answer["notes"]))

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from heaptop import api
+from heaptop.analysis.leaks.hunting import AT_LEAST
 from heaptop.errors import HeaptopError
 from heaptop.inside.client import Counted, Found, LeftObjects
 
@@ -122,7 +123,7 @@ class Commands:
 
     def count(self) -> dict[str, Any]:
         assert self._process is not None
-        now, before = self._process.census(), self._before
+        now, before = _exact(self._process.census()), self._before
         self._before = now
         then = {row.name: row.bytes for row in before} if before is not None else {}
         risen = {row.name: row.bytes - then.get(row.name, 0) for row in now} if before is not None else {}
@@ -134,6 +135,16 @@ class Commands:
     def detach(self) -> None:
         self._process = self._rounds = self._before = None
         self._attached.close()
+
+
+def _exact(table: api.CensusTable) -> api.CensusTable:
+    """Return the census; raise where a difference to another one would be no figure of a test."""
+    fix = "Run the tests without --heap-report."
+    if table.estimated:
+        raise HeaptopError("The census is estimated: the heap changed while it was counted.", fix=fix)
+    if not table.complete:
+        raise HeaptopError(f"The census is partial: {table.cut}.", fix=fix)
+    return table
 
 
 def _found(findings: api.Findings | None) -> dict[str, Any] | None:
@@ -152,4 +163,5 @@ def _found(findings: api.Findings | None) -> dict[str, Any] | None:
         )
         for each in findings.suspects
     )
-    return asdict(Found(findings.count, findings.bytes, tuple(places)))
+    notes = tuple(note for note in findings.notes if note != AT_LEAST)  # each figure has its ≥
+    return asdict(Found(findings.count, findings.bytes, tuple(places), notes))

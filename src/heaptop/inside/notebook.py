@@ -13,7 +13,8 @@ from IPython.core.magic import no_var_expand
 from IPython.display import display
 
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
-from heaptop.inside.client import Found, Helper, HelperFailed
+from heaptop.inside.client import Found, Helper, HelperFailed, LeftObjects
+from heaptop.protocol.findings import UNREACHED
 from heaptop.protocol.text import printable
 
 NAME: Final = "heap"
@@ -137,8 +138,8 @@ class Left:
         self._rows = [
             (
                 each.type,
-                f"≥{format_count(each.count)}",
-                f"≥{format_bytes(each.bytes)}",
+                f"{_bound(each)}{format_count(each.count)}",
+                f"{_bound(each)}{format_bytes(each.bytes)}",
                 each.holder,
                 _line(each.site, number),
             )
@@ -147,6 +148,7 @@ class Left:
         ]
         if not self._rows:
             self._head += f" nothing of {format_bytes(LEAST)} or more."
+        self._notes = [f"note: {printable(note)}" for note in found.notes]
 
     def __repr__(self) -> str:
         rows = [tuple(printable(cell) for cell in row) for row in (HEADINGS, *self._rows)]
@@ -154,7 +156,7 @@ class Left:
         lines = [self._head]
         if self._rows:
             lines += ["  ".join(_cells(row, widths)).rstrip() for row in rows]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes])
 
     def _repr_html_(self) -> str:
         def line(tag: str, row: tuple[str, ...]) -> str:
@@ -162,7 +164,12 @@ class Left:
 
         body = "".join(f"<tr>{line('td', row)}</tr>" for row in self._rows)
         table = f"<table><thead><tr>{line('th', HEADINGS)}</tr></thead><tbody>{body}</tbody></table>" if body else ""
-        return f"<p>{html.escape(self._head)}</p>{table}"
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes)
+        return f"<p>{html.escape(self._head)}</p>{table}{notes}"
+
+
+def _bound(place: LeftObjects) -> str:
+    return "≈" if place.type == UNREACHED else "≥"
 
 
 def _line(site: str, number: int) -> str:

@@ -11,6 +11,7 @@ from heaptop.analysis.text.units import format_bytes, format_count, parse_size
 from heaptop.errors import UsageError
 from heaptop.inside.client import Found, Helper, LeftObjects
 from heaptop.protocol.findings import GROWING, UNREACHED
+from heaptop.protocol.text import printable
 
 LEAST_ROUNDS: Final = 3
 """Fewer prove nothing: growth that slows down would pass for a leak."""
@@ -67,16 +68,19 @@ def failure(found: Found, plan: RoundsPlan) -> str:
     if size <= plan.limit:
         return ""
     head = f"each of {plan.rounds} rounds left ≥{format_bytes(round(size))} behind; the limit is "
-    return "\n".join([f"{head}{format_bytes(plan.limit)} a round", *_named(places, plan.rounds)])
+    return "\n".join([f"{head}{format_bytes(plan.limit)} a round", *_named(places, plan.rounds), *_notes(found)])
 
 
 def notice(found: Found, plan: RoundsPlan) -> str:
     """What a person may want to read of a test that passes; empty for nothing."""
     unsure = [each for each in found.places if each.verdict not in (*GROWING, "no leak")]
     unsure = [each for each in unsure if each.bytes > plan.limit * plan.rounds]
-    if not unsure:
-        return ""
-    return "\n".join(["new after the rounds, and not proven to be a leak:", *_named(unsure, plan.rounds)])
+    lines = ["new after the rounds, and not proven to be a leak:", *_named(unsure, plan.rounds)] if unsure else []
+    return "\n".join([*lines, *_notes(found)])
+
+
+def _notes(found: Found) -> list[str]:
+    return [f"  note: {printable(note)}" for note in found.notes]
 
 
 def _named(places: Sequence[LeftObjects], rounds: int) -> list[str]:
