@@ -213,7 +213,10 @@ def _start(code: str) -> tuple[_socket.socket, Popen[bytes]]:
 
 def allow_tracer(pid: int, scope: Path = _YAMA, prctl: Callable[..., int] | None = None) -> bool:
     """Allow one process, and what it starts, to trace this one, where Yama lets only a parent (``ptrace_scope`` 1); 0
-    takes that back. Returns whether it was needed."""
+    takes that back. Returns whether it was needed.
+
+    The kernel keeps one permission, and does not show it: what the program allowed before is lost.
+    """
     try:
         if int(scope.read_text()) != 1:
             return False
