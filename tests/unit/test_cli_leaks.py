@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
 from heaptop import cli
@@ -19,8 +19,10 @@ from heaptop.analysis.heap.history import History
 from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.analysis.leaks.lints import LINTS
 from heaptop.cli import terminal
+from heaptop.cli.commands import leaks
 from heaptop.cli.commands.leaks import LEAK_FOUND, UNDECIDED
 from heaptop.errors import AgentLost, ImageRefused, PauseTooLong, TargetExited, UsageError
+from heaptop.injector.inspect import process
 from heaptop.protocol.images import LIVE, Question
 from heaptop.protocol.messages import CollectRequest, Failure, Message, Sampler, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
@@ -360,9 +362,21 @@ def test_the_time_of_a_command_begins_with_its_process(
         assert cli.run(["leaks", "4711", *QUICK], is_program=is_program) == 0
     capsys.readouterr()
     assert plans[0].begun is not None
-    age = time.time() - psutil.Process().create_time()
-    assert time.monotonic() - plans[0].begun == pytest.approx(age, abs=5)
     assert plans[1].begun is None, "another program's time began earlier"
+
+
+@pytest.mark.parametrize(
+    ("age", "given", "spent"),
+    [(1.25, 30.0, 1.25), (14.0, 6.0, 1.5), (14.0, 600.0, 5.0), (-0.01, 30.0, 0.0)],
+)
+def test_a_process_that_did_something_else_before_has_most_of_its_time_left(
+    monkeypatch: pytest.MonkeyPatch, age: float, given: float, spent: float
+) -> None:
+    clocks = SimpleNamespace(CLOCK_BOOTTIME=7, clock_gettime=lambda _: 1000.0, monotonic=lambda: 500.0)
+    monkeypatch.setattr(leaks, "time", clocks)
+    ticks = round((1000.0 - age) * os.sysconf("SC_CLK_TCK"))
+    monkeypatch.setattr(process, "start_time", lambda _: ticks)
+    assert leaks._process_start(given) == pytest.approx(500.0 - spent)
 
 
 def test_progress_says_how_far_it_is_and_what_has_grown(

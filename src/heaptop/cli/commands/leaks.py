@@ -39,6 +39,8 @@ MARKS = 4
 LEAK_FOUND = 3
 UNDECIDED = 1
 """Exit codes, where a person has asked for them; the latter where there were too few checks to find a leak."""
+MOST_LOADING: Final = 5.0
+"""Seconds that loading heaptop takes of ``--for`` at most; and no more than a quarter of it."""
 _LARGEST: Final = 1 << 20
 """Bytes of a file of patterns."""
 
@@ -152,7 +154,7 @@ class Leaks:
         unknown = [name for name in args.allow if name not in LINTS]
         if unknown:
             raise UsageError(f"Unknown lint {unknown[0]!r}.", fix=f"Choose from: {', '.join(LINTS)}.")
-        begun = _process_start() if args.is_program else None
+        begun = _process_start(args.seconds) if args.is_program else None
         plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow), begun)
         gate = _gate(args)
         pid, progress = target_pid(args), ProgressLine()
@@ -177,13 +179,17 @@ class Leaks:
         return LEAK_FOUND if gate.failing(hunter.found) else 0 if is_decided(hunter.found) else UNDECIDED
 
 
-def _process_start() -> float:
+def _process_start(given: float) -> float:
     """When this process started, on the monotonic clock: a busy machine takes seconds to load heaptop, and they are
-    part of the time that a person gives."""
+    part of the time ``given``.
+
+    The kernel knows only when it was forked, and a shell may have slept there before it executed heaptop: so most of
+    the time is left in any case.
+    """
     from heaptop.injector.inspect.process import start_time
 
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - start_time(os.getpid()) / os.sysconf("SC_CLK_TCK")
-    return time.monotonic() - max(age, 0.0)
+    return time.monotonic() - min(max(age, 0.0), given / 4, MOST_LOADING)
 
 
 def _gate(args: argparse.Namespace) -> LeakGate | None:
