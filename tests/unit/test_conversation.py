@@ -491,6 +491,16 @@ def test_a_short_stop_is_made_without_a_question() -> None:
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"stop"}
 
 
+def test_what_was_sampled_before_a_snapshot_is_received_before_it() -> None:
+    agent = FakeAgent()
+    agent.mode = "clone"
+    with talking(agent, policy=CensusPolicy()) as talk:
+        talk.orders.outbox.put(ImageRequest(FIRST_ID, 60_000_000_000))
+        run(talk)
+    kinds = [type(message) for message in talk.heard]
+    assert Tick in kinds[: kinds.index(Image)], "samples come with a tick"
+
+
 @pytest.mark.parametrize("accept", [True, False])
 def test_a_snapshot_waits_for_an_answer_about_its_pause(accept: bool) -> None:
     agent = FakeAgent()

@@ -255,8 +255,7 @@ class Conversation:
             if (self._pace.tick_due(now) or self._pace.census_due(now)) and self._behind():
                 self._pace.skip(now)
             if self._pace.tick_due(now):
-                self._pace.tick_out, self._pace.next_tick = True, now + TICK_INTERVAL
-                self._send(TickRequest(self._next_id()))
+                self._ask_tick(now)
             if self._pace.census_due(now):
                 self._ask_census(now)
             for message in self._read(self._pace.wait(time.monotonic())):
@@ -345,6 +344,8 @@ class Conversation:
         elif isinstance(made, Failure):
             self._take(made)
         else:
+            if not self._pace.tick_out and not self._behind():
+                self._ask_tick(time.monotonic())  # with what was sampled so far: its sites are those of the snapshot
             self._image.on_request(made)
             self._send(made)
 
@@ -362,6 +363,10 @@ class Conversation:
             self._deliver(cost)
         if why := excess(cost, self._room()):
             self._send(CloseRequest(self._next_id(), why))
+
+    def _ask_tick(self, now: float) -> None:
+        self._pace.tick_out, self._pace.next_tick = True, now + TICK_INTERVAL
+        self._send(TickRequest(self._next_id()))
 
     def _ask_census(self, now: float) -> None:
         room = self._room()
