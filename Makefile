@@ -26,14 +26,14 @@ WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zo
 PROGRAMS := $(patsubst %,tests/integration/test_%.py,api dumps json_documents mcp notebook pytest_plugin versions_meet \
     handlers native_memory)
 
-.PHONY: demo test quick whole live harm alone units screen waiting programs check stress fuzz soak zoo zoo-real art docs schemas wheel \
-    sdist pyz release man clean
+.PHONY: demo test quick whole live harm alone units screen waiting programs native check stress fuzz soak zoo zoo-real art \
+    docs schemas wheel sdist pyz release man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=7 live screen units harm waiting alone programs
+	$(MAKE) --no-print-directory --keep-going --jobs=8 live screen units harm waiting alone programs native
 
 quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that start nothing
 	$(BIN)/ruff check -q .
@@ -58,7 +58,10 @@ alone: $(DEV)
 	$(BIN)/python -m pytest $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)
 
 units: $(DEV)
-	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit --ignore=tests/unit/native $(PYTEST_ARGS)
+
+native: $(DEV)
+	$(BIN)/python -m pytest tests/unit/native $(PYTEST_ARGS)
 
 screen: $(DEV)
 	$(BIN)/python -m pytest -n 2 tests/tui $(PYTEST_ARGS)

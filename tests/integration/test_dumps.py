@@ -28,6 +28,7 @@ from tests.interpreters import NEWEST, OLDEST
 from tests.support import native
 from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
+pytestmark = pytest.mark.sample(2)
 HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
 ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 SESSION: Final = "__main__.Session"

@@ -150,7 +150,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """One of 512 KiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "heaptop-tests", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "none", str(folder)]
     made = subprocess.run(mount, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"no file system can be mounted: {made.stderr.strip()}")

@@ -71,6 +71,7 @@ def test_the_view_of_a_flask_application_that_leaks(interpreter: Interpreter) ->
 
 
 @pytest.mark.pythons("3.12")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_views_and_tasks_of_an_asgi_application(interpreter: Interpreter, loop: str) -> None:
     """A decorator's wrapper is named with the view. A task that a view starts has a stack of its own."""

@@ -270,6 +270,7 @@ def test_where_it_cannot_attach_a_test_runs_once_and_says_so(
     result.stdout.fnmatch_lines(["*traced by*"])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", ["attach", "begin", "check", "last", "count", "detach"])
 def test_the_run_survives_a_helper_that_is_killed(
     plugged: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, command: str

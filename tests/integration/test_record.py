@@ -82,7 +82,7 @@ def test_what_is_killed_can_be_read(target: Target, tmp_path: Path) -> None:
 
 def test_a_night_is_told_in_the_morning(target: Target, tmp_path: Path) -> None:
     path = tmp_path / "night.heaptop"
-    with Recorder(target, path, "--for", "4", "--marks", "3", "--json") as recorder:
+    with Recorder(target, path, "--for", "12", "--marks", "3", "--json") as recorder:
         out, err = recorder.process.communicate(timeout=PATIENCE)
     assert recorder.process.returncode == 0, err
     told: dict[str, Any] = json.loads(out)

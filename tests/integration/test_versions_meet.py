@@ -94,6 +94,7 @@ def test_an_attached_heaptop_of_another_version_is_named_and_left_alone(
 
 
 @pytest.mark.pythons("3.8", "3.11", "3.13")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("changes", [{}, NEW_STUB], ids=["same pages", "other pages"])
 def test_after_a_killed_heaptop_of_another_version_an_attach_works_and_so_does_the_other_again(
     interpreter: Interpreter, other: Path, tmp_path: Path, changes: dict[str, tuple[str, str]]

@@ -150,7 +150,7 @@ ABOVE: Final = (
         "CPU of heaptop's thread in the program and of its clones, as a share of one core, averaged over ten seconds.",
     ),
     FigureHelp(
-        ("snapshot … old", "closes in", "snapshot in a file", "copied", "tables"),
+        ("snapshot … old", "closes in", "in a file", "copied", "tables"),
         "The snapshot: its age, and when it closes by itself; that of a heap dump stays. It costs the memory pages "
         "that the program changed since, and its own tables.",
     ),
