@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
-from heaptop.errors import CodecMissing, DumpTooNew, NotADump, ProtocolError
+from heaptop.errors import DumpTooNew, NotADump, ProtocolError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.dumped import VALUES, DumpInfo
 from heaptop.recordings import compression
 from heaptop.recordings.compression import Codec
-from heaptop.recordings.format import MOST_WALL
+from heaptop.recordings.format import MOST_WALL, codec_numbered, unpacked
 
 FORMAT: Final = 1
 """Raised when an older reader would misunderstand."""
@@ -45,7 +45,6 @@ MAX_CONTENT: Final = 64 << 20
 """Bytes of a block, before it was compressed."""
 MAX_PIECE: Final = 2 << 20
 """The same of a PIECE."""
-_STEP: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +101,7 @@ def unpack_header(data: bytes, name: str) -> tuple[DumpInfo, Codec, int]:
     times = isinstance(info, DumpInfo) and 0 <= info.wall < MOST_WALL and 0 <= info.sampled < MOST_WALL
     if not isinstance(info, DumpInfo) or info.values not in VALUES or not times:  # not a number is refused, too
         raise NotADump(f"The header of the heap dump {name} names no process.")
-    return info, _codec(codec, name), _HEADER.size + length
-
-
-def _codec(number: int, name: str) -> Codec:
-    if number == compression.ZLIB.number:
-        return compression.ZLIB
-    if number:
-        raise DumpTooNew(f"The heap dump {name} is compressed in a way that this heaptop does not know.")
-    if compression.ZSTD is None:
-        raise CodecMissing(f"The heap dump {name} is compressed with zstd, which this Python cannot read.")
-    return compression.ZSTD
+    return info, codec_numbered(codec, f"heap dump {name}", DumpTooNew), _HEADER.size + length
 
 
 class BlockPacker:
@@ -144,16 +133,5 @@ class BlockUnpacker:
         if crc32(payload) != head.crc:
             raise ProtocolError("A block of the heap dump is damaged.")
         most = MAX_PIECE if head.kind == PIECE else min(limit, MAX_CONTENT)
-        pieces: list[bytes] = []
-        size = 0
-        try:
-            read = self._opened(payload)
-            while piece := read(_STEP):
-                size += len(piece)
-                if size > most:
-                    raise ProtocolError("A block of the heap dump would be too large.")
-                pieces.append(piece)
-        except self._codec.errors as error:
-            raise ProtocolError(f"A block of the heap dump cannot be decompressed: {error}.") from error
-        return b"".join(pieces)
+        return unpacked(self._codec, self._opened, payload, most, "heap dump")
 

@@ -24,7 +24,7 @@ from math import isfinite
 from typing import Final
 from zlib import crc32
 
-from heaptop.errors import CodecMissing, NotARecording, ProtocolError, RecordingTooNew
+from heaptop.errors import CodecMissing, HeaptopError, NotARecording, ProtocolError, RecordingTooNew
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.framing import HEADER, check_length, frame
@@ -139,16 +139,17 @@ def unpack_header(data: bytes, name: str) -> tuple[RecordingInfo, Codec, int]:
         raise NotARecording(f"The header of the recording {name} cannot be read: {error.message}") from error
     if not isinstance(about, RecordingInfo):
         raise NotARecording(f"The header of the recording {name} names no process.")
-    return about, _codec(codec, name), _HEADER.size + length
+    return about, codec_numbered(codec, f"recording {name}", RecordingTooNew), _HEADER.size + length
 
 
-def _codec(number: int, name: str) -> Codec:
+def codec_numbered(number: int, what: str, too_new: type[HeaptopError]) -> Codec:
+    """The codec that the header of a file names; ``what`` the file is. Raises ``too_new``, CodecMissing."""
     if number == compression.ZLIB.number:
         return compression.ZLIB
     if number:
-        raise RecordingTooNew(f"The recording {name} is compressed in a way that this heaptop does not know.")
+        raise too_new(f"The {what} is compressed in a way that this heaptop does not know.")
     if compression.ZSTD is None:
-        raise CodecMissing(f"The recording {name} is compressed with zstd, which this Python cannot read.")
+        raise CodecMissing(f"The {what} is compressed with zstd, which this Python cannot read.")
     return compression.ZSTD
 
 
@@ -170,7 +171,7 @@ class SegmentCodec:
 
     def unpack(self, payload: bytes, limit: int = MAX_CONTENT) -> bytes:
         """The content of a TICK or COUNT, at most so many bytes. Errors: ProtocolError."""
-        return _unpacked(self._codec, self._opened, payload, limit)
+        return unpacked(self._codec, self._opened, payload, limit)
 
 
 def pack_alone(kind: int, number: int, time_ns: int, content: bytes) -> bytes:
@@ -180,7 +181,7 @@ def pack_alone(kind: int, number: int, time_ns: int, content: bytes) -> bytes:
 
 def unpack_alone(codec: Codec, payload: bytes, limit: int = MAX_CONTENT) -> bytes:
     """The content of a KEY or NOTE, at most so many bytes. Errors: ProtocolError."""
-    return _unpacked(codec, codec.decompressor(b""), payload, limit)
+    return unpacked(codec, codec.decompressor(b""), payload, limit)
 
 
 def key_dictionary(codec: Codec, payload: bytes) -> bytes:
@@ -192,18 +193,23 @@ def _block(kind: int, number: int, time_ns: int, payload: bytes) -> bytes:
     return BlockHeader(kind, number, time_ns, len(payload), crc32(payload)).pack() + payload
 
 
-def _unpacked(codec: Codec, opened: Callable[[bytes], Read], payload: bytes, limit: int) -> bytes:
-    """It is unpacked piece by piece, so that memory is taken for what comes and not for what the payload claims."""
-    size = content_size(codec, payload)
+def unpacked(
+    codec: Codec, opened: Callable[[bytes], Read], payload: bytes, limit: int, what: str = "recording"
+) -> bytes:
+    """The content of a payload, at most ``limit`` bytes; ``what`` is the file. It is unpacked piece by piece, so that
+    memory is taken for what comes and not for what the payload claims. Errors: ProtocolError."""
+    size = content_size(codec, payload, what)
     if size > limit:
-        raise ProtocolError("A block of the recording would be too large.")
-    content = b"".join(_pieces(codec, opened, payload, size + 1))
+        raise ProtocolError(f"A block of the {what} would be too large.")
+    content = b"".join(_pieces(codec, opened, payload, size + 1, what))
     if len(content) != size:
-        raise ProtocolError("A block of the recording has the wrong length.")
+        raise ProtocolError(f"A block of the {what} has the wrong length.")
     return content
 
 
-def _pieces(codec: Codec, opened: Callable[[bytes], Read], payload: bytes, most: int) -> Iterator[bytes]:
+def _pieces(
+    codec: Codec, opened: Callable[[bytes], Read], payload: bytes, most: int, what: str = "recording"
+) -> Iterator[bytes]:
     """The first bytes of a block's content, at most so many. Errors: ProtocolError."""
     try:
         read = opened(payload)
@@ -211,17 +217,17 @@ def _pieces(codec: Codec, opened: Callable[[bytes], Read], payload: bytes, most:
             yield piece
             most -= len(piece)
     except codec.errors as error:
-        raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+        raise ProtocolError(f"A block of the {what} cannot be decompressed: {error}.") from error
 
 
-def content_size(codec: Codec, payload: bytes) -> int:
+def content_size(codec: Codec, payload: bytes, what: str = "recording") -> int:
     """Bytes of a block's content, as the first :data:`FRAME_BEGIN` of its payload say. Errors: ProtocolError."""
     try:
         size = codec.content_size(payload)
     except codec.errors as error:
-        raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+        raise ProtocolError(f"A block of the {what} cannot be decompressed: {error}.") from error
     if not 0 <= size <= MAX_CONTENT:
-        raise ProtocolError("A block of the recording would be too large.")
+        raise ProtocolError(f"A block of the {what} would be too large.")
     return size
 
 
