@@ -453,7 +453,7 @@ class DumpTooNew(DumpError):
 
 class DumpDamaged(DumpError):
     exit_code = 58
-    why = "It was cut, changed, or made to harm. What can be told of a part is told by `heaptop census FILE`."
+    why = "The file was cut or changed. `heaptop census FILE` counts the part that is whole."
     fix = "Make another: `heaptop dump PID -o FILE`."
 
 

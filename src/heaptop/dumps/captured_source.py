@@ -1,4 +1,4 @@
-"""A source of which a heap dump is to be written: passes everything through, and keeps what was said of the session."""
+"""A source of which a heap dump is to be written: passes everything through, and keeps the session's state."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
 
     header   magic, format version, codec, length, crc32 │ DumpInfo, as a message
     block    magic, kind, length, crc32, crc32 of all that │ payload, compressed by the codec
-      STATE    what was said in the session: names, a census, memory, samples
+      STATE    the session's messages: names, a census, memory, samples
       IMAGE    types of the snapshot, and the snapshot
-      ANSWER   what the snapshot has said of what a dump does not hold: waste, blocks that no object has
+      ANSWER   the snapshot's answers that a dump cannot compute: waste, blocks that no object has
       PIECE    a piece of the heap, as native/dump/piece.h says; each once, in order
       END      it is whole
 

@@ -88,7 +88,7 @@ class HeapDump:
             self.info, codec, self._at = unpack_header(os.pread(self._fd, MAX_HEADER, 0), path)
             self._unpacker = BlockUnpacker(codec)
             self.hello, self.state = self._read_state()
-            """What was said in the session: names, memory, samples, the census before the snapshot."""
+            """Messages of the session: names, memory, samples, the census before the snapshot."""
             self.types, self.image = self._read_image()
             self.answers = [each for each in self._messages(ANSWER) if isinstance(each, ANSWERS)]
             """To what the core cannot answer of a dump."""

@@ -149,7 +149,7 @@ class DumpSource:
         self._send(self._said())
 
     def _said(self) -> Iterator[Message]:
-        """What was said in the session, with the snapshot's own census in place of the one before it."""
+        """Messages of the session, with the snapshot's own census in place of the one before it."""
         names: list[TypeName] = []
         for message in self.dump.state:
             if isinstance(message, Types):

@@ -73,7 +73,7 @@ class Sampling:
         recording is shown from the middle on. How long others live nobody can say: their early dead are missing."""
         self._void: _Void | None = None
         self._pending: list[Callable[[Sampling], None]] = []
-        """What was said and is not worked in yet, in its order: see :meth:`work_in`. Not of bound methods: who ends a
+        """Messages that are not processed yet, in order: see :meth:`work_in`. Not of bound methods: who ends a
         session has its megabytes back at once where nothing here is in a reference cycle."""
         self._dead: Sequence[Death] = ()
         """Of what was said last, where they are known already and not worked in yet."""

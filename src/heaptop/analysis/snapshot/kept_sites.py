@@ -25,7 +25,7 @@ from heaptop.protocol.images import Blocks, StackBlocks
 _MOST_HANDLERS: Final = 3
 _LEAST_SHARE: Final = 0.01
 _FEW_SAMPLES: Final = 5
-"""Of fewer it is said how many they are."""
+"""With fewer, the number of samples is shown."""
 
 
 def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[RetainerRow]:
