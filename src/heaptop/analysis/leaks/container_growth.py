@@ -6,7 +6,7 @@ mark does (:class:`~heaptop.analysis.leaks.marks.Trends`). This module never ask
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -71,24 +71,28 @@ def grown_containers(marks: Sequence[Mark], now: Trends, explained: Collection[i
     """Those that grew since the first of these marks, the most first, but for those that were ``explained``: what is
     new collects there."""
     found = [
-        each
+        growth
         for address, holder in now.holders.items()
         if address not in explained
-        for each in _grown(address, holder, marks)
-        if each.grown >= LEAST_GROWTH and each.share >= LEAST_SHARE
+        if (growth := _grown(address, holder, marks)) and growth.share >= LEAST_SHARE
     ]
     return sorted(found, key=lambda each: -each.grown)[:MOST]
 
 
-def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> Iterator[ContainerGrowth]:
+def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> ContainerGrowth | None:
+    """None for one that grew by less than ``LEAST_GROWTH``, as nearly all of thousands did, and where another container
+    was at a mark."""
+    first = marks[0].trends.holders.get(address)
+    before = first.size if first is not None else min(marks[0].trends.least, holder.size)
+    if holder.size - before < LEAST_GROWTH:
+        return None
     then = [mark.trends.holders.get(address) for mark in marks]
     if any(each is not None and each.type != holder.type for each in then):
-        return  # another one was there
-    before = then[0].size if then[0] is not None else min(marks[0].trends.least, holder.size)
+        return None
     by_length = holder.length >= 0
     sizes = [-1 if each is None else each.length if by_length else each.size for each in then]
     sizes.append(holder.length if by_length else holder.size)
-    yield ContainerGrowth(address, holder.type, holder.size - before, tuple(sizes), in_bytes=not by_length)
+    return ContainerGrowth(address, holder.type, holder.size - before, tuple(sizes), in_bytes=not by_length)
 
 
 def container_growth_sentence(found: ContainerGrowth, verdict: str, where: str, rate: float) -> str:
