@@ -17,6 +17,9 @@ UNITS: Final = ("binary", "decimal")
 TIMES: Final = ("elapsed", "clock", "utc")
 """Moments: since the attach, as the time of day here, or in UTC."""
 
+DUMP_SUFFIX: Final = ".heapdump"
+"""Of a file's name: a heap dump."""
+
 MIN_GROWTH: Final = 64 << 10
 """Bytes that a leak has grown by, at least, to be an exit code: a few KiB of weak references in a hunt of half a minute
 are no reason to stop a release."""

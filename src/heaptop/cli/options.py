@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from heaptop.choices import ADAPTIVE, MODES, NOT_SAMPLED, THEMES, TIMEOUT, TIMES, UNITS, SamplingRate
+from heaptop.choices import ADAPTIVE, DUMP_SUFFIX, MODES, NOT_SAMPLED, THEMES, TIMEOUT, TIMES, UNITS, SamplingRate
 from heaptop.cli.first_run import first_run
 from heaptop.errors import UsageError
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from heaptop.injector.api import AttachOptions
     from heaptop.protocol.source import Source
 
-DUMP_SUFFIX = ".heapdump"
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
 MOST_SAMPLES = 5_000

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+from heaptop.choices import DUMP_SUFFIX
 from heaptop.dumps.format import (
     ANSWER,
     END,
@@ -54,12 +55,14 @@ Told = Callable[[int, int], None]
 
 
 def begins_as_dump(path: str) -> bool:
-    """Whether a file of that name is there, and begins as a heap dump does."""
+    """Whether a file begins as a heap dump does; where none is there, whether the name is that of one."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
         with open(path, "rb") as file:
             return is_dump(file.read(64))
+    except FileNotFoundError:
+        return path.endswith(DUMP_SUFFIX)
     except (OSError, ValueError):
         return False
 
