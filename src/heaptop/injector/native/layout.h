@@ -162,6 +162,7 @@ X(code_slots,               0,    0,    0,   76,   72,   72,   72,   72)        
 X(code_stack_size,         32,   32,   32,   68,   64,   64,   64,   64)                                   \
 X(code_arguments,          16,   16,   16,   56,   52,   52,   52,   52)                                   \
 X(code_keywords,           24,   24,   24,   64,   60,   60,   60,   60)                                   \
+X(code_first_line,         40,   40,   40,   72,   68,   68,   68,   68)                                   \
 /*  cpython/funcobject.h, cpython/pyerrors.h, cpython/object.h                                           */ \
 X(function_code,           16,   16,   48,   48,   48,   48,   48,   48)                                   \
 X(function_globals,        24,   24,   16,   16,   16,   16,   16,   16)                                   \

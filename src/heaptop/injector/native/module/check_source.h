@@ -320,6 +320,7 @@ static const char *const check_source[] = {
     "        same('code_stack_size', low(id(code) + facts['code_stack_size']), code.co_stacksize)\n"
     "        same('code_arguments', low(id(code) + facts['code_arguments']), code.co_argcount)\n"
     "        same('code_keywords', low(id(code) + facts['code_keywords']), code.co_kwonlyargcount)\n"
+    "        same('code_first_line', low(id(code) + facts['code_first_line']), code.co_firstlineno)\n"
     "        if facts['code_slots']:\n"
     "            names = len(set(code.co_varnames + code.co_cellvars)) + len(code.co_freevars)\n"
     "            same('code_slots', low(id(code) + facts['code_slots']), names)\n",

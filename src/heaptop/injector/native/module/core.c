@@ -501,6 +501,7 @@ WHEN_OPEN(core_roots, explain_roots)
 WHEN_OPEN(core_roots_in_clone, explain_clone)
 WHEN_OPEN(core_label_of, explain_label)
 WHEN_OPEN(core_path_of, explain_path)
+WHEN_OPEN(core_line_of, explain_line)
 WHEN_OPEN(core_graph_in_clone, graphing_in_clone)
 
 /* -- the module --------------------------------------------------------------------------------------------- */
@@ -552,6 +553,7 @@ static PyMethodDef methods[] = {
     {"roots_in_clone", core_roots_in_clone, METH_VARARGS, "roots_in_clone(thread ids): labels."},
     {"label_of", core_label_of, METH_VARARGS, "label_of(o, referent[, values]): what its references to it are called."},
     {"path_of", core_path_of, METH_VARARGS, "path_of(objects[, values]): what each step is called."},
+    {"line_of", core_line_of, METH_VARARGS, "line_of(code, offset): the line of an instruction, -1 where it has none."},
     {"heap_stats", heap_stats_face, METH_VARARGS, "heap_stats(): what malloc says of itself, and Python's allocator."},
     {"dump_limit", dumped_limit, METH_VARARGS, "dump_limit(bytes): see dumped.h, as the next seven."},
     {"dump_new", dumped_new, METH_VARARGS, "dump_new(): a heap that is read from a file."},

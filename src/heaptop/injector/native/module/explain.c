@@ -5,6 +5,7 @@
 #include "graph/labels.h"
 #include "heap/edges.h"
 #include "heap/walk.h"
+#include "query/lines.h"
 
 /* -- labels ------------------------------------------------------------------------------------------------- */
 
@@ -219,4 +220,13 @@ PyObject *explain_clone(PyObject *module, PyObject *args) {
     PyObject *lines = text == NULL ? NULL : PyObject_CallMethod(text, "splitlines", NULL);
     Py_XDECREF(text);
     return lines;
+}
+
+PyObject *explain_line(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *code;
+    int offset;
+    if (!PyArg_ParseTuple(args, "Oi:line_of", &code, &offset))
+        return NULL;
+    return Py_TYPE(code) == symbols.code_type ? PyLong_FromLong(lines_at(code, offset)) : new_reference(Py_None);
 }

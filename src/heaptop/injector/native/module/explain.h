@@ -9,6 +9,9 @@
    parts as numbers of roots.h. Behind them, those of greenlets. Needs layout_open. */
 PyObject *explain_roots(PyObject *module, PyObject *args);
 
+/* line_of(code, offset): what lines_at says. */
+PyObject *explain_line(PyObject *module, PyObject *args);
+
 /* roots_in_clone(thread ids) -> [label]: of these threads' roots, without those that only may be, from a snapshot child. */
 PyObject *explain_clone(PyObject *module, PyObject *args);
 

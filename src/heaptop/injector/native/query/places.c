@@ -2,6 +2,7 @@
 #include "query/places.h"
 
 #include "heap/writer.h"
+#include "query/lines.h"
 
 #include <string.h>
 
@@ -30,9 +31,9 @@ static int line_of(PyObject *code, const void *frame) {
     else if (frame != NULL)
         offset = (char *)pointer_at(frame, layout.frame_instruction) - (char *)at(code, layout.code_adaptive);
     bool is_inside = offset >= 0 && offset < bytes_of(code);
-    int line = symbols.code_line(code, is_inside ? (int)offset : -1);
+    int line = lines_at(code, is_inside ? (int)offset : -1);
     if (line <= 0)
-        line = symbols.code_line(code, -1);
+        line = lines_at(code, -1);
     return line > 0 ? line : 0;
 }
 
