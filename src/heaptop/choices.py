@@ -44,10 +44,10 @@ ROUNDS: Final = SamplingRate(1 << 10, 1000)
 COST_OF_SAMPLE: Final = 10e-6
 """Seconds of CPU time that a sample costs the target at most, with 128 frames, its death and its way to heaptop."""
 
-GUARD_ACTIONS: Final = ("report", "hunt", "record", "alertmanager")
+GUARD_ACTIONS: Final = ("report", "hunt", "record", "dump", "alertmanager")
 """What a guard does when a trigger fires: each of them writes a report."""
 GUARD_QUOTA: Final = 500_000_000
-"""Bytes of all reports and recordings in its folder."""
+"""Bytes of all files of guards in its folder."""
 LEAST_QUOTA: Final = 5_000_000
 
 TIMEOUT: Final = 300.0

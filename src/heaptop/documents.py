@@ -899,3 +899,5 @@ class GuardJson(OfProcessJson):
     leaks: LeaksJson | None
     recording: str | None
     """Its file's name."""
+    dump: str | None
+    """The name of the heap dump's file."""

@@ -26,6 +26,7 @@ from heaptop.protocol.images import (
     Ages,
     Blocks,
     Cells,
+    Dumped,
     Extent,
     Group,
     Groups,
@@ -97,6 +98,7 @@ class PlantedImage:
             images.POINTS: self._points,
             images.WASTE: self._waste,
             images.UNREACHED: self._unreached,
+            images.DUMP: self._piece,
         }
 
     def answer(self, id: int, question: Question) -> Message:
@@ -162,6 +164,10 @@ class PlantedImage:
     def _unreached(self, id: int, question: Question) -> Blocks:
         rows = sorted((StackBlocks(*each) for each in self._blocks_of_none), key=lambda row: (-row.bytes, row.stack))
         return Blocks(id, tuple(rows[: question.limit]), complete=len(rows) <= question.limit)
+
+    def _piece(self, id: int, question: Question) -> Dumped:
+        """One for each section, of bytes that no core understands: for tests of who writes them."""
+        return Dumped(id, b"piece %d" % question.number, question.number + 1, 0, len(self.graph.objects))
 
     def _paths(self, id: int, question: Question) -> Paths:
         selected = self.selected(question)

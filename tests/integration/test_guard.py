@@ -7,11 +7,14 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from heaptop.dumps.reader import HeapDump
+from heaptop.errors import DumpDamaged, NotADump
 from heaptop.fleet.reports import RING
 from heaptop.recordings.reader import Recording
 from tests import interpreters
@@ -103,16 +106,33 @@ def test_where_a_clone_has_no_room_the_report_comes_without_one(tmp_path: Path) 
         pytest.skip(str(error))
     with memory_group() as group, running(interpreter, "leaking_fast", "0", wrapper=joining(group)) as target:
         leave_room(group, 24 * MIB)
-        options = ("--do", "hunt", "--at-most", "1", "--for", "3")
+        options = ("--do", "dump,hunt", "--at-most", "1", "--for", "3")
         with Guard(target, tmp_path / "reports", "left < 30MiB", *options) as guard:
             assert guard.process.wait(PATIENCE) == 0, guard.said
         (report,) = guard.reports
         assert report["census"]["mode"] != "clone"
         assert "MiB of memory are free" in report["census"]["mode_reason"]
         assert report["leaks"] is None
-        assert "no leak hunt, the report is from what was known" in report["notes"][0]
+        assert "no heap dump: " in report["notes"][0]
+        assert "refused, so that the program does not run out of memory" in report["notes"][0]
+        assert "no leak hunt, the report is from what was known" in report["notes"][1]
+        assert (report["dump"], [*(tmp_path / "reports").glob("*.heapdump")]) == (None, [])
         assert eventually(lambda: is_as_it_was(target))
         assert target.alive
+
+
+def test_a_heap_dump_of_the_moment_answers_why(target: Target, tmp_path: Path) -> None:
+    """Also what was sampled since the attach, and a process that is guarded on."""
+    with Guard(target, tmp_path / "reports", "rss > 1MB", "--do", "dump,record", "--at-most", "1") as guard:
+        assert guard.process.wait(PATIENCE) == 0, guard.said
+    (report,) = guard.reports
+    path = tmp_path / "reports" / report["dump"]
+    with HeapDump(str(path)) as dump:
+        dump.load()
+        assert dump.whole
+        assert "__main__.Session" in {dump.types[row.type].full for row in dump.counts()}
+    assert eventually(lambda: is_as_it_was(target))
+    assert target.alive
 
 
 def test_a_leak_is_found_named_and_reported(target: Target, tmp_path: Path) -> None:
@@ -130,11 +150,11 @@ def test_a_leak_is_found_named_and_reported(target: Target, tmp_path: Path) -> N
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-@pytest.mark.parametrize("when", ["rss > 1TB", "rss > 1MB"], ids=["waiting", "hunting"])
+@pytest.mark.parametrize("when", ["rss > 1TB", "rss > 1MB"], ids=["waiting", "acting"])
 def test_however_it_ends_the_target_is_as_it_was(
     target: Target, tmp_path: Path, number: signal.Signals, when: str
 ) -> None:
-    with Guard(target, tmp_path / "reports", when, "--do", "hunt,record", "--for", "60") as guard:
+    with Guard(target, tmp_path / "reports", when, "--do", "dump,hunt,record", "--for", "60") as guard:
         expected = "report " if when == "rss > 1MB" else "guarding process"
         assert eventually(lambda: expected in guard.said and not is_as_it_was(target)), guard.said
         guard.process.send_signal(number)
@@ -144,4 +164,7 @@ def test_however_it_ends_the_target_is_as_it_was(
     assert eventually(lambda: is_as_it_was(target))
     assert target.alive
     assert len(guard.reports) == (when == "rss > 1MB")
+    for path in (tmp_path / "reports").glob("*.heapdump"):
+        with suppress(NotADump, DumpDamaged), HeapDump(str(path)) as dump:
+            dump.load()  # what kill -9 has cut is read as far as it goes
     assert not target.said()

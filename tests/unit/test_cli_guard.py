@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 
 from heaptop.__main__ import main
+from heaptop.dumps.format import END
+from heaptop.dumps.reader import HeapDump
 from heaptop.errors import AgentLost, HeaptopError, SaveFailed, TargetExited, UsageError
 from heaptop.fleet import guarding, reports
 from heaptop.fleet.alerts import LINES, LONGEST_LINE
@@ -263,6 +266,77 @@ def test_near_the_limit_there_is_no_hunt(process: Process, tmp_path: Path, monke
     (report,) = written(tmp_path / "reports")
     assert "the memory limit is expected in about 9 s" in report["notes"][0]
     assert "image" not in process.doors.source.done
+
+
+# -- heap dumps ----------------------------------------------------------------------------------------------
+
+
+def dumps(folder: Path) -> list[Path]:
+    return [*folder.glob("*.heapdump")]
+
+
+def test_a_heap_dump_without_contents_is_beside_the_report_that_names_it(
+    process: Process, tmp_path: Path, capsys: Said
+) -> None:
+    assert guard(tmp_path / "reports", "--do", "dump,record") == 0
+    (report,), (path,) = written(tmp_path / "reports"), dumps(tmp_path / "reports")
+    assert report["dump"] == path.name == report["recording"].replace(".heaptop", ".heapdump")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with HeapDump(str(path)) as dump:
+        assert (dump.info.values, dump.info.sampled > 0) == ("sizes", True)
+        assert [*dump._blocks()][-1][0].kind == END
+    (text,) = (tmp_path / "reports").glob("*.txt")
+    assert f"heap dump: {path.name}" in text.read_text()
+    assert f"heap dump {path}" in capsys.readouterr().err
+    assert process.doors.source.done[-1] == "close", "the clone's memory is free again at once"
+
+
+def test_a_heap_dump_comes_before_the_hunt_and_after_the_report_was_sent(process: Process, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.py"
+    copy.write_text(f"import sys; open({str(tmp_path / 'sent')!r}, 'a').write(sys.stdin.read() + '\\0')")
+    assert guard(tmp_path / "reports", "--do", "dump,hunt", "--command", f"{sys.executable} {copy}") == 0
+    sent = [json.loads(text) for text in (tmp_path / "sent").read_text().split("\0") if text]
+    found = [(report["dump"] is not None, report["leaks"] is not None) for report in sent]
+    assert found == [(False, False), (True, False), (True, True)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(1.0, "the memory limit is expected in about 1 s"), (None, "out of memory")]
+)
+def test_where_a_heap_dump_has_no_time_or_memory_the_report_says_so(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float | None, expected: str
+) -> None:
+    source = Guarded()
+    source.agent.images.refusal = "refused, so that the program does not run out of memory"
+    process.doors.make = lambda: source
+    monkeypatch.setattr(RssTrend, "seconds_until", lambda trend, left: seconds)
+    assert guard(tmp_path / "reports", "--do", "dump") == 0
+    (report,) = written(tmp_path / "reports")
+    (note,) = [note for note in report["notes"] if note.startswith("no heap dump: ")]
+    assert expected in note
+    assert (report["dump"], dumps(tmp_path / "reports")) == (None, [])
+
+
+def test_a_heap_dump_that_the_disk_has_no_room_for_is_removed_and_the_guard_goes_on(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "DUMP_PART", 10_000)
+    process.ends_at(8)
+    assert guard(tmp_path / "reports", "--do", "dump", "--at-most", "2", "--cooldown", "1h") == 0
+    (report,) = written(tmp_path / "reports")
+    assert any("no heap dump" in note and "is too little" in note for note in report["notes"])
+    assert (report["dump"], dumps(tmp_path / "reports")) == (None, [])
+    assert process.readings == 8, "it went on"
+
+
+def test_a_process_that_ends_during_a_heap_dump_leaves_a_report_and_no_file(process: Process, tmp_path: Path) -> None:
+    source = Guarded()
+    source.before_image = lambda image: source.end(TargetExited("Process 4711 ended."))
+    process.doors.make = lambda: source
+    assert guard(tmp_path / "reports", "--do", "dump") == 0
+    (report,) = written(tmp_path / "reports")
+    assert any("no heap dump: the process exited" in note for note in report["notes"])
+    assert (report["dump"], dumps(tmp_path / "reports")) == (None, [])
 
 
 def test_the_recording_so_far_is_kept_beside_the_report(process: Process, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heaptop.dumps.captured_source import CapturedSource
 from heaptop.dumps.format import (
     END,
     HEAD_BYTES,
@@ -27,7 +28,10 @@ from heaptop.dumps.writer import LEAST_PIECE, DumpFile, DumpParts
 from heaptop.errors import CodecMissing, DumpFailed, DumpTooNew, NotADump, ProtocolError
 from heaptop.protocol.dumped import DumpInfo
 from heaptop.protocol.images import DUMP_SECTIONS, Dumped, Question
+from heaptop.protocol.source import Event, Received
 from heaptop.recordings import compression
+from heaptop.recordings.recording_state import RecordingState
+from tests.fakes.source import FakeSource
 
 INFO = DumpInfo("0.1.0", 4711, "shop.py", "3.12.1", "shop", 1.7e9, 5, "sizes", 100, 200)
 
@@ -129,6 +133,23 @@ def test_what_cannot_be_a_heap_ends_the_dump_and_leaves_no_file(
     with pytest.raises(DumpFailed, match="cannot be a part"):
         written(tmp_path / "file", answer)
     assert not (tmp_path / "file").exists()
+
+
+def test_what_does_not_fit_together_ends_no_session_and_gives_no_dump(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard's session goes on for days."""
+
+    def fail(*_: object) -> None:
+        raise ProtocolError("a stack that is not there")
+
+    monkeypatch.setattr(RecordingState, "feed", fail)
+    source, events = CapturedSource(FakeSource()), list[Event]()
+    source.open(events.append)
+    source._through.attach()  # type: ignore[attr-defined]
+    source._through.tick()  # type: ignore[attr-defined]
+    assert any(isinstance(event, Received) for event in events)
+    with pytest.raises(DumpFailed) as refused:
+        source.state()
+    assert refused.value.why == "a stack that is not there"
 
 
 def test_a_dump_ends_behind_its_last_section(tmp_path: Path) -> None:

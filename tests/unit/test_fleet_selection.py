@@ -211,7 +211,7 @@ def test_a_guard_of_all_keys(tmp_path: Path) -> None:
         [[guard]]
         service = "shop-*"
         when = ["rss > 80% of limit", "every 6h"]
-        do = ["hunt", "record"]
+        do = ["hunt", "record", "dump"]
         for = 20
         cooldown = "1h"
         at_most = 3
@@ -222,7 +222,8 @@ def test_a_guard_of_all_keys(tmp_path: Path) -> None:
     (guard,) = found.guards
     assert guard.service == "shop-*"
     assert [str(trigger) for trigger in guard.rule.triggers] == ["rss > 80% of limit", "every 6h"]
-    assert (guard.rule.hunts, guard.rule.records, guard.rule.hunt_seconds) == (True, True, 20.0)
+    assert (guard.rule.hunts, guard.rule.records, guard.rule.dumps) == (True, True, True)
+    assert guard.rule.hunt_seconds == 20.0
     assert (guard.rule.cooldown, guard.rule.at_most) == (3600.0, 3)
     assert (guard.rule.webhook, guard.rule.command) == ("http://127.0.0.1/x", ("logger", "-t", "heaptop"))
     assert (found.reports_dir, found.reports_quota) == (tmp_path / "reports", 10_000_000)
@@ -294,7 +295,7 @@ def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> Non
         ('[[guard]]\nservice = "a"\nwhen = "every 6h"', "needs `reports_dir`"),
         ('[[guard]]\nwhen = "rss > much"', "`when` cannot be"),
         ("[[guard]]\nwhen = []", "`when` cannot be"),
-        ('[[guard]]\ndo = ["dump"]', "`do` cannot be"),
+        ('[[guard]]\ndo = ["dumps"]', "`do` cannot be"),
         ('[[guard]]\ndo = [["hunt"]]', "`do` cannot be"),
         ('[[guard]]\nwebhook = "ftp://a"', "`webhook` cannot be"),
         ('[[guard]]\nservice = "a"\nwhen = "every 6h"\ndo = ["alertmanager"]', "need each other"),

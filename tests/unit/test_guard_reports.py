@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -89,6 +90,30 @@ def test_what_has_no_room_within_the_quota_removes_nothing(tmp_path: Path) -> No
     with pytest.raises(OSError, match="quota"):
         folder.make_room(10_001)
     assert old.exists()
+
+
+def test_a_heap_dump_has_half_of_the_quota_and_the_oldest_give_way_as_it_grows(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 10_000)
+    old, young = (aged(tmp_path / "reports", f"guard-1-2026112{age}-041200.json", 4_000, age) for age in (9, 8))
+    folder.keep(f"{STEM}.heapdump")
+    make_room = folder.dump_room(100)
+    make_room(2_000)
+    assert (old.exists(), young.exists()) == (True, True)
+    aged(tmp_path / "reports", f"{STEM}.heapdump", 2_000, 0)
+    make_room(3_000)
+    assert (old.exists(), young.exists()) == (False, True)
+    with pytest.raises(OSError, match="half of the quota"):
+        make_room(1)
+    with pytest.raises(OSError, match="half of the quota"):
+        folder.dump_room(10_000)
+    assert young.exists()
+
+
+def test_a_heap_dump_leaves_half_of_what_is_free_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ReportFolder(tmp_path / "reports", 1 << 40)
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=10, f_frsize=1000))
+    with pytest.raises(OSError, match="free on the disk"):
+        folder.dump_room(0)(5_001)
 
 
 def test_recordings_that_go_on_have_a_quarter_of_the_quota(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from heaptop.dumps.reader import HeapDump
 from heaptop.errors import AgentLost
 from heaptop.fleet import guarding
 from heaptop.fleet import host as host_module
@@ -152,6 +153,25 @@ def test_a_recording_of_the_time_before_is_kept(folder: Path) -> None:
     with Recording.open(folder / report["recording"]) as recording:
         assert recording.moments
     assert not list(folder.glob("*-ring*")), "of a recording that nothing was kept of nothing stays"
+
+
+def test_a_heap_dump_is_written_through_the_session_and_the_session_goes_on(folder: Path) -> None:
+    with guarded(folder, "rss > 300MB", at_most=1, dumps=True, records=True) as hosted:
+        assert eventually(lambda: any(report["dump"] for report in hosted.reports()))
+        assert eventually(lambda: len(hosted.host.guards.running()) == 0)
+        assert hosted.sources[1].done.count("image") == 1
+        assert hosted.attached() == 1
+        (report,) = hosted.reports()
+    with HeapDump(str(folder / report["dump"])) as dump:
+        assert (dump.info.pid, dump.info.values) == (1, "sizes")
+
+
+def test_while_another_guard_acts_there_is_no_heap_dump(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarding, "CENSUS_SECONDS", 0.1)
+    with guarded(folder, "rss > 300MB", at_most=1, dumps=True) as hosted:
+        with hosted.host.guards.acting:
+            assert eventually(lambda: any("no heap dump" in str(one["notes"]) for one in hosted.reports()))
+        assert "image" not in hosted.sources[1].done
 
 
 def test_of_a_recording_nothing_stays_when_heaptop_detaches(folder: Path) -> None:

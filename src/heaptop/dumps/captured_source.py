@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+from heaptop.errors import DumpFailed, ProtocolError
 from heaptop.protocol.images import ImageTypes
 from heaptop.protocol.messages import Hello, Message
 from heaptop.protocol.source import Attached, Behind, Deliver, Event, Received, never_behind
@@ -24,6 +25,7 @@ class CapturedSource(SourceWrapper):
         """Guarded by the lock: the source's thread feeds it."""
         self.types: list[ImageTypes] = []
         """Of the last snapshot."""
+        self._mismatch = ""
         super().open(self._event, behind)
 
     def _event(self, event: Event) -> None:
@@ -34,11 +36,21 @@ class CapturedSource(SourceWrapper):
                 self.types = [*self.types, message] if message.first else [message]
             case Received(message) if is_recorded(message):
                 with self._lock:
-                    self._state.feed(message)
+                    self._feed(message)
         self._deliver(event)
 
+    def _feed(self, message: Message) -> None:
+        """What does not fit ends no session: there is no heap dump of it."""
+        try:
+            if not self._mismatch:
+                self._state.feed(message)
+        except ProtocolError as error:
+            self._mismatch = error.message
+
     def state(self) -> list[Message]:
-        """What a reader has to be told of the session, the agent's first message in front."""
+        """What a reader has to be told of the session, the agent's first message in front. Errors: DumpFailed."""
         with self._lock:
+            if self._mismatch:
+                raise DumpFailed("The process sent what does not fit together.", why=self._mismatch)
             said = list(self._state.state())
         return [replace(self.hello, token=""), *said] if self.hello is not None else said  # nobody may say the token

@@ -28,6 +28,8 @@ BYTES_WITH_VALUES: Final = 1024
 BYTES_BESIDES: Final = 64 << 20
 
 Ask = Callable[[Question, type[Dumped]], Dumped]
+MakeRoom = Callable[[int], None]
+"""Makes room on the disk for so many bytes more. Errors: OSError, where there is none."""
 Told = Callable[[int, int], None]
 """Takes how many of the objects and references were written, and how many there are."""
 
@@ -52,7 +54,7 @@ def _goes_on(piece: Dumped, section: int, offset: int) -> bool:
 class DumpFile:
     """A heap dump that is being written. As a context manager: what was not finished is removed."""
 
-    def __init__(self, path: str, *, force: bool = False) -> None:
+    def __init__(self, path: str, *, force: bool = False, make_room: MakeRoom = lambda more: None) -> None:
         """Errors: DumpFailed."""
         try:
             self._file = files.create(path, force=force)
@@ -63,6 +65,7 @@ class DumpFile:
             raise self._failed(path, error) from error
         self.path = path
         self.size = 0
+        self._make_room = make_room
         self._is_open = True
 
     def __enter__(self) -> DumpFile:
@@ -99,6 +102,7 @@ class DumpFile:
     def _append(self, block: bytes) -> None:
         left = memoryview(block)
         try:
+            self._make_room(len(block))
             while left:
                 left = left[os.write(self._file.fd, left) :]
         except OSError as error:

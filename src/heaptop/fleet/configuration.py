@@ -140,7 +140,8 @@ def _guard(where: str, table: Mapping[str, Any]) -> ServiceGuard:
     if ("alertmanager" in actions) != ("alertmanager" in values):
         raise ConfigError(f"{where}: the action `alertmanager` and the URL `alertmanager` need each other.")
     seconds = {"hunt_seconds": values.pop("for")} if "for" in values else {}
-    rule = GuardRule(triggers, hunts="hunt" in actions, records="record" in actions, **seconds, **values)
+    hunts, records, dumps = (action in actions for action in ("hunt", "record", "dump"))
+    rule = GuardRule(triggers, hunts=hunts, records=records, dumps=dumps, **seconds, **values)
     return ServiceGuard(service, rule)
 
 

@@ -1,4 +1,5 @@
-"""The guard: watches one process, and writes reports, hunts for leaks and keeps a recording when a trigger fires.
+"""The guard: watches one process, and writes reports and heap dumps, hunts for leaks and keeps a recording when a
+trigger fires.
 
 Nobody is asked: what would pause the process for too long, or needs memory that is not there, is not done, and the
 report says so. A report is written first, from what is known, before anything is asked of the process.
@@ -14,7 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_number
-from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
+from heaptop.dumps.captured_source import CapturedSource
+from heaptop.dumps.writer import DumpFile
+from heaptop.errors import DumpFailed, HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
 from heaptop.fleet.alerts import ALERTS_PATH, alert
 from heaptop.fleet.reports import RING, GuardReport, ReportFolder
 from heaptop.fleet.sending import COMMAND_SECONDS, LAST_SECONDS, Sender, call, post
@@ -24,10 +27,13 @@ from heaptop.injector.inspect.process import rss_bytes
 from heaptop.protocol.findings import GROWING, Findings
 from heaptop.protocol.messages import Census, Decision, Message
 from heaptop.protocol.source import Event, Recordable, RecordingStatus, Source
+from heaptop.watching.dumping import write_dump
 from heaptop.watching.hunting import Hunter, Plan, marks_at
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.recording import RecordWatch, summary
 
+ENDINGS: Final = ("json", "txt", "heaptop", "heapdump")
+"""Of the names of a report's files."""
 TURN: Final = 1.0
 """Seconds between two readings."""
 MARKS: Final = 4
@@ -36,6 +42,11 @@ LEAST_HUNT: Final = 8.0
 """Seconds: a shorter hunt finds nothing."""
 CENSUS_SECONDS: Final = 10.0
 """For so long a report waits for a census of its own."""
+DUMP_SECONDS: Final = 300.0
+"""For so long a heap dump may take, and its snapshot stay."""
+LEAST_DUMP: Final = 2.0
+SECONDS_AN_OBJECT: Final = 3e-6
+"""What a heap dump takes: 22.5 s of 10 million objects were measured."""
 RING_SECONDS: Final = 5.0
 """For what waits to be written to a recording that is kept."""
 
@@ -88,14 +99,17 @@ class Guard:
         sender: Sender,
         progress: ProgressReport,
         *,
+        captured: CapturedSource | None = None,
         acting: threading.Lock | None = None,
         service: str = "",
     ) -> None:
-        """``source``: a Recordable where the rule wants recordings. ``acting``: held for a census or a hunt, so that of
-        several guards one at a time asks anything of its process. ``service``: for reports."""
+        """``source``: a Recordable where the rule wants recordings. ``captured``: what it is made around, where the
+        rule wants heap dumps. ``acting``: held for a census, a heap dump or a hunt, so that of several guards one at a
+        time asks anything of its process. ``service``: for reports."""
         self._watch = watch
         self._source = source
         self._recorder = source if isinstance(source, Recordable) else None
+        self._captured = captured
         self._rule = rule
         self._folder = folder
         self._sender = sender
@@ -228,6 +242,8 @@ class Guard:
             content = self._write(report, again=is_written)
             if content is not None:
                 self._send(report, content)
+        if self._captured is not None:
+            self._dump_for(report, self._captured, now)
         if self._rule.hunts and hunted is None:
             self._hunt_for(report, now)
 
@@ -235,7 +251,7 @@ class Guard:
         """Its JSON; None where it cannot be written."""
         path, counted_at = self._folder.path / report.stem, self._watch.counted_at
         report.census_age = None if counted_at is None else round(self._fired_at[report.trigger] - counted_at, 1)
-        self._folder.keep(self._ring, report.recording, *(f"{report.stem}.{end}" for end in ("json", "txt", "heaptop")))
+        self._folder.keep(self._ring, report.recording, *(f"{report.stem}.{end}" for end in ENDINGS))
         try:
             content = self._folder.write(report, again=again)
         except OSError as error:
@@ -309,6 +325,50 @@ class Guard:
             self._recorder.end_recording()
             self._progress.notice(f"its last minutes are in {self._folder.path / ring}")
         return ring
+
+    def _dump_for(self, report: GuardReport, source: CapturedSource, now: ProcessReadings) -> None:
+        """Write a heap dump, for a report that was sent, and send that once more."""
+        name = f"{report.stem}.heapdump"
+        refused = "the process exited, or the guard was stopped"
+        try:
+            refused = self._dump(str(self._folder.path / name), source, now)
+        finally:
+            if refused:
+                report.notes.append(f"no heap dump: {refused}")
+                self._progress.notice(f"no heap dump: {refused}")
+            else:
+                report.dump = name
+                self._progress.notice(f"heap dump {self._folder.path / name}")
+            if (content := self._write(report, again=True)) is not None:
+                self._send(report, content)
+
+    def _dump(self, path: str, source: CapturedSource, now: ProcessReadings) -> str:
+        """Why there is no heap dump, where there is none. What needs more memory than there is, is refused as a
+        snapshot; here it is time, and room on the disk."""
+        watch, latest = self._watch, self._watch.history.latest
+        objects = latest.total.count if latest is not None else 0
+        left = self._time_left(now)
+        seconds = min(DUMP_SECONDS, left / 2)
+        if watch.no_checks:
+            return watch.no_checks
+        if seconds < LEAST_DUMP + objects * SECONDS_AN_OBJECT:
+            return f"the memory limit is expected in about {left:.0f} s"
+        state = watch.sampling.state
+        sampled = time.monotonic() - self._began if state is not None and state.on else 0.0
+        watch.renew()
+        with self._turn_to_act(time.monotonic() + CENSUS_SECONDS) as is_ours:
+            if not is_ours:
+                return "another process is examined"
+            try:
+                with DumpFile(path, make_room=self._folder.dump_room(objects)) as file:
+                    write_dump(watch, source, file, "sizes", self._progress, sampled=sampled, keep=seconds)
+            except OSError as error:
+                return str(error.strerror or error)
+            except (DumpFailed, ImageLost, ImageRefused, UnresponsiveTarget) as error:
+                return error.message.rstrip(".")
+            finally:
+                watch.close()
+        return ""
 
     def _send(self, report: GuardReport, content: bytes) -> None:
         rule, path = self._rule, str(self._folder.path / f"{report.stem}.json")

@@ -12,7 +12,7 @@ import re
 import socket
 import stat
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, field
@@ -49,7 +49,13 @@ LEAST_RING: Final = 1 << 20
 LARGEST_RING: Final = 64 << 20
 RINGS_PART: Final = 4
 """One part in so many of the quota is for recordings that go on."""
-_OURS: Final = re.compile(r"guard-\d+-\d{8}-\d{6}(-\d+)?(-ring)?\.(json|txt|heaptop(\.thinner)?)(\.[0-9a-f]{8}\.new)?")
+DUMP_PART: Final = 2
+"""One part in so many of the quota, and of what the disk has free, is for a heap dump."""
+LEAST_DUMPED: Final = 1.5
+"""Bytes of a heap dump for each object, at least: of very regular heaps."""
+_OURS: Final = re.compile(
+    r"guard-\d+-\d{8}-\d{6}(-\d+)?(-ring)?\.(json|txt|heapdump|heaptop(\.thinner)?)(\.[0-9a-f]{8}\.new)?"
+)
 
 
 @dataclass(slots=True)
@@ -72,6 +78,8 @@ class GuardReport:
     findings: Findings | None = None
     """Of the leak hunt."""
     recording: str = ""
+    """The file's name."""
+    dump: str = ""
     """The file's name."""
     notes: list[str] = field(default_factory=list)
     """What was refused, or left out, and why: sentences without their full stops."""
@@ -102,6 +110,7 @@ class GuardReport:
             ],
             "leaks": None if self.findings is None else findings_json(self.findings, pid=pid, python=python, top=ROWS),
             "recording": self.recording or None,
+            "dump": self.dump or None,
         }
 
     def lines(self) -> list[str]:
@@ -114,6 +123,7 @@ class GuardReport:
             readings_words(self.readings) or "memory: not known",
             *(f"note: {note}" for note in self._all_notes),
             *([f"recording: {self.recording}"] if self.recording else []),
+            *([f"heap dump: {self.dump}"] if self.dump else []),
             "",
             *(["Leak hunt", *findings_lines(self.findings), ""] if self.findings is not None else []),
             *self._census_lines(),
@@ -259,6 +269,24 @@ class ReportFolder:
             self.make_room(self.ring_size)
             self._kept.clear()
             self._kept.add(name)
+
+    def dump_room(self, objects: int) -> Callable[[int], None]:
+        """Makes room for a heap dump of so many objects, as it grows: its file is one that is kept. Errors, of both:
+        OSError, where it takes more than its part of the quota and of the disk."""
+        disk = os.statvfs(self.path)
+        left = most = min(self.quota, disk.f_bavail * disk.f_frsize) // DUMP_PART
+        small = OSError(f"{format_bytes(most)}, half of the quota or of what is free on the disk, is too little")
+        if objects * LEAST_DUMPED > most:
+            raise small
+
+        def make_room(more: int) -> None:
+            nonlocal left
+            left -= more
+            if left < 0:
+                raise small
+            self.make_room(more)
+
+        return make_room
 
     @property
     def _has_ring(self) -> bool:

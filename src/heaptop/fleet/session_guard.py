@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
+from heaptop.dumps.captured_source import CapturedSource
 from heaptop.errors import AgentLost, HeaptopError
 from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig
@@ -111,6 +112,8 @@ class SessionGuard:
         meters: HostMeters,
     ) -> None:
         """``session`` is not opened yet."""
+        captured = CapturedSource(session.source) if rule.dumps else None
+        session.source = captured or session.source
         if rule.records:
             session.source = RecordedSource(session.source, max_size=folder.ring_size)
         self._pid = session.pid
@@ -120,7 +123,15 @@ class SessionGuard:
         self._watch = SessionWatch(SharedSource(session), self._lines, f"heaptop guard {self._pid}")
         service = label(session.service)
         self._guard = Guard(
-            self._watch, session.source, rule, folder, sender, self._lines, acting=acting, service=service
+            self._watch,
+            session.source,
+            rule,
+            folder,
+            sender,
+            self._lines,
+            captured=captured,
+            acting=acting,
+            service=service,
         )
         self._attends = ExitStack()
         self._thread = threading.Thread(target=self._run, name="heaptop-guard", daemon=True)

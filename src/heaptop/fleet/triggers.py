@@ -140,6 +140,7 @@ class GuardRule:
     """Any of them."""
     hunts: bool = False
     records: bool = False
+    dumps: bool = False
     webhook: str = ""
     alertmanager: str = ""
     """Its URL, without the path of its API."""

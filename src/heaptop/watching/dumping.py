@@ -30,25 +30,24 @@ def write_dump(
     file: DumpFile,
     values: str,
     progress: ProgressReport,
-    seconds: float = 0.0,
+    *,
+    sampled: float = 0.0,
+    keep: float = KEEP,
 ) -> DumpInfo:
-    """Write the heap of what ``watch`` watches, whose source is ``source``; with ``seconds`` after allocations were
-    sampled for so long. Errors: DumpFailed, and as :class:`SnapshotWatch`."""
-    watch.ready()
-    if seconds:
-        watch.sample(seconds)
-        watch.census()
-    image = watch.freeze(KEEP)
+    """Write the heap of what ``watch`` watches, whose source is ``source``, where allocations were ``sampled`` for so
+    many seconds. After ``keep`` seconds the snapshot ends. Errors: DumpFailed, and as :class:`SnapshotWatch`."""
+    watch.ask_memory()
+    image = watch.freeze(keep)
     wall = time.time()
-    answers = list(_answers(watch, sampled=bool(seconds)))
-    watch.memory()
-    info = _info(watch, image, wall, values, seconds)
+    answers = list(_answers(watch, sampled=bool(sampled)))
+    watch.wait_for_memory()
+    info = _info(watch, image, wall, values, sampled)
     parts = DumpParts(source.state(), [*source.types, image], answers)
     since = time.monotonic()
 
     def told(done: int, total: int) -> None:
         passed = time.monotonic() - since
-        if passed < KEEP:
+        if passed < keep:
             watch.renew()
         left = f", {passed * (total - done) / done:.0f} s left" if done and passed > 1 else ""
         progress.show(f"writing the heap dump: {done / max(total, 1):.0%}{left}")
@@ -66,7 +65,7 @@ def started(pid: int) -> int:
         return 0
 
 
-def _info(watch: SnapshotWatch, image: Image, wall: float, values: str, seconds: float) -> DumpInfo:
+def _info(watch: SnapshotWatch, image: Image, wall: float, values: str, sampled: float) -> DumpInfo:
     target = watch.attached.target
     python = watch.attached.hello.python
     return DumpInfo(
@@ -81,7 +80,7 @@ def _info(watch: SnapshotWatch, image: Image, wall: float, values: str, seconds:
         objects=image.objects,
         edges=image.edges,
         started=started(target.pid),
-        sampled=seconds,
+        sampled=sampled,
     )
 
 

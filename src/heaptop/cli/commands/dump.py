@@ -87,7 +87,11 @@ class DumpCommand:
             DumpFile(path, force=args.force) as file,
             SnapshotWatch(source, progress, again, sampling, timeout=args.timeout) as watch,
         ):
-            info = write_dump(watch, source, file, args.values, progress, args.seconds)
+            if args.seconds:
+                watch.ready()
+                watch.sample(args.seconds)
+                watch.census()
+            info = write_dump(watch, source, file, args.values, progress, sampled=args.seconds)
         size = format_bytes(file.size)
         notice(f"{path}: {format_count(info.objects)} objects, {format_count(info.edges)} references, {size}")
         return 0

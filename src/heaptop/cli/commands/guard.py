@@ -37,8 +37,9 @@ class GuardCommand:
     """Watch a process, and write a report when its memory nears a limit, grows, or leaks.
 
     A report shows what the heap holds, what grew, and where it was allocated. It is written at once from known figures,
-    then completed. `hunt` adds a leak hunt, `record` keeps a recording of the time before. The guard never asks: it
-    leaves out what would pause the process for too long or needs more memory than is free, and the report states that.
+    then completed. `hunt` adds a leak hunt, `record` keeps a recording of the time before, `dump` writes a heap dump.
+    The guard never asks: it leaves out what would pause the process for too long or needs more memory than is free,
+    and the report states that.
     Each event is a line on stderr. The guard ends when the process exits, on Ctrl+C or SIGTERM, or after --at-most
     firings.
 
@@ -68,7 +69,8 @@ class GuardCommand:
             default=("report",),
             metavar="ACTIONS",
             help="report, hunt (report, then hunt for leaks), record (report, and keep the recording so far), "
-            "alertmanager (report, and send an alert), with commas between them (default report)",
+            "dump (report, then write a heap dump without contents), alertmanager (report, and send an alert), with "
+            "commas between them (default report)",
         )
         parser.add_argument(
             "--for",
@@ -89,7 +91,7 @@ class GuardCommand:
             type=_quota,
             default=GUARD_QUOTA,
             metavar="SIZE",
-            help="size limit of all reports and recordings in the folder; the oldest are removed (default 500MB)",
+            help="size limit of all files of guards in the folder; the oldest are removed (default 500MB)",
         )
         parser.add_argument(
             "--cooldown",
@@ -130,6 +132,7 @@ class GuardCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.samples.sampling import Sampling
+        from heaptop.dumps.captured_source import CapturedSource
         from heaptop.fleet.guarding import Guard, GuardWatch
         from heaptop.fleet.reports import ReportFolder
         from heaptop.fleet.sending import Sender
@@ -141,12 +144,14 @@ class GuardCommand:
         rule = _rule(args)
         folder = ReportFolder(Path(args.dir), args.quota)
         pid, progress = target_pid(args), TimedLine()
-        source = RecordedSource(attach_source(pid, attach_options(args)), max_size=folder.ring_size)
+        attached = attach_source(pid, attach_options(args))
+        captured = CapturedSource(attached) if rule.dumps else None
+        source = RecordedSource(captured or attached, max_size=folder.ring_size)
         again = f"heaptop guard {pid}"
         with ended_by_signals():
             watch = GuardWatch(source, progress, again, Sampling(args.user_code), timeout=args.timeout)
             sender = Sender(progress.notice)
-            guard = Guard(watch, source, rule, folder, sender, progress)
+            guard = Guard(watch, source, rule, folder, sender, progress, captured=captured)
             try:
                 guard.begin_ring(pid)
             except OSError as error:
@@ -185,6 +190,7 @@ def _rule(args: argparse.Namespace) -> GuardRule:
         triggers,
         hunts="hunt" in args.do,
         records="record" in args.do,
+        dumps="dump" in args.do,
         webhook=args.webhook or "",
         alertmanager=args.alertmanager or "",
         command=args.argv,
