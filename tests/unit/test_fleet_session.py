@@ -5,21 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
+from itertools import count
+from operator import add
 
 import pytest
 
 from heaptop.analysis.rss.memory import NAMES
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.fleet import memory as memory_module
 from heaptop.fleet.memory import LIMIT_SECONDS, QUIET_SECONDS
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
-from heaptop.fleet.session import FleetSession, SharedSource
+from heaptop.fleet.session import FleetSession, SharedSource, bounded_sampling
 from heaptop.fleet.triggers import ProcessReadings
 from heaptop.injector.api import AttachOptions, MemoryLimit
 from heaptop.protocol.event_queue import EventQueue
-from heaptop.protocol.messages import Decision, Memory, Message, Tick, Types
+from heaptop.protocol.messages import Decision, GcEvent, GcEvents, Memory, Message, Samples, Tick, Types
 from heaptop.protocol.source import Attached, Received, is_tick
 from tests.fakes.source import OUTSIDE, FakeSource
+from tests.unit.test_analysis_samples import KNOWN, grown_by_turns
 
 LIMIT = MemoryLimit(64 << 30, "memory.max of /shop", 32 << 30)
 
@@ -84,6 +89,36 @@ def test_a_reader_that_leaves_takes_no_other_with_it(session: FleetSession, sour
     assert source.behind()
     guard.drain()
     assert not source.behind()
+
+
+# -- samples ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_of_samples_does_not_grow_with_time() -> None:
+    sampling, plain = bounded_sampling(), Sampling()
+    for message in KNOWN:
+        sampling.feed(message)
+        plain.feed(message)
+    times = count(2_000, 1_000)
+
+    def feed(message: Message) -> None:
+        now = next(times)
+        sampling.feed(replace(message, clock=now) if isinstance(message, Samples) else message)
+        sampling.feed(Tick(now, now, 1 << 30, 1 << 20, True, (0, 0, 0), 0, 1, now))
+        sampling.feed(GcEvents((GcEvent(now, 2, 0, 0, 1, now),), 0))
+
+    grown_by_turns(feed)  # until the sums of all sizes are there
+    assert grown_by_turns(feed) < 10_000
+    grown_by_turns(plain.feed)
+    grown_by_turns(plain.feed)
+    assert sampling.samples.tally_count < plain.samples.tally_count
+    for sums in ("live", "freed", "allocated"):
+        (found, wanted) = (
+            reduce(add, [getattr(tally, sums) for tally in each.samples.tallies()]) for each in (sampling, plain)
+        )
+        assert found == wanted
+    (full,) = sampling.gc.totals.generations
+    assert full.collections == 12_000, "a leak hunt reads these"
 
 
 # -- memory by use ---------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from typing import Final
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.reports.stack_sums import StackSum
-from heaptop.analysis.samples.gc_profile import GcProfile
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.choices import HUNTING
@@ -31,17 +30,12 @@ from heaptop.recordings.exports.pprof import ProfileWriter
 NO_CENSUS: Final = "NoCensus"
 """The class of a failure that is no error of the session: a census, or a tick, that the agent could not do."""
 
-UNREAD: Final = (Tick, GcEvents)
-"""Of these the analysis makes histories, megabytes a process, that nobody reads here. A leak hunt makes its own."""
-COLLECTIONS: Final = 2
-"""Rows that are kept of them: their sums are all that is read."""
-
 MOST_NAMES: Final = 10_000
 """Types, and pieces of code, that are distinguished of one process: there are many, any of which may be hostile."""
 MOST_STACKS: Final = 1 << 16
 """Frames of stacks, likewise."""
 MOST_TALLIES: Final = 1 << 15
-"""Sums of freed blocks by stack, type and size, likewise."""
+"""Sums of freed blocks by stack, type and class of sizes, likewise."""
 
 OnStacks = Callable[[Sequence[StackSum]], Sequence[StackSum]]
 """Makes of a process's stacks what a profile has of them."""
@@ -96,11 +90,9 @@ class FleetSession:
         self._meters = meters
         self._on_allocated = on_allocated
         self._on_collections = on_collections
-        samples = SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES)
         self._recorded = Recorded(
-            f"process {chosen.seen.pid}", history=History(limit=2), sampling=Sampling(samples=samples)
+            f"process {chosen.seen.pid}", history=History(limit=2), sampling=bounded_sampling()
         )
-        self.sampling.gc = GcProfile(row_limit=COLLECTIONS, phase_limit=COLLECTIONS)
         self._read_at = time.monotonic()
         self._agent_cpu = 0
         self._refused: set[str] = set()
@@ -186,7 +178,7 @@ class FleetSession:
     def _receive(self, event: Event) -> None:
         with self.lock:
             if isinstance(event, Received):
-                self._add(event.message)
+                self._recorded.take(event.message)
             elif isinstance(event, Ended):
                 self.ended = event
             readers = self._readers
@@ -203,12 +195,6 @@ class FleetSession:
             case Received(message):
                 self._take(message)
         self._receive_cpu = time.thread_time()
-
-    def _add(self, message: Message) -> None:
-        if isinstance(message, GcEvents):
-            self.sampling.gc.feed(message)
-        elif not isinstance(message, UNREAD):
-            self._recorded.take(message)
 
     def _end(self, event: Ended) -> None:
         if self.attached is not None:
@@ -296,8 +282,13 @@ class FleetSession:
         before, self._read_at = self.figures, time.monotonic()
         with self.lock:
             self.figures = target_figures(self._recorded, counted=self._counted_at is not None)
-            self._recorded.sampling.samples.forget_changes()  # they are kept for charts over time
         self._on_allocated(self, before.allocated, self.figures.allocated)
+
+
+def bounded_sampling() -> Sampling:
+    """What is kept of one process's samples: the figures of now, within limits for a host of many."""
+    samples = SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES, exact_sizes=False)
+    return Sampling(samples=samples, keeps_past=False)
 
 
 class SharedSource(SourceWrapper):

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from heaptop.analysis.heap.history import History
-from heaptop.analysis.samples.samples import SampledBlocks
-from heaptop.analysis.samples.sampling import Sampling
 from heaptop.dumps.captured_source import CapturedSource
 from heaptop.errors import AgentLost, HeaptopError
 from heaptop.fleet.audit import audit
@@ -27,9 +25,9 @@ from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.reports import ReportFolder
 from heaptop.fleet.selection import ChosenProcess
 from heaptop.fleet.sending import LAST_SECONDS, Sender
-from heaptop.fleet.session import MOST_NAMES, MOST_STACKS, MOST_TALLIES, UNREAD, FleetSession, SharedSource
+from heaptop.fleet.session import FleetSession, SharedSource, bounded_sampling
 from heaptop.fleet.triggers import GuardRule
-from heaptop.protocol.messages import Census, Failure, Message
+from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import Attached, Ended, Event, Source
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.progress import ProgressReport
@@ -47,8 +45,7 @@ class SessionWatch(GuardWatch):
     """Nobody looks at its progress: there are many, and they sleep until there is something to read."""
 
     def __init__(self, source: Source, progress: GuardLines, again: str) -> None:
-        samples = SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES)
-        super().__init__(source, progress, again, Sampling(samples=samples))
+        super().__init__(source, progress, again, bounded_sampling())
         self._history = History(MOST_MOMENTS, MOST_CELLS)
         self.goes_on = False
         """From the attach to the session's end."""
@@ -79,14 +76,9 @@ class SessionWatch(GuardWatch):
             raise
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, UNREAD):
-            self._history.feed(message)  # the analysis would make histories of them that nobody reads
-            return
         if isinstance(message, Failure) and self._seen is None:
             return  # the session goes on, and asks for another census
         super()._take(message)
-        if isinstance(message, Census):
-            self.sampling.samples.forget_changes()  # they are kept for charts over time
 
 
 class GuardLines(ProgressReport):

@@ -38,7 +38,7 @@ from heaptop.analysis.samples.live_blocks import (
     Sample,
 )
 from heaptop.analysis.samples.missed import MissedSamples
-from heaptop.analysis.samples.sizes import CLASSES, bin_of, coarse, whole_class
+from heaptop.analysis.samples.sizes import CLASSES, bin_of, class_bin, coarse, whole_class
 from heaptop.analysis.samples.stacks import FORGOTTEN, STACK_LIMIT, ReportedStacks
 from heaptop.errors import ProtocolError
 from heaptop.protocol.bounds import CODES, check_types
@@ -172,9 +172,16 @@ class SampledBlocks:
     """Takes the agent's messages in order and keeps what they say of sampled blocks."""
 
     def __init__(
-        self, tally_limit: int = TALLY_LIMIT, stack_limit: int = STACK_LIMIT, most_codes: int = CODES
+        self,
+        tally_limit: int = TALLY_LIMIT,
+        stack_limit: int = STACK_LIMIT,
+        most_codes: int = CODES,
+        *,
+        exact_sizes: bool = True,
     ) -> None:
+        """Without ``exact_sizes``, tallies distinguish the four classes of sizes alone: there are far fewer."""
         self._tally_limit = tally_limit
+        self._bin_of = bin_of if exact_sizes else class_bin
         self._observers: list[weakref.ref[Observer]] = []
         self.state: Sampler | None = None
         """What the sampler last said of itself."""
@@ -630,7 +637,7 @@ class SampledBlocks:
         self._blocks.extend(numbers, births, message.domains, alike)
         for number, times in alike.items():
             stack, kind, size, interval = known[number]
-            tally = self._tally(stack, kind, bin_of(size))
+            tally = self._tally(stack, kind, self._bin_of(size))
             one = weight(size, interval)
             self._missed.born([interval] * times)
             tally.live.add_alike(one, times)
@@ -656,7 +663,7 @@ class SampledBlocks:
     def _tie(self, alike: int) -> _Tied:
         """What blocks of this likeness are counted in: found once, for as long as one of them lives."""
         stack, kind, size, interval = self._blocks.likenesses[alike]
-        tied = self._tally(stack, kind, bin_of(size)), weight(size, interval)
+        tied = self._tally(stack, kind, self._bin_of(size)), weight(size, interval)
         self._blocks.tied[alike] = tied
         return tied
 

@@ -42,6 +42,9 @@ _SLICE: Final = 3000
 """Samples that are gone through in one step; of those made void so many with each message."""
 _KNOWN_LIMIT: Final = 1 << 17
 
+_TOTALS_ONLY: Final = 2
+"""Rows, and phases, that are kept where only their totals are read."""
+
 _KEEPING: Final = (Types, Codes, Stacks, Tick, GcEvents, Census)
 """After these the same lives as before."""
 _PENDING: Final = 4
@@ -54,16 +57,20 @@ _Alike = tuple[Likeness, Weight, int | None, Span | None]
 class Sampling:
     """One session's samples, and what is made of them as they come."""
 
-    def __init__(self, user_paths: Sequence[str] = (), samples: SampledBlocks | None = None) -> None:
+    def __init__(
+        self, user_paths: Sequence[str] = (), samples: SampledBlocks | None = None, *, keeps_past: bool = True
+    ) -> None:
         """``user_paths``: directories and files that are the user's own code wherever they lie (``--user-code``).
-        ``samples``: empty ones, with limits of their own."""
+        ``samples``: empty ones, with limits of their own. Without ``keeps_past`` there are the figures of now and the
+        totals of collections: nothing over time, and no lifetimes."""
         self._user_paths = tuple(user_paths)
+        self._keeps_past = keeps_past
         self.samples = samples if samples is not None else SampledBlocks()
         self.timeline = Timeline()
         self._lives = Lives()
         self._lifetime_bands = LifetimeBands()
         self._cohorts = Cohorts()
-        self.gc = GcProfile()
+        self.gc = GcProfile() if keeps_past else GcProfile(row_limit=_TOTALS_ONLY, phase_limit=_TOTALS_ONLY)
         self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
         self._moments = Moments(self.samples)
         self.sampling_status = SamplingStatus()
@@ -84,7 +91,8 @@ class Sampling:
         self._before: tuple[int, int] | None = None
         """Samples so far, and when, at the last tick."""
         self._is_frozen = False
-        self.samples.observe(self)
+        if keeps_past:
+            self.samples.observe(self)
 
     def freeze(self) -> Sampling:
         """A copy that later messages do not change, for a display that is held. It takes none itself.
@@ -154,6 +162,9 @@ class Sampling:
             return
         self.samples.feed(message)
         self.gc.feed(message)
+        if not self._keeps_past:
+            self.samples.forget_changes()
+            return
         match message:
             case Samples():
                 self._lives_told(message)

@@ -45,6 +45,11 @@ def coarse(number: int) -> int:
     return whole_class(class_of(number))
 
 
+def class_bin(size: int) -> int:
+    """The bin that represents the whole class of a block of ``size`` bytes, 1 or more."""
+    return coarse(bin_of(size))
+
+
 def whole_class(kind: int) -> int:
     """The bin of a class whose sizes are not kept apart; ``kind`` is its position in :data:`CLASSES`."""
     return XLARGE if kind == 3 else -1 - kind
