@@ -201,6 +201,17 @@ async def test_a_storm_of_scrapes_makes_the_metrics_once(monkeypatch: pytest.Mon
         assert made == 1
 
 
+async def test_answers_are_made_by_few_threads_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "FRESH_SECONDS", 0.0)
+    async with serving() as (client, _):
+        before = threading.active_count()
+        for _ in range(300):
+            paths = ("metrics", "debug/pprof/heap", "debug/pprof/allocs")
+            answers = await asyncio.gather(*[client.get(f"/{path}") for path in paths])
+            assert [answer.status for answer in answers] == [200, 200, 200]
+        assert threading.active_count() <= before + server_module.WORKERS
+
+
 async def test_a_client_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "SEND_SECONDS", 0.2)
     async with serving() as (client, agent):

@@ -13,9 +13,10 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -35,6 +36,8 @@ IDLE_SECONDS: Final = 10.0
 """For the head of a request, and between two of them."""
 SEND_SECONDS: Final = 30.0
 """For a client to take an answer."""
+WORKERS: Final = 3
+"""Threads that make answers: metrics, a profile and the check of a password, each of which is one at a time."""
 FRESH_SECONDS: Final = 1.0
 """For which metrics are not made again: a storm of scrapes costs no more than one a second."""
 REQUEST_BYTES: Final = 4096
@@ -60,6 +63,7 @@ _ABOUT: Final = {
     "/healthz": "whether the agent runs",
 }
 
+T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -136,6 +140,7 @@ class FleetServer:
         self._access = access
         self._thread = threading.Thread(target=host.run, name="heaptop-fleet", daemon=True)
         self._pusher = ProfilePusher(host, meters)
+        self._workers = ThreadPoolExecutor(WORKERS, "heaptop-answer")
         self._metrics_turns = _Turns()
         self._profile_turns = _Turns()
         self._metrics = b""
@@ -172,6 +177,7 @@ class FleetServer:
             await asyncio.to_thread(self._pusher.stop)
             await asyncio.to_thread(self._thread.join, STOP_SECONDS)
             await runner.cleanup()
+            self._workers.shutdown()
 
     def application(self) -> web.Application:
         """All paths."""
@@ -255,12 +261,17 @@ class FleetServer:
             return True
         async with self._logins.take(request):
             if digest not in self._known_logins:
-                is_right = await asyncio.to_thread(is_password, *self._access.hash_of(login))
+                is_right = await self._work(is_password, *self._access.hash_of(login))
                 if not (is_right and self._access.is_user(login)):
                     await asyncio.sleep(LOGIN_REST)
                     return False
                 self._known_logins.add(digest)
         return True
+
+    async def _work(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call it on a thread of our own. asyncio's threads become more with time, up to 32, because one that has just
+        answered counts as busy for a moment."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, function, *arguments)
 
     async def _index(self, _: web.Request) -> web.Response:
         links = [f'<li><a href="{path}">{path}</a> {html.escape(about)}' for path, about in _ABOUT.items()]
@@ -270,7 +281,7 @@ class FleetServer:
     async def _answer_metrics(self, request: web.Request) -> web.Response:
         async with self._metrics_turns.take(request):
             if time.monotonic() - self._made_at > FRESH_SECONDS:
-                self._metrics = await asyncio.to_thread(self._meters.text)
+                self._metrics = await self._work(self._meters.text)
                 self._made_at = time.monotonic()
         return web.Response(body=self._metrics, headers={"Content-Type": _TEXT})
 
@@ -281,7 +292,7 @@ class FleetServer:
         pid = int(asked) if asked is not None else None
         async with self._profile_turns.take(request):
             try:
-                content = await asyncio.to_thread(self._host.profile, of, request.query.get("service"), pid)
+                content = await self._work(self._host.profile, of, request.query.get("service"), pid)
             except HeaptopError as error:
                 raise web.HTTPServiceUnavailable(text=f"{error.message}\n") from None
         name = {"Content-Disposition": 'attachment; filename="heap.pb.gz"'}
