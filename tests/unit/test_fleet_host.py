@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -369,6 +370,35 @@ def test_free_memory_between_what_is_kept_is_returned_to_the_kernel() -> None:
         pytest.skip("only glibc can")
     returned = subprocess.run([sys.executable, "-c", FRAGMENTED], capture_output=True, text=True, check=True).stdout
     assert int(returned) > 40_000_000
+
+
+ARENAS = """
+import ctypes, re, sys, threading
+from heaptop.fleet.host import use_one_arena
+use_one_arena()
+together = threading.Barrier(20)
+def work():
+    kept = [bytes(60_000) for _ in range(10)]
+    together.wait()
+threads = [threading.Thread(target=work) for _ in range(20)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+stream = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w"))
+libc.malloc_info(0, stream)
+libc.fclose(stream)
+print(open(sys.argv[1]).read().count("<heap nr="))
+"""
+
+
+def test_threads_of_sessions_have_no_memory_that_only_they_can_use(tmp_path: Path) -> None:
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("only glibc can")
+    command = [sys.executable, "-c", ARENAS, str(tmp_path / "arenas")]
+    assert int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) == 1
 
 
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:

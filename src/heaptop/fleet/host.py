@@ -49,6 +49,9 @@ TURN: Final = 0.05
 TRIM_SECONDS: Final = 60.0
 """Between two returns of free memory to the kernel."""
 
+M_ARENA_MAX: Final = -8
+"""A number of glibc's ``malloc.h``; another C library ignores it."""
+
 _libc = ctypes.CDLL(None)
 
 
@@ -325,6 +328,15 @@ class FleetHost:
 def rest_after(scan_seconds: float) -> float:
     """Seconds until the next look at which processes there are, after one that took so much of a processor."""
     return max(ROUND, scan_seconds / SCAN_SHARE)
+
+
+def use_one_arena() -> None:
+    """Have all threads that are started later take memory from one arena of malloc's, where the C library can: by
+    default each session's thread has one of its own, whose free memory no other thread uses. They all wait for the GIL
+    anyway."""
+    set_option = getattr(_libc, "mallopt", None)
+    if set_option is not None:
+        set_option(M_ARENA_MAX, 1)
 
 
 def trim_memory() -> None:

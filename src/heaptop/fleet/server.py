@@ -25,7 +25,7 @@ from heaptop.analysis.reports.stack_sums import ALLOCATED, LIVE
 from heaptop.errors import ConfigError, HeaptopError, UsageError
 from heaptop.fleet.access import Access, is_loopback, listening_at
 from heaptop.fleet.audit import audit
-from heaptop.fleet.host import ROUND, FleetHost
+from heaptop.fleet.host import ROUND, FleetHost, use_one_arena
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.pushing import ProfilePusher
 from heaptop.fleet.web_config import TlsFiles, is_password
@@ -150,6 +150,7 @@ class FleetServer:
 
     async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT, and detach from every process. SIGHUP reads the configuration again."""
+        use_one_arena()
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
