@@ -15,7 +15,7 @@ UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats n
 # What is taken beside the rest: each attaches to targets of its own, or to none.
 BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images packaging retainers_planted web)
 # What is done to a target, and that it goes on: each attaches to targets of its own.
-HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm hostile_agents hostile_images \
+HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles containers detach fork harm hostile_agents hostile_images \
     hostile_transport kill9 killed_helper neighbours pep768 privileges residue seccomp seccomp_filters serve stacks \
     suspension versions_meet ways_out)
 # Mostly wait: while programs leak, or are sampled, or heaptop is traced.

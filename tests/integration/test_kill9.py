@@ -19,7 +19,7 @@ import pytest
 from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, is_held, resting
-from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running, starting
+from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running, starting
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -55,17 +55,17 @@ def helpers_of(pid: int) -> list[int]:
     return [helper for helper, parent in helpers().items() if parent == str(pid)]
 
 
-def cycle_length(target: Target) -> float:
+def cycle_length(pid: int) -> float:
     """Seconds that an attach, a census and a detach take here and now, as far as a second one."""
-    attach_once(target.pid, census=True)
+    attach_once(pid, census=True)
     began = time.monotonic()
-    attach_once(target.pid, census=True)
+    attach_once(pid, census=True)
     return time.monotonic() - began
 
 
-def die(target: Target, delay: float, mode: str = "clone") -> None:
+def die(pid: int, delay: float, mode: str = "clone") -> None:
     """Start a heaptop on the target, kill it ``delay`` seconds into its cycles, and wait until its helper is gone."""
-    command = [sys.executable, "-c", CYCLES, str(target.pid), ROOT, mode]
+    command = [sys.executable, "-c", CYCLES, str(pid), ROOT, mode]
     with starting(command, environment={"PYTHONPATH": SOURCES}) as heaptop:
         assert eventually(lambda: "ready" in heaptop.stdout() or not heaptop.alive)
         time.sleep(delay)
@@ -83,11 +83,11 @@ def test_a_killed_heaptop_harms_no_target(interpreter: Interpreter, name: str, r
     deaths = STRESS if request.config.getoption("--stress") else SHARE
     moments = random.Random(f"{interpreter} {name}")
     with running(interpreter, name) as target:
-        length = cycle_length(target)
+        length = cycle_length(target.pid)
         before = resting(target.pid)
         for number in range(deaths):
             # One in each stretch of the cycle, at a random place in it.
-            die(target, length * (number + moments.random()) / deaths)
+            die(target.pid, length * (number + moments.random()) / deaths)
             assert target.alive, number
             assert eventually(lambda: not is_held(target.pid)), number
             assert eventually(lambda: agent_thread(target.pid) is None), number

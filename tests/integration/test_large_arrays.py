@@ -96,7 +96,7 @@ def test_a_heaptop_that_is_killed_in_the_middle_of_a_stop_leaves_nothing(interpr
         attach_once(target.pid, census=True, mode="stop")
         before = resting(target.pid)
         for _ in range(4):
-            die(target, moments.uniform(0.2, 0.8), mode="stop")
+            die(target.pid, moments.uniform(0.2, 0.8), mode="stop")
             assert target.alive
             assert eventually(lambda: agent_thread(target.pid) is None)
             assert eventually(lambda: difference(before, resting(target.pid)) == [])

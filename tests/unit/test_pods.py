@@ -63,7 +63,7 @@ def test_what_is_no_name_or_of_another_pod_is_not_taken(process: Path, groups: s
 
 
 def test_the_command_has_the_words_that_kubectl_wants() -> None:
-    words = shlex.split(PodContainer(UID, "web").debug_command(9))
+    words = shlex.split(PodContainer(UID, "web").debug_command(9, "sysadmin"))
     assert words[:6] == ["kubectl", "debug", "-it", "--profile=sysadmin", "--image=heaptop", "--target=web"]
     assert words[-4:] == ["--", "heaptop", "attach", "9"]
     (path,) = [word for word in words if word.startswith("jsonpath=")]

@@ -16,6 +16,7 @@ from heaptop.errors import HeaptopError, UnresponsiveTarget
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.entry.hijack import take_descriptor
 from heaptop.injector.inspect import preflight, process, refusals_cache
+from heaptop.injector.inspect.containers import kubectl_profile
 from heaptop.injector.inspect.layout import PythonVersion
 from heaptop.injector.inspect.pods import pod_container
 from heaptop.injector.inspect.preflight import CheckedProcess
@@ -190,7 +191,7 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     yield Check("namespaces", True, detail)
     if (container := pod_container(facts.pid)) is not None:
         detail = f"{container.uid}, container {container.name}; from a machine with kubectl:"
-        yield Check("pod", None, detail, container.debug_command(facts.nspid))
+        yield Check("pod", None, detail, container.debug_command(facts.nspid, kubectl_profile(facts)))
     if facts.seccomp:
         error = preflight.seccomp_error(facts, allow=False)
         good = "a filter: read at attach, suspended only for calls that it forbids, each of which is checked"

@@ -442,7 +442,7 @@ class PtraceAttempt(Attempt):
         facts = read_facts(self.plan.pid)
         if facts.state in "ZX" and facts.live_tid == facts.pid:
             return self.gone()  # a zombie answers with EPERM too
-        if facts.tracer:
+        if facts.tracer not in (0, os.getpid()):
             return TracedTarget(f"Process {facts.pid} is traced by process {facts.tracer} by now.")
         if self.plan.seccomp and self.plan.suspend_seccomp:
             return PtraceDenied(

@@ -30,12 +30,12 @@ class PodContainer:
     uid: str
     name: str
 
-    def debug_command(self, pid: int) -> str:
-        """Attach from a container beside it, to a pid as the pod counts. kubectl looks the pod's name up: a process
-        sees its own name cut, or another one."""
+    def debug_command(self, pid: int, profile: str) -> str:
+        """Attach from a container beside it, with that profile of kubectl's, to a pid as the pod counts. kubectl looks
+        the pod's name up: a process sees its own name cut, or another one."""
         pod = f'{{range .items[?(@.metadata.uid=="{self.uid}")]}}-n {{.metadata.namespace}} {{.metadata.name}}{{end}}'
         return (
-            f"kubectl debug -it --profile=sysadmin --image=heaptop --target={self.name} "
+            f"kubectl debug -it --profile={profile} --image=heaptop --target={self.name} "
             f"$(kubectl get pods -A -o jsonpath='{pod}') -- heaptop attach {pid}"
         )
 

@@ -27,7 +27,7 @@ from heaptop.errors import (
     UnsupportedArchitecture,
     ZombieTarget,
 )
-from heaptop.injector.inspect import privileges, proc, process
+from heaptop.injector.inspect import containers, privileges, proc, process
 from heaptop.injector.inspect.elf import Exhausted
 from heaptop.injector.inspect.interpreter import Interpreter, find_interpreter
 from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, read_mappings
@@ -89,6 +89,8 @@ def check_machine() -> None:
         raise UnsupportedArchitecture(
             f"This machine is {sys.platform} on {platform.machine()}; heaptop attaches on x86-64 Linux."
         )
+    if (error := containers.gvisor_error()) is not None:
+        raise error
 
 
 def check_state(facts: ProcessFacts) -> None:
@@ -114,13 +116,17 @@ def check_capabilities(facts: ProcessFacts) -> None:
         raise PtraceDenied(
             f"No permission to attach to process {facts.pid} ({facts.name}) of {facts.user}.",
             why=f"heaptop has CAP_SYS_PTRACE, but not {', '.join(missing)}: it opens files of another user's process.",
-            fix=f"Add {', '.join(missing)} to the capabilities of heaptop's container or unit.",
+            fix=containers.elsewhere(facts)
+            if containers.in_container()
+            else f"Add {', '.join(missing)} to the capabilities of heaptop's unit.",
         )
 
 
 def read_interpreter(facts: ProcessFacts) -> Interpreter:
     """The interpreter in the target; PtraceDenied when its memory may not even be read."""
     pid = facts.pid
+    if (sandbox := containers.sandbox_error(facts, containers.arguments_of(pid))) is not None:
+        raise sandbox
     try:
         mappings = read_mappings(pid, facts.live_tid)
         with RemoteMemory(pid, facts.live_tid, bring_in=True) as memory:
@@ -143,7 +149,8 @@ def denied(facts: ProcessFacts) -> PtraceDenied:
     pid, mine = facts.pid, os.geteuid()
     what = f"No permission to read process {pid} ({facts.name})."
     scope = process.ptrace_scope()
-    sudo = f"Run heaptop as root: `sudo heaptop attach {pid}`."
+    contained = containers.in_container()
+    sudo = containers.elsewhere(facts) if contained else f"Run heaptop as root: `sudo heaptop attach {pid}`."
     run = "Or start the program with the agent in it: `heaptop run -- prog.py`."
     if scope == 3:
         return PtraceDenied(what, why="kernel.yama.ptrace_scope is 3: no tracing until the next boot.", fix=run)
@@ -158,7 +165,9 @@ def denied(facts: ProcessFacts) -> PtraceDenied:
         return PtraceDenied(
             what,
             why="This root has no CAP_SYS_PTRACE, the default in containers.",
-            fix="Start the container with `docker run --cap-add=SYS_PTRACE …` (Kubernetes: "
+            fix=containers.elsewhere(facts)
+            if contained
+            else "Start the container with `docker run --cap-add=SYS_PTRACE …` (Kubernetes: "
             "`securityContext.capabilities.add: [SYS_PTRACE]`), or run heaptop on its host.",
         )
     if mine not in facts.uids:
@@ -222,11 +231,26 @@ def seccomp_error(facts: ProcessFacts, allow: bool, *, traced: bool = True) -> S
             "If you know that the filter allows reading files, socket, connect and clone: `heaptop attach PID "
             "--allow-seccomp`."
         )
+    elif os.geteuid() == 0 or containers.in_container():
+        error.why = (
+            "The filter may kill it for the system calls of an attach (mmap, socketpair). Only root of the host with "
+            "CAP_SYS_ADMIN, and under no filter itself, can suspend it for that moment."
+        )
+        error.fix = (
+            f"{containers.elsewhere(facts)}\nOr take censuses in Python mode, if you know that the filter allows mmap, "
+            "socketpair, clone and nanosleep, as the default profiles of Docker and Podman do:\n"
+            f"  heaptop attach {facts.pid} --allow-seccomp"
+        )
     return error
 
 
 def can_suspend_seccomp() -> bool:
-    """PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN, and a tracer that is under no filter itself; to check the system
-    calls made meanwhile needs Linux 5.3 (PTRACE_GET_SYSCALL_INFO)."""
+    """PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN of the host's user namespace, and a tracer that is under no filter
+    itself; to check the system calls made meanwhile needs Linux 5.3 (PTRACE_GET_SYSCALL_INFO)."""
     release = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
-    return release >= (5, 3) and privileges.helper_has(privileges.SYS_ADMIN) and read_facts(os.getpid()).seccomp == 0
+    return (
+        release >= (5, 3)
+        and privileges.helper_has(privileges.SYS_ADMIN)
+        and containers.is_initial("user")
+        and read_facts(os.getpid()).seccomp == 0
+    )
