@@ -39,6 +39,8 @@ OF_CONTEXTS = {"hamt_items", "variable_name"}
 """Likewise of contextvars."""
 OPTIONAL = {"interpreter_modules", "interpreter_codecs", "interpreter_atexit", "interpreter_lock"}
 """What the roots do without where it is wrong: test_native_roots."""
+OF_CORE_FILES = {"runtime_interpreters", "runtime_main", "runtime_collector", "interpreter_next", "interpreter_collector"}
+"""What a walk of this process does not need: the next test."""
 OF_OWNERS = re.compile(r"mmap_|ctypes_|zlib_|bz2_")
 """Likewise of types that own memory natively: test_core_owners."""
 OF_BOUNDS = {"deque_block", "deque_block_next", "deque_state", "deque_maxlen", "cache_table", "cache_maxsize"} | {
@@ -56,9 +58,16 @@ def test_every_fact_is_checked(interpreter: Interpreter) -> None:
     for fact, sentences in found.items():
         for difference, sentence in sentences.items():
             assert isinstance(sentence, str), f"{fact} {difference:+}: the check died by signal {sentence}"
-            unchecked = OF_ASYNCIO.match(fact) or OF_OWNERS.match(fact) or fact in OF_CONTEXTS | OPTIONAL | OF_BOUNDS
+            unchecked = OF_ASYNCIO.match(fact) or OF_OWNERS.match(fact) or fact in OF_CONTEXTS | OPTIONAL | OF_BOUNDS | OF_CORE_FILES
             assert sentence or unchecked, f"{fact} {difference:+}: the check saw nothing"
             assert not sentence.startswith("failed"), f"{fact} {difference:+}: {sentence}"
+
+
+@pytest.mark.parametrize("fact", ["", *sorted(OF_CORE_FILES)])
+def test_places_that_only_core_files_need_are_right_or_known_to_be_wrong(interpreter: Interpreter, fact: str) -> None:
+    facts: dict[str, int] = native.told(interpreter, "core_places.py", fact)
+    assert facts["runtime_main"] == (0 if fact else facts["runtime_interpreters"] + 8)
+    assert sum(map(bool, (facts["runtime_collector"], facts["interpreter_collector"]))) == (0 if fact else 1)
 
 
 def test_a_collection_under_way_is_no_misfit(interpreter: Interpreter) -> None:

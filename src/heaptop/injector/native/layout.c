@@ -156,6 +156,7 @@ static const struct {
     {"str_ascii_size", {70, 80, 92}},    {"code_adaptive", {43, 48, 56}},     {"thread_interpreter", {22, 25, 25}},
     {"thread_frame", {23, 26, 26}},      {"frame_back", {29, 32, 40}},        {"frame_code", {30, 33, 41}},
     {"frame_instruction", {31, 34, 42}}, {"frame_owner", {33, 36, 44}},       {"interpreter_threads", {9, 9, 9}},
+    {"interpreter_next", {8, 8, 8}},     {"runtime_interpreters", {5, 5, 5}},
 };
 static const uint8_t published_gc[PUBLISHED] = {10, 11, 11}, published_collecting[PUBLISHED] = {72, 82, 95};
 

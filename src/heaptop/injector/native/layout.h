@@ -251,7 +251,15 @@ X(interpreter_modules,     56,  856,  856,  888,  944, 7656, 7688, 7592)        
 X(interpreter_codecs,     120,  912,  912,  936, 1248, 7960, 8000, 7952)                                   \
 X(interpreter_atexit,       0,    0, 3488, 3536, 3944,10712,10792,10768)                                   \
 X(atexit_is_list,           0,    0,    0,    0,    0,    0,    1,    1)                                   \
-X(interpreter_lock,         0,    0,    0,    0,  384,   16,   16,   16)
+X(interpreter_lock,         0,    0,    0,    0,  384,   16,   16,   16)                                   \
+/*  for memory of another process, where no function says it. pycore_runtime.h: of _PyRuntime, the first      \
+    interpreter of its list, and the main one; of an interpreter, the next one, and the head of generation 0,  \
+    which up to 3.8 is in _PyRuntime                                                                      */ \
+X(runtime_interpreters,    32,   32,   32,   40,   40,  632,  808,  936)                                   \
+X(runtime_main,            40,   40,   40,   48,   48,  640,  816,  944)                                   \
+X(runtime_collector,      368,    0,    0,    0,    0,    0,    0,    0)                                   \
+X(interpreter_next,         0,    0,    0,    0,    0, 7264, 7272, 7264)                                   \
+X(interpreter_collector,    0,  640,  640,  672,  136, 7424, 7432, 7408)
 /* clang-format on */
 
 struct layout {

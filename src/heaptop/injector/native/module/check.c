@@ -72,11 +72,25 @@ static PyObject *thread(PyObject *self, PyObject *args) {
     return Py_BuildValue("KKKKKk", words[0], words[1], words[2], words[3], words[4], PyThread_get_thread_ident());
 }
 
+/* places(): addresses of _PyRuntime, of the first interpreter, of the main one, and of the one behind the first. */
+static PyObject *places(PyObject *self, PyObject *args) {
+    (void)self, (void)args;
+    void *(*head)(void), *(*main)(void), *(*next)(void *);
+    *(void **)&head = lookup_symbol("PyInterpreterState_Head");
+    *(void **)&main = lookup_symbol("PyInterpreterState_Main");
+    *(void **)&next = lookup_symbol("PyInterpreterState_Next");
+    const void *runtime = lookup_symbol("_PyRuntime");
+    if (head == NULL || main == NULL || next == NULL || runtime == NULL) {
+        PyErr_SetString(PyExc_LookupError, "_PyRuntime");
+        return NULL;
+    }
+    return Py_BuildValue("KKKK", (unsigned long long)runtime, (unsigned long long)head(), (unsigned long long)main(),
+                         (unsigned long long)next(head()));
+}
+
 static PyMethodDef helpers[] = {
-    {"thread", thread, METH_NOARGS, NULL},
-    {"word", word, METH_O, NULL},
-    {"text_at", text_at, METH_O, NULL},
-    {"slots_of", slots_of, METH_O, NULL},
+    {"thread", thread, METH_NOARGS, NULL}, {"places", places, METH_NOARGS, NULL}, {"word", word, METH_O, NULL},
+    {"text_at", text_at, METH_O, NULL},    {"slots_of", slots_of, METH_O, NULL},
 };
 
 /* -- lists against the gc module ---------------------------------------------------------------------------- */
