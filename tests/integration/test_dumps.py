@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import random
+import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,7 +24,7 @@ from heaptop.dumps.reader import HeapDump
 from heaptop.errors import DumpDamaged, DumpError, NotADump, OutOfResources
 from heaptop.injector.inspect.process import children
 from heaptop.injector.inspect.threads import thread_ids
-from heaptop.protocol.images import GROUPS, OBJECTS, PATHS, Question
+from heaptop.protocol.images import GROUPS, LOSE, OBJECT, OBJECTS, PATHS, Object, Objects, Question, Selection
 from heaptop.recordings.format import frames
 from tests import interpreters
 from tests.interpreters import NEWEST, OLDEST
@@ -123,6 +126,93 @@ def test_no_content_is_in_a_file_unless_it_was_asked_for(target: Target, dumped:
 def contents(path: Path) -> bytes:
     with HeapDump(str(path)) as dump:
         return b"".join(content for head, content in dump._blocks() if head.kind == PIECE)
+
+
+# -- redaction -----------------------------------------------------------------------------------------------
+
+OF_THE_PROGRAM: Final = ("Session", "Registry", "Twin", "sessions", "worker", "never", "steady")
+"""And ``cached``, which modules of the library have too, and ``rows``, a key of messages."""
+SAME: Final = (GROUPS, OBJECTS, LOSE)
+
+
+@pytest.fixture(scope="module")
+def redacted(target: Target, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A dump with everything that one may have, and the same without names."""
+    folder = tmp_path_factory.mktemp("redacted")
+    whole, shared = folder / "whole.heapdump", folder / "shared.heapdump"
+    done = heaptop("dump", target.pid, "-o", whole, "--for", "1", "--values", "all")
+    assert done.returncode == 0, done.stderr
+    done = heaptop("redact", whole, "-o", shared)
+    assert done.returncode == 0, done.stderr
+    assert [*folder.iterdir()] == [whole, shared] or {*folder.iterdir()} == {whole, shared}, "no file with the names"
+    return whole, shared
+
+
+def test_a_redacted_file_has_the_same_heap(redacted: tuple[Path, Path]) -> None:
+    with HeapDump(str(redacted[0])) as whole, HeapDump(str(redacted[1])) as shared:
+        whole.load()
+        shared.load()
+        assert whole.counts() == shared.counts()
+        for what in SAME:
+            question = Question(what, limit=1_000_000)
+            assert whole.ask(question) == shared.ask(question), what
+        everything = whole.ask(Question(OBJECTS, limit=1_000_000))
+        assert isinstance(everything, Objects)
+        for row in random.Random(3).sample(everything.rows, 300):
+            question = Question(OBJECT, Selection(addresses=(row.address,)), limit=20)
+            one, other = whole.ask(question), shared.ask(question)
+            assert isinstance(one, Object)
+            assert isinstance(other, Object)
+            assert (one.dominator, one.row, one.referrer_count) == (other.dominator, other.row, other.referrer_count)
+            assert [link.address for link in one.referents] == [link.address for link in other.referents]
+        paths = [dump.ask(Question(PATHS, limit=10_000)) for dump in (whole, shared)]
+        figures = [sorted((group.count, group.bytes, group.retained) for group in each.groups) for each in paths]  # type: ignore[union-attr]
+        assert figures[0] == figures[1]
+
+
+def test_a_redacted_file_has_no_name_of_the_program(target: Target, redacted: tuple[Path, Path]) -> None:
+    names = {*OF_THE_PROGRAM, "why_planted", "hunter2", "key 7", "Thread-1 (worker)", getpass.getuser()}
+    names |= {str(target.folder), target.folder.name, str(Path(__file__).parents[2]), socket.gethostname()}
+    before, after = (everything(path) for path in redacted)
+    for name in names:
+        assert not re.search(rb"\b" + re.escape(name.encode()) + rb"\b", after), name
+    for name in OF_THE_PROGRAM:
+        assert re.search(rb"\b" + re.escape(name.encode()) + rb"\b", before), f"{name} shows nothing"
+    assert b"_bootstrap_inner" in after, "names of Python stay"
+
+
+def everything(path: Path) -> bytes:
+    """All of a file, decompressed."""
+    content = path.read_bytes()
+    with HeapDump(str(path)) as dump:
+        *_, dump._at = begin = unpack_header(content, "file")
+        return content[: begin[2]] + b"".join(block for _, block in dump._blocks())
+
+
+def test_a_redacted_file_answers_as_any_other(redacted: tuple[Path, Path]) -> None:
+    rows = {row["name"]: row for row in document("census", redacted[1])["rows"]}
+    (session,) = [name for name, row in rows.items() if row["count"] == 160 and name.startswith("__main__.type-")]
+    found = document("why", redacted[1], session)
+    assert found["count"] == 160
+    assert document("census", redacted[1], "--by", "producer")["rows"]
+    assert document("census", redacted[1], "--memory")["rss"] > 0
+    assert document("waste", redacted[1])["rows"]
+
+
+def test_the_names_are_written_where_they_are_asked_for(dumped: Path, tmp_path: Path) -> None:
+    shared, names = tmp_path / "shared.heapdump", tmp_path / "names.json"
+    assert heaptop("redact", dumped, "-o", shared, "--names", names).returncode == 0
+    assert SESSION in json.loads(names.read_text()).values()
+    assert (names.stat().st_mode & 0o777, shared.stat().st_mode & 0o777) == (0o600, 0o600)
+    refused = heaptop("redact", dumped, "-o", shared)
+    assert (refused.returncode, "exists already" in refused.stderr) == (59, True)
+
+
+def test_of_a_cut_file_nothing_is_written(dumped: Path, tmp_path: Path) -> None:
+    cut, shared = tmp_path / "cut.heapdump", tmp_path / "shared.heapdump"
+    cut.write_bytes(dumped.read_bytes()[:-200])
+    refused = heaptop("redact", cut, "-o", shared)
+    assert (refused.returncode, "is cut" in refused.stderr, shared.exists()) == (58, True, False)
 
 
 # -- damage --------------------------------------------------------------------------------------------------

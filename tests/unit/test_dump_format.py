@@ -24,7 +24,7 @@ from heaptop.dumps.format import (
     unpack_header,
 )
 from heaptop.dumps.reader import begins_as_dump
-from heaptop.dumps.writer import LEAST_PIECE, DumpFile, DumpParts
+from heaptop.dumps.writer import LEAST_PIECE, DumpFile, DumpParts, asked_pieces
 from heaptop.errors import CodecMissing, DumpFailed, DumpTooNew, NotADump, ProtocolError
 from heaptop.protocol.dumped import DumpInfo
 from heaptop.protocol.images import DUMP_SECTIONS, Dumped, Question
@@ -114,7 +114,7 @@ def written(path: Path, answer: Callable[[Question], Dumped]) -> None:
         return answer(question)
 
     with DumpFile(str(path)) as file:
-        file.write(INFO, DumpParts([], [], []), ask, "sizes", lambda done, total: None)
+        file.write(INFO, DumpParts([], [], []), asked_pieces(INFO, ask, lambda done, total: None))
 
 
 @pytest.mark.parametrize(

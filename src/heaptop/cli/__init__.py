@@ -29,6 +29,7 @@ from heaptop.cli.commands.open import Open
 from heaptop.cli.commands.pick import Pick
 from heaptop.cli.commands.ps import Ps
 from heaptop.cli.commands.record import Record
+from heaptop.cli.commands.redact import RedactCommand
 from heaptop.cli.commands.report import Report
 from heaptop.cli.commands.run import Run
 from heaptop.cli.commands.serve import Serve
@@ -62,6 +63,7 @@ MORE: tuple[Command, ...] = (
     WasteCommand(),
     DumpCommand(),
     Diff(),
+    RedactCommand(),
     Export(),
     Serve(),
     GuardCommand(),

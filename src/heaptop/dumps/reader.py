@@ -126,16 +126,21 @@ class HeapDump:
         self._core = _native_core()
         self._check_memory()
         self._dump = self._core.dump_new()
-        for pieces, (head, content) in enumerate(self._blocks()):
+        for piece in self.pieces():
             if self._closing:
                 return
-            if head.kind == END:
-                self.whole = self._is_end(content, pieces)
-                break
-            self._call(self._core.dump_add, content)
+            self._call(self._core.dump_add, piece)
             told(self._at, self.size)
         if self.whole:
             self._search(told)
+
+    def pieces(self) -> Iterator[bytes]:
+        """All pieces, as far as they are whole: once, and by :meth:`load` as well. Errors: DumpDamaged."""
+        for pieces, (head, content) in enumerate(self._blocks()):
+            if head.kind == END:
+                self.whole = self._is_end(content, pieces)
+                return
+            yield content
 
     def counts(self) -> list[CountedType]:
         """Objects by type and generation, of all that was read."""

@@ -7,7 +7,7 @@ hand is kept here. A dump that is given up leaves no file.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -51,6 +51,24 @@ def _goes_on(piece: Dumped, section: int, offset: int) -> bool:
     return piece.section == section and piece.next > offset and len(piece.data) >= LEAST_PIECE
 
 
+def asked_pieces(info: DumpInfo, ask: Ask, told: Told) -> Iterator[bytes]:
+    """All pieces of the snapshot, each when it is wanted. Errors: DumpFailed, and those of ``ask``."""
+    has_lengths, has_values = info.values != "none", info.values == "all"
+    most = BYTES_BESIDES + (info.objects + info.edges) * (BYTES_WITH_VALUES if has_values else BYTES_EACH)
+    size = section = offset = done = 0
+    while section < DUMP_SECTIONS:
+        question = Question(DUMP, number=section, offset=offset, buffers=has_lengths, values=has_values)
+        piece = ask(question, Dumped)
+        size += len(piece.data)
+        is_last = piece.section > section
+        if size > most or len(piece.data) > MAX_PIECE or not (is_last or _goes_on(piece, section, offset)):
+            raise DumpFailed("The process sent what cannot be a part of its heap.")
+        yield piece.data
+        done += (piece.records if is_last else piece.next) - offset
+        told(done, info.objects + info.edges)
+        section, offset = piece.section, piece.next
+
+
 class DumpFile:
     """A heap dump that is being written. As a context manager: what was not finished is removed."""
 
@@ -76,27 +94,17 @@ class DumpFile:
             self._is_open = False
             self._file.give_up()
 
-    def write(self, info: DumpInfo, parts: DumpParts, ask: Ask, values: str, told: Told) -> None:
-        """All of it; the file takes its place at the end. Errors: DumpFailed, and those of ``ask``."""
+    def write(self, info: DumpInfo, parts: DumpParts, pieces: Iterable[bytes]) -> None:
+        """All of it; the file takes its place at the end. Errors: DumpFailed, and those of ``pieces``."""
         packer = BlockPacker()
         self._append(pack_header(info))
         for kind, messages in ((STATE, parts.state), (IMAGE, parts.image), (ANSWER, parts.answers)):
             self._append(packer.pack(kind, frames(list(messages))))
-        pieces = size = section = offset = done = 0
-        while section < DUMP_SECTIONS:
-            piece = ask(
-                Question(DUMP, number=section, offset=offset, buffers=values != "none", values=values == "all"), Dumped
-            )
-            pieces, size = pieces + 1, size + len(piece.data)
-            is_last = piece.section > section
-            most = BYTES_BESIDES + (info.objects + info.edges) * (BYTES_WITH_VALUES if values == "all" else BYTES_EACH)
-            if size > most or len(piece.data) > MAX_PIECE or not (is_last or _goes_on(piece, section, offset)):
-                raise DumpFailed("The process sent what cannot be a part of its heap.")
-            self._append(packer.pack(PIECE, piece.data))
-            done += (piece.records if is_last else piece.next) - offset
-            told(done, info.objects + info.edges)
-            section, offset = piece.section, piece.next
-        self._append(packer.pack(END, frames([DumpEnd(pieces, size)])))
+        count = size = 0
+        for piece in pieces:
+            self._append(packer.pack(PIECE, piece))
+            count, size = count + 1, size + len(piece)
+        self._append(packer.pack(END, frames([DumpEnd(count, size)])))
         self._finish()
 
     def _append(self, block: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from heaptop import __version__
 from heaptop.analysis.snapshot.waste import MOST_ROWS
 from heaptop.dumps.captured_source import CapturedSource
-from heaptop.dumps.writer import DumpFile, DumpParts
+from heaptop.dumps.writer import DumpFile, DumpParts, asked_pieces
 from heaptop.injector.inspect.process import start_time
 from heaptop.protocol.dumped import DumpInfo
 from heaptop.protocol.images import UNREACHED, WASTE, Blocks, Image, Question, Waste
@@ -52,7 +52,7 @@ def write_dump(
         left = f", {passed * (total - done) / done:.0f} s left" if done and passed > 1 else ""
         progress.show(f"writing the heap dump: {done / max(total, 1):.0%}{left}")
 
-    file.write(info, parts, watch.ask, values, told)
+    file.write(info, parts, asked_pieces(info, watch.ask, told))
     progress.clear()
     return info
 

@@ -1,0 +1,52 @@
+"""``heaptop redact``: a heap dump that can be given to others."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from heaptop.cli.terminal import notice
+from heaptop.errors import SaveFailed
+
+
+class RedactCommand:
+    """Rename what a heap dump says of your program, to give it to others.
+
+    Types, modules, functions, attributes, variables, threads and files get names such as type-1, the same wherever
+    they are. Names of the interpreter and of the standard library stay, also where your program uses the same. The
+    command line, the user, the folders of the machine and all contents are left out. Addresses, sizes, lengths,
+    references and retained sizes stay as they are.
+
+    heaptop redact before.heapdump -o shared.heapdump
+    heaptop redact before.heapdump -o shared.heapdump --names mine.json
+    """
+
+    name = "redact"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("file", metavar="FILE", help="a heap dump, as `heaptop dump` wrote it")
+        parser.add_argument("-o", "--output", metavar="OUT", required=True, help="a new file")
+        parser.add_argument("--force", action="store_true", help="overwrite OUT and NAMES if they exist")
+        parser.add_argument(
+            "--names",
+            metavar="NAMES",
+            help="also write what each new name stands for, as JSON that only you can read: keep it",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop import files
+        from heaptop.analysis.text.units import format_bytes, format_count
+        from heaptop.dumps.reader import HeapDump
+        from heaptop.dumps.redacting import redact
+        from heaptop.dumps.writer import DumpFile
+
+        with HeapDump(args.file) as dump, DumpFile(args.output, force=args.force) as file:
+            old = redact(dump, file)
+        if args.names is not None:
+            try:
+                files.write(args.names, json.dumps(old, indent=1).encode(), force=args.force)
+            except (OSError, ValueError) as error:
+                why = getattr(error, "strerror", None) or error
+                raise SaveFailed(f"{args.names} cannot be written: {why}.", why=f"{args.output} was written.") from None
+        notice(f"{args.output}: {format_count(len(old))} names replaced, {format_bytes(file.size)}")
+        return 0

@@ -1,0 +1,214 @@
+"""Redaction of heap dumps: whose names stay, what is renamed, and what no piece is."""
+
+from __future__ import annotations
+
+import ast
+import struct
+from typing import Any
+
+import pytest
+
+from heaptop.dumps.redacting import AS_THEY_ARE, Renames, _texts
+from heaptop.dumps.standard_names import StandardNames
+from heaptop.protocol.findings import NOTED
+from heaptop.protocol.messages import Bye, Core, Failure, Hello, Memory, Message, Outside, Region, TypeName
+from heaptop.recordings.recording_state import TOLD
+
+MODULES = {"shop.models", "_sitebuiltins", "threading", "collections", "types", "builtins"}
+
+
+@pytest.fixture(scope="module")
+def standard() -> StandardNames:
+    return StandardNames(MODULES)
+
+
+@pytest.fixture
+def renames(standard: StandardNames) -> Renames:
+    return Renames(MODULES, standard, keeps_words=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "qualname"),
+    [
+        ("builtins", "dict"),
+        ("", "dict"),
+        ("builtins", "dict_keys"),
+        ("collections", "OrderedDict"),
+        ("threading", "Thread"),
+        ("_frozen_importlib", "ModuleSpec"),
+        ("_thread", "lock"),
+    ],
+)
+def test_types_of_python_keep_their_names(renames: Renames, module: str, qualname: str) -> None:
+    assert renames.type(TypeName(module, qualname)) == TypeName(module, qualname)
+    assert renames.old == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "qualname", "expected"),
+    [
+        ("shop.models", "Session", "module-1.type-1"),
+        ("__main__", "Session", "__main__.type-1"),
+        ("types", "Secret", "types.type-1"),
+        ("builtins", "Secret", "type-1"),
+        ("test.secret_customers", "Case", "module-1.type-1"),
+        ("collections", "Secret.OrderedDict", "collections.type-1"),
+    ],
+)
+def test_types_of_a_program_are_renamed(renames: Renames, module: str, qualname: str, expected: str) -> None:
+    """Also those that claim to be of a module of Python, as what ``types.new_class`` makes."""
+    assert renames.type(TypeName(module, qualname)).full == expected
+    assert renames.type(TypeName(module, qualname)).full == expected, "the same once more"
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "",
+        "[*]",
+        "[12]",
+        "(a key)",
+        "held by C",
+        "module threading",
+        "module os.path",
+        ".__dict__",
+        "._Printer__name",
+        ".co_consts",
+        "._active",
+        "frame Thread.run() local self",
+        "frame Thread._bootstrap() globals",
+        "frame <module>()",
+        "closure of threading.Thread.__init__: __class__",
+        "default argument timeout of threading.Thread.join",
+        "lru_cache",
+    ],
+)
+def test_labels_of_python_stay(renames: Renames, label: str) -> None:
+    assert renames.label(label) == label
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        (".invoices_due", ".attribute-1"),
+        (".invoices_due of a thread", ".attribute-1 of a thread"),
+        ("module shop.models", "module module-1"),
+        ("another interpreter's module shop", "another interpreter's module module-1"),
+        ("frame pay_invoice() local amount_due", "frame function-1() local variable-1"),
+        ("frame Thread.run() local amount_due", "frame Thread.run() local variable-1"),
+        ("coroutine pay_invoice() value in use", "coroutine function-1() value in use"),
+        ("async generator pay_invoice()", "async generator function-1()"),
+        ("closure of shop.models.pay_invoice: amount_due", "closure of module-1.function-1: variable-1"),
+        ("default argument amount_due of pay_invoice", "default argument variable-1 of function-1"),
+        ("lru_cache of shop.models.pay_invoice", "lru_cache of module-1.function-1"),
+        ("context variable amount_due", "context variable variable-1"),
+        ("amount due", "label-1"),
+        (".a\nsecret", ".attribute-1"),
+    ],
+)
+def test_labels_of_a_program_are_renamed(renames: Renames, label: str, expected: str) -> None:
+    assert renames.label(label) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/home/ann/.pyenv/lib/python3.12/threading.py", "/redacted/lib/python3.12/threading.py"),
+        ("/home/ann/.pyenv/lib/python3.12/secret_plan.py", "/redacted/file-1.py"),
+        ("/home/ann/shop/lib/python3.12/../secret/threading.py", "/redacted/file-1.py"),
+        ("/home/ann/shop/models.py", "/redacted/file-1.py"),
+        ("/home/ann/v/lib/python3.12/site-packages/flask/app.py", "/redacted/site-packages/file-1.py"),
+        ("/home/ann/bin/python3.12", "/redacted/python3.12"),
+        ("/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
+        ("/usr/lib/ann/secret.so", "/redacted/file-1.so"),
+        ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap>"),
+        ("<frozen secret>", "<file-1>"),
+        ("<string>", "<string>"),
+        ("", ""),
+    ],
+)
+def test_files_of_python_and_the_system_lose_their_folder_and_others_their_name(
+    renames: Renames, path: str, expected: str
+) -> None:
+    assert renames.file(path) == expected
+
+
+def test_only_messages_that_are_known_are_passed_on(renames: Renames) -> None:
+    """What a session is told later, or finds, may have any name in it."""
+    hello = Hello(1, "token", 4711, "3.12.1", "/home/ann/bin/python", (), True, 1)
+    told: list[Message] = [hello, Failure(1, "secret"), Bye("secret"), Core(1, "", False, False, "secret")]
+    assert [*renames.messages(told)] == [Hello(1, "", 4711, "3.12.1", "", (), True, 1)]
+    assert not {*AS_THEY_ARE} & {*NOTED, Failure}
+    assert {*AS_THEY_ARE} & {*TOLD}
+
+
+def test_mappings_are_renamed(renames: Renames) -> None:
+    regions = (
+        Region("file", "/home/ann/shop/fast.so", 1, 1),
+        Region("stack", "thread 4711 secret worker", 1, 1),
+        Region("own", "agent's thread: malloc's arena", 1, 1),
+        Region("shared", "/dev/shm/secret", 1, 1),
+    )
+    outside = Outside(regions, 0, 0, 0, None, 1, ("/proc/1/maps cannot be read",))
+    (found,) = renames.messages([Memory(1, 1, 1, outside=outside)])
+    assert isinstance(found, Memory)
+    assert found.outside is not None
+    library, stack, own, shared = (region.name for region in found.outside.regions)
+    assert (library, stack, shared) == ("/redacted/file-1.so", "thread 4711 thread-1", "/redacted/file-2")
+    assert own == "agent's thread: malloc's arena"
+    assert found.outside.gaps == ("a file could not be read",)
+
+
+# -- pieces --------------------------------------------------------------------------------------------------
+
+
+def piece(section: int, texts: list[bytes], *, labels: bytes = b"", places: bytes = b"") -> bytes:
+    """Labels of 5 bytes, and places of 4."""
+    head = struct.pack("<8I", 1, 1, section, 0, 0, len(texts), len(labels) // 5, len(places) // 4)
+    return head + b"".join(bytes([len(text)]) + text for text in texts) + labels + places + b"rest"
+
+
+def texts_of(content: bytes) -> list[str]:
+    return _texts(content, 32, struct.unpack_from("<8I", content)[5])[0]
+
+
+def test_a_text_is_renamed_by_what_it_is_first_used_for(renames: Renames) -> None:
+    texts = [b"", b"/home/ann/a.py", b"worker 7", b"shop.models.Session", b"pay()"]
+    renamed = renames.piece(piece(1, texts, places=bytes((1, 2, 5, 6))))
+    assert texts_of(renamed) == ["", "/redacted/file-1.py", "thread-1", "module-1.type-1", "function-1()"]
+    assert renamed.endswith(bytes((1, 2, 5, 6)) + b"rest")
+    edges = piece(3, [b".invoices_due", b"shop.models.Session"], labels=bytes((2, 0, 0, 5, 0)))
+    assert texts_of(renames.piece(edges)) == [".attribute-1", ""], "what nobody uses is left out"
+
+
+def test_of_a_dump_with_contents_no_object_is_described_in_words(standard: StandardNames) -> None:
+    renames = Renames(MODULES, standard, keeps_words=False)
+    assert texts_of(renames.piece(piece(1, [b"'secret'", b"shop.models.Session", b"42"]))) == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"x" * 31, piece(1, [b"abc"])[:34], struct.pack("<8I", 1, 1, 1, 0, 0, 1 << 31, 0, 0), b"\xff" * 64],
+    ids=["empty", "no head", "half a text", "texts without end", "ones"],
+)
+def test_what_is_no_piece_is_refused(renames: Renames, content: bytes) -> None:
+    with pytest.raises((IndexError, struct.error)):
+        renames.piece(content)
+
+
+# -- names of Python -----------------------------------------------------------------------------------------
+
+
+def test_a_module_is_parsed_and_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[Any] = []
+    parse = ast.parse
+    monkeypatch.setattr(ast, "parse", lambda *said: parsed.append(said) or parse(*said))
+    monkeypatch.setattr("importlib.import_module", lambda name: pytest.fail(f"imported {name}"))
+    assert StandardNames(["this", "this"]).has("this", "s")
+    assert len(parsed) == 1
+
+
+def test_variables_of_functions_are_no_names_that_stay() -> None:
+    names = StandardNames(["calendar"])
+    assert names.has("calendar", "TextCalendar.formatmonth")
+    assert not names.has("calendar", "themonth")
