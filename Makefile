@@ -7,6 +7,8 @@ DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 7200
+# Tests start heaptop hundreds of times: where byte code is not kept, half of what a command takes is compiling.
+unexport PYTHONDONTWRITEBYTECODE
 CORE := $(wildcard src/heaptop/injector/native/*.[ch] src/heaptop/injector/native/*/*.[ch])
 # Targets that load the agent or the native core by themselves, or nothing.
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
@@ -33,6 +35,7 @@ demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
+	$(BIN)/python -m compileall -q src/heaptop
 	$(MAKE) --no-print-directory --keep-going --jobs=8 live screen units harm waiting alone programs native
 
 quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that start nothing
