@@ -6,6 +6,7 @@ Nothing here asserts on what the agent does but that it ends: tests do.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import socket
 import sys
@@ -15,6 +16,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, TypeVar
 
 import msgpack
+import pytest
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.samples.sampling import Sampling
@@ -285,6 +287,16 @@ def idle_session(space: dict[str, Any]) -> Any:
 
 
 @contextlib.contextmanager
+def _few_objects() -> Iterator[None]:
+    """The collector names some objects of each generation: these tests are about when Python mode counts, and the whole
+    of a test run's heap takes it seconds."""
+    every = gc.get_objects
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gc, "get_objects", lambda generation: every(generation)[:1000])
+        yield
+
+
+@contextlib.contextmanager
 def talking(core: FakeCore | Callable[[], Any], **replaced: Any) -> Iterator[Talk]:
     """A session with an agent whose loading of a library gives ``core``; ``replaced`` stands for functions of its own,
     each made from the one that it replaces."""
@@ -300,7 +312,7 @@ def talking(core: FakeCore | Callable[[], Any], **replaced: Any) -> Iterator[Tal
     ours, theirs = socket.socketpair()
     ours.settimeout(60)
     thread = threading.Thread(target=space["converse"], args=(theirs.fileno(), "token"), daemon=True)
-    with ours, theirs:
+    with ours, theirs, _few_objects():
         thread.start()
         talk = Talk(ours)
         assert "core" in talk.expect(Hello).capabilities
