@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 7200
 # Tests start heaptop hundreds of times: where byte code is not kept, half of what a command takes is compiling.
 unexport PYTHONDONTWRITEBYTECODE
-CORE := $(wildcard src/heaptop/injector/native/*.[ch] src/heaptop/injector/native/*/*.[ch])
+CORE := $(wildcard src/heaptop/injector/native/*.[ch] src/heaptop/injector/native/*/*.[ch] src/heaptop/injector/preload/*.[ch])
 # Targets that load the agent or the native core by themselves, or nothing.
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
     native_equality native_graph native_hidden native_labels native_reborn native_roots native_sampler native_typed \

@@ -1,8 +1,9 @@
 """Says two things that pyproject.toml cannot: the native core is an optional extension, and a wheel has an SBOM.
 
-Every C file of ``injector/native`` belongs to the core. A machine without a C compiler still installs:
-setuptools goes on when an optional extension does not build, and heaptop then counts in Python mode.
-One built file loads into every Python from 3.8 on, also where glibc is older than here (2.17).
+Every C file of ``injector/native`` belongs to the core, and those of ``injector/preload`` to the library that
+``run --native`` preloads. A machine without a C compiler still installs: setuptools goes on when an optional extension
+does not build, and heaptop then counts in Python mode. One built file loads into every Python from 3.8 on, also where
+glibc is older than here (2.17).
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 FOLDER = Path("src/heaptop/injector/native")
 SOURCES = sorted(str(path) for path in FOLDER.rglob("*.c"))
 HEADERS = sorted(str(path) for path in FOLDER.rglob("*.h"))
+PRELOAD = Path("src/heaptop/injector/preload")
 
 
 class Wheel(bdist_wheel):
@@ -33,7 +35,7 @@ class Wheel(bdist_wheel):
 
 
 def bill_of_materials(version: str, built: Path) -> dict[str, object]:
-    """What a wheel consists of, as CycloneDX: heaptop and its native core. It has no part by others."""
+    """What a wheel consists of, as CycloneDX: heaptop and its native libraries. It has no part by others."""
     cores = [
         {
             "type": "file",
@@ -63,6 +65,8 @@ def bill_of_materials(version: str, built: Path) -> dict[str, object]:
     }
 
 
+FLAGS = ["-std=gnu11", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra"]
+
 setup(
     cmdclass={"bdist_wheel": Wheel},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
@@ -78,9 +82,20 @@ setup(
             # Later flags win over those that the building Python brings along. -fno-strict-aliasing: objects are read
             # by offset. -z now: a snapshot child must never meet the dynamic linker. -s: the whole file stays in the
             # target's memory, and five sixths of it would be debug information.
-            extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra"],
+            extra_compile_args=FLAGS,
             extra_link_args=["-Wl,-z,now", "-Wl,-s"],
-        )
+        ),
+        # No module: `heaptop run --native` preloads it.
+        Extension(
+            "heaptop.injector.preload._malloc",
+            sources=sorted(str(path) for path in PRELOAD.glob("*.c")),
+            depends=[*HEADERS, *sorted(str(path) for path in PRELOAD.glob("*.h"))],
+            include_dirs=[str(FOLDER), str(PRELOAD.parent)],
+            optional=True,
+            py_limited_api=True,
+            extra_compile_args=FLAGS,
+            extra_link_args=["-Wl,-z,now", "-Wl,-s"],
+        ),
     ]
     if SOURCES
     else [],

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from heaptop.errors import AttachCancelled, LaunchFailed, NoAgent, TargetExited
-from heaptop.injector.api import AttachOptions, launch_source, remove_agent
+from heaptop.injector.api import AttachOptions, MallocTable, launch_source, remove_agent
 from heaptop.injector.entry import launcher
 from heaptop.injector.inspect.process import children, command_line
 from heaptop.injector.inspect.threads import agent_thread
@@ -41,11 +41,14 @@ def python_of(interpreter: Interpreter, folder: Path) -> str:
 
 
 @contextmanager
-def launched(interpreter: Interpreter, argv: Sequence[str], folder: Path, **options: Any) -> Iterator[Attachment]:
+def launched(
+    interpreter: Interpreter, argv: Sequence[str], folder: Path, native: MallocTable | None = None, **options: Any
+) -> Iterator[Attachment]:
     """Start a program; at the end of the block it is killed, if it still runs."""
     choices = AttachOptions(**{"interval": QUIET, **options})
     output = folder / "out" / "output"
-    source = launch_source(argv, python=python_of(interpreter, folder), output=output, options=choices, force=True)
+    python = python_of(interpreter, folder)
+    source = launch_source(argv, python=python, output=output, options=choices, force=True, native=native)
     attachment = Attachment(source)
     pid = 0
     try:

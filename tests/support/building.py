@@ -38,6 +38,14 @@ def library_with(source: str, *parts: str, options: Sequence[str] = ()) -> Path:
     return _compiled(TARGETS / source, options, ".so")
 
 
+def program_with(source: str, *paths: Path, options: Sequence[str] = ()) -> Path:
+    """As :func:`program`, together with C sources of injector."""
+    texts = [each.read_text() for each in sorted(NATIVE.parent.rglob("*.[ch]"))]
+    version = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    includes = [f"-I{NATIVE}", f"-I{NATIVE.parent}"]
+    return _compiled(TARGETS / source, [*options, *includes, f'-DVERSION="{version}"', *map(str, paths)], "")
+
+
 def extension(source: str, *parts: str) -> Path:
     """As :func:`library_with`, for a module of the limited API: every supported Python loads it."""
     headers = sysconfig.get_path("include")

@@ -59,13 +59,16 @@ class FakeCore:
         self._kept: list[int] = []
 
     def as_module(self) -> Any:
-        names = ["open", "check", "begin", "end", "abort", "stop", "close"]
+        names = ["open", "check", "begin", "end", "abort", "stop", "close", "malloc_stacks"]
         names += ["gc_watch", "gc_unwatch", "gc_read", "gc_begun", "heaptop_gc"]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def open(self, version: int) -> None:
         assert version == sys.hexversion
         self.calls.append("open")
+
+    def malloc_stacks(self) -> bool:
+        return False
 
     def check(self, gc: ModuleType) -> str:
         assert gc.__name__ == "gc"

@@ -11,6 +11,7 @@ from heaptop.injector.diagnosis import Check, Diagnosis, diagnose
 from heaptop.injector.entry.removal import remove_agent
 from heaptop.injector.inspect.preflight import apart, check
 from heaptop.injector.inspect.process import user_name
+from heaptop.injector.preload.malloc_table import MallocTable, TableInvalid
 from heaptop.injector.requests import AttachOptions, Launch
 from heaptop.injector.rss import own
 from heaptop.injector.session.census_policy import snapshot_shortage
@@ -22,7 +23,9 @@ __all__ = [
     "AttachOptions",
     "Check",
     "Diagnosis",
+    "MallocTable",
     "MemoryLimit",
+    "TableInvalid",
     "attach_source",
     "diagnose",
     "launch_source",
@@ -43,12 +46,18 @@ def attach_source(pid: int, options: AttachOptions) -> Source:
 
 
 def launch_source(
-    argv: Sequence[str], *, python: str | None, output: Path, options: AttachOptions, force: bool = False
+    argv: Sequence[str],
+    *,
+    python: str | None,
+    output: Path,
+    options: AttachOptions,
+    force: bool = False,
+    native: MallocTable | None = None,
 ) -> Source:
     """A source for a program that is started when the source is opened: ``["prog.py", …]`` or ``["-m", "mod", …]``,
     under ``python`` (heaptop's own by default), its output in the new file ``output``, which with ``force`` replaces
-    one that is there."""
-    launch = Launch(tuple(argv), python or sys.executable, output, force)
+    one that is there. Its native memory is sampled into ``native``."""
+    launch = Launch(tuple(argv), python or sys.executable, output, force, native)
     command = " ".join([launch.python, *argv])
     target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")
     return LiveSource(target, options, launch=launch, before=own.NOTHING)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from heaptop.injector.inspect.preflight import CheckedProcess
+from heaptop.injector.preload.malloc_table import MallocTable
 from heaptop.protocol.bounds import TYPES
 
 
@@ -55,6 +56,8 @@ class Launch:
     output: Path
     force: bool = False
     """``output`` replaces a file that is there."""
+    native: MallocTable | None = None
+    """Where its native memory is sampled into."""
 
 
 @dataclass(slots=True)

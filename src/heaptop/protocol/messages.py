@@ -406,6 +406,62 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
+class MallocFrame:
+    """A Python frame of a stack."""
+
+    file: str
+    function: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class MallocBlocks:
+    """Sampled blocks of one size that live."""
+
+    size: int
+    """When they were sampled."""
+    left: int
+    """Bytes of each that are still mapped: less than ``size`` where a part of a mapping was unmapped."""
+    interval: int
+    """Mean bytes between samples when they were."""
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class MallocSite:
+    """Where native memory is allocated: a call in a library, and the Python stack above it."""
+
+    library: str
+    """The path of the library that called; ``?`` where it is not known."""
+    symbol: str
+    """The function in it, as far as its symbols tell; else empty."""
+    stack: tuple[MallocFrame, ...]
+    """The innermost first."""
+    gap: str
+    """Why there is no stack: ``none`` (no Python, or no GIL), ``early`` (before the agent was there), ``full``. Else
+    empty."""
+    blocks: tuple[MallocBlocks, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MallocSites:
+    """What a library that heaptop preloaded has sampled of malloc and mmap (``heaptop run --native``)."""
+
+    interval: int
+    """Bytes between samples, on average, as asked for."""
+    coarsest: int
+    """The largest that was in force: it grows where samples come too fast."""
+    sampled: int
+    """Blocks, whether they live or not."""
+    dropped: int
+    """Samples that are not in the figures: they are too low by some ``coarsest`` bytes each."""
+    missed: int
+    """Frees that were not seen: figures may be too high."""
+    sites: tuple[MallocSite, ...]
+    """Those with live blocks."""
+
+
+@dataclass(frozen=True, slots=True)
 class OwnPages:
     """Pages of heaptop's own in the target, which nothing tells from others but who mapped them."""
 

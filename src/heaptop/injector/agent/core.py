@@ -68,6 +68,8 @@ def load_core(s: Any, number: int) -> None:
             s.core.open(sys.hexversion)
             rest(s)
             s.core_reason = self_check(s)
+            if not s.core_reason:
+                s.core.malloc_stacks()
         except Exception as error:
             s.core_reason = core_failure(error)
         if s.core_reason:

@@ -24,6 +24,7 @@ from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.links import HELLO_LIMIT, ready, receive
 from heaptop.injector.inspect.process import read_facts
 from heaptop.injector.inspect.threads import naming
+from heaptop.injector.preload import library, loading
 from heaptop.injector.requests import Connection, Launch, Launched, Request
 
 START_LIMIT: Final = 20.0
@@ -59,6 +60,8 @@ class RunBackend:
             text = naming(number) + bootstrap(number, request.token, child.pid, os.fstat(number).st_ino)
         try:
             _bring_in(gate, ours, child, text, request)
+            if request.launch.native is not None and (why := request.launch.native.refusal(child.pid)):
+                raise LaunchFailed(f"Its native memory cannot be sampled: {why}.", fix=loading.FIX)
         except BaseException:
             ours.close()
             child.kill()
@@ -81,6 +84,10 @@ def _filtered(pid: int) -> bool:
 def _command(launch: Launch, go: int, descriptor: int) -> list[str]:
     """What to start. Raises OSError where that cannot be."""
     command = [launch.python, str(LAUNCHER), str(go), str(descriptor), *launch.argv]
+    if launch.native is not None:
+        loading.check(shutil.which(launch.python) or launch.python)
+        variables = launch.native.environment(library(), os.environ.get("LD_PRELOAD", ""))
+        return ["env", *variables, *command]
     if not privileges.dropped():
         return command
     # A process that gains capabilities by an execve can have no core dump, and is hidden from its like. After a second
@@ -104,7 +111,7 @@ def _start(launch: Launch, go: int, descriptor: int) -> subprocess.Popen[bytes]:
     try:
         child = subprocess.Popen(
             _command(launch, go, descriptor),
-            pass_fds=[go, descriptor],
+            pass_fds=[go, descriptor, *([launch.native.fd] if launch.native else [])],
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=made.fd,

@@ -22,6 +22,7 @@
 #include "module/graphing.h"
 #include "module/heap_stats.h"
 #include "sampler/sample.h"
+#include "sampler/malloc_stacks.h"
 #include "sampler/sampling.h"
 #include "snapshot/imaging.h"
 
@@ -494,6 +495,11 @@ static PyObject *core_own_pages(PyObject *module, PyObject *args) {
     return NULL;
 }
 
+static PyObject *core_malloc_stacks(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    return PyBool_FromLong(malloc_stacks_offer());
+}
+
 /* -- the graph ---------------------------------------------------------------------------------------------- */
 
 WHEN_OPEN(core_graph_build, graphing_build)
@@ -563,6 +569,8 @@ static PyMethodDef methods[] = {
     {"dump_ask", dumped_ask, METH_VARARGS, "dump_ask(dump, question): the answer."},
     {"dump_look", dumped_look, METH_VARARGS, "dump_look(dump): (done, total)."},
     {"dump_cancel", dumped_cancel, METH_VARARGS, "dump_cancel(dump): give up."},
+    {"malloc_stacks", core_malloc_stacks, METH_VARARGS,
+     "malloc_stacks(): whether a preloaded library reads stacks from now on."},
     {"own_pages", core_own_pages, METH_VARARGS, "own_pages(): [(address, bytes, what for)] of what the core has mapped."},
     {NULL, NULL, 0, NULL},
 };

@@ -253,6 +253,18 @@ static bool is_own(const void *thread) {
     return !symbols.thread_state_is_shared || thread == (void *)PyGILState_GetThisThreadState();
 }
 
+uint32_t stack_walk_own(const void *interpreter, struct stack_frame *frames, uint32_t depth) {
+    const void *thread = symbols.thread_state();
+    if (thread == NULL || !is_own(thread) || pointer_at(thread, layout.thread_interpreter) != interpreter)
+        return 0;
+    bool plain;
+    uint32_t found = walk(thread_innermost(thread), frames, depth, &plain), kept = 0;
+    for (uint32_t i = 0; i < found; i++)
+        if (!is_dying(frames[i].code))
+            frames[kept++] = frames[i];
+    return kept;
+}
+
 void stack_set_own(const void *const codes[STACK_OWNS]) { memcpy(own_codes, codes, sizeof own_codes); }
 
 static bool is_own_code(const PyObject *code) {

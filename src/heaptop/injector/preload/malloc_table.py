@@ -1,0 +1,207 @@
+"""The table that the preloaded library writes: makes it, and reads it while the program runs and after its end.
+
+The layout is that of ``table.h``. The table is the target's: each number in it is checked before it is used, and texts
+are made printable.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from heaptop.errors import LaunchFailed
+from heaptop.injector.inspect.symbols import Symbols
+from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites
+from heaptop.protocol.text import printable
+
+NAME: Final = "heaptop-malloc"
+"""Of the memfd: it is in ``/proc/PID/maps``."""
+VARIABLE: Final = "HEAPTOP_MALLOC"
+MAGIC: Final = 0x31434C414D505448
+HEAD: Final = struct.Struct("<QIiQQQ4B5I")
+RECORD: Final = struct.Struct("<QQQIIIBB2x")
+SITE: Final = struct.Struct("<QII")
+NODE: Final = struct.Struct("<II")
+FRAME: Final = struct.Struct("<III")
+RECORDS, SITES, NODES, FRAMES, TEXTS = 1 << 16, 1 << 14, 1 << 16, 1 << 14, 1 << 21
+RECORDS_AT: Final = 4096
+SITES_AT: Final = RECORDS_AT + RECORDS * RECORD.size
+NODES_AT: Final = SITES_AT + SITES * SITE.size
+FRAMES_AT: Final = NODES_AT + NODES * NODE.size
+TEXTS_AT: Final = FRAMES_AT + FRAMES * FRAME.size
+SIZE: Final = TEXTS_AT + TEXTS
+GAPS: Final = {0: "none", 1: "early", 2: "full"}
+"""Nodes that are no stack."""
+DEEPEST: Final = 64
+LONGEST: Final = 1024
+SAMPLING: Final = 1
+STATES: Final = {
+    0: "the preloaded library was not loaded into the interpreter",
+    2: "the program has a malloc of its own, which the library cannot observe",
+    3: "the kernel is older than Linux 4.14 (MADV_WIPEONFORK)",
+    4: "there is no memory for the library's tables",
+}
+
+Read = Callable[[int, int], bytes]
+"""Bytes of the table, by offset and size. Raises OSError."""
+
+
+class TableInvalid(Exception):
+    """The table holds something that the library does not write."""
+
+
+class MallocTable:
+    """The table of a program that heaptop starts. Close it when the program needs no report any more."""
+
+    def __init__(self, interval: int) -> None:
+        """``interval``: mean bytes between samples; taken as the next lower power of two."""
+        self.exponent = max(10, min(interval.bit_length() - 1, 30))
+        self.fd = os.memfd_create(NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            # All its pages now: where there is no memory for one later, the program would get a SIGBUS.
+            os.posix_fallocate(self.fd, 0, SIZE)
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+            os.pwrite(self.fd, MAGIC.to_bytes(8, "little"), 0)
+        except OSError as error:
+            os.close(self.fd)
+            raise LaunchFailed(f"There is no memory for the table of native samples: {error.strerror}.") from None
+
+    def environment(self, library: Path, preloaded: str) -> list[str]:
+        """What ``env`` sets for the program."""
+        entries = [str(library), *([preloaded] if preloaded else [])]
+        return [f"LD_PRELOAD={':'.join(entries)}", f"{VARIABLE}={self.fd}:{self.exponent}:{library}"]
+
+    def refusal(self, pid: int) -> str:
+        """Why nothing is sampled in the program, as a sentence without its full stop; empty when it is."""
+        head = HEAD.unpack(self._read(0, HEAD.size))
+        state, owner = head[1], head[2]
+        if owner != pid:
+            return STATES[0]
+        return "" if state == SAMPLING else STATES.get(state, STATES[0])
+
+    def sites(self, executable: str) -> MallocSites:
+        """What lives now. Errors: :class:`TableInvalid`."""
+        return read_sites(self._read, executable)
+
+    def _read(self, at: int, size: int) -> bytes:
+        return os.pread(self.fd, size, at)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def read_sites(read: Read, executable: str) -> MallocSites:
+    """What lives now, by site. ``executable``: the program's own path. Errors: :class:`TableInvalid`, OSError."""
+    magic, _, _, dropped, missed, sampled, base, _, _, coarsest, *counts = HEAD.unpack(_exactly(read, 0, HEAD.size))
+    limits = (RECORDS, SITES, NODES, FRAMES, TEXTS)
+    if magic != MAGIC or max(base, coarsest) > 30 or any(n > most for n, most in zip(counts, limits, strict=True)):
+        raise TableInvalid("its head")
+    blocks = _live(read, counts[0])
+    # After the records: what they refer to was there before them.
+    _, site_count, node_count, frame_count, text_size = HEAD.unpack(_exactly(read, 0, HEAD.size))[10:]
+    reader = _Places(
+        list(SITE.iter_unpack(_exactly(read, SITES_AT, min(site_count, SITES) * SITE.size))),
+        list(NODE.iter_unpack(_exactly(read, NODES_AT, min(node_count, NODES) * NODE.size))),
+        list(FRAME.iter_unpack(_exactly(read, FRAMES_AT, min(frame_count, FRAMES) * FRAME.size))),
+        _exactly(read, TEXTS_AT, min(text_size, TEXTS)),
+        executable,
+    )
+    by_site: dict[int, list[MallocBlocks]] = {}
+    for (site, size, left, interval), number in blocks.items():
+        by_site.setdefault(site, []).append(MallocBlocks(size, left, 1 << interval, number))
+    sites = tuple(reader.site(site, tuple(found)) for site, found in by_site.items())
+    most = (1 << 63) - 1
+    return MallocSites(1 << base, 1 << coarsest, min(sampled, most), min(dropped, most), min(missed, most), sites)
+
+
+def _exactly(read: Read, at: int, size: int) -> bytes:
+    found = read(at, size)
+    if len(found) != size:
+        raise TableInvalid("its size")
+    return found
+
+
+def _live(read: Read, count: int) -> Counter[tuple[int, int, int, int]]:
+    """Live blocks by (site, size, bytes left, logarithm of the interval).
+
+    The program runs on. What two readings say alike of a record, with an even version, was whole at one moment; those
+    that change all the time are read again, and the last reading is taken.
+    """
+    before = list(RECORD.iter_unpack(_exactly(read, RECORDS_AT, count * RECORD.size)))
+    after = list(RECORD.iter_unpack(_exactly(read, RECORDS_AT, count * RECORD.size)))
+    found: Counter[tuple[int, int, int, int]] = Counter()
+    for i, record in enumerate(after):
+        if record != before[i] or record[3] & 1:
+            record = _settled(read, RECORDS_AT + i * RECORD.size)  # noqa: PLW2901
+        address, size, left, _, site, _, interval, _ = record
+        if not address:
+            continue
+        if not (0 < left <= size < 1 << 62 and interval <= 30):
+            raise TableInvalid("a record")
+        found[site, size, left, interval] += 1
+    return found
+
+
+def _settled(read: Read, at: int) -> tuple[int, ...]:
+    """One record, whole."""
+    record = RECORD.unpack(_exactly(read, at, RECORD.size))
+    for _ in range(100):
+        again = RECORD.unpack(_exactly(read, at, RECORD.size))
+        if again == record and not record[3] & 1:
+            return record
+        record = again
+    return (0,) * 8  # the program was killed in the middle of writing it
+
+
+class _Places:
+    """Sites with their names."""
+
+    def __init__(
+        self,
+        sites: list[tuple[int, ...]],
+        nodes: list[tuple[int, ...]],
+        frames: list[tuple[int, ...]],
+        texts: bytes,
+        executable: str,
+    ) -> None:
+        self._sites, self._nodes, self._frames, self._texts = sites, nodes, frames, texts
+        self._executable = executable
+        self._symbols: dict[str, Symbols] = {}
+
+    def site(self, number: int, blocks: tuple[MallocBlocks, ...]) -> MallocSite:
+        if number >= len(self._sites):
+            raise TableInvalid("a site")
+        offset, library, node = self._sites[number]
+        path = self._text(library) or self._executable
+        return MallocSite(
+            printable(path, LONGEST), self._symbol(path, offset), tuple(self._stack(node)), GAPS.get(node, ""), blocks
+        )
+
+    def _symbol(self, path: str, offset: int) -> str:
+        if path not in self._symbols:
+            self._symbols[path] = Symbols.of(path)
+        # The instruction that calls is before the one to return to.
+        return printable(self._symbols[path].name(offset - 1), LONGEST)
+
+    def _stack(self, node: int) -> Iterator[MallocFrame]:
+        for _ in range(DEEPEST):
+            if node in GAPS:
+                return
+            if node >= len(self._nodes):
+                raise TableInvalid("a node")
+            node, frame = self._nodes[node]
+            if frame >= len(self._frames):
+                raise TableInvalid("a frame")
+            file, function, line = self._frames[frame]
+            yield MallocFrame(printable(self._text(file)), printable(self._text(function)), line)
+
+    def _text(self, at: int) -> str:
+        end = self._texts.find(b"\0", at, at + LONGEST + 1)
+        if at >= len(self._texts) or end < 0:
+            raise TableInvalid("a text")
+        return self._texts[at:end].decode("utf-8", "replace")

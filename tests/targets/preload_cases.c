@@ -1,0 +1,180 @@
+/* A program that allocates in one known way, to be run with heaptop's preloaded library. It is a Python as far as that can
+   tell: by a symbol. What is allocated in leak() lives to the end. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int Py_IsInitialized(void) { return 0; }
+
+#define APART static __attribute__((noinline)) /* a symbol of its own */
+
+static volatile size_t huge = (size_t)1 << 60;
+static char *volatile kept; /* so that no call is left out by the compiler */
+
+__attribute__((noinline)) void *leak(size_t size) {
+    char *block = malloc(size);
+    kept = block;
+    return block;
+}
+
+APART void small(void) {
+    for (int i = 0; i < 20000; i++)
+        leak(700);
+}
+
+APART void freed(void) {
+    void *blocks[64];
+    for (int i = 0; i < 64000; i++) {
+        if (i >= 64)
+            free(blocks[i % 64]);
+        blocks[i % 64] = leak(700);
+    }
+    for (int i = 0; i < 64; i++)
+        free(blocks[i]);
+}
+
+APART void kinds(void) {
+    enum { EACH = 3 << 20 };
+    void *block;
+    kept = calloc(3, 1 << 20);
+    kept = aligned_alloc(64, EACH);
+    kept = memalign(4096, EACH);
+    kept = valloc(EACH);
+    kept = pvalloc(EACH);
+    if (posix_memalign(&block, 128, EACH) == 0)
+        kept = block;
+    kept = reallocarray(NULL, 3, 1 << 20);
+    kept = realloc(malloc(EACH), 2 * EACH);
+    if (reallocarray(kept, huge, 16) != NULL)
+        exit(1);
+    kept = realloc(kept, EACH);
+    char *refused = realloc(kept, huge); /* and the block stays */
+    if (refused != NULL)
+        exit(1);
+}
+
+APART void mappings(void) {
+    enum { WHOLE = 8 << 20, PAGE = 4096 };
+    char *all = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(all, PAGE);
+    munmap(all + WHOLE - 2 * PAGE, 2 * PAGE);
+    char *gone = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(gone, WHOLE);
+    char *moved = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    moved = mremap(moved, WHOLE, 2 * WHOLE, MREMAP_MAYMOVE);
+    mmap(NULL, WHOLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* a reservation */
+    kept = moved;
+}
+
+static void *thread(void *unused) {
+    small();
+    return unused;
+}
+
+APART void threads(void) {
+    pthread_t all[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&all[i], NULL, thread, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(all[i], NULL);
+}
+
+APART void forks(void) {
+    small();
+    for (int i = 0; i < 4; i++)
+        if (fork() == 0) {
+            for (int j = 0; j < 4; j++)
+                small();
+            _exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
+}
+
+/* Forks beside threads that are in the tables all the time: no child waits for a lock. */
+static void *churn(void *stop) {
+    while (!*(volatile int *)stop)
+        free(leak(1 << 16));
+    return NULL;
+}
+
+APART void forks_in_threads(void) {
+    pthread_t all[3];
+    int stop = 0;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&all[i], NULL, churn, &stop);
+    for (int i = 0; i < 300; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            for (int j = 0; j < 100; j++)
+                free(leak(1 << 16));
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    }
+    stop = 1;
+    for (int i = 0; i < 3; i++)
+        pthread_join(all[i], NULL);
+}
+
+/* What glibc's malloc does not allow, and some programs do: a handler maps memory in the middle of anything. */
+static void handler(int number) {
+    (void)number;
+    void *page = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(page, 1 << 20);
+}
+
+APART void signals(void) {
+    struct itimerval often = {{0, 200}, {0, 200}};
+    signal(SIGPROF, handler);
+    setitimer(ITIMER_PROF, &often, NULL);
+    for (int i = 0; i < 400000; i++)
+        free(leak(1 << 14));
+    setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
+}
+
+static void execs(char *self) {
+    small();
+    if (fork() == 0) {
+        execl(self, self, "environment", NULL);
+        _exit(1);
+    }
+    wait(NULL);
+}
+
+int main(int count, char **arguments) {
+    const char *what = count > 1 ? arguments[1] : "";
+    if (strcmp(what, "small") == 0)
+        small();
+    if (strcmp(what, "freed") == 0)
+        freed();
+    if (strcmp(what, "kinds") == 0)
+        kinds();
+    if (strcmp(what, "mappings") == 0)
+        mappings();
+    if (strcmp(what, "threads") == 0)
+        threads();
+    if (strcmp(what, "forks") == 0)
+        forks();
+    if (strcmp(what, "forks in threads") == 0)
+        forks_in_threads();
+    if (strcmp(what, "signals") == 0)
+        signals();
+    if (strcmp(what, "execs") == 0)
+        execs(arguments[0]);
+    if (strcmp(what, "environment") == 0) {
+        char *preloaded = getenv("LD_PRELOAD"), *own = getenv("HEAPTOP_MALLOC");
+        printf("%s %s\n", preloaded == NULL ? "-" : preloaded, own == NULL ? "-" : own);
+    }
+    fflush(stdout);
+    _exit(7);
+}
