@@ -1,4 +1,4 @@
-"""Prints the native core's layout after its self-check. Arguments: the core's library, and a fact to be wrong, or ""."""
+"""Prints the native core's layout after its self-check. Arguments: the core's library; a fact to be wrong, or none."""
 
 import gc
 import sys
