@@ -23,8 +23,10 @@ static PyObject *quietly(PyObject *module, PyObject *args) {
     (void)module;
     if (!PyArg_ParseTuple(args, "ll", &blocks, &size))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS native_leak(blocks, size);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    native_leak(blocks, size);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
