@@ -437,7 +437,8 @@ def test_a_later_census_may_fail(doors: LeakDoors, capsys: Said) -> None:
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
-    """A person presses ctrl+C where these words are shown, once for each."""
+    """A person presses ctrl+C where these words are shown, once for each. The last check has time."""
+    monkeypatch.setattr(hunting, "LAST_CHECK", 60.0)
     left, shown = list(words), list[str]()
 
     def show(self: object, text: str) -> None:
@@ -510,6 +511,32 @@ def test_ctrl_c_before_anything_is_known_and_once_more(
     assert main(["leaks", "4711", "--for", "600"]) == 130
     assert left == []
     assert capsys.readouterr().out == ""
+    assert source.closed
+
+
+@pytest.mark.parametrize("marks", [1, 2])
+def test_ctrl_c_waits_no_longer_for_a_check_that_takes_long(
+    marks: int, doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a process that is busy all the time. What is known is reported."""
+    monkeypatch.setattr(hunting, "LAST_CHECK", 0.2)
+    source = Growing()
+    ask, pressed = source.image, list[bool]()
+
+    def image(keep: float, memory: int = 0) -> int:
+        if source.agent.images.number < marks:
+            return ask(keep, memory)
+        if not pressed:
+            pressed.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return -2
+
+    monkeypatch.setattr(source, "image", image)
+    doors.make = lambda: source
+    found = document(capsys)
+    assert (pressed, found["verdict"], len(found["marks"])) == ([True], "unclear", marks)
+    assert bool(found["growths"]) == (marks > 1), "what grew up to the second mark"
+    assert "the last check is missing: it takes more than 0.2 s" in found["notes"]
     assert source.closed
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -35,6 +35,8 @@ COMPARING: Final = 1.6
 LATE_SHARE: Final = 1.1
 LATE_SECONDS: Final = 3.0
 """The last look ends after so many times the time that is given, and so many seconds, at the latest."""
+LAST_CHECK: Final = 1.5
+"""Seconds that the last check may take after Ctrl+C: in a process that is busy it may take twenty."""
 LAST_WORDS: Final = "stopping: one last check of the heap; press ctrl+c again to end without"
 
 
@@ -64,6 +66,18 @@ def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
         yield from (FIRST_INTERVAL * (2**number - 1) for number in range(marks))
     else:
         yield from (seconds * number / (marks - 1) for number in range(marks - 1))
+
+
+@contextmanager
+def _interrupted_after(seconds: float) -> Iterator[None]:
+    """KeyboardInterrupt after so long (0: never), whatever is being waited for or computed then."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class HuntWatch(SnapshotWatch):
@@ -169,8 +183,8 @@ class Hunter:
         self._first: tuple[int | None, int | None] = None, None
 
     def run(self, *, patient: bool = True) -> None:
-        """All of it. Ctrl+C before the last look has that taken at once; once more, and it is left. Where it is not
-        ``patient``, Ctrl+C is as ever.
+        """All of it. Ctrl+C before the last look has that taken at once, and left where it takes long; once more, and
+        heaptop ends. Where it is not ``patient``, Ctrl+C is as ever.
 
         Errors: as :class:`HuntWatch`, where nothing is known, or nothing more.
         """
@@ -192,7 +206,10 @@ class Hunter:
                 raise
             watch.close()
             self._progress.show(LAST_WORDS)
-        self.check(None)
+            if why := self.last_check(LAST_CHECK, lambda: self.check(None)):
+                self.miss_last_check(why)
+        else:
+            self.check(None)
 
     @property
     def notices(self) -> list[str]:
@@ -320,6 +337,20 @@ class Hunter:
         number = self._left_out
         marks = f"{number} marks are" if number > 1 else "a mark is"
         return [f"{marks} missing: a check takes {self.expected:.2g} s; use a longer --for"] if number else []
+
+    def last_check(self, limit: float, check: Callable[[], None]) -> str:
+        """Take it, in at most so many seconds (0: however long it takes). Why it is missing; empty where it is not. A
+        Ctrl+C meanwhile is passed on."""
+        begin = time.monotonic()
+        try:
+            with _interrupted_after(limit):
+                check()
+        except KeyboardInterrupt:
+            self._watch.close()
+            if not limit or time.monotonic() - begin < limit:
+                raise
+            return f"it takes more than {limit:g} s"
+        return ""
 
     def miss_last_check(self, why: str) -> Findings:
         """End without it: what was found before stays, with a note. Where nothing was, the verdict is unclear."""

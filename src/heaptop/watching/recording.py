@@ -54,18 +54,6 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def _interrupted_after(seconds: float) -> Iterator[None]:
-    """KeyboardInterrupt after so long (0: never), whatever is being waited for or computed then."""
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def _forget(terminals: Iterable[int]) -> None:
     """They have gone: what is said there would fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -217,14 +205,11 @@ class Recorder:
             return
         if limit:
             self._progress.notice(LAST_WORDS)
-        begin = time.monotonic()
         try:
-            with _interrupted_after(limit):
-                self._check(None)
+            why = hunter.last_check(limit, lambda: self._check(None))
         except KeyboardInterrupt:
-            is_late = limit and time.monotonic() - begin >= limit
-            why = f"it takes more than {limit:g} s" if is_late else "it was stopped"
-            self._watch.close()
+            why = "it was stopped"
+        if why:
             self._source.note(hunter.miss_last_check(why))
             self._progress.notice(f"the last check is missing: {why}")
 

@@ -85,7 +85,7 @@ class Leaks:
     """Hunt for leaks: mark, wait, mark, and report what grew, where it was allocated, and what holds it.
 
     Each mark takes a snapshot, which pauses the process for as long as a census does. Ctrl+C takes the last check at
-    once.
+    once, and leaves it out where it takes more than 1.5 s.
 
     heaptop leaks PID
     heaptop leaks PID --for 600 --marks 6 --collect
