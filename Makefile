@@ -19,7 +19,7 @@ BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps
 # What is done to a target, and that it goes on: each attaches to targets of its own.
 HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles containers detach fork harm hostile_agents hostile_images \
     hostile_transport kill9 killed_helper neighbours pep768 privileges residue seccomp seccomp_filters serve stacks \
-    suspension versions_meet ways_out)
+    suspension ways_out)
 # Mostly wait: while programs leak, or are sampled, or heaptop is traced.
 WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zoo bounds sampler_sessions \
     sqlalchemy_session tracer_sessions why hostile_names touched_files)
