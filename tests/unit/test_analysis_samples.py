@@ -289,8 +289,9 @@ def test_the_account_of_the_fake_agent_adds_up() -> None:
     assert samples.state.intervals == (RATE, 8_192)
 
 
-def test_memory_is_bounded_and_sums_stay_true() -> None:
-    samples = SampledBlocks(tally_limit=64, stack_limit=400)
+@pytest.mark.parametrize("exact_sizes", [True, False])
+def test_memory_is_bounded_and_sums_stay_true(exact_sizes: bool) -> None:
+    samples = SampledBlocks(tally_limit=64, stack_limit=400, exact_sizes=exact_sizes)
     program = Program(samples=samples)
     live_blocks = [program.allocate(("main", f"keeps{number}"), 48) for number in range(20)]
     allocated = 20 * 48
@@ -305,6 +306,7 @@ def test_memory_is_bounded_and_sums_stay_true() -> None:
     assert sum(one.allocated.rounded_bytes for one in samples.tallies()) == allocated
     assert sum(one.live.rounded_bytes for one in samples.tallies()) == 20 * 48
     assert any(one.stack == FORGOTTEN for one in samples.tallies())
+    assert samples.folded > 64, "it says how many"
     by_class = [0, 0, 0, 0]
     for one in samples.tallies():
         by_class[class_of(one.bin)] += one.allocated.rounded_count

@@ -17,13 +17,29 @@ from heaptop.fleet import memory as memory_module
 from heaptop.fleet.memory import LIMIT_SECONDS, QUIET_SECONDS
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.selection import ChosenProcess, SeenProcess
-from heaptop.fleet.session import FleetSession, SharedSource, bounded_sampling
+from heaptop.fleet.session import MOST_TALLIES, FleetSession, SharedSource, bounded_sampling
 from heaptop.fleet.triggers import ProcessReadings
 from heaptop.injector.api import AttachOptions, MemoryLimit
 from heaptop.protocol.event_queue import EventQueue
-from heaptop.protocol.messages import Decision, GcEvent, GcEvents, Memory, Message, Samples, Tick, Types
+from heaptop.protocol.messages import (
+    BIRTH,
+    DEATH,
+    CodeName,
+    Codes,
+    Decision,
+    GcEvent,
+    GcEvents,
+    Memory,
+    Message,
+    Samples,
+    StackNode,
+    Stacks,
+    Tick,
+    Types,
+)
 from heaptop.protocol.source import Attached, Received, is_tick
 from tests.fakes.source import OUTSIDE, FakeSource
+from tests.unit.sample_cases import EVERYTHING, sampler
 from tests.unit.test_analysis_samples import KNOWN, grown_by_turns
 
 LIMIT = MemoryLimit(64 << 30, "memory.max of /shop", 32 << 30)
@@ -51,12 +67,19 @@ def source() -> FakeSource:
 
 
 @pytest.fixture
-def session(source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> FleetSession:
+def meters() -> HostMeters:
+    return HostMeters()
+
+
+@pytest.fixture
+def session(
+    source: FakeSource, meters: HostMeters, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> FleetSession:
     monkeypatch.setattr(memory_module, "memory_limit", lambda pid: LIMIT)
     seen = SeenProcess(1, 1, "www", "python shop.py", "shop", 100, 1000.0)
     options = AttachOptions(interval=60.0, pause_budget=0.05)
     session = FleetSession(
-        ChosenProcess(seen, "shop"), source, HostMeters(), options, lambda *_: None, lambda *_: None
+        ChosenProcess(seen, "shop"), source, meters, options, lambda *_: None, lambda *_: None
     )
     session.open()
     source.attach()
@@ -119,6 +142,24 @@ def test_what_is_kept_of_samples_does_not_grow_with_time() -> None:
         assert found == wanted
     (full,) = sampling.gc.totals.generations
     assert full.collections == 12_000, "a leak hunt reads these"
+
+
+def test_stacks_beyond_the_limit_are_counted_and_allocated_bytes_stay_right(
+    session: FleetSession, source: FakeSource, meters: HostMeters
+) -> None:
+    """As of a program whose code is made anew all the time."""
+    most = 2 * MOST_TALLIES
+    source.say(sampler(EVERYTHING), Codes(0, (CodeName("/srv/new.py", "f", 1),)))
+    source.say(Stacks(1, tuple(StackNode(0, 0, line) for line in range(1, most + 1))))
+    for first in range(1, most + 1, 4096):
+        numbers = range(first, first + 4096)
+        births = b"".join(BIRTH.pack(number, number, number, 64, 0, 1, 0, 0) for number in numbers)
+        deaths = b"".join(DEATH.pack(number, 0, number) for number in numbers)
+        source.say(Samples(1, first + 4096, births, b"", b"", 0), Samples(1, first + 4096, b"", deaths, b"", 0))
+    source.tick()
+    assert session.sampling.samples.tally_count <= MOST_TALLIES
+    assert (meters.registry.get_sample_value("heaptop_folded_stacks_total") or 0) >= MOST_TALLIES / 2
+    assert sum(session.figures.allocated.values()) == most * 64
 
 
 # -- memory by use ---------------------------------------------------------------------------------------------

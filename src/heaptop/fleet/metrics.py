@@ -94,6 +94,11 @@ class HostMeters:
             "Types and sites that had no series of their own and were summed into other, added up over all censuses.",
             registry=self.registry,
         )
+        self.folded = Counter(
+            "heaptop_folded_stacks_total",
+            "Call stacks, and sums of freed blocks, that were summed into (other sites): a process had too many.",
+            registry=self.registry,
+        )
         self.hunts = Counter(
             "heaptop_hunts_total",
             "Leak hunts by outcome: a verdict, refused (no memory, or too long a pause) or failed.",

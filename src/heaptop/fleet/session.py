@@ -34,8 +34,8 @@ MOST_NAMES: Final = 10_000
 """Types, and pieces of code, that are distinguished of one process: there are many, any of which may be hostile."""
 MOST_STACKS: Final = 1 << 16
 """Frames of stacks, likewise."""
-MOST_TALLIES: Final = 1 << 15
-"""Sums of freed blocks by stack, type and class of sizes, likewise."""
+MOST_TALLIES: Final = 1 << 13
+"""Sums of freed blocks by stack, type and class of sizes, likewise: 5 MB."""
 
 OnStacks = Callable[[Sequence[StackSum]], Sequence[StackSum]]
 """Makes of a process's stacks what a profile has of them."""
@@ -95,6 +95,7 @@ class FleetSession:
         )
         self._read_at = time.monotonic()
         self._agent_cpu = 0
+        self._folded = 0
         self._refused: set[str] = set()
 
     def open(self) -> None:
@@ -282,6 +283,8 @@ class FleetSession:
         before, self._read_at = self.figures, time.monotonic()
         with self.lock:
             self.figures = target_figures(self._recorded, counted=self._counted_at is not None)
+            folded, self._folded = self._folded, self.sampling.samples.folded
+        self._meters.folded.inc(self._folded - folded)
         self._on_allocated(self, before.allocated, self.figures.allocated)
 
 

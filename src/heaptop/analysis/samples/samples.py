@@ -209,6 +209,7 @@ class SampledBlocks:
         self.born = 0
         """Samples so far."""
         self._tallies: dict[tuple[int, int, int], Tally] = {}
+        self._folded = 0
         self._changed: dict[Tally, None] = {}  # in order
         self._live_bytes = 0  # of all tallies together, in their unit
 
@@ -312,6 +313,12 @@ class SampledBlocks:
         """How many :meth:`tallies` there are."""
         self.work_in()
         return len(self._tallies)
+
+    @property
+    def folded(self) -> int:
+        """How many stacks, and sums of freed blocks, were added to :data:`FORGOTTEN`, because there were too many."""
+        self.work_in()
+        return self._folded + self._said.forgotten
 
     def changes(self) -> list[SampleChange]:
         """What has changed of the living since this was last asked, which one reader may do."""
@@ -726,7 +733,9 @@ class SampledBlocks:
         dead.sort(key=lambda tally: tally.freed.bytes + tally.lost.bytes)
         for tally in dead[: (len(dead) + 1) // 2]:
             del self._tallies[tally.stack, tally.type, tally.bin]
-            self._tally(*place(tally)).bury(tally)
+            into = self._tally(*place(tally))
+            into.bury(tally)
+            self._folded += into.stack != tally.stack
             self._gone(tally)
 
     def _gone(self, tally: Tally) -> None:

@@ -77,6 +77,8 @@ class ReportedStacks:
         self._codes = array("i")  # the sampler's number of a code -> ours
         self._stacks = array("i", [0])
         self._anew = True
+        self.forgotten = 0
+        """Stacks that are not distinguished, because there were too many."""
 
     def __len__(self) -> int:
         """How many stacks the session has said."""
@@ -134,7 +136,9 @@ class ReportedStacks:
             if not 0 <= node.line <= _MAX_LINE:
                 raise ProtocolError(f"Stack {number} is in line {node.line}.")
         for node in message.nodes:
-            self._stacks.append(self._stack_node(node))
+            number = self._stack_node(node)
+            self.forgotten += number == FORGOTTEN
+            self._stacks.append(number)
 
     def _stack_node(self, node: StackNode) -> int:
         parent, code = self._stacks[node.parent], self._codes[node.code]
