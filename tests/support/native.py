@@ -168,7 +168,7 @@ def told_in_lines(
     interpreter: Interpreter, program: str, *arguments: object, environment: Mapping[str, str] | None = None
 ) -> list[Any]:
     """As :func:`told`, of each line."""
-    for other in ("core_breaks.py", "core_scarce.py", "heap_zoo.py"):
+    for other in ("core_breaks.py", "core_scarce.py", "heap_edges.py", "heap_zoo.py"):
         interpreter.place(TARGETS / other)
     words = [interpreter.place(TARGETS / program), interpreter.place(core()), *map(str, arguments)]
     done = subprocess.run(

@@ -50,6 +50,11 @@ static const char *refused_version(uint32_t version) {
         return "this version of Python is not in the native core's table";
     if (minor == 14 && micro < 5)
         return "Python 3.14.0 to 3.14.4 have the incremental collector, which the native core does not read";
+    return NULL;
+}
+
+/* NULL, or why a build of such a version is refused. */
+static const char *refused_build(void) {
     PyObject *flags = PySys_GetObject("abiflags");
     if (flags == NULL || !PyUnicode_Check(flags))
         return "sys.abiflags is missing";
@@ -66,16 +71,24 @@ static const char *refused_version(uint32_t version) {
     return debug ? "this is a debug build, which the native core does not read" : NULL;
 }
 
+const char *layout_symbol(int position, void ***place) {
+    static const char *const names[] = {
+#define LAYOUT_SYMBOL(type, name, symbol) symbol,
+        LAYOUT_SYMBOLS(LAYOUT_SYMBOL)
+#undef LAYOUT_SYMBOL
+    };
+    if (position < 0 || (size_t)position >= sizeof names / sizeof *names)
+        return NULL;
+    *place = (void **)&symbols + position; /* they come first */
+    return names[position];
+}
+
 static const char *find_symbols(uint32_t version) {
-    symbols.code_type = lookup_symbol("PyCode_Type");
-    symbols.function_type = lookup_symbol("PyFunction_Type");
-    symbols.cell_type = lookup_symbol("PyCell_Type");
-    symbols.frame_type = lookup_symbol("PyFrame_Type");
-    symbols.generator_type = lookup_symbol("PyGen_Type");
-    symbols.coroutine_type = lookup_symbol("PyCoro_Type");
-    symbols.asynchronous_type = lookup_symbol("PyAsyncGen_Type");
-    symbols.weakref_type = lookup_symbol("_PyWeakref_RefType");
-    symbols.ordered_type = lookup_symbol("PyODict_Type");
+    void **place;
+    const char *name;
+    for (int i = 0; (name = layout_symbol(i, &place)) != NULL; i++)
+        if ((*place = lookup_symbol(name)) == NULL)
+            return "a type of the interpreter is missing";
     *(void **)&symbols.set_allocator = lookup_symbol("PyMem_SetAllocator");
     *(void **)&symbols.get_allocator = lookup_symbol("PyMem_GetAllocator");
     *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");
@@ -84,14 +97,11 @@ static const char *find_symbols(uint32_t version) {
     symbols.thread_state_is_shared = version < 0x030C0000;
     symbols.tracer_is_notified = version >= 0x030E0000;
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
-    if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.frame_type || !symbols.generator_type ||
-        !symbols.coroutine_type || !symbols.asynchronous_type || !symbols.weakref_type)
-        return "a type of the interpreter is missing";
     if (!symbols.set_allocator || !symbols.get_allocator || !symbols.code_line || !symbols.thread_state ||
         (version >= 0x030C0000 && !symbols.type_get_dict))
         return "a symbol of the interpreter is missing";
-    symbols.type_is_gc = (inquiry)pointer_at(&PyType_Type, layout.type_is_gc);
-    symbols.dict_traverse = type_traverse(&PyDict_Type);
+    symbols.type_is_gc = (inquiry)pointer_at(symbols.type_type, layout.type_is_gc);
+    symbols.dict_traverse = type_traverse(symbols.dict_type);
     if (symbols.sizeof_name == NULL)
         symbols.sizeof_name = PyUnicode_InternFromString("__sizeof__");
     if (symbols.sizeof_name == NULL) {
@@ -126,7 +136,9 @@ const char *layout_find_lists(void) {
     return NULL;
 }
 
-const char *layout_open(uint32_t version) {
+int layout_minor(void) { return (int)(opened_version >> 16 & 0xff); }
+
+const char *layout_choose(uint32_t version) {
     const char *refusal = refused_version(version);
     if (refusal != NULL)
         return refusal;
@@ -134,7 +146,15 @@ const char *layout_open(uint32_t version) {
     for (int i = 0; i < FACTS; i++)
         *fact_at(i) = table[i][column];
     opened_version = version;
-    refusal = find_symbols(version);
+    return NULL;
+}
+
+const char *layout_open(uint32_t version) {
+    const char *refusal = refused_build();
+    if (refusal == NULL)
+        refusal = layout_choose(version);
+    if (refusal == NULL)
+        refusal = find_symbols(version);
     return refusal != NULL ? refusal : layout_find_lists();
 }
 

@@ -47,10 +47,12 @@ X(type_dict,              264,  264,  264,  264,  264,  264,  264,  264)        
 X(type_is_gc,             328,  328,  328,  328,  328,  328,  328,  328)                                   \
 X(type_bases,             336,  336,  336,  336,  336,  336,  336,  336)                                   \
 X(type_mro,               344,  344,  344,  344,  344,  344,  344,  344)                                   \
+X(type_cache,             352,  352,  352,  352,  352,  352,  352,  352)                                   \
 X(heap_name,              848,  840,  848,  848,  856,  856,  856,  864)                                   \
 X(heap_slots,             856,  848,  856,  856,  864,  864,  864,  872)                                   \
 X(heap_qualname,          864,  856,  864,  864,  872,  872,  872,  880)                                   \
 X(heap_cached_keys,       872,  864,  872,  872,  880,  880,  880,  888)                                   \
+X(heap_module,              0,  872,  880,  880,  888,  888,  888,  896)                                   \
 X(descr_method,            40,   40,   40,   40,   40,   40,   40,   40)                                   \
 /*  16 bytes stand before the object when its type has one of these flags; sys.getsizeof adds what stands  \
     before to static types too (1), although they have none                                               */ \
@@ -59,10 +61,12 @@ X(flags_inline_values,      0,    0,    0,    0,    0,    4,    4,    4)        
 X(size_static_pre_header,   0,    0,    0,    1,    1,    0,    0,    0)                                   \
 /*  pycore_object.h, pycore_dict.h: attribute values kept outside a dict. 3.11: the array at -32 and the  \
     dict at -24; 3.12: either at -24, an array less 1; later: the dict at -24, the array behind the       \
-    object. values_items: from the start of an array to its first value                               */ \
+    object. values_visited_twice: by the instance, and by the dict that has them too; values_items: from    \
+    the start of an array to its first value                                                              */ \
 X(object_values,            0,    0,    0,  -32,  -24,    0,    0,    0)                                   \
 X(object_dict,              0,    0,    0,  -24,  -24,  -24,  -24,  -24)                                   \
 X(values_tag,               0,    0,    0,    0,    1,    0,    0,    0)                                   \
+X(values_visited_twice,     0,    0,    0,    0,    0,    1,    0,    0)                                   \
 X(values_items,             0,    0,    0,    0,    0,    8,    8,    8)                                   \
 /*  cpython/tupleobject.h, listobject.h, setobject.h, dictobject.h, pycore_dict.h                         */ \
 X(tuple_items,             24,   24,   24,   24,   24,   24,   32,   32)                                   \
@@ -156,6 +160,9 @@ X(frame_item_flags,         0,    0,    0,    0,    0,    0,    3,    3)        
 /*  a frame object's and a generator's own frame: a structure, up to 3.10 a pointer to a frame object    */ \
 X(frame_object_frame,       0,    0,    0,   24,   24,   24,   24,   24)                                   \
 X(generator_frame,         16,   16,   16,   80,   72,   72,   72,   72)                                   \
+/*  from 3.11 on: gi_frame_state, and the first of its values that says that there are no values left    */ \
+X(generator_state,          0,    0,    0,   75,   67,   67,   67,   67)                                   \
+X(generator_cleared,        0,    0,    0,    4,    4,    4,    4,    5)                                   \
 X(generator_qualname,      56,   56,   48,   40,   32,   32,   32,   32)                                   \
 X(code_locals,             28,   28,   28,   80,   80,   80,   80,   80)                                   \
 X(code_slots,               0,    0,    0,   76,   72,   72,   72,   72)                                   \
@@ -181,6 +188,11 @@ X(exception_cause,         48,   48,   48,   56,   56,   56,   56,   56)        
 X(type_members,           240,  240,  240,  240,  240,  240,  240,  240)                                   \
 X(type_dict_offset,       288,  288,  288,  288,  288,  288,  288,  288)                                   \
 X(type_subclasses,        360,  360,  360,  360,  360,  360,  360,  360)                                   \
+/*  pycore_typeobject.h, from 3.14 on pycore_interp_structs.h: what an interpreter keeps of a static type,  \
+    whose number is at type_subclasses; and how far behind the first those of extensions are             */ \
+X(static_type_size,         0,    0,    0,    0,   40,   48,   48,   48)                                   \
+X(static_type_dict,         0,    0,    0,    0,   16,   24,   24,   24)                                   \
+X(static_types_more,        0,    0,    0,    0,    0, 9616, 9616, 9760)                                   \
 /*  moduleobject.c; cpython/methodobject.h; cpython/traceback.h, weakrefobject.h; hamt.c, pycore_context.h */ \
 X(module_dict,             16,   16,   16,   16,   16,   16,   16,   16)                                   \
 X(builtin_self,            24,   24,   24,   24,   24,   24,   24,   24)                                   \
@@ -277,10 +289,45 @@ typedef struct { /* what _PyObject_GC_New puts before an object; the low bits of
     uintptr_t prev;
 } gc_head;
 
+/* Types that code compares with, and None, by the symbol of each. A walk never takes the address that the linker has found: in
+   a process that reads the memory of another one, that is another interpreter's. */
+#define LAYOUT_SYMBOLS(X)                                                                                                      \
+    X(PyTypeObject, type_type, "PyType_Type")                                                                                  \
+    X(PyTypeObject, object_type, "PyBaseObject_Type")                                                                          \
+    X(PyTypeObject, list_type, "PyList_Type")                                                                                  \
+    X(PyTypeObject, tuple_type, "PyTuple_Type")                                                                                \
+    X(PyTypeObject, dict_type, "PyDict_Type")                                                                                  \
+    X(PyTypeObject, set_type, "PySet_Type")                                                                                    \
+    X(PyTypeObject, frozenset_type, "PyFrozenSet_Type")                                                                        \
+    X(PyTypeObject, str_type, "PyUnicode_Type")                                                                                \
+    X(PyTypeObject, bytes_type, "PyBytes_Type")                                                                                \
+    X(PyTypeObject, bytearray_type, "PyByteArray_Type")                                                                        \
+    X(PyTypeObject, int_type, "PyLong_Type")                                                                                   \
+    X(PyTypeObject, float_type, "PyFloat_Type")                                                                                \
+    X(PyTypeObject, module_type, "PyModule_Type")                                                                              \
+    X(PyTypeObject, builtin_type, "PyCFunction_Type")                                                                          \
+    X(PyTypeObject, descriptor_type, "PyMethodDescr_Type")                                                                     \
+    X(PyTypeObject, traceback_type, "PyTraceBack_Type")                                                                        \
+    X(PyTypeObject, capsule_type, "PyCapsule_Type")                                                                            \
+    X(PyTypeObject, code_type, "PyCode_Type")                                                                                  \
+    X(PyTypeObject, function_type, "PyFunction_Type")                                                                          \
+    X(PyTypeObject, cell_type, "PyCell_Type")                                                                                  \
+    X(PyTypeObject, frame_type, "PyFrame_Type")                                                                                \
+    X(PyTypeObject, generator_type, "PyGen_Type")                                                                              \
+    X(PyTypeObject, coroutine_type, "PyCoro_Type")                                                                             \
+    X(PyTypeObject, asynchronous_type, "PyAsyncGen_Type")                                                                      \
+    X(PyTypeObject, weakref_type, "_PyWeakref_RefType")                                                                        \
+    X(PyTypeObject, ordered_type, "PyODict_Type")                                                                              \
+    X(PyObject, none, "_Py_NoneStruct")                                                                                        \
+    X(PyObject, yes, "_Py_TrueStruct")                                                                                         \
+    X(PyObject, no, "_Py_FalseStruct")
+
 struct symbols {
-    PyTypeObject *code_type, *function_type, *cell_type, *frame_type;
-    PyTypeObject *generator_type, *coroutine_type, *asynchronous_type, *weakref_type;
-    PyTypeObject *ordered_type; /* collections.OrderedDict; NULL where it is not found */
+#define LAYOUT_SYMBOL(type, name, symbol) type *name;
+    LAYOUT_SYMBOLS(LAYOUT_SYMBOL)
+#undef LAYOUT_SYMBOL
+    bool without_code;        /* nothing of the interpreter may be called: see rules.h */
+    const char *static_types; /* 3.12+, without code: where the interpreter keeps the dicts of its own types, or NULL */
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
     void (*get_allocator)(int domain, void *allocator);
@@ -289,13 +336,23 @@ struct symbols {
     bool tracer_is_notified;                   /* a reference tracer, from 3.14 on, when another takes its place */
     int (*code_line)(PyObject *code, int); /* PyCode_Addr2Line */
     inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
-    traverseproc dict_traverse;    /* tp_traverse of ``dict`` */
+    traverseproc dict_traverse;    /* tp_traverse of ``dict``, */
+    traverseproc python_traverse;  /* and, without code, of classes in Python */
     PyObject *sizeof_name;         /* interned "__sizeof__"; one reference for the life of the process */
 };
 extern struct symbols symbols;
 
 enum { GENERATIONS = 3, PERMANENT = 3, LISTS = 4, UNTRACKED = 4, ROWS = 5 };
 extern gc_head *gc_lists[LISTS]; /* the heads of generations 0, 1, 2 and the permanent one */
+
+/* Choose the column for a ``sys.hexversion``, and nothing else. NULL, or a sentence as layout_open. */
+const char *layout_choose(uint32_t version);
+
+/* The minor version whose column is in use. */
+int layout_minor(void);
+
+/* The symbol at a position of LAYOUT_SYMBOLS, and where its address belongs; NULL behind the last. */
+const char *layout_symbol(int position, void ***place);
 
 /* Choose the column for a ``sys.hexversion``, and find symbols and list heads. Needs the GIL.
    NULL when all is found, else a sentence (static storage) that gives the reason native mode is refused. */
@@ -383,6 +440,13 @@ enum { FRAME_OF_GENERATOR = 1, FRAME_OF_C = 3 };
 
 /* Whether frames are structures that frame objects point to, and not objects themselves. */
 static inline bool frames_are_structures(void) { return layout.frame_object_frame != 0; }
+
+/* What a word of a frame refers to, or NULL: its flags may say that it is a number, and whether the reference is counted. */
+static inline PyObject *frame_reference(const void *frame, int32_t offset, bool *counted) {
+    uintptr_t word = (uintptr_t)pointer_at(frame, offset), flags = word & (uintptr_t)layout.frame_item_flags;
+    *counted = !(flags & 1);
+    return flags != 0 && flags == (uintptr_t)layout.frame_item_flags ? NULL : (PyObject *)(word ^ flags);
+}
 
 static inline gc_head *gc_of(const void *o) { return (gc_head *)o - 1; }
 static inline PyObject *gc_object(gc_head *g) { return (PyObject *)(g + 1); }

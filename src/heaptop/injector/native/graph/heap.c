@@ -225,14 +225,14 @@ static void take_static_types(struct gathering *g) {
 
 /* The interpreter may have the tables of subclasses of its own types: address -> weak reference to the type. */
 static bool is_table_of_subclasses(PyObject *o) {
-    if (Py_TYPE(o) != &PyDict_Type || dict_values(o) != NULL)
+    if (Py_TYPE(o) != symbols.dict_type || dict_values(o) != NULL)
         return false;
     struct keys_view keys = keys_open(pointer_at(o, layout.dict_keys));
     for (int64_t i = 0; i < keys.count; i++) {
         PyObject **entry = keys_entry(&keys, i), *reference = entry[1];
         if (reference == NULL)
             continue;
-        return Py_TYPE(entry[0]) == &PyLong_Type && Py_TYPE(reference) == symbols.weakref_type &&
+        return Py_TYPE(entry[0]) == symbols.int_type && Py_TYPE(reference) == symbols.weakref_type &&
                is_type(object_at(reference, layout.weakref_referent));
     }
     return false;
@@ -498,8 +498,8 @@ unsigned heap_sorts(struct heap *h, uint32_t number) {
 
 unsigned heap_sorts_of(PyTypeObject *type) {
     bool suspends = type == symbols.generator_type || type == symbols.coroutine_type || type == symbols.asynchronous_type;
-    return (type == &PyModule_Type ? SORT_MODULE : 0) | (has_types(type) ? SORT_TYPE : 0) | (suspends ? SORT_GENERATOR : 0) |
-           (type == &PyDict_Type ? SORT_DICT : 0);
+    return (type == symbols.module_type ? SORT_MODULE : 0) | (has_types(type) ? SORT_TYPE : 0) |
+           (suspends ? SORT_GENERATOR : 0) | (type == symbols.dict_type ? SORT_DICT : 0);
 }
 
 int heap_generation(struct heap *h, uint32_t number) {

@@ -81,15 +81,15 @@ static enum rule rule_of_base(PyTypeObject *type) {
         "list_iterator",    "list_reverseiterator", "tuple_iterator",    "set_iterator",
         "dict_keyiterator", "dict_valueiterator",   "dict_itemiterator",
     };
-    if (type == &PyList_Type)
+    if (type == symbols.list_type)
         return RULE_LIST;
-    if (type == &PyTuple_Type)
+    if (type == symbols.tuple_type)
         return RULE_TUPLE;
-    if (type == &PySet_Type || type == &PyFrozenSet_Type)
+    if (type == symbols.set_type || type == symbols.frozenset_type)
         return RULE_SET;
     if (type == symbols.function_type)
         return RULE_FUNCTION;
-    if (type == &PyCFunction_Type)
+    if (type == symbols.builtin_type)
         return RULE_BUILTIN;
     if (type == symbols.cell_type)
         return RULE_CELL;
@@ -97,9 +97,9 @@ static enum rule rule_of_base(PyTypeObject *type) {
         return RULE_FRAME;
     if (type == symbols.generator_type || type == symbols.coroutine_type || type == symbols.asynchronous_type)
         return RULE_GENERATOR;
-    if (type == &PyTraceBack_Type)
+    if (type == symbols.traceback_type)
         return RULE_TRACEBACK;
-    if (type == &PyModule_Type)
+    if (type == symbols.module_type)
         return RULE_MODULE;
     if (type == symbols.weakref_type)
         return RULE_WEAKREF;
@@ -159,23 +159,9 @@ static struct label attribute_called(const char *name) {
 
 static struct label text_label(const char *text) { return (struct label){.kind = LABEL_TEXT, .text = text, .index = -1}; }
 
-static bool is_str(PyObject *o) { return o != NULL && Py_TYPE(o) == &PyUnicode_Type; }
+static bool is_str(PyObject *o) { return o != NULL && Py_TYPE(o) == symbols.str_type; }
 
 /* -- attributes --------------------------------------------------------------------------------------------- */
-
-/* object.c, _PyObject_GetDictPtr. */
-PyObject *labels_dict_of(PyObject *o, const struct kind *kind) {
-    if (layout.object_dict != 0 && type_flags(kind->type) & FLAG_MANAGED_DICT) {
-        PyObject *dict = object_at(o, layout.object_dict);
-        return (uintptr_t)dict & 1 ? NULL : dict; /* values in its place */
-    }
-    int64_t offset = int64_at(kind->type, layout.type_dict_offset);
-    if (offset < 0) { /* from the end */
-        int64_t items = size_field(o);
-        offset += (int64_t)(((uint64_t)kind->basic + kind->item * (uint64_t)(items < 0 ? -items : items) + 7) & ~7ull);
-    }
-    return offset <= 0 ? NULL : *(PyObject **)((char *)o + offset);
-}
 
 /* Values that are outside a dict, by the names that the class keeps. */
 static bool open_values(PyObject *o, const struct kind *kind, struct attribute_table *found) {
@@ -196,10 +182,10 @@ static bool open_values(PyObject *o, const struct kind *kind, struct attribute_t
 }
 
 bool labels_attributes_of(PyObject *o, const struct kind *kind, struct attribute_table *found) {
-    PyObject *dict = labels_dict_of(o, kind);
+    PyObject *dict = edges_dict_of(o, kind);
     if (dict == NULL)
         return open_values(o, kind, found);
-    if (Py_TYPE(dict) != &PyDict_Type)
+    if (Py_TYPE(dict) != symbols.dict_type)
         return false;
     struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
     *found = (struct attribute_table){dict, keys, dict_values(dict), keys.count};
@@ -217,18 +203,10 @@ static PyObject *name_of_value(PyObject *o, const struct kind *kind, PyObject *r
     return NULL;
 }
 
-struct member { /* structmember.h, PyMemberDef */
-    const char *name;
-    int type;
-    Py_ssize_t offset;
-    int flags;
-    const char *doc;
-};
-
 PyObject *labels_next_slot(PyObject *o, const struct kind *kind, struct labels_slot *slot) {
     enum { OBJECT = 6, OBJECT_OR_ERROR = 16, RELATIVE = 8 };
     for (; slot->type != NULL; slot->type = type_base(slot->type), slot->next = NULL) {
-        const struct member *m = slot->next != NULL ? slot->next : pointer_at(slot->type, layout.type_members);
+        const struct kind_member *m = slot->next != NULL ? slot->next : pointer_at(slot->type, layout.type_members);
         for (; m != NULL && m->name != NULL; m++) {
             if ((m->type != OBJECT && m->type != OBJECT_OR_ERROR) || m->flags & RELATIVE || m->offset % 8 != 0 ||
                 m->offset < (Py_ssize_t)sizeof(PyObject) || (uint64_t)m->offset + 8 > kind->basic)
@@ -254,7 +232,7 @@ static const char *name_of_member(PyObject *o, const struct kind *kind, PyObject
 }
 
 static struct label find_attribute(PyObject *o, const struct kind *kind, PyObject *referent) {
-    if (referent == labels_dict_of(o, kind))
+    if (referent == edges_dict_of(o, kind))
         return collapsed(ROLE_ATTRIBUTES, o);
     PyObject *name = name_of_value(o, kind, referent);
     if (name != NULL)
@@ -377,7 +355,7 @@ static struct label find_in_dict(const struct label *before, PyObject *dict, con
     case ROLE_THREAD:
         return find_named(dict, LABEL_THREAD_LOCAL, before->owner, ordinal, referent);
     case ROLE_THREADS:
-        return collapsed(Py_TYPE(referent) == &PyDict_Type ? ROLE_THREAD : ROLE_NONE, before->owner);
+        return collapsed(Py_TYPE(referent) == symbols.dict_type ? ROLE_THREAD : ROLE_NONE, before->owner);
     case ROLE_CACHE:
         return collapsed(ROLE_CONTENTS, NULL);
     default:
@@ -435,8 +413,8 @@ PyObject *labels_next_variable(PyObject *function, int64_t *next, PyObject **nam
     if (code_of(function) == NULL)
         return NULL;
     PyObject *cells = object_at(function, layout.function_closure), *defaults = object_at(function, layout.function_defaults);
-    int64_t closed = cells != NULL && Py_TYPE(cells) == &PyTuple_Type ? size_field(cells) : 0;
-    int64_t given = defaults != NULL && Py_TYPE(defaults) == &PyTuple_Type ? size_field(defaults) : 0;
+    int64_t closed = cells != NULL && Py_TYPE(cells) == symbols.tuple_type ? size_field(cells) : 0;
+    int64_t given = defaults != NULL && Py_TYPE(defaults) == symbols.tuple_type ? size_field(defaults) : 0;
     for (int64_t i; (i = (*next)++) < closed + given;) {
         PyObject *value = i < closed ? object_at(cells, layout.tuple_items + 8 * (int32_t)i)
                                      : object_at(defaults, layout.tuple_items + 8 * (int32_t)(i - closed));
@@ -453,7 +431,7 @@ PyObject *labels_next_variable(PyObject *function, int64_t *next, PyObject **nam
 static PyObject *name_of_field(const struct kind *kind, int64_t i) {
     PyObject *dict = kind->edges == EDGES_TUPLE ? NULL : kind_dict(kind->type), *name = NULL;
     PyObject *names = dict == NULL ? NULL : dict_find(dict, names_is, "_fields");
-    if (names != NULL && Py_TYPE(names) == &PyTuple_Type && i < size_field(names))
+    if (names != NULL && Py_TYPE(names) == symbols.tuple_type && i < size_field(names))
         name = object_at(names, layout.tuple_items + 8 * (int32_t)i);
     if (dict != NULL)
         kind_release_dict(kind->type, dict);
@@ -514,7 +492,7 @@ static struct label find_in_cell(const struct label *before) {
 }
 
 static struct label find_in_cache(PyObject *o, const struct kind *kind, PyObject *referent) {
-    PyObject *dict = labels_dict_of(o, kind);
+    PyObject *dict = edges_dict_of(o, kind);
     if (dict == referent)
         return collapsed(ROLE_ATTRIBUTES, o);
     if (dict != NULL && referent == dict_find(dict, names_is, "__wrapped__"))
@@ -522,14 +500,14 @@ static struct label find_in_cache(PyObject *o, const struct kind *kind, PyObject
     if (type_flags(Py_TYPE(referent)) & (unsigned long)FLAG_TYPE_SUBCLASS)
         return plain(LABEL_INSIDE);
     struct label label = plain(LABEL_CACHE);
-    label.role = Py_TYPE(referent) == &PyDict_Type ? ROLE_CACHE : ROLE_NONE;
+    label.role = Py_TYPE(referent) == symbols.dict_type ? ROLE_CACHE : ROLE_NONE;
     label.owner = o;
     return label;
 }
 
 static struct label find_in_local(PyObject *o, const struct kind *kind, PyObject *referent) {
     struct label label = find_attribute(o, kind, referent);
-    bool table = label.kind == LABEL_INSIDE && Py_TYPE(referent) == &PyDict_Type;
+    bool table = label.kind == LABEL_INSIDE && Py_TYPE(referent) == symbols.dict_type;
     return table ? collapsed(ROLE_THREADS, o) : label;
 }
 
@@ -901,8 +879,7 @@ static void put_maker(struct writer *w, PyObject *function) {
 
 static void put_cached(struct writer *w, PyObject *wrapper) {
     struct kind kind = {.type = Py_TYPE(wrapper), .basic = uint32_at(Py_TYPE(wrapper), layout.type_basicsize)};
-    PyObject *dict = labels_dict_of(wrapper, &kind),
-             *qualname = dict == NULL ? NULL : dict_find(dict, names_is, "__qualname__");
+    PyObject *dict = edges_dict_of(wrapper, &kind), *qualname = dict == NULL ? NULL : dict_find(dict, names_is, "__qualname__");
     writer_text(w, "lru_cache");
     if (!is_str(qualname))
         return;

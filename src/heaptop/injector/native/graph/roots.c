@@ -184,7 +184,7 @@ struct pass {
 static void report(struct pass *p, enum root_part part, PyObject *o) {
     p->root.part = part;
     p->root.object = o;
-    if (o != NULL && o != Py_None)
+    if (o != NULL && o != symbols.none)
         p->visit(p->context, p->other ? ROOT_INTERPRETER : p->class, &p->root);
 }
 
@@ -202,7 +202,7 @@ static void report_members(struct pass *p, const char *what, const void *base, i
 /* -- modules ------------------------------------------------------------------------------------------------ */
 
 static void visit_modules(struct pass *p, PyObject *modules) {
-    if (modules == NULL || Py_TYPE(modules) != &PyDict_Type)
+    if (modules == NULL || Py_TYPE(modules) != symbols.dict_type)
         return;
     struct keys_view keys = keys_open(pointer_at(modules, layout.dict_keys));
     PyObject **values = dict_values(modules);
@@ -211,7 +211,7 @@ static void visit_modules(struct pass *p, PyObject *modules) {
         PyObject *module = keys_value(&keys, values, i);
         if (module == NULL)
             continue;
-        p->root.name = Py_TYPE(entry[0]) == &PyUnicode_Type ? entry[0] : NULL;
+        p->root.name = Py_TYPE(entry[0]) == symbols.str_type ? entry[0] : NULL;
         report(p, PART_MODULE, module);
     }
     p->root.name = NULL;
@@ -220,7 +220,7 @@ static void visit_modules(struct pass *p, PyObject *modules) {
 /* -- frames ------------------------------------------------------------------------------------------------- */
 
 static uint32_t length_of(PyObject *tuple) {
-    return tuple != NULL && Py_TYPE(tuple) == &PyTuple_Type ? (uint32_t)size_field(tuple) : 0;
+    return tuple != NULL && Py_TYPE(tuple) == symbols.tuple_type ? (uint32_t)size_field(tuple) : 0;
 }
 
 uint32_t roots_locals(PyObject *code) {
@@ -232,7 +232,7 @@ uint32_t roots_locals(PyObject *code) {
 
 static PyObject *name_in(PyObject *tuple, uint32_t i) {
     PyObject *name = i < length_of(tuple) ? object_at(tuple, layout.tuple_items + 8 * (int32_t)i) : NULL;
-    return name != NULL && Py_TYPE(name) == &PyUnicode_Type ? name : NULL;
+    return name != NULL && Py_TYPE(name) == symbols.str_type ? name : NULL;
 }
 
 PyObject *roots_local_name(PyObject *code, uint32_t slot) {
@@ -287,15 +287,9 @@ static void visit_stack(struct pass *p, const void *frame, PyObject *code, int64
     p->root.maybe = false;
 }
 
-static PyObject *unflagged(const void *frame, int32_t offset, bool *counted) {
-    uintptr_t word = (uintptr_t)pointer_at(frame, offset), flags = word & (uintptr_t)layout.frame_item_flags;
-    *counted = !(flags & 1);
-    return (PyObject *)(word ^ flags);
-}
-
 static void visit_flagged(struct pass *p, enum root_part part, const void *frame, int32_t offset) {
     bool counted;
-    PyObject *o = unflagged(frame, offset, &counted);
+    PyObject *o = frame_reference(frame, offset, &counted);
     p->root.counted = counted;
     report(p, part, o);
     p->root.counted = true;
@@ -474,8 +468,8 @@ void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObjec
 /* Check each offset before using it: a later patch release may have moved the field. */
 static void visit_codecs(struct pass *p) {
     const char *place = at(p->roots->interpreter, layout.interpreter_codecs);
-    if (layout.interpreter_codecs == 0 || !is_readable(place, 24) || !is_exactly(object_at(place, 0), &PyList_Type) ||
-        !is_exactly(object_at(place, 8), &PyDict_Type) || !is_exactly(object_at(place, 16), &PyDict_Type))
+    if (layout.interpreter_codecs == 0 || !is_readable(place, 24) || !is_exactly(object_at(place, 0), symbols.list_type) ||
+        !is_exactly(object_at(place, 8), symbols.dict_type) || !is_exactly(object_at(place, 16), symbols.dict_type))
         return;
     report_what(p, "codec search functions", object_at(place, 0));
     report_what(p, "codec registry", object_at(place, 8));
@@ -488,7 +482,7 @@ struct callback { /* pycore_atexit.h, atexit_py_callback */
 
 static bool is_callback(const struct callback *c) {
     return is_readable(c, sizeof *c) && is_readable(c->function, sizeof(PyObject)) && c->arguments != NULL &&
-           is_exactly(c->arguments, &PyTuple_Type) && (c->keywords == NULL || is_exactly(c->keywords, &PyDict_Type));
+           is_exactly(c->arguments, symbols.tuple_type) && (c->keywords == NULL || is_exactly(c->keywords, symbols.dict_type));
 }
 
 /* Where the interpreter has none, they are the module's, and reached through it. */
@@ -498,7 +492,7 @@ static void visit_atexit(struct pass *p) {
         return;
     PyObject *list = object_at(place, 0);
     if (layout.atexit_is_list) {
-        if (is_exactly(list, &PyList_Type))
+        if (is_exactly(list, symbols.list_type))
             report_what(p, "atexit", list);
         return;
     }
@@ -520,7 +514,7 @@ static bool visit_other(struct pass *p, const void *interpreter) {
     const void *place = at(interpreter, layout.interpreter_modules);
     p->other = true;
     if (layout.interpreter_modules != 0 && is_readable(own, 8) && object_at(own, 0) == p->roots->modules &&
-        is_readable(place, 8) && is_exactly(object_at(place, 0), &PyDict_Type))
+        is_readable(place, 8) && is_exactly(object_at(place, 0), symbols.dict_type))
         visit_modules(p, object_at(place, 0));
     return visit_threads(p, interpreter);
 }

@@ -110,10 +110,7 @@ uint32_t roots_locals(PyObject *code);
 
 /* What a word of a frame refers to, or NULL. */
 static inline PyObject *roots_item(const void *frame, uint32_t slot, bool *counted) {
-    uintptr_t word = (uintptr_t)pointer_at(frame, layout.frame_items + 8 * (int32_t)slot);
-    uintptr_t flags = word & (uintptr_t)layout.frame_item_flags;
-    *counted = !(flags & 1);
-    return flags != 0 && flags == (uintptr_t)layout.frame_item_flags ? NULL : (PyObject *)(word ^ flags);
+    return frame_reference(frame, layout.frame_items + 8 * (int32_t)slot, counted);
 }
 
 #endif

@@ -44,6 +44,13 @@ static inline uint64_t keys_bytes_of(uint64_t size, bool unhashed) {
     return (uint64_t)layout.keys_indices + keys_index_bytes_of(size) + (size << 1) / 3 * (unhashed ? 16 : 24);
 }
 
+/* How many values an array has that belongs to these keys. */
+static inline uint64_t keys_room(const void *keys) {
+    if (!layout.keys_kind)
+        return (keys_size(keys) << 1) / 3;
+    return uint64_at(keys, layout.keys_usable) + uint64_at(keys, layout.keys_entries);
+}
+
 /* An entry: its key, and behind it the value where the dict has no others. */
 static inline PyObject **keys_entry(const struct keys_view *keys, int64_t i) {
     return keys->entries + i * keys->stride + keys->key;

@@ -20,13 +20,13 @@ enum edge_rule edges_decide(PyTypeObject *type) {
         return EDGES_ARRAY;
     if (!collected)
         return EDGES_NONE;
-    if (type == &PyList_Type)
+    if (type == symbols.list_type)
         return EDGES_LIST;
-    if (type == &PyTuple_Type)
+    if (type == symbols.tuple_type)
         return EDGES_TUPLE;
-    if (type == &PyDict_Type)
+    if (type == symbols.dict_type)
         return EDGES_DICT;
-    if (type == &PySet_Type || type == &PyFrozenSet_Type)
+    if (type == symbols.set_type || type == symbols.frozenset_type)
         return EDGES_SET;
     if (flags & (unsigned long)FLAG_TYPE_SUBCLASS)
         return EDGES_TYPE;
@@ -45,12 +45,28 @@ static bool is_named(PyTypeObject *type, const char *full) {
 }
 
 enum uneven_rule edges_decide_uneven(PyTypeObject *type) {
-    if (symbols.ordered_type != NULL && is_made_from(type, symbols.ordered_type))
+    if (is_made_from(type, symbols.ordered_type))
         return UNEVEN_ORDERED;
     for (; type != NULL; type = type_base(type))
         if (is_named(type, "functools._lru_cache_wrapper"))
             return UNEVEN_CACHE;
     return EVEN;
+}
+
+/* -- attributes --------------------------------------------------------------------------------------------- */
+
+/* object.c, _PyObject_GetDictPtr. */
+PyObject *edges_dict_of(PyObject *o, const struct kind *kind) {
+    if (layout.object_dict != 0 && type_flags(kind->type) & FLAG_MANAGED_DICT) {
+        PyObject *dict = object_at(o, layout.object_dict);
+        return (uintptr_t)dict & 1 ? NULL : dict; /* values in its place */
+    }
+    int64_t offset = int64_at(kind->type, layout.type_dict_offset);
+    if (offset < 0) { /* from the end */
+        int64_t items = size_field(o);
+        offset += (int64_t)(((uint64_t)kind->basic + kind->item * (uint64_t)(items < 0 ? -items : items) + 7) & ~7ull);
+    }
+    return offset <= 0 ? NULL : *(PyObject **)((char *)o + offset);
 }
 
 /* -- what tp_traverse visits, and what it leaves out --------------------------------------------------------- */
@@ -89,7 +105,9 @@ static int stop(PyObject *o, void *context) {
 PyObject *edges_shared_dict(PyObject *o, const struct kind *kind) {
     PyObject *dict = kind->values == VALUES_INLINE ? object_at(o, layout.object_dict) : NULL;
     bool same = dict != NULL && pointer_at(dict, layout.dict_values) == at(o, (int32_t)kind->basic);
-    return same && symbols.dict_traverse(dict, stop, NULL) == 0 ? dict : NULL;
+    if (!same || symbols.without_code)
+        return same && layout.values_visited_twice ? dict : NULL;
+    return symbols.dict_traverse(dict, stop, NULL) == 0 ? dict : NULL;
 }
 
 /* How often the values of an instance have its own dict among them. */
@@ -104,7 +122,7 @@ static uint32_t count_in_values(PyObject *o, const struct kind *kind, PyObject *
 void edges_of_watched(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
     PyObject *dict = kind->values == VALUES_INLINE ? object_at(o, layout.object_dict) : NULL;
     struct watching w = {kind->type, dict, 0, 0, visit, context};
-    kind->traverse(o, watch, &w);
+    edges_traverse(o, kind, watch, &w);
     /* Where the values are the instance's own, tp_traverse visits them and leaves out the dict. */
     if (dict != NULL && w.dicts <= (edges_shared_dict(o, kind) != NULL ? count_in_values(o, kind, dict) : 0))
         visit(dict, context);
@@ -148,6 +166,10 @@ static int visit_rest(PyObject *o, void *context) {
 }
 
 void edges_of_rest(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
+    if (symbols.without_code) {
+        rules_visit(o, kind, visit, context);
+        return;
+    }
     struct items items = {keys_open(pointer_at(o, layout.dict_keys)), dict_values(o), 0, false, false,
                           {kind->type, NULL, 0, 0, visit, context}};
     int64_t visits = 0;
@@ -182,9 +204,11 @@ static int seek(PyObject *o, void *context) {
 
 /* Keys that nodes hold, but where tp_traverse visits them there too, as some versions do. */
 static void correct_ordered(PyObject *o, const struct kind *kind, edges_correction correct, void *context) {
+    if (symbols.without_code) /* rules_visit is such a version */
+        return;
     struct items items = {.keys = keys_open(pointer_at(o, layout.dict_keys)), .values = dict_values(o), .at_key = true};
     struct seeking all = {next_item(&items), 0}, table = all;
-    kind->traverse(o, seek, &all);
+    edges_traverse(o, kind, seek, &all);
     symbols.dict_traverse(o, seek, &table);
     if (all.visits == table.visits)
         correct_items(o, true, NULL, 1, correct, context);
@@ -206,7 +230,7 @@ static void count_link(PyObject *link, int sign, void *context) {
 /* The table of an lru_cache: its values are links where it is bounded. */
 static int correct_table(PyObject *o, void *context) {
     struct caching *caching = context;
-    if (Py_TYPE(o) != &PyDict_Type || caching->link != NULL)
+    if (Py_TYPE(o) != symbols.dict_type || caching->link != NULL)
         return 0;
     struct items items = {.keys = keys_open(pointer_at(o, layout.dict_keys)), .values = dict_values(o)};
     PyObject *first = next_item(&items);
@@ -220,11 +244,11 @@ static int correct_table(PyObject *o, void *context) {
 /* Links are held twice; and the cache visits their type for each, as they do themselves. */
 static void correct_cache(PyObject *o, const struct kind *kind, edges_correction correct, void *context) {
     struct caching caching = {NULL, 0, correct, context};
-    kind->traverse(o, correct_table, &caching);
+    edges_traverse(o, kind, correct_table, &caching);
     if (caching.link == NULL)
         return;
     struct seeking types = {caching.link, 0};
-    kind->traverse(o, seek, &types);
+    edges_traverse(o, kind, seek, &types);
     for (uint32_t i = 0; i < caching.links && i < types.visits; i++)
         correct((PyObject *)caching.link, -1, context);
 }
@@ -265,11 +289,23 @@ static void visit_subclasses(const PyTypeObject *type, visitproc visit, void *co
         visit(object_at(type, layout.type_subclasses), context);
 }
 
+/* typeobject.c, type_traverse. */
+static void edges_of_heap_type(PyObject *type, const struct kind *kind, visitproc visit, void *context) {
+    const int32_t members[] = {layout.type_dict,  layout.type_cache, layout.type_mro,
+                               layout.type_bases, layout.type_base,  layout.heap_module};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        visit_member(type, members[i], visit, context);
+    rules_visit(type, kind, visit, context);
+}
+
 void edges_of_type(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
     PyTypeObject *type = (PyTypeObject *)o;
     visit_subclasses(type, visit, context);
     if (type_flags(type) & FLAG_HEAP_TYPE) {
-        kind->traverse(o, visit, context);
+        if (symbols.without_code)
+            edges_of_heap_type(o, kind, visit, context);
+        else
+            edges_of_watched(o, kind, visit, context);
         visit_member(type, layout.heap_name, visit, context);
         visit_member(type, layout.heap_qualname, visit, context);
         visit_member(type, layout.heap_slots, visit, context);

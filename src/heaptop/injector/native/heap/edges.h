@@ -18,6 +18,7 @@
 #include "heap/dict.h"
 #include "heap/kind.h"
 #include "heap/numpy.h"
+#include "heap/rules.h"
 
 enum edge_rule edges_decide(PyTypeObject *type);
 enum uneven_rule edges_decide_uneven(PyTypeObject *type);
@@ -28,6 +29,17 @@ void edges_correct(PyObject *o, const struct kind *kind, edges_correction correc
 
 /* The dict of an instance where both visit the same values, or NULL. */
 PyObject *edges_shared_dict(PyObject *o, const struct kind *kind);
+
+/* The dict of an instance, or NULL. */
+PyObject *edges_dict_of(PyObject *o, const struct kind *kind);
+
+/* What tp_traverse visits, or without code the rule in its place. */
+static inline void edges_traverse(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
+    if (symbols.without_code)
+        rules_visit(o, kind, visit, context);
+    else
+        kind->traverse(o, visit, context);
+}
 
 /* Whether edges_correct has anything to do. */
 static inline bool edges_uneven(PyObject *o, const struct kind *kind) {
@@ -99,7 +111,7 @@ EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc vis
         if (kind_is_watched(kind) || (kind->values == VALUES_INLINE && object_at(o, layout.object_dict) != NULL))
             edges_of_watched(o, kind, visit, context);
         else
-            kind->traverse(o, visit, context);
+            edges_traverse(o, kind, visit, context);
         break;
     case EDGES_CODE:
         edges_of_code(o, visit, context);
@@ -110,7 +122,7 @@ EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc vis
     case EDGES_ARRAY:
         numpy_visit(o, visit, context);
         if (kind_collects(kind, o)) /* a class made from it */
-            kind->traverse(o, visit, context);
+            edges_traverse(o, kind, visit, context);
         break;
     }
     if (kind->holds_type)

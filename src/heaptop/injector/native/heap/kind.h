@@ -3,6 +3,7 @@
 #define HEAPTOP_KIND_H
 
 #include "layout.h"
+#include "structures.h"
 
 enum size_rule {
     SIZE_OBJECT, /* object.__sizeof__: tp_basicsize, and tp_itemsize for each item */
@@ -55,6 +56,10 @@ struct kind {
     uint8_t uneven;  /* where counted references are not those of the rows: see edges.h */
     uint8_t type_visits;   /* so many instances in a row whose tp_traverse visited the type; more than are asked: all do */
     const struct owner *owner; /* of memory that is elsewhere; NULL: none known (owners.h) */
+    PyTypeObject *native; /* without code (rules.h): the C type that it is made from, */
+    uint64_t words;       /* its words that are references, */
+    uint8_t more;         /* and what it has besides: enum structure_more */
+    bool opaque;          /* C code keeps more in it, and nobody knows where */
     bool holds_type; /* each instance has a reference to the type, and tp_traverse does not visit it */
     uint32_t basic, item, before; /* bytes; ``before`` is in front of the object */
     traverseproc traverse;
@@ -66,6 +71,14 @@ struct kind {
 };
 
 enum { KIND_ASKED = 8 };
+
+struct kind_member { /* structmember.h, PyMemberDef */
+    const char *name;
+    int type;
+    Py_ssize_t offset;
+    int flags;
+    const char *doc;
+};
 
 /* Whether tp_traverse may forget the type, as in old versions, and in many extensions still. */
 static inline bool kind_is_watched(const struct kind *kind) { return kind->type_visits < KIND_ASKED; }
@@ -80,18 +93,36 @@ static inline bool kind_collects(const struct kind *kind, PyObject *o) {
     case COLLECTED_HEAP_TYPES:
         return type_flags((PyTypeObject *)o) & FLAG_HEAP_TYPE;
     default:
+        if (symbols.without_code) /* the collector has it in a list */
+            return gc_next(gc_of(o)) != NULL;
         return ((inquiry)pointer_at(kind->type, layout.type_is_gc))(o) != 0;
     }
+}
+
+/* pycore_typeobject.h, _PyStaticType_GetState: what an interpreter keeps of one of its own types, or of an extension's. */
+static inline PyObject *kind_static_dict(PyTypeObject *type) {
+    enum { MOST = 1 << 10 };
+    uint64_t number = uint64_at(type, layout.type_subclasses);
+    if (symbols.static_types == NULL || number == 0 || number > MOST)
+        return NULL;
+    const char *state = symbols.static_types + (number - 1) * (uint64_t)layout.static_type_size;
+    if (pointer_at(state, 0) != type)
+        state += layout.static_types_more;
+    return pointer_at(state, 0) == type ? object_at(state, layout.static_type_dict) : NULL;
 }
 
 /* The dict of a type: borrowed where it can be, else released by kind_release_dict. NULL when it has none. */
 static inline PyObject *kind_dict(PyTypeObject *type) {
     PyObject *dict = object_at(type, layout.type_dict);
-    return dict != NULL || symbols.type_get_dict == NULL ? dict : symbols.type_get_dict(type);
+    if (dict != NULL)
+        return dict;
+    if (symbols.without_code)
+        return kind_static_dict(type);
+    return symbols.type_get_dict == NULL ? NULL : symbols.type_get_dict(type);
 }
 
 static inline void kind_release_dict(PyTypeObject *type, PyObject *dict) {
-    if (dict != NULL && object_at(type, layout.type_dict) == NULL)
+    if (dict != NULL && object_at(type, layout.type_dict) == NULL && !symbols.without_code)
         Py_DecRef(dict);
 }
 

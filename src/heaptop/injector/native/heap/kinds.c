@@ -7,6 +7,7 @@
 #include "pages.h"
 #include "heap/edges.h"
 #include "heap/owners.h"
+#include "heap/rules.h"
 #include "heap/size.h"
 
 #include <string.h>
@@ -107,7 +108,9 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
         kind->owner = &owner_opaque;
     kind->holds_type = flags & FLAG_HEAP_TYPE && !(flags & FLAG_HAVE_GC);
     kind->uneven = edges_decide_uneven(type);
-    kind->type_visits = flags & FLAG_HEAP_TYPE && flags & FLAG_HAVE_GC ? 0 : KIND_ASKED;
+    kind->type_visits = flags & FLAG_HEAP_TYPE && flags & FLAG_HAVE_GC && !symbols.without_code ? 0 : KIND_ASKED;
+    if (symbols.without_code && kind->traverse != NULL)
+        rules_decide(kind);
     if (kind != &k->nobody)
         insert(k, kind);
     return kind;

@@ -71,7 +71,7 @@ static bool read_utf8(const char *at, size_t size, struct name_text *text) {
 }
 
 bool names_data(PyObject *o, struct name_data *found) {
-    if (o == NULL || Py_TYPE(o) != &PyUnicode_Type)
+    if (o == NULL || Py_TYPE(o) != symbols.str_type)
         return false;
     uint32_t state = uint32_at(o, layout.str_state), width = state >> layout.str_state_kind & 7;
     bool compact = state >> layout.str_state_compact & 1, ascii = compact && (state >> layout.str_state_ascii & 1);

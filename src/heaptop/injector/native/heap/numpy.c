@@ -114,16 +114,14 @@ static void visit_fields(const struct scan *scan, const struct descr *whole, con
     struct keys_view keys = keys_open(pointer_at(whole->fields, layout.dict_keys));
     for (int64_t i = 0; i < keys.count; i++) {
         PyObject **entry = keys_entry(&keys, i), *field = entry[1];
-        if (field == NULL || Py_TYPE(field) != &PyTuple_Type || size_field(field) < 2)
+        if (field == NULL || Py_TYPE(field) != symbols.tuple_type || size_field(field) < 2)
             continue;
         PyObject **part = at(field, layout.tuple_items);
-        if (Py_TYPE(part[1]) != &PyLong_Type || (size_field(field) > 2 && part[2] == entry[0])) /* by its title, too */
+        if (Py_TYPE(part[1]) != symbols.int_type || (size_field(field) > 2 && part[2] == entry[0])) /* by its title, too */
             continue;
-        Py_ssize_t offset = PyLong_AsSsize_t(part[1]);
-        if (offset >= 0 && offset <= whole->size)
+        int64_t offset;
+        if (int_value(part[1], &offset) && offset >= 0 && offset <= whole->size)
             visit_part(scan, part[0], data + offset, whole->size - offset, depth);
-        else
-            PyErr_Clear();
     }
 }
 
@@ -138,7 +136,7 @@ static void visit_part(const struct scan *scan, PyObject *dtype, const char *dat
         visit_items(scan, data, 0);
     else if (descr.number == VOID && descr.array != NULL)
         visit_array_part(scan, &descr, data, depth + 1);
-    else if (descr.number == VOID && descr.fields != NULL && Py_TYPE(descr.fields) == &PyDict_Type)
+    else if (descr.number == VOID && descr.fields != NULL && Py_TYPE(descr.fields) == symbols.dict_type)
         visit_fields(scan, &descr, data, depth + 1);
 }
 
@@ -152,7 +150,7 @@ static bool has_items(const struct numpy_array *array) {
     for (int i = 0; i < array->dimensions; i++)
         if (array->shape[i] <= 0)
             return false;
-    return array->base == NULL || array->flags & ARRAY_OWNS_DATA || Py_TYPE(array->base) == &PyCapsule_Type;
+    return array->base == NULL || array->flags & ARRAY_OWNS_DATA || Py_TYPE(array->base) == symbols.capsule_type;
 }
 
 void numpy_visit(PyObject *o, visitproc visit, void *context) {

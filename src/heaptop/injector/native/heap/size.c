@@ -13,7 +13,7 @@ static struct {
 
 /* The layout of PyMethodDef is part of the limited API. */
 static PyMethodDef *method_of(PyObject *descriptor) {
-    return Py_TYPE(descriptor) == &PyMethodDescr_Type ? pointer_at(descriptor, layout.descr_method) : NULL;
+    return Py_TYPE(descriptor) == symbols.descriptor_type ? pointer_at(descriptor, layout.descr_method) : NULL;
 }
 
 static bool is_sizeof(PyObject *key, const char *name) {
@@ -21,7 +21,7 @@ static bool is_sizeof(PyObject *key, const char *name) {
         return true;
     /* not interned: somebody made the namespace by hand */
     uint32_t state = uint32_at(key, layout.str_state);
-    return Py_TYPE(key) == &PyUnicode_Type && state >> layout.str_state_ascii & 1 && state >> layout.str_state_compact & 1 &&
+    return Py_TYPE(key) == symbols.str_type && state >> layout.str_state_ascii & 1 && state >> layout.str_state_compact & 1 &&
            int64_at(key, layout.str_length) == 10 && memcmp(at(key, layout.str_ascii_size), name, 10) == 0;
 }
 
@@ -50,13 +50,13 @@ static PyCFunction function_of(PyTypeObject *type) {
 }
 
 int size_open(void) {
-    own.object = function_of(&PyBaseObject_Type);
-    own.integer = function_of(&PyLong_Type);
-    own.text = function_of(&PyUnicode_Type);
-    own.list = function_of(&PyList_Type);
-    own.dict = function_of(&PyDict_Type);
-    own.set = function_of(&PySet_Type);
-    own.frozenset = function_of(&PyFrozenSet_Type);
+    own.object = function_of(symbols.object_type);
+    own.integer = function_of(symbols.int_type);
+    own.text = function_of(symbols.str_type);
+    own.list = function_of(symbols.list_type);
+    own.dict = function_of(symbols.dict_type);
+    own.set = function_of(symbols.set_type);
+    own.frozenset = function_of(symbols.frozenset_type);
     bool whole = own.object && own.integer && own.text && own.list && own.dict && own.set && own.frozenset;
     return whole ? 0 : -1;
 }
@@ -64,7 +64,7 @@ int size_open(void) {
 /* Whether a function is the interpreter's or its standard library's own. May take the dynamic linker's lock. */
 static bool is_cpython(void *function) {
     struct lookup_object here, interpreter;
-    if (!lookup_object(function, &here) || !lookup_object(&PyType_Type, &interpreter))
+    if (!lookup_object(function, &here) || !lookup_object(symbols.type_type, &interpreter))
         return false;
     return here.base == interpreter.base || (here.file != NULL && strstr(here.file, "/lib-dynload/") != NULL);
 }
@@ -88,7 +88,7 @@ void size_decide(struct kind *kind, bool call_methods) {
         kind->size = SIZE_DICT;
     else if (function == own.set || function == own.frozenset)
         kind->size = SIZE_SET;
-    else if ((method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
+    else if (!symbols.without_code && (method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
              (call_methods || numpy_is_array(kind->type) || is_cpython((void *)function))) {
         kind->size = SIZE_CALL;
         kind->sizeof_method = function;
@@ -151,19 +151,12 @@ static uint64_t list_size(PyObject *o, const struct kind *kind) {
 
 static uint64_t keys_bytes(const void *keys) { return keys_bytes_of(keys_size(keys), keys_unhashed(keys)); }
 
-/* How many values an array has that belongs to these keys. */
-static uint64_t values_room(const void *keys) {
-    if (!layout.keys_kind)
-        return (keys_size(keys) << 1) / 3;
-    return uint64_at(keys, layout.keys_usable) + uint64_at(keys, layout.keys_entries);
-}
-
 /* dictobject.c, _PyDict_SizeOf */
 static uint64_t dict_size(PyObject *o, const struct kind *kind) {
     const void *keys = pointer_at(o, layout.dict_keys);
     uint64_t size = kind->basic;
     if (pointer_at(o, layout.dict_values) != NULL)
-        size += 8 * values_room(keys);
+        size += 8 * keys_room(keys);
     if (int64_at(keys, 0) == 1)
         size += keys_bytes(keys);
     return size;
@@ -227,7 +220,7 @@ uint64_t size_hidden(PyObject *o, const struct kind *kind) {
     void *dict = pointer_at(o, layout.object_dict);
     if (keys == NULL)
         return 0;
-    uint64_t room = values_room(keys);
+    uint64_t room = keys_room(keys);
     if (kind->values == VALUES_INLINE) {
         /* pycore_dict.h, struct _dictvalues: a header, the values, a byte for the place of each in the order */
         uint64_t capacity = uint8_at(o, (int32_t)kind->basic), more = layout.values_items + ((capacity + 7) & ~(uint64_t)7);
@@ -282,7 +275,7 @@ static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
     } else if (kind->size == SIZE_SET) {
         at = uint64_at(o, layout.set_table);
         size = set_size(o, kind) - kind->basic;
-    } else if (kind->type == &PyByteArray_Type && uint64_at(o, layout.bytearray_allocated) != 0) {
+    } else if (kind->type == symbols.bytearray_type && uint64_at(o, layout.bytearray_allocated) != 0) {
         uint64_t head = (uint64_t)layout.bytearray_head;
         at = uint64_at(o, layout.bytearray_items) - head;
         size = uint64_at(o, layout.bytearray_allocated) + (head != 0 ? head + 1 : 0);
@@ -291,8 +284,8 @@ static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
 }
 
 bool size_has_more(const struct kind *kind) {
-    return kind->size == SIZE_LIST || kind->size == SIZE_DICT || kind->size == SIZE_SET || kind->type == &PyByteArray_Type ||
-           kind->values == VALUES_POINTER;
+    return kind->size == SIZE_LIST || kind->size == SIZE_DICT || kind->size == SIZE_SET ||
+           kind->type == symbols.bytearray_type || kind->values == VALUES_POINTER;
 }
 
 uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blocks[SIZE_BLOCKS]) {
@@ -302,7 +295,7 @@ uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blo
     blocks[count] = elsewhere(o, kind);
     count += blocks[count].size != 0;
     if (values != 0) {
-        uint64_t room = values_room(pointer_at(kind->type, layout.heap_cached_keys));
+        uint64_t room = keys_room(pointer_at(kind->type, layout.heap_cached_keys));
         uint64_t items = uint64_at(o, layout.object_values) + (uint64_t)layout.values_tag;
         blocks[count++] = (struct size_block){items + 8 * room - values, values};
     }

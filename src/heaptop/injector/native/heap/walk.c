@@ -45,7 +45,7 @@ static int exclude_code(PyObject *o, void *context);
 
 static int exclude_member(PyObject *o, void *context) {
     struct walk *w = context;
-    if (Py_TYPE(o) == &PyTuple_Type && size_field(o) > 0) { /* the empty one is everybody's */
+    if (Py_TYPE(o) == symbols.tuple_type && size_field(o) > 0) { /* the empty one is everybody's */
         leave_out(w, o);
         edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
     }
@@ -64,7 +64,7 @@ static int exclude_code(PyObject *o, void *context) {
 void walk_exclude(struct walk *w, PyObject *o) {
     leave_out(w, o);
     if (Py_TYPE(o) == symbols.function_type)
-        type_traverse(symbols.function_type)(o, exclude_code, w);
+        exclude_code(object_at(o, layout.function_code), w);
 }
 
 /* -- 1: the lists ------------------------------------------------------------------------------------------ */

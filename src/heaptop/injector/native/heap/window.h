@@ -20,14 +20,14 @@ static inline PyObject *window_object(uintptr_t entry) { return (PyObject *)(ent
 
 static inline void window_prefetch_body(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
-    if (type == &PyDict_Type) {
+    if (type == symbols.dict_type) {
         char *keys = pointer_at(o, layout.dict_keys);
         PREFETCH(keys);
         PREFETCH(keys + 64);
         PREFETCH(pointer_at(o, layout.dict_values));
-    } else if (type == &PyList_Type) {
+    } else if (type == symbols.list_type) {
         PREFETCH(pointer_at(o, layout.list_items));
-    } else if (type == &PySet_Type || type == &PyFrozenSet_Type) {
+    } else if (type == symbols.set_type || type == symbols.frozenset_type) {
         PREFETCH(pointer_at(o, layout.set_table));
     } else if (layout.object_values != 0 && type_flags(type) & 16) {
         PREFETCH((char *)pointer_at(o, layout.object_values) + layout.values_tag);

@@ -53,14 +53,14 @@ static bool write_str(struct writer *w, PyObject *o) {
 }
 
 bool writer_value(struct writer *w, PyObject *o) {
-    if (o == Py_None || o == Py_True || o == Py_False) {
-        writer_text(w, o == Py_None ? "None" : o == Py_True ? "True" : "False");
+    if (o == symbols.none || o == symbols.yes || o == symbols.no) {
+        writer_text(w, o == symbols.none ? "None" : o == symbols.yes ? "True" : "False");
         return true;
     }
-    if (Py_TYPE(o) == &PyUnicode_Type)
+    if (Py_TYPE(o) == symbols.str_type)
         return write_str(w, o);
     int64_t number;
-    if (Py_TYPE(o) != &PyLong_Type || !int_value(o, &number))
+    if (Py_TYPE(o) != symbols.int_type || !int_value(o, &number))
         return false;
     writer_int(w, number);
     return true;

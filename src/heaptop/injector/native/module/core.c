@@ -8,10 +8,12 @@
    All functions but heaptop_gc are for the agent's thread, and all with the GIL. State is static and belongs to the
    process: the library is never unloaded, and one agent at a time uses it. */
 
+#include "lookup.h"
 #include "pages.h"
 #include "raw.h"
 #include "clone/clone.h"
 #include "heap/edges.h"
+#include "heap/rules.h"
 #include "heap/size.h"
 #include "heap/walk.h"
 #include "module/census.h"
@@ -451,6 +453,33 @@ static PyObject *core_edges_of(PyObject *module, PyObject *args) {
     return NULL;
 }
 
+/* What the rules say of an object that need no code of the interpreter (rules.h). */
+static PyObject *core_without_code(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o, *list;
+    if (!core.is_open)
+        return refuse("the native core is not open");
+    if (!PyArg_ParseTuple(args, "O:without_code", &o) || (list = PyList_New(0)) == NULL)
+        return NULL;
+    void *(*interpreter)(void);
+    *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
+    if (interpreter == NULL)
+        *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
+    const char *refusal = interpreter == NULL ? "PyInterpreterState_Get" : rules_open(interpreter());
+    struct kinds kinds;
+    PyObject *found = NULL;
+    if (kinds_open(&kinds, true) == 0 && refusal == NULL) {
+        const struct kind *kind = kinds_get(&kinds, Py_TYPE(o));
+        edges_each(o, kind, append_edge, list);
+        found = Py_BuildValue("NKKii", list, size_of(o, kind), size_hidden(o, kind), kind->size == SIZE_GUESS, kind->opaque);
+    } else {
+        Py_DecRef(list);
+    }
+    kinds_close(&kinds);
+    rules_close();
+    return found != NULL || PyErr_Occurred() ? found : refusal != NULL ? refuse(refusal) : PyErr_NoMemory();
+}
+
 static PyObject *core_generation_of(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *o;
@@ -546,6 +575,7 @@ static PyMethodDef methods[] = {
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
     {"owned_by", core_owned_by, METH_VARARGS, "owned_by(o): (bytes elsewhere, whether it may own more)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
+    {"without_code", core_without_code, METH_VARARGS, "without_code(o): (edges, bytes, hidden, guessed, opaque) by rule."},
     {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},
     {"graph_build", core_graph_build, METH_VARARGS, "graph_build(options): number all objects, see graphing.h."},
     {"graph_in_clone", core_graph_in_clone, METH_VARARGS, "graph_in_clone(roots, asked): all of it in a clone."},

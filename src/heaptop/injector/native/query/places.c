@@ -118,7 +118,7 @@ static PyObject *main_thread(struct heap *h, const struct roots_thread *noted) {
     PyObject *ident = attribute_called(h, main, "_ident");
     char first[32], second[32];
     struct writer one = {first, first + sizeof first}, other = {second, second + sizeof second};
-    if (ident == NULL || Py_TYPE(ident) != &PyLong_Type || !writer_value(&one, ident))
+    if (ident == NULL || Py_TYPE(ident) != symbols.int_type || !writer_value(&one, ident))
         return NULL;
     writer_int(&other, (int64_t)noted->id);
     return one.at - first == other.at - second && memcmp(first, second, (size_t)(one.at - first)) == 0 ? main : NULL;

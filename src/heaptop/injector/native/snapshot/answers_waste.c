@@ -9,6 +9,7 @@
    Equal contents are found by a keyed hash of 128 bits, the key being of this question alone; of equal objects the one of the
    lowest address stays, and the others are claimed. No content leaves the clone. */
 #include "graph/labels.h"
+#include "heap/edges.h"
 #include "heap/dict.h"
 #include "heap/size.h"
 #include "query/grouping.h"
@@ -157,7 +158,7 @@ static uint64_t holder_of(struct wasting *w, uint32_t number) {
         if (heap_is_frame(h, above))
             return (uint64_t)HELD_BY_ONE << HOLDER_SHIFT | above;
         PyTypeObject *type = Py_TYPE(graph_object(&h->graph, above));
-        if (type == &PyModule_Type)
+        if (type == symbols.module_type)
             return (uint64_t)HELD_BY_ONE << HOLDER_SHIFT | above;
         if (type_flags(type) & FLAG_HEAP_TYPE && !(type_flags(type) & FLAG_TYPE_SUBCLASS))
             return (uint64_t)HELD_BY_TYPE << HOLDER_SHIFT | types_of(w->a->types, h, above);
@@ -283,7 +284,7 @@ static bool waste_float(struct wasting *w, uint32_t number, PyObject *o) {
 static bool is_number(PyObject *o, PyTypeObject *type) {
     enum { DIGITS = 2 /* of 60 bits together: what an item of an array surely holds */ };
     int sign;
-    return Py_TYPE(o) == type && (type == &PyFloat_Type || int_digits(o, &sign) <= DIGITS);
+    return Py_TYPE(o) == type && (type == symbols.float_type || int_digits(o, &sign) <= DIGITS);
 }
 
 /* A list of nothing but small enough ints, or of floats: its items that nobody else has, and the room that it does not use. */
@@ -291,7 +292,7 @@ static bool waste_numbers(struct wasting *w, uint32_t number, PyObject **items, 
     const struct graph *g = &w->a->heap->graph;
     PyTypeObject *type = items[0] == NULL ? NULL : Py_TYPE(items[0]);
     uint64_t boxes = spare;
-    if (type != &PyLong_Type && type != &PyFloat_Type)
+    if (type != symbols.int_type && type != symbols.float_type)
         return true;
     for (int64_t i = 0; i < count; i++)
         if (items[i] == NULL || !is_number(items[i], type))
@@ -301,7 +302,7 @@ static bool waste_numbers(struct wasting *w, uint32_t number, PyObject **items, 
             boxes++;
     if (boxes == 0)
         return true;
-    struct group *row = row_by_holder(w, type == &PyLong_Type ? INTS : FLOATS, number);
+    struct group *row = row_by_holder(w, type == symbols.int_type ? INTS : FLOATS, number);
     if (row == NULL)
         return false;
     row->count++;
@@ -483,7 +484,7 @@ static void find_own_dicts(struct wasting *w) {
     progress_begin(w->a->progress, g->objects);
     for (uint32_t number = 0; number < g->objects && progress_on(w->a->progress); number++) {
         const struct kind *kind = graph_kind(g, number);
-        PyObject *dict = has_dict(kind->type) ? labels_dict_of(graph_object(g, number), kind) : NULL;
+        PyObject *dict = has_dict(kind->type) ? edges_dict_of(graph_object(g, number), kind) : NULL;
         uint32_t own = dict == NULL ? CSR_NONE : graph_number(g, dict);
         if (own < g->objects)
             w->own[own / 64] |= 1ull << own % 64;
@@ -494,19 +495,19 @@ static bool waste_one(struct wasting *w, uint32_t number) {
     struct graph *g = &w->a->heap->graph;
     PyObject *o = graph_object(g, number);
     const struct kind *kind = graph_kind(g, number);
-    if (kind->type == &PyUnicode_Type)
+    if (kind->type == symbols.str_type)
         return waste_str(w, number, o);
-    if (kind->type == &PyBytes_Type)
+    if (kind->type == symbols.bytes_type)
         return waste_bytes(w, number, o);
-    if (kind->type == &PyLong_Type)
+    if (kind->type == symbols.int_type)
         return waste_int(w, number, o);
-    if (kind->type == &PyFloat_Type)
+    if (kind->type == symbols.float_type)
         return waste_float(w, number, o);
-    if (kind->type == &PyList_Type)
+    if (kind->type == symbols.list_type)
         return waste_list(w, number, o);
-    if (kind->type == &PySet_Type)
+    if (kind->type == symbols.set_type)
         return waste_set(w, number, o);
-    if (kind->type == &PyDict_Type)
+    if (kind->type == symbols.dict_type)
         return waste_dict(w, number, o);
     return waste_instance(w, number, o, kind);
 }
@@ -541,7 +542,7 @@ static bool has_table(PyObject *dict, uint64_t used) {
 static bool is_interned_table(uint64_t address) {
     enum { LEAST = 64 };
     PyObject *dict = (PyObject *)address;
-    if (!is_readable(address) || !is_readable(address + 8) || Py_TYPE(dict) != &PyDict_Type ||
+    if (!is_readable(address) || !is_readable(address + 8) || Py_TYPE(dict) != symbols.dict_type ||
         !is_readable(address + (uint64_t)layout.dict_values) || pointer_at(dict, layout.dict_values) != NULL)
         return false;
     if (uint64_at(dict, layout.dict_used) < LEAST || !has_table(dict, uint64_at(dict, layout.dict_used)))
@@ -552,7 +553,7 @@ static bool is_interned_table(uint64_t address) {
         PyObject **entry = keys_entry(&keys, i), *key = entry[0];
         if (key == NULL)
             continue;
-        if (key != entry[1] || !is_readable((uint64_t)key + 8) || Py_TYPE(key) != &PyUnicode_Type ||
+        if (key != entry[1] || !is_readable((uint64_t)key + 8) || Py_TYPE(key) != symbols.str_type ||
             !(uint32_at(key, layout.str_state) & 3))
             return false;
         met++;
@@ -577,7 +578,7 @@ static PyObject *find_interned(const struct wasting *w) {
    these none can be unused, and where none live forever, none can be at all. */
 static bool waste_interned(struct wasting *w) {
     struct heap *h = w->a->heap;
-    struct kind *kind = kinds_get(&h->graph.walk.kinds, &PyUnicode_Type);
+    struct kind *kind = kinds_get(&h->graph.walk.kinds, symbols.str_type);
     PyObject *dict = NULL;
     if (layout.refcount_bits == 64)
         w->interned = INTERNED_NONE_CAN_BE;

@@ -2,6 +2,7 @@
 #include "snapshot/fill.h"
 
 #include "graph/labels.h"
+#include "heap/edges.h"
 #include "heap/names.h"
 
 #include <string.h>
@@ -44,8 +45,8 @@ static int seek(PyObject *o, void *context) {
 static int64_t cache_length(PyObject *o, const struct kind *kind) {
     struct seeking table = {pointer_at(o, layout.cache_table), false};
     if (kind->traverse != NULL)
-        kind->traverse(o, seek, &table);
-    bool is_dict = table.found && Py_TYPE((PyObject *)table.sought) == &PyDict_Type;
+        edges_traverse(o, kind, seek, &table);
+    bool is_dict = table.found && Py_TYPE((PyObject *)table.sought) == symbols.dict_type;
     return is_dict ? int64_at(table.sought, layout.dict_used) : FILL_UNKNOWN;
 }
 
@@ -82,7 +83,7 @@ static bool is_named(const char *name, size_t size, const char *const *names) {
 
 static void offer(struct attribute *a, const char *name, size_t size, PyObject *value) {
     int64_t number;
-    if (!is_named(name, size, a->names) || Py_TYPE(value) != &PyLong_Type || !int_value(value, &number))
+    if (!is_named(name, size, a->names) || Py_TYPE(value) != symbols.int_type || !int_value(value, &number))
         return;
     a->value = a->found++ == 0 || a->value == number ? number : FILL_UNKNOWN;
 }
@@ -98,7 +99,7 @@ static void look_in_table(struct attribute *a, const struct attribute_table *tab
 }
 
 static void look_in_dict(struct attribute *a, PyObject *dict) {
-    if (dict == NULL || Py_TYPE(dict) != &PyDict_Type)
+    if (dict == NULL || Py_TYPE(dict) != symbols.dict_type)
         return;
     struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
     look_in_table(a, &(struct attribute_table){dict, keys, dict_values(dict), keys.count});
@@ -126,7 +127,7 @@ static bool has_attributes(const struct kind *kind) {
     if (!(type_flags(kind->type) & FLAG_HEAP_TYPE) || (kind->edges != EDGES_TRAVERSE && kind->edges != EDGES_DICT_LIKE))
         return false;
     PyTypeObject *base = kind->type;
-    while (base != NULL && base != &PyModule_Type)
+    while (base != NULL && base != symbols.module_type)
         base = type_base(base);
     return base == NULL;
 }
@@ -167,7 +168,8 @@ int64_t fill_length(PyObject *o, const struct kind *kind) {
     }
     if (kind->edges == EDGES_DICT_LIKE) /* one that is measured otherwise: an OrderedDict */
         return int64_at(o, layout.dict_used);
-    if (Py_TYPE(o) == &PyTuple_Type || Py_TYPE(o) == &PyBytes_Type || Py_TYPE(o) == &PyByteArray_Type || is_deque(kind))
+    if (Py_TYPE(o) == symbols.tuple_type || Py_TYPE(o) == symbols.bytes_type || Py_TYPE(o) == symbols.bytearray_type ||
+        is_deque(kind))
         return size_field(o);
     if (is_cache(kind))
         return cache_length(o, kind);

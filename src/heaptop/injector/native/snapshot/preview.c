@@ -51,7 +51,7 @@ static void write_dict(struct writer *w, PyObject *dict) {
 
 static void write_function(struct writer *w, PyObject *function) {
     PyObject *module = object_at(function, layout.function_module);
-    if (module != NULL && Py_TYPE(module) == &PyUnicode_Type) {
+    if (module != NULL && Py_TYPE(module) == symbols.str_type) {
         writer_str(w, module);
         writer_text(w, ".");
     }
@@ -79,9 +79,9 @@ static void write_words(struct writer *w, PyObject *o, const struct kind *kind) 
     default:
         break;
     }
-    if (type == &PyTuple_Type)
+    if (type == symbols.tuple_type)
         write_items(w, size_field(o), size_field(o) == 0 ? NULL : object_at(o, layout.tuple_items));
-    else if (type == &PyBytes_Type || type == &PyByteArray_Type)
+    else if (type == symbols.bytes_type || type == symbols.bytearray_type)
         write_count(w, size_field(o), " byte");
     else if (type_flags(type) & FLAG_TYPE_SUBCLASS)
         write_type(w, (PyTypeObject *)o);
@@ -111,9 +111,9 @@ enum stored_noun preview_noun(const struct kind *kind) {
     default:
         break;
     }
-    if (kind->type == &PyTuple_Type)
+    if (kind->type == symbols.tuple_type)
         return NOUN_ITEM;
-    return kind->type == &PyBytes_Type || kind->type == &PyByteArray_Type ? NOUN_BYTE : NOUN_NONE;
+    return kind->type == symbols.bytes_type || kind->type == symbols.bytearray_type ? NOUN_BYTE : NOUN_NONE;
 }
 
 uint32_t preview_write(struct heap *h, uint32_t number, bool values, char text[PREVIEW_BYTES]) {
