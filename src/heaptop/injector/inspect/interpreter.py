@@ -23,7 +23,7 @@ from heaptop.errors import (
 from heaptop.injector.inspect import layout, process, target_files
 from heaptop.injector.inspect.elf import ELFCLASS64, EM_X86_64, ElfImage, images, machine_name
 from heaptop.injector.inspect.layout import PythonVersion
-from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory
+from heaptop.injector.inspect.memory import Mapping, Memory, RemoteFault, RemoteMemory
 from heaptop.protocol.text import LONGEST, printable
 
 DEFINING: Final = ("PyRun_SimpleString", "Py_AddPendingCall")
@@ -92,7 +92,7 @@ LIBC_SYMBOLS: Final = {
 def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], executable: str) -> Interpreter:
     """The interpreter of ``pid``. Raises the TargetError that gives the reason there is none heaptop may enter."""
     found = images(memory, mappings)
-    python = _defining_image(found, mappings)
+    python = defining_image(found, mappings)
     if python is None:
         _check_architecture(pid, found)
         raise _why_no_python(pid, found, executable)
@@ -128,16 +128,16 @@ def _check_architecture(pid: int, found: list[ElfImage]) -> None:
             raise UnsupportedArchitecture(f"Process {pid} is a {width}-bit {machine_name(image.machine)} program.")
 
 
-def _defining_image(found: list[ElfImage], mappings: list[Mapping]) -> ElfImage | None:
-    """Of the files whose code is mapped: a program that reads a libpython as data does not run it."""
+def defining_image(found: list[ElfImage], mappings: list[Mapping]) -> ElfImage | None:
+    """The interpreter's. Its code is mapped: a program that reads a libpython as data does not run it."""
     running = {mapping.path for mapping in mappings if "x" in mapping.permissions}
     for image in found:
-        if image.path in running and all(_defines(image, name) for name in DEFINING):
+        if image.path in running and all(defines(image, name) for name in DEFINING):
             return image
     return None
 
 
-def _defines(image: ElfImage, name: str) -> bool:
+def defines(image: ElfImage, name: str) -> bool:
     """Whether a file that may be any at all has the symbol; one whose tables lie outside memory has none."""
     try:
         return image.lookup(name) is not None
@@ -146,7 +146,7 @@ def _defines(image: ElfImage, name: str) -> bool:
 
 
 def _why_no_python(pid: int, found: list[ElfImage], executable: str) -> NotPython | PyPyTarget | PyInstallerBootloader:
-    if any(_defines(image, layout.PYPY_MARKER) for image in found):
+    if any(defines(image, layout.PYPY_MARKER) for image in found):
         return PyPyTarget(f"Process {pid} runs PyPy, not CPython.")
     if has_pyinstaller_archive(f"/proc/{pid}/exe"):
         children = process.children(pid)
@@ -168,7 +168,7 @@ def has_pyinstaller_archive(path: str) -> bool:
         return False
 
 
-def read_version(python: ElfImage, memory: RemoteMemory) -> PythonVersion:
+def read_version(python: ElfImage, memory: Memory) -> PythonVersion:
     """From ``Py_Version`` (3.11 and later), else from the newest symbol that is there."""
     word = python.lookup("Py_Version")
     if word is not None:
@@ -180,7 +180,7 @@ def read_version(python: ElfImage, memory: RemoteMemory) -> PythonVersion:
     return PythonVersion(3, 5)
 
 
-def is_free_threaded(memory: RemoteMemory, runtime: int, version: PythonVersion) -> bool:
+def is_free_threaded(memory: Memory, runtime: int, version: PythonVersion) -> bool:
     """``_Py_DebugOffsets.free_threaded``; no version without these offsets has such builds."""
     if not version.facts.debug_offsets or not runtime:
         return False

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 from heaptop.credentials import acting_as
 from heaptop.injector.inspect import proc
@@ -106,6 +106,16 @@ def bring_in(tid: int, address: int, size: int) -> None:
     data = ctypes.create_string_buffer(size)
     ours, theirs = _Piece(ctypes.addressof(data), size), _Piece(address, size)
     _libc.process_vm_readv(tid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)
+
+
+class Memory(Protocol):
+    """What has bytes at addresses: a process, or what is left of one. Raises :class:`RemoteFault`."""
+
+    def read(self, address: int, size: int) -> bytes: ...
+
+    def u32(self, address: int) -> int: ...
+
+    def u64(self, address: int) -> int: ...
 
 
 class RemoteMemory:

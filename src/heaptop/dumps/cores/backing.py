@@ -1,0 +1,114 @@
+"""The programs and libraries that were mapped in a core, on this machine: a core leaves out what is in them.
+
+A file is taken where its build ID is that in the core or, without one, where its ELF header is the same byte for byte,
+which has the places of its tables.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from heaptop.errors import limit_met
+from heaptop.injector.inspect.elf import SEGMENT_SIZE
+
+PT_NOTE: Final = 4
+NT_GNU_BUILD_ID: Final = 3
+HEADER: Final = 64
+HEAD: Final = 4096
+"""Bytes of a file that are compared with the core's: what the kernel and gdb write of each ELF file."""
+DELETED: Final = " (deleted)"
+
+Head = Callable[[str], bytes]
+"""The first bytes that the core has of a mapped file, empty where it has none."""
+
+
+class Backing:
+    """Files found, each open once. Close it at the end."""
+
+    def __init__(self, exe: str | None = None, root: str | None = None) -> None:
+        """``exe`` stands for the main program, wherever it was; below ``root`` the paths of the core are looked up."""
+        self._exe, self._root = exe, root
+        self._open: dict[str, int] = {}
+        self.refused: dict[str, str] = {}
+        """By path in the core, why its file was not taken."""
+
+    def close(self) -> None:
+        for fd in self._open.values():
+            if fd >= 0:
+                os.close(fd)
+        self._open.clear()
+
+    def find(self, path: str, head: bytes, *, is_main: bool) -> int:
+        """A descriptor of the file that was mapped as ``path``, whose first bytes in the core are ``head``; -1 where
+        there is none that is surely the same."""
+        if path not in self._open:
+            self._open[path] = self._find(path, head, is_main)
+        return self._open[path]
+
+    def _find(self, path: str, head: bytes, is_main: bool) -> int:
+        if head[:4] != b"\x7fELF":
+            return -1  # data: no object is in it
+        name = path.removesuffix(DELETED)
+        place = self._exe if is_main and self._exe else name if self._root is None else self._root + "/" + name
+        fd = open_regular(place)
+        if fd < 0:
+            self.refused[name] = f"{place} cannot be read"
+            return -1
+        if not is_same(head, os.pread(fd, HEAD, 0)):
+            os.close(fd)
+            self.refused[name] = f"{place} is another build"
+            return -1
+        return fd
+
+
+def open_regular(path: str) -> int:
+    """A descriptor of a regular file; -1 where there is none. Looked at first: opening a device may do something."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return -1
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        if (limit := limit_met(error)) is not None:
+            raise limit from error
+        return -1
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Whether two files that begin so are one build."""
+    first, second = build_id(one), build_id(other)
+    if first or second:
+        return first == second
+    return len(one) >= HEADER and one[:HEADER] == other[:HEADER]
+
+
+def build_id(head: bytes) -> bytes:
+    """The build ID in the first bytes of an ELF file; empty where none is in them."""
+    if len(head) < HEADER or head[:4] != b"\x7fELF":
+        return b""
+    (table,) = struct.unpack_from("<Q", head, 32)
+    size, count = struct.unpack_from("<HH", head, 54)
+    if size != SEGMENT_SIZE:
+        return b""
+    for number in range(count):
+        at = table + number * size
+        if at + size > len(head):
+            break
+        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", head, at)
+        if kind == PT_NOTE and (found := _build_id_in(head[offset : offset + length])):
+            return found
+    return b""
+
+
+def _build_id_in(notes: bytes) -> bytes:
+    at = 0
+    while at + 12 <= len(notes):
+        name_size, length, kind = struct.unpack_from("<III", notes, at)
+        content = at + 12 + (name_size + 3 & ~3)
+        if kind == NT_GNU_BUILD_ID and notes[at + 12 : at + 16] == b"GNU\0":
+            return notes[content : content + length]
+        at = content + (length + 3 & ~3)
+    return b""
