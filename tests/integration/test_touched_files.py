@@ -104,7 +104,7 @@ SOURCES: Final = ("own.py", "link.py", "fifo.py", "kmsg", "ptmx", "zero", "self/
 """Where the target that lays traps says that its code is from."""
 
 COMMANDS: Final[dict[str, Sequence[str]]] = {
-    "attach": ["attach", "{pid}", "--interval", "0.5", "--rate", "1KiB"],
+    "attach": ["attach", "{pid}", "--interval", "5", "--rate", "1KiB"],
     "ps": ["ps", "--json"],
     "doctor": ["doctor", "{pid}"],
     "census": ["census", "{pid}", "--json"],
@@ -278,7 +278,7 @@ def test_a_process_in_a_root_of_its_own_is_read_there_as_its_user(tmp_path: Path
             (seen / "own.py").write_text("\n\n\n\nthe_hosts\n")
             with running(interpreter, "hostile/luring", str(seen), wrapper=with_proc(interpreter)) as target:
                 before = Facts.of(target.pid)
-                argv = ["attach", str(target.pid), "--interval", "0.5", "--rate", "1KiB"]
+                argv = ["attach", str(target.pid), "--interval", "5", "--rate", "1KiB"]
                 whole = ["setpriv", "--groups=4242", *traced(output), sys.executable, "-m", "heaptop", *argv]
                 with pty_terminal(whole, 120, 40, at_home(own)) as terminal:
                     assert terminal.shows("Bands by type"), terminal.text
@@ -378,7 +378,7 @@ def test_a_program_that_is_started_lures_heaptop_nowhere(tmp_path: Path) -> None
     own, output, theirs = tmp_path / "own", tmp_path / "strace", tmp_path / "theirs"
     own.mkdir(mode=0o700)
     make_for_nobody(theirs)
-    argv = ["run", "--rate", "1KiB", "--interval", "0.5", "--", str(TARGETS / "hostile/luring.py"), str(theirs)]
+    argv = ["run", "--rate", "1KiB", "--interval", "5", "--", str(TARGETS / "hostile/luring.py"), str(theirs)]
     with pty_terminal([*traced(output), sys.executable, "-m", "heaptop", *argv], 120, 40, at_home(own)) as terminal:
         assert terminal.shows("Bands by type"), terminal.text
         look_at_sites(terminal, *SOURCES)
