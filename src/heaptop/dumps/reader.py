@@ -160,6 +160,11 @@ class HeapDump:
             answer = self._call(self._core.dump_ask, question.pack(id))
         return decode(answer, REPLIES)
 
+    def rows(self, first: int, count: int) -> tuple[bytes, ...]:
+        """Columns of so many objects of a whole dump, as ``native/module/dumped.h`` has them; fewer at the end."""
+        columns: tuple[bytes, ...] = self._call(self._core.dump_rows, first, count)
+        return columns
+
     def cancel(self) -> None:
         """Give up the question that is being answered, from another thread; while pieces are read, read no more."""
         self._closing = not self.whole

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heaptop.cli.options import MOMENT, add_recording
-from heaptop.cli.terminal import ProgressLine, may_replace
+from heaptop.cli.terminal import ProgressLine, may_replace, notice
 from heaptop.errors import SaveFailed, UsageError
 
 if TYPE_CHECKING:
@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from heaptop.recordings.exports.material import Material
 
 OF = ("live", "allocated")
+PARQUET = "parquet"
+"""The format of heap dumps."""
 
 
 class Export:
-    """Write a recording in another format: stacks for flame graphs or pprof, JSON, or an HTML page.
+    """Write a recording, or the objects of a heap dump, in another format.
+
+    Of a recording: stacks for flame graphs or pprof, JSON, or an HTML page. Of a heap dump: `--to parquet`, a table
+    with a row for each object, for DuckDB, pandas or Polars (needs `pip install 'heaptop[parquet]'`).
 
     It exports one moment, by default the end; --at chooses another: +90m (after the beginning), -1h (before the end),
     02:13 (on the clock), or seconds. The weights of stacks are estimated from samples.
@@ -28,6 +33,7 @@ class Export:
     heaptop export night.heaptop --to html -o night.html
     heaptop export night.heaptop --to collapsed | flamegraph.pl > flames.svg
     heaptop export night.heaptop --to pprof --at 02:13 -o night.pb.gz
+    heaptop export before.heapdump --to parquet -o before.parquet
     """
 
     name = "export"
@@ -36,7 +42,7 @@ class Export:
         from heaptop.recordings.exports import EXPORTERS
 
         add_recording(parser)
-        parser.add_argument("--to", choices=(*EXPORTERS,), required=True, help="the format")
+        parser.add_argument("--to", choices=(*EXPORTERS, PARQUET), required=True, help="the format")
         parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
         parser.add_argument("--force", action="store_true", help="overwrite OUT if it exists")
         parser.add_argument("--at", metavar="TIME", help=f"the moment: {MOMENT} (default: the end)")
@@ -51,6 +57,8 @@ class Export:
         from heaptop import files
         from heaptop.recordings.exports import EXPORTERS
 
+        if args.to == PARQUET:
+            return _export_dump(args)
         exporter = EXPORTERS[args.to]
         _check_output(args, exporter)
         force = args.output is not None and may_replace(Path(args.output), force=args.force)
@@ -70,6 +78,34 @@ class Export:
             why = getattr(error, "strerror", None) or error
             raise UsageError(f"{args.output} cannot be written: {why}.", fix="Choose another file.") from None
         return 0
+
+
+def _export_dump(args: argparse.Namespace) -> int:
+    from heaptop.analysis.text.units import format_count
+    from heaptop.dumps.reader import HeapDump
+
+    try:
+        from heaptop.dumps.parquet import write_parquet
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"Parquet cannot be written: the Python package {error.name} is not installed.",
+            why="`--to parquet` needs an optional package.",
+            fix="Install it with `pip install 'heaptop[parquet]'`.",
+        ) from None
+    if args.output is None:
+        raise UsageError("--to parquet needs a file.", fix=f"`heaptop export {args.file} --to parquet -o OUT`.")
+    progress = ProgressLine()
+    with HeapDump(args.file) as dump:
+        dump.load(lambda done, total: progress.show(f"reading the heap dump: {done / max(total, 1):.0%}"))
+        written = write_parquet(
+            dump,
+            args.output,
+            force=args.force,
+            told=lambda done, total: progress.show(f"writing rows: {done / max(total, 1):.0%}"),
+        )
+    progress.clear()
+    notice(f"{args.output}: {format_count(written)} objects, a row each")
+    return 0
 
 
 def _check_output(args: argparse.Namespace, exporter: Exporter) -> None:

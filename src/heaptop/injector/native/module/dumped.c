@@ -185,6 +185,71 @@ PyObject *dumped_ask(PyObject *module, PyObject *args) {
     return refusal != NULL ? refuse(refusal) : bytes;
 }
 
+/* -- rows of objects ------------------------------------------------------------------------------------------ */
+
+enum { ADDRESS, DOMINATOR, SIZE, RETAINED, LENGTH, TYPE, STACK, GENERATION, KIND, COLUMNS };
+enum { MOST_OBJECTS = 1 << 17 };
+
+static const uint8_t widths[COLUMNS] = {8, 8, 8, 8, 8, 4, 4, 1, 1};
+
+static uint64_t address_of(const struct heap *h, uint32_t number) {
+    return number < h->graph.objects ? (uint64_t)graph_object(&h->graph, number) : 0; /* the virtual root; a frame */
+}
+
+static void fill(const struct heap *h, uint32_t first, uint32_t count, char *const columns[COLUMNS]) {
+    const struct stored *s = h->stored;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = first + i, length = table_number(&s->lengths, number);
+        const struct stored_note *sample = stored_note(s, number, NOTE_SAMPLE, NULL);
+        ((uint64_t *)columns[ADDRESS])[i] = address_of(h, number);
+        ((uint64_t *)columns[DOMINATOR])[i] = address_of(h, h->retain.dominator[number]);
+        ((uint64_t *)columns[SIZE])[i] = csr_size(&h->graph.rows, number);
+        ((uint64_t *)columns[RETAINED])[i] = h->retain.retained[number];
+        ((int64_t *)columns[LENGTH])[i] = length == LENGTH_NONE ? -1 : (int64_t)length;
+        ((uint32_t *)columns[TYPE])[i] = stored_kind(s, h->graph.kinds[number])->type;
+        ((uint32_t *)columns[STACK])[i] = sample == NULL ? 0 : (uint32_t)sample->value;
+        ((int8_t *)columns[GENERATION])[i] = ((const int8_t *)s->generations.items)[number];
+        ((uint8_t *)columns[KIND])[i] = h->retain.kind[number] < HEAP_KINDS ? h->retain.kind[number] : HEAP_NONE;
+    }
+}
+
+/* A tuple of bytes, and where each of them begins; NULL with an exception set. */
+static PyObject *columns_open(uint32_t count, char *columns[COLUMNS]) {
+    PyObject *found = PyTuple_New(COLUMNS);
+    for (int i = 0; found != NULL && i < COLUMNS; i++) {
+        PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count * widths[i]);
+        if (bytes == NULL || PyTuple_SetItem(found, i, bytes) != 0) {
+            Py_DecRef(found);
+            return NULL;
+        }
+        columns[i] = PyBytes_AsString(bytes);
+    }
+    return found;
+}
+
+PyObject *dumped_rows(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *handle, *found = NULL;
+    char *columns[COLUMNS];
+    unsigned int first, count;
+    if (!PyArg_ParseTuple(args, "OII:dump_rows", &handle, &first, &count))
+        return NULL;
+    struct dumped *d = begin(handle);
+    if (d == NULL)
+        return NULL;
+    uint32_t objects = d->is_open ? d->reading.heap.graph.objects : 0, left = first < objects ? objects - first : 0;
+    count = count < MOST_OBJECTS ? count : MOST_OBJECTS;
+    count = count < left ? count : left;
+    found = columns_open(count, columns);
+    if (found != NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        fill(&d->reading.heap, first, count, columns);
+        Py_END_ALLOW_THREADS
+    }
+    d->is_busy = false;
+    return found;
+}
+
 PyObject *dumped_look(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *handle;
