@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,8 +75,14 @@ class Bench:
         return {**medians, "rss": found["rss"], "rounds": len(found["rounds"])}
 
     def dump(self, pyheap: Path, objects: int, aged: bool) -> dict[str, float] | str:
-        """PyHeap's dump of a process that stands still: one round."""
-        dumper = pyheap / "pyheap" / "src" / "pyheap_dump.py"
+        """PyHeap's dump: one round."""
+        dumper = str(pyheap / "pyheap" / "src" / "pyheap_dump.py")
+        return self.written(
+            lambda pid, path: [sys.executable, dumper, "--pid", str(pid), "--file", str(path)], objects, aged
+        )
+
+    def written(self, command: Callable[[int, Path], list[str]], objects: int, aged: bool) -> dict[str, float] | str:
+        """What a command writes of a process with the heap, to files whose names begin with a path: one round."""
         with (
             tempfile.TemporaryDirectory() as folder,
             subprocess.Popen(
@@ -84,17 +91,16 @@ class Bench:
         ):
             assert target.stdout
             target.stdout.readline()
-            before, written = memory_of(target.pid), Path(folder, "dump")
+            before, line = memory_of(target.pid), command(target.pid, Path(folder, "dump"))
             began = time.perf_counter()
-            command = [sys.executable, str(dumper), "--pid", str(target.pid), "--file", str(written)]
             try:
-                subprocess.run(command, capture_output=True, text=True, check=True, timeout=self.seconds)
+                subprocess.run(line, capture_output=True, text=True, check=True, timeout=self.seconds)
             except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
                 target.kill()
                 return f"{error}"
             seconds = time.perf_counter() - began
             told = json.loads(target.communicate()[0])
-            size = written.stat().st_size
+            size = sum(each.stat().st_blocks * 512 for each in Path(folder).iterdir())
         return {
             "seconds": seconds,
             "pause": told["pause"],
