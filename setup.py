@@ -3,7 +3,8 @@
 Every C file of ``injector/native`` belongs to the core, and those of ``injector/preload`` to the library that
 ``run --native`` preloads. A machine without a C compiler still installs: setuptools goes on when an optional extension
 does not build, and heaptop then counts in Python mode. One built file loads into every Python from 3.8 on, also where
-glibc is older than here (2.17).
+glibc is older than here (2.17). Another loads into those on musl: of the same sources, by the same compiler, and linked
+with no library.
 """
 
 import hashlib
@@ -67,24 +68,30 @@ def bill_of_materials(version: str, built: Path) -> dict[str, object]:
 
 FLAGS = ["-std=gnu11", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra"]
 
+def core(name: str, macros: list[tuple[str, str | None]], link_args: list[str]) -> Extension:
+    """The native core, for one C library."""
+    return Extension(
+        f"heaptop.injector.native.{name}",
+        sources=SOURCES,
+        depends=HEADERS,
+        include_dirs=[str(FOLDER)],
+        optional=True,
+        py_limited_api=True,
+        define_macros=[("Py_LIMITED_API", "0x03080000"), *macros],
+        # Later flags win over those that the building Python brings along. -fno-strict-aliasing: objects are read
+        # by offset. -z now: a snapshot child must never meet the dynamic linker. -s: the whole file stays in the
+        # target's memory, and five sixths of it would be debug information.
+        extra_compile_args=FLAGS,
+        extra_link_args=["-Wl,-z,now", "-Wl,-s", *link_args],
+    )
+
+
 setup(
     cmdclass={"bdist_wheel": Wheel},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
     ext_modules=[
-        Extension(
-            "heaptop.injector.native._core",
-            sources=SOURCES,
-            depends=HEADERS,
-            include_dirs=[str(FOLDER)],
-            optional=True,
-            py_limited_api=True,
-            define_macros=[("Py_LIMITED_API", "0x03080000")],
-            # Later flags win over those that the building Python brings along. -fno-strict-aliasing: objects are read
-            # by offset. -z now: a snapshot child must never meet the dynamic linker. -s: the whole file stays in the
-            # target's memory, and five sixths of it would be debug information.
-            extra_compile_args=FLAGS,
-            extra_link_args=["-Wl,-z,now", "-Wl,-s"],
-        ),
+        core("_core", [], []),
+        core("_core_musl", [("HEAPTOP_MUSL", None)], ["-nostdlib", "-lgcc"]),
         # No module: `heaptop run --native` preloads it.
         Extension(
             "heaptop.injector.preload._malloc",

@@ -1,8 +1,8 @@
 """The Python interpreters of this machine that targets can run on, found by looking.
 
 Three places are looked into: pyenv's versions, the distribution's ``/usr/bin/python3.N``, and roots of their
-own (chroots) that ``.ci/debian-pythons`` unpacks into the test cache. This module never installs anything; an
-interpreter that is missing is a skip, or a failure where ``HEAPTOP_REQUIRE_PYTHONS`` names it.
+own (chroots) that ``.ci/debian-pythons`` unpacks and ``.ci/musl-pythons`` builds into the test cache. This module never
+installs anything; an interpreter that is missing is a skip, or a failure where ``HEAPTOP_REQUIRE_PYTHONS`` names it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ BARE: Final = tuple(f"{major}.{minor}" for major, minor in VERSIONS)
 
 SUPPORTED: Final = tuple(sorted((*BARE, DISTRIBUTION), key=lambda name: [*map(int, re.findall(r"\d+", name)), name]))
 """And the distribution's own in ``/usr/bin``, a static build."""
+
+MUSL: Final = ("3.11-musl", "3.13-musl")
+"""On musl, in place of glibc; for the tests that are about what differs there."""
 
 OLDEST: Final = BARE[0]
 NEWEST: Final = BARE[-1]
@@ -69,7 +72,7 @@ class Interpreter:
     """One interpreter that a target can run on."""
 
     name: str
-    """``3.12``, ``3.11-debian``, ``2.7``, ``pypy``: unique on this machine, and what tests are named by."""
+    """``3.12``, ``3.11-debian``, ``3.11-musl``, ``pypy``: unique on this machine, and what tests are named by."""
     version: tuple[int, int, int]
     path: str
     """The executable, as seen inside :attr:`root` where there is one."""
@@ -175,7 +178,7 @@ def _distribution() -> Iterator[tuple[str, Path]]:
 def _chroots() -> Iterator[tuple[str, Path, Path]]:
     for root in sorted((cache_dir() / "pythons").glob("*")):
         if (root / ".complete").exists():
-            program = "pypy3" if root.name == "pypy" else f"python{root.name}"
+            program = "pypy3" if root.name == "pypy" else f"python{root.name.removesuffix('-musl')}"
             yield root.name, Path("/usr/bin", program), root
 
 
@@ -199,7 +202,7 @@ def since(oldest: str) -> tuple[str, ...]:
 def required() -> frozenset[str]:
     """The interpreters that must be here: the words of HEAPTOP_REQUIRE_PYTHONS, or with ``all`` each supported one."""
     words = os.environ.get(REQUIRE_VARIABLE, "").split()
-    return frozenset(SUPPORTED if words == ["all"] else words)
+    return frozenset((*SUPPORTED, *MUSL) if words == ["all"] else words)
 
 
 class MissingInterpreter(Exception):

@@ -19,7 +19,6 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── ZombieTarget            18
     │   ├── FinalizedInterpreter    19
     │   ├── FreeThreadedTarget      20
-    │   ├── MuslTarget              21
     │   ├── UnsupportedArchitecture 22
     │   ├── PtraceDenied            23
     │   ├── SeccompTarget           24
@@ -202,12 +201,6 @@ class FreeThreadedTarget(TargetError):
     exit_code = 20
     why = "Free-threaded builds count references and collect differently; heaptop is untested there."
     fix = "Run the program on the default build of the same version (python3.13 instead of python3.13t)."
-
-
-class MuslTarget(TargetError):
-    exit_code = 21
-    why = "The process runs on musl libc (Alpine); heaptop supports glibc only."
-    fix = "Use an image based on glibc (for example python:3.13-slim instead of python:3.13-alpine)."
 
 
 class UnsupportedArchitecture(TargetError):

@@ -27,7 +27,6 @@ from heaptop.errors import (
     HeaptopError,
     InjectionDenied,
     InterpreterBusy,
-    MuslTarget,
     NotPython,
     ProcessNotFound,
     PtraceDenied,
@@ -224,17 +223,6 @@ def test_heaptop_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         preflight.check(os.getpid())
     check_text(Answer.of(caught.value), UnsupportedArchitecture, "aarch64", "heaptop run")
     assert isinstance(diagnose(None).error, UnsupportedArchitecture)
-
-
-def test_a_program_of_musl_is_refused() -> None:
-    """This process's own memory, with the loader's name that musl would show."""
-    musl = Mapping(0, 0, "r-xp", 0, "00:00", 1, "/lib/ld-musl-x86_64.so.1")
-    with RemoteMemory(os.getpid()) as memory, pytest.raises(MuslTarget) as caught:
-        finding.find_interpreter(os.getpid(), memory, [*read_mappings(os.getpid()), musl], "")
-    check_text(Answer.of(caught.value), MuslTarget, str(os.getpid()), "glibc")
-    data = Mapping(0, 0, "r-xp", 0, "00:00", 1, "/opt/musl-notes/libmusl_tools.so")
-    with RemoteMemory(os.getpid()) as memory:
-        finding.find_interpreter(os.getpid(), memory, [*read_mappings(os.getpid()), data], "")
 
 
 def test_a_free_threaded_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

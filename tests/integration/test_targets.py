@@ -168,15 +168,10 @@ def test_the_embedded_target_gets_ready_and_ends_by_sigterm(interpreter: Interpr
         assert target.stderr() == ""
 
 
-@pytest.mark.pythons(OLDEST, *since("3.13"))
-def test_targets_look_like_musl_and_free_threaded(interpreter: Interpreter, tmp_path: Path) -> None:
-    if interpreter.root is None:
-        loader = tmp_path / "ld-musl-x86_64.so.1"
-        with running(interpreter, "lookalike", "musl", str(loader)) as target:
-            assert any(region.name == str(loader) for region in Facts.of(target.pid).regions)
-    if interpreter.version >= (3, 13):
-        with running(interpreter, "lookalike", "free-threaded") as target:
-            assert target.terminate() == EXIT_CODE
+@pytest.mark.pythons(*since("3.13"))
+def test_targets_look_free_threaded(interpreter: Interpreter) -> None:
+    with running(interpreter, "lookalike") as target:
+        assert target.terminate() == EXIT_CODE
 
 
 @pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)

@@ -97,3 +97,5 @@ class Connection:
     """The program, where heaptop started it."""
     core_refusal: str = ""
     """Why the native core may not be used there, as a sentence without its full stop; empty when it may."""
+    musl: bool = False
+    """Whether the target's C library is musl, and not glibc."""

@@ -8,6 +8,11 @@ anything: the same path gives the same library, whatever the number means by now
 memfd may have the same number, is not taken for this one, the path spells the build, in "." and "/":
 
    build 4c1f…, number 7  ►  /proc/self/fd//.///../…/7   ►  memfd "heaptop-core-4c1f…-7"
+
+musl opens a path first, and looks a library up by the file's inode. Nobody can open the inode of a closed memfd again,
+and what has its number by now is the program's. So there heaptop looks the library's heaptop_core_again up from
+outside, and the stub leaves what that returns beside the bootstrap. Only where there is no stub (PEP 768) is another
+copy mapped.
 """
 
 from __future__ import annotations
@@ -29,6 +34,8 @@ READ_SIZE = 1 << 16
 """glibc gives a block of 128 KiB or more a mapping, and once that is freed keeps larger ones in its heaps: for good,
 and for the whole program. So what the agent reads and keeps at once is smaller."""
 MAX_CORE = 4 << 20
+MOST_COPIES = 4
+"""Of the core in one process, where a session cannot use the one before: some 450 KB each, which stay."""
 
 
 def receive_piece(s: Any, number: int, fields: dict[str, Any]) -> bool:
@@ -137,9 +144,14 @@ def drop_core(s: Any) -> None:
 
 def import_core(build: str, library: Any) -> tuple[Any, bool]:
     """The library as a module of this session's own, and whether it was mapped already."""
-    number = mapped_number(build)
-    if number is not None:
-        return import_at(core_path(build, number)), True
+    again = (globals().get("BOOT") or {}).get("heaptop_core")
+    if again is not None:
+        return again(), True
+    mapped = mapped_numbers(build)
+    if mapped and finds_by_path():
+        return import_at(core_path(build, mapped[0])), True
+    if len(mapped) >= MOST_COPIES:
+        raise RuntimeError("%d copies of the native core are mapped, and musl uses none again" % len(mapped))
     fd, number = make_memfd(build)
     inode = posix.fstat(fd).st_ino
     try:
@@ -194,22 +206,33 @@ def create_memfd(create: Any, name: str) -> int:
     raise RuntimeError("the target's kernel refused a memfd: %s" % failure.strerror)
 
 
-def mapped_number(build: str) -> int | None:
-    """The number in the name of the memfd that this build is mapped from; None when it is not."""
+def finds_by_path() -> bool:
+    """Whether dlopen finds a library by its path, without opening it: glibc's, which has a version to report."""
+    try:
+        return bool(posix.confstr("CS_GNU_LIBC_VERSION"))
+    except (OSError, ValueError):
+        return False
+
+
+def mapped_numbers(build: str) -> list[int]:
+    """The numbers in the names of the memfds that this build's code is mapped from, one for each copy."""
     name = ("/memfd:" + CORE_NAME % build).encode()
-    text = b""
+    found: list[int] = []
+    tail = b""
     try:
         fd = posix.open("/proc/self/maps", posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError:
-        return None
+        return found
     try:
         while True:
             piece = posix.read(fd, READ_SIZE)
-            text = text[-MAX_NAME:] + piece
-            at = text.find(name)
-            if at >= 0 and (text.find(b"\n", at) >= 0 or not piece):
-                return int(text[at + len(name) :].split(None, 1)[0])
+            lines, _, tail = (tail + piece).rpartition(b"\n")
+            if name in lines:
+                for line in lines.split(b"\n"):
+                    at = line.find(name)
+                    if at >= 0 and b" r-xp " in line:
+                        found.append(int(line[at + len(name) :].split(None, 1)[0]))
             if not piece:
-                return None
+                return found
     finally:
         posix.close(fd)

@@ -7,13 +7,14 @@ to can be changed by another thread between the look and the call. Memory that t
 time-out, a signal mask or a handler, decides nothing outside the process. Pure rules;
 :mod:`heaptop.injector.entry.ptrace` applies them.
 
-What glibc calls in a pthread_create: nptl/allocatestack.c, pthread_create.c, malloc/arena.c, 2.17 to 2.42.
+What a pthread_create calls: of glibc, nptl/allocatestack.c, pthread_create.c, malloc/arena.c, 2.17 to 2.42; of musl,
+src/thread/pthread_create.c, membarrier.c, 1.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from heaptop.injector.entry import seccomp
@@ -24,8 +25,11 @@ CLOSE, FSTAT, MMAP, MPROTECT, MUNMAP, BRK, SIGACTION, SIGPROCMASK, SIGRETURN = 3
 MADVISE, GETPID, SOCKET, SOCKETPAIR, CLONE, FCNTL, PRCTL, GETTID, FUTEX, CLONE3 = (
     *(28, 39, 41, 53, 56, 72, 157, 186, 202, 435),
 )
+MEMBARRIER: Final = 324
 THREAD_FLAGS: Final = 0x3D0F00
-"""Exactly what glibc gives clone(2) for a thread. CLONE_PTRACE, above all, would have the suspension inherited."""
+MUSL_THREAD_FLAGS: Final = THREAD_FLAGS | 0x400000
+"""Exactly what glibc and musl give clone(2) for a thread. CLONE_PTRACE, above all, would have the suspension inherited;
+CLONE_DETACHED, which musl adds, means nothing to any Linux that heaptop runs on."""
 READ_WRITE: Final = 3
 PRIVATE_ANONYMOUS: Final = 0x22
 STACK_OR_UNRESERVED: Final = 0x20000 | 0x4000
@@ -35,8 +39,9 @@ FUTEX_COMMANDS: Final = (0, 1, 9, 10)
 """WAIT and WAKE, with and without a set of bits."""
 FUTEX_FLAGS: Final = 0x180
 AF_UNIX, STREAM_CLOEXEC, F_DUPFD_CLOEXEC, LOWEST_FD = 1, 0x80001, 1030, 60
-WITH_ANOTHER_WAY: Final = (CLONE3, PRCTL)
-"""clone3 has its flags in memory; prctl only names a mapping, where a tunable of glibc's asks for it."""
+WITH_ANOTHER_WAY: Final = (CLONE3, PRCTL, MEMBARRIER)
+"""clone3 has its flags in memory; prctl only names a mapping, where a tunable of glibc's asks for it; musl registers
+for membarrier at a process's first thread, and ignores an error."""
 NEVER_RUN: Final = Call("a call that is held back", -1)
 SUSPENDABLE: Final = frozenset({CLOSE, MMAP, MPROTECT, MUNMAP, SOCKETPAIR, SOCKET, FCNTL})
 """Of the calls that heaptop itself makes in a thread, those without a pointer to what the kernel acts on."""
@@ -60,7 +65,7 @@ class AllowedCalls:
 
     def lets_through(self, native: bool, number: int, arguments: Arguments) -> bool:
         """Whether a call may be made, at its entry; ``native`` is whether it came in as one of x86-64. The others are
-        answered with ENOSYS, and noted in ``refused`` unless glibc has another way then."""
+        answered with ENOSYS, and noted in ``refused`` unless libc has another way then."""
         if native and number in self.numbers and self._allows(number, arguments):
             self.cloned = self.cloned or number == CLONE
             return True
@@ -74,7 +79,7 @@ class AllowedCalls:
             return tuple(arguments) == self.exactly
         if number == CLONE:
             # Once, and not after something was refused: the attach will be cancelled.
-            return arguments[0] == THREAD_FLAGS and not self.cloned and not self.refused
+            return arguments[0] in (THREAD_FLAGS, MUSL_THREAD_FLAGS) and not self.cloned and not self.refused
         if number in (MPROTECT, MUNMAP):
             only_data = number == MUNMAP or arguments[2] in (0, READ_WRITE)
             return only_data and is_plain_data(self.maps(), arguments[0], arguments[1])
@@ -112,6 +117,7 @@ def is_plain_data(mappings: Sequence[Mapping], start: int, length: int) -> bool:
 
 
 _CLONE: Final = Call("clone", CLONE, (THREAD_FLAGS,))
+_MUSL_CLONE: Final = Call("clone", CLONE, (MUSL_THREAD_FLAGS,))
 _CLONE3: Final = Call("clone3", CLONE3)
 
 
@@ -129,6 +135,8 @@ class Routine:
     needs: tuple[Call, ...]
     numbers: frozenset[int]
     starts_thread: bool = False
+    tries_clone3: bool = True
+    """As glibc from 2.34 on; an older one goes on to clone at once."""
 
     def gate(self, filters: Sequence[Program], maps: Maps) -> AllowedCalls | None:
         """None where the filters allow all of it: then nothing is suspended."""
@@ -140,7 +148,7 @@ class Routine:
         # The tracer holds back the last rt_sigreturn, which a filter sees as call -1: an error will do for that.
         if not seccomp.allows(filters, NEVER_RUN) and not seccomp.answers_error(filters, NEVER_RUN):
             return True
-        if not self.starts_thread:
+        if not (self.starts_thread and self.tries_clone3):
             return False
         if seccomp.answers_error(filters, _CLONE3, seccomp.ENOSYS):
             return not seccomp.allows(filters, _CLONE)
@@ -185,9 +193,14 @@ START: Final = Routine(
 )  # fmt: skip
 
 
+MUSL_START: Final = replace(
+    START, needs=(*START.needs, Call("membarrier", MEMBARRIER, (16,)), _MUSL_CLONE), tries_clone3=False
+)
+
+
 def judge(filters: Sequence[Program]) -> None:
     """Have the filters run over every call that is known beforehand: their answers are remembered."""
-    routines = (OPEN_PAIR, CANCEL, ADD_PENDING, START)
+    routines = (OPEN_PAIR, CANCEL, ADD_PENDING, START, MUSL_START)
     calls = [call for routine in routines for call in routine.needs]
     seccomp.deadly(filters, [*calls, _CLONE, _CLONE3, NEVER_RUN])
     seccomp.deadly(filters, [*seccomp.AGENT_CALLS, *seccomp.START_CALLS, *seccomp.CORE_CALLS])

@@ -517,7 +517,7 @@ class PtraceAttempt(Attempt):
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
         if deadly := seccomp.deadly(filters, seccomp.AGENT_CALLS):
             raise self._filtered(deadly, "Start the program with a filter that allows them")
-        if allowed_calls.would_forget_clone3(filters):
+        if not self.plan.musl and allowed_calls.would_forget_clone3(filters):
             raise self._filtered(["clone"], "Start the program with a filter that allows it")
         if choice.trigger == "pending" and (deadly := seccomp.deadly(filters, seccomp.START_CALLS)):
             raise StartForbidden(self._filtered(deadly, "Retry while one of its threads is waiting"))

@@ -14,7 +14,9 @@ import heaptop
 from heaptop.errors import AttachCancelled, InjectionFailed, TransportFailed
 from heaptop.injector.entry.plan import BEGIN, AttachPlan, HelperReport
 from heaptop.injector.inspect import preflight, process
+from heaptop.injector.inspect.interpreter import Interpreter
 from heaptop.injector.inspect.links import ready
+from heaptop.injector.native import NoCore, library
 from heaptop.injector.requests import Connection, Request
 
 LAUNCHER: Final = (
@@ -76,7 +78,9 @@ def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Conne
             if not descriptors:
                 raise TransportFailed(f"No descriptor is left for the agent's socket of process {plan.pid}.")
             link = socket.socket(fileno=descriptors[0])
-            return Connection(link, plan.backend, plan.pid, report.stopped_ns, core_refusal=report.core_refusal)
+            return Connection(
+                link, plan.backend, plan.pid, report.stopped_ns, core_refusal=report.core_refusal, musl=plan.musl
+            )
         _relay(report, request)
     raise InjectionFailed(f"The helper process did not answer within {limit:g} s.")
 
@@ -139,7 +143,7 @@ def make_plan(backend: str, request: Request) -> AttachPlan:
         uid=facts.uids[3],
         gid=facts.gids[3],
         token=request.token,
-        functions=interpreter.functions,
+        functions=interpreter.functions | {"core_again": _core_again(interpreter)},
         add_pending_call=interpreter.add_pending_call,
         syscall_instruction=interpreter.syscall_instruction,
         restorer=interpreter.restorer,
@@ -154,4 +158,13 @@ def make_plan(backend: str, request: Request) -> AttachPlan:
         runtime=interpreter.runtime,
         version=interpreter.version.pair,
         override_remote_debug=request.options.override_remote_debug,
+        musl=interpreter.musl,
     )
+
+
+def _core_again(interpreter: Interpreter) -> int:
+    """Where the native core that would be sent is already, and the agent cannot load it from; else 0."""
+    try:
+        return interpreter.core_again.get(library(musl=True).build, 0) if interpreter.musl else 0
+    except NoCore:
+        return 0

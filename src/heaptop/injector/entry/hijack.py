@@ -506,7 +506,8 @@ def trigger(inside: HijackedThread, pages: RemoteMappings, how: str) -> None:
     pending = inside.plan.add_pending_call, pages.routine("start_pending"), pages.params
     try:
         if how == "thread":
-            inside.call(pages.routine("start"), pages.params, routine=allowed_calls.START)
+            routine = allowed_calls.MUSL_START if inside.plan.musl else allowed_calls.START
+            inside.call(pages.routine("start"), pages.params, routine=routine)
         elif inside.call(*pending, routine=allowed_calls.ADD_PENDING) == 0:
             pages.write_field(inside.memory, "queued", pages.read_params(inside.memory).queued + 1)
     except CallStillRunning:

@@ -49,6 +49,8 @@ class AttachPlan:
     """Address of ``_PyRuntime``."""
     version: tuple[int, int]
     override_remote_debug: bool
+    musl: bool
+    """Whether the C library is musl, and not glibc."""
 
     def encode(self) -> bytes:
         return json.dumps(asdict(self)).encode()

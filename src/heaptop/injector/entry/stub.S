@@ -55,7 +55,8 @@
         .set    PENDING_FROM,   304
         .set    GIL_FROM,       320
         .set    PENDING_TO,     336
-        .set    BOOTSTRAP,      352
+        .set    CORE_AGAIN,     352
+        .set    BOOTSTRAP,      360
 
         .set    PAIR,           0       # stub.Journal
         .set    FIRST_FD,       8
@@ -85,7 +86,7 @@
         .set    LOWEST_FD,      60      # below 64 the table of the process need not grow
         .set    CLOCK_MONOTONIC, 1
 
-magic:  .ascii  "heaptop-stub-v06"
+magic:  .ascii  "heaptop-stub-v07"
 give_back:
         mov     rdi, rax                # the result, where the tracer reads it
 1:      mov     eax, SYS_RT_SIGRETURN
@@ -303,7 +304,25 @@ thread_main:
         call    [rbx + SET_ITEM]
         test    eax, eax
         jne     1f
-        lea     rdi, [rbx + BOOTSTRAP]
+        cmp     qword ptr [rbx + CORE_AGAIN], 0
+        je      6f
+        call    [rbx + CORE_AGAIN]      # of the native core that an earlier session has left
+        test    rax, rax
+        je      1f
+        push    rax
+        push    rax                     # twice: calls want rsp = 0 (mod 16)
+        mov     rdi, [rbx + NAMESPACE]
+        lea     rsi, [rip + core_name]
+        mov     rdx, rax
+        call    [rbx + SET_ITEM]
+        mov     rdi, [rsp]
+        mov     [rsp + 8], rax
+        call    [rbx + DEC_REF]
+        pop     rax
+        pop     rax
+        test    eax, eax
+        jne     1f
+6:      lea     rdi, [rbx + BOOTSTRAP]
         lea     rsi, [rip + file_name]
         mov     edx, 257                # Py_file_input
         call    [rbx + COMPILE_STRING]
@@ -372,3 +391,5 @@ builtins_name:
         .asciz  "__builtins__"
 file_name:
         .asciz  "<heaptop>"
+core_name:
+        .asciz  "heaptop_core"

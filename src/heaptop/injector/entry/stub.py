@@ -35,7 +35,7 @@ PAGE: Final = 0x1000
 DATA_OFFSET: Final = 0x1000
 STACK_TOP: Final = 0xC000
 TOTAL_SIZE: Final = 0xC000
-BOOTSTRAP_OFFSET: Final = 352
+BOOTSTRAP_OFFSET: Final = 360
 BOOTSTRAP_ROOM: Final = 0x2000 - BOOTSTRAP_OFFSET
 JOURNAL_OFFSET: Final = 0x3000
 
@@ -107,6 +107,8 @@ class Params(ctypes.LittleEndianStructure):
     """When the native thread got the GIL."""
     pending_to: Sequence[int]
     """When the pending call had waited for the native thread, and wanted the GIL back."""
+    core_again: int
+    """heaptop_core_again of a native core that an earlier session has left; 0 where the agent finds that itself."""
 
     _fields_: ClassVar = [
         *(
@@ -146,6 +148,7 @@ class Params(ctypes.LittleEndianStructure):
         *((name, ctypes.c_uint64) for name in ("attr_init", "attr_setstacksize", "attr_destroy", "stack_size")),
         *((name, ctypes.c_uint64) for name in ("main_interpreter", "new_state", "clock_gettime")),
         *((name, ctypes.c_uint64 * 2) for name in ("pending_from", "gil_from", "pending_to")),
+        ("core_again", ctypes.c_uint64),
     ]
 
     @property

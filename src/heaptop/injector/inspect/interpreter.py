@@ -7,13 +7,13 @@ Reads memory only. The interpreter is the image that *defines* both ``PyRun_Simp
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from heaptop.errors import (
     FreeThreadedTarget,
     InjectionDenied,
-    MuslTarget,
     NotPython,
     PyInstallerBootloader,
     PyPyTarget,
@@ -30,15 +30,19 @@ DEFINING: Final = ("PyRun_SimpleString", "Py_AddPendingCall")
 PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
 """``PyInstaller/archive/writers.py``: the cookie at the end of a one-file executable."""
 
-MUSL_FILES: Final = ("ld-musl-", "libc.musl-")
+LIBC_FILES: Final = ("libc.so", "libc-", "libpthread", "ld-musl-")
+"""How the names of files begin that are a C library. musl's is its dynamic linker too."""
+ONLY_GLIBC: Final = "gnu_get_libc_version"
+
+CORE_FILE: Final = re.compile("/memfd:heaptop-core-([0-9a-f]{16})-")
 
 LARGEST_CODE: Final = 8 << 20
-"""Bytes of a libc's code that are searched: glibc has 1.5 MB."""
+"""Bytes of a libc's code that are searched: glibc has 1.5 MB, musl 0.6."""
 SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 SYSCALL_AND_RET: Final = b"\x0f\x05\xc3"
 RESTORER: Final = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
-"""``mov rax, 15; syscall``: glibc's __restore_rt (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c), in every version,
-because debuggers know signal frames by it."""
+"""``mov rax, 15; syscall``: __restore_rt of glibc (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c) and musl
+(src/signal/x86_64/restore.s), in every version, because debuggers know signal frames by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,10 @@ class Interpreter:
     """Of an rt_sigreturn; 0 when none was found."""
     runtime: int
     """Address of ``_PyRuntime``; 0 when it is not exported."""
+    musl: bool
+    """The C library is musl, and not glibc."""
+    core_again: dict[str, int]
+    """By build, ``heaptop_core_again`` of the native cores that earlier sessions have left."""
 
 
 PARAMS_SYMBOLS: Final = {
@@ -96,8 +104,6 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
     if python is None:
         _check_architecture(pid, found)
         raise _why_no_python(pid, found, executable)
-    if any(os.path.basename(mapping.path).startswith(MUSL_FILES) for mapping in mappings):
-        raise MuslTarget(f"Process {pid} is a Python on musl libc.")
     version = read_version(python, memory)
     if not version.supported:
         raise UnsupportedPython(
@@ -117,6 +123,8 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
         syscall_instruction=syscall_instruction,
         restorer=restorer,
         runtime=runtime,
+        musl=not any(defines(image, ONLY_GLIBC) for image in _libc_images(found)),
+        core_again=_cores(found),
     )
 
 
@@ -210,17 +218,25 @@ def _required(pid: int, image: ElfImage, symbol: str) -> int:
 
 
 def _libc_symbol(pid: int, found: list[ElfImage], symbol: str) -> int:
-    """By file name, because a preloaded library may interpose pthread functions."""
-    for image in found:
-        name = os.path.basename(image.path)
-        if name.startswith(("libc.so", "libc-", "libpthread")):
-            address = image.lookup(symbol)
-            if address is not None:
-                return address
+    for image in _libc_images(found):
+        address = image.lookup(symbol)
+        if address is not None:
+            return address
     raise InjectionDenied(
-        f"Process {pid} has no glibc that defines {symbol}.",
-        why="heaptop starts one thread through glibc, and this process does not load it.",
+        f"Process {pid} has no C library that defines {symbol}.",
+        why="heaptop starts one thread through glibc or musl, and this process loads neither.",
     )
+
+
+def _libc_images(found: list[ElfImage]) -> list[ElfImage]:
+    """By file name, because a preloaded library may interpose pthread functions."""
+    return [image for image in found if os.path.basename(image.path).startswith(LIBC_FILES)]
+
+
+def _cores(found: list[ElfImage]) -> dict[str, int]:
+    """What the program may have put there itself is called in its own process, by a thread under its own filter."""
+    cores = ((CORE_FILE.match(image.path), image) for image in found)
+    return {match[1]: address for match, image in cores if match and (address := image.lookup("heaptop_core_again"))}
 
 
 def _instructions(pid: int, function: int, memory: RemoteMemory, mappings: list[Mapping]) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""The native core: its C sources, which ``setup.py`` builds as one optional extension, ``_core``.
+"""The native core: its C sources, which ``setup.py`` builds as an optional extension for glibc, ``_core``, and one for
+musl, ``_core_musl``.
 
 Each folder is a group. A file includes files of its own group and of groups below it, and of those above it none::
 
@@ -12,9 +13,12 @@ Each folder is a group. A file includes files of its own group and of groups bel
     clone       a copy-on-write clone of the process, in which a function runs
     .           layout (what depends on a version of CPython), pages, system calls, a msgpack writer
 
-heaptop reads the file and sends it to targets (:mod:`heaptop.injector.session.conversation`). It imports the extension
+heaptop reads the file and sends it to targets (:mod:`heaptop.injector.session.conversation`). It imports the first
 for heap dumps alone, which ``dump`` understands in heaptop's own process (:mod:`heaptop.dumps.reader`). An installation
 without it counts in Python mode, and gives the reason.
+
+They differ in how a thread finds its own counters: musl loads no library that has them at a fixed place (static TLS),
+and glibc takes memory at a thread's first look at any other. The one for musl is linked with no library.
 """
 
 from __future__ import annotations
@@ -46,11 +50,11 @@ class Library:
 
 
 @cache
-def library(folder: Path = Path(__file__).parent) -> Library:
-    """The extension as it was built, read once. Raises :class:`NoCore`."""
-    files = sorted(folder.glob("_core*.so"), key=lambda path: path.stat().st_mtime)
+def library(folder: Path = Path(__file__).parent, *, musl: bool = False) -> Library:
+    """The extension as it was built for that C library, read once. Raises :class:`NoCore`."""
+    files = sorted(folder.glob("_core_musl.*so" if musl else "_core.*so"), key=lambda path: path.stat().st_mtime)
     if not files:
-        raise NoCore("no native core: heaptop was installed without it")
+        raise NoCore(f"no native core{' for musl' if musl else ''}: heaptop was installed without it")
     try:
         data = files[-1].read_bytes()
     except OSError as error:

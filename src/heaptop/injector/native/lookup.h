@@ -6,9 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef HEAPTOP_MUSL
+extern void *lookup_dlsym(void *handle, const char *name) __asm__("dlsym");
+#else
 /* dlsym moved from libdl to libc in glibc 2.34 under a new version; the old name loads everywhere. */
 extern void *lookup_dlsym(void *handle, const char *name);
 __asm__(".symver lookup_dlsym, dlsym@GLIBC_2.2.5");
+#endif
 
 /* The address of a symbol in any loaded object, or NULL. */
 static inline void *lookup_symbol(const char *name) { return lookup_dlsym(NULL /* RTLD_DEFAULT */, name); }

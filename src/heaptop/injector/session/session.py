@@ -273,7 +273,7 @@ class LiveSource:
         try:
             if connection.core_refusal:
                 raise NoCore(connection.core_refusal)
-            return library()
+            return library(musl=connection.musl)
         except NoCore as why:
             policy.limit("python", str(why))
             return None

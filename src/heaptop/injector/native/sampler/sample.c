@@ -29,7 +29,7 @@ enum { REST = 1 << 16 };        /* bytes after which a thread looks again whethe
 #define AGENTS UINT64_MAX       /* ``interval`` of the agent's thread */
 #define LONGEST_INTERVAL ((uint64_t)1 << 40)
 
-__thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec")));
+__thread struct sample_thread sample_thread __attribute__((tls_model(SAMPLE_TLS)));
 uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((aligned(4096)));
 
 /* Pauses that a lock is waited for: 60 to 200 ms. On a busy machine a thread that is in the tables, without the GIL or

@@ -56,7 +56,14 @@ struct sample_thread {
     bool is_cut;
     int64_t uncounted; /* bytes counted where the lock was not had: the clock hears of them at the next draw */
 };
-extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* At a fixed place of each thread: glibc's __tls_get_addr would take memory at a thread's first look, in the middle of an
+   allocation. musl loads no library that asks for such a place; there dlopen takes the memory, for every thread. */
+#ifdef HEAPTOP_MUSL
+#define SAMPLE_TLS "global-dynamic"
+#else
+#define SAMPLE_TLS "initial-exec"
+#endif
+extern __thread struct sample_thread sample_thread __attribute__((tls_model(SAMPLE_TLS), visibility("hidden")));
 
 enum { SAMPLE_GRANULE_SHIFT = 10, SAMPLE_GRANULES = 1 << 22 };
 extern uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((visibility("hidden")));
