@@ -15,8 +15,7 @@ from typing import Any, Final
 import pytest
 
 from heaptop.protocol.messages import Core
-from tests import interpreters
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
 from tests.support.attaching import attach_once, attached, resting
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
 
@@ -83,14 +82,14 @@ def check_cycles(interpreter: Interpreter, name: str, cycles: int) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
+@pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 @pytest.mark.parametrize("name", ["sleeper", "lock", "asyncio_idle"])
 def test_cycles_leave_a_resting_target_as_it_was(interpreter: Interpreter, name: str, cycles: int) -> None:
     check_cycles(interpreter, name, cycles)
 
 
 @pytest.mark.sample(3)
-@pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.14", stress=interpreters.SUPPORTED)
+@pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.14", *MUSL, stress=(*SUPPORTED, *MUSL))
 @pytest.mark.parametrize("name", ["busy", "threads8", "churn_joined", "churn_main"])
 def test_cycles_leave_a_working_target_as_it_was(interpreter: Interpreter, name: str, cycles: int) -> None:
     check_cycles(interpreter, name, cycles)
@@ -112,7 +111,7 @@ def tell(target: Target) -> tuple[dict[str, Any], int]:
     return json.loads(text), blocks
 
 
-@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
+@pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 def test_cycles_leave_the_interpreter_as_it_was(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "telling") as target:
         before, _ = tell(target)

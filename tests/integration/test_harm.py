@@ -20,7 +20,7 @@ from heaptop.injector.entry.hijack import socket_inode
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Core, GcEvents
 from heaptop.protocol.source import Attached
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
 from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, resting
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, with_proc
 
@@ -61,7 +61,7 @@ def moves(target: Target) -> bool:
     return called(target) + 1 < called(target)
 
 
-@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
+@pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 def test_what_a_signal_handler_raises_reaches_the_program(interpreter: Interpreter) -> None:
     """Also where the signal comes in the middle of a collection: no Python code of ours runs there."""
     with running(interpreter, "alarmed", wrapper=with_proc(interpreter)) as target:
@@ -75,7 +75,7 @@ def test_what_a_signal_handler_raises_reaches_the_program(interpreter: Interpret
         assert target.stderr() == ""
 
 
-@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.14")
+@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.14", *MUSL)
 def test_files_that_took_the_agents_descriptor_are_left_alone(interpreter: Interpreter) -> None:
     with running(interpreter, "descriptors") as target:
         with attached(target.pid, interval=0.1) as attachment:
@@ -151,7 +151,7 @@ def test_a_child_that_keeps_the_socket_open_holds_nobody_up(interpreter: Interpr
 
 
 @pytest.mark.sample(2)
-@pytest.mark.pythons("3.8", "3.11-debian", "3.13")
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", *MUSL)
 def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "setuid_storm") as target:
         for _ in range(cycles):
@@ -161,7 +161,7 @@ def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter
 
 
 @pytest.mark.sample(4)
-@pytest.mark.pythons("3.8", "3.13", stress=("3.8", "3.11-debian", "3.13"))
+@pytest.mark.pythons("3.8", "3.13", *MUSL, stress=("3.8", "3.11-debian", "3.13", *MUSL))
 @pytest.mark.parametrize(("seconds", "handled"), [(0, 20), (0.0005, 20), (5, 0)])
 @pytest.mark.parametrize("name", ["setuid_storm", "sleeper"])
 def test_who_is_too_slow_in_starting_a_thread_goes_on_alone(
@@ -179,7 +179,7 @@ def test_who_is_too_slow_in_starting_a_thread_goes_on_alone(
         assert target.stderr() == ""
 
 
-@pytest.mark.pythons("3.8", "3.13")
+@pytest.mark.pythons("3.8", "3.13", *MUSL)
 def test_stops_and_continues_during_attaches_disturb_nothing(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "sleeper") as target:
         for _ in range(cycles):

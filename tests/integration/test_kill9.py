@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 
 from heaptop.injector.inspect.threads import agent_thread
-from tests.interpreters import Interpreter
+from tests.interpreters import MUSL, Interpreter
 from tests.support.attaching import attach_once, is_held, resting
 from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running, starting
 
@@ -77,7 +77,7 @@ def die(pid: int, delay: float, mode: str = "clone") -> None:
 
 
 @pytest.mark.sample(3)
-@pytest.mark.pythons("3.8", "3.11", "3.13", "3.14")
+@pytest.mark.pythons("3.8", "3.11", "3.13", "3.14", *MUSL)
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_killed_heaptop_harms_no_target(interpreter: Interpreter, name: str, request: pytest.FixtureRequest) -> None:
     deaths = STRESS if request.config.getoption("--stress") else SHARE

@@ -18,7 +18,7 @@ import pytest
 
 from heaptop.errors import InjectionFailed
 from heaptop.injector.entry import helper_client
-from tests.interpreters import Interpreter
+from tests.interpreters import MUSL, Interpreter
 from tests.support.attaching import attach_once, is_held, resting
 from tests.support.building import program
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running, starting
@@ -146,7 +146,7 @@ def got_in(target: Target) -> bool:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.pythons("3.8", "3.12", "3.14")
+@pytest.mark.pythons("3.8", "3.12", "3.14", *MUSL)
 @pytest.mark.parametrize("name", ["sleeper", "busy", "threads8"])
 def test_an_attach_may_die_at_any_step(
     interpreter: Interpreter, name: str, is_whole: bool, cycles: int, monkeypatch: pytest.MonkeyPatch
