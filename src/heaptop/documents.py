@@ -378,6 +378,81 @@ class MemoryJson(CensusHeadJson):
     """What is not known, or does not fit."""
 
 
+# -- heaptop run --native -------------------------------------------------------------------------------------
+
+
+class NativeEstimateJson(TypedDict):
+    """Live native memory, estimated."""
+
+    bytes: int
+    low: int
+    """`bytes` is between `low` and `high` in 95 of 100 cases."""
+    high: int
+    samples: int
+
+
+class NativeLibraryJson(NativeEstimateJson):
+    """What the calls of one library hold."""
+
+    library: str
+    """Its path; `?` where it is not known."""
+
+
+class NativeFrameJson(TypedDict):
+    """A Python frame."""
+
+    file: str
+    function: str
+    line: int
+
+
+class NativeLineJson(NativeEstimateJson):
+    """What calls below one Python line hold."""
+
+    file: str
+    """Empty where there is no stack: `no_stack` has the reason."""
+    line: int
+    no_stack: str
+
+
+class NativeSiteJson(NativeLibraryJson):
+    """An allocation site: a function of a library, and the Python stack above it."""
+
+    function: str
+    """Of the library; empty where its symbols do not tell."""
+    stack: list[NativeFrameJson]
+    """The innermost first; of sites that differ only further out, that of the largest."""
+    no_stack: str
+    """Why there is none; else empty."""
+
+
+class NativeJson(OfProcessJson):
+    """`heaptop run --native`: live native memory of a program that heaptop started, by allocation site."""
+
+    schema: Literal["heaptop.native"]
+    version: Literal[1]
+    exited: bool
+    """Whether the program has ended: then it is what it never freed."""
+    status: int | None
+    """Its exit code, or a signal's number below 0."""
+    interval: int
+    """Mean bytes between samples, as asked for."""
+    coarsest: int
+    """The largest that was in force."""
+    sampled: int
+    """Blocks, live or freed."""
+    dropped: int
+    """Samples that are in no figure."""
+    missed: int
+    """Frees that were not seen."""
+    total: NativeEstimateJson
+    sites: list[NativeSiteJson]
+    libraries: list[NativeLibraryJson]
+    lines: list[NativeLineJson]
+    notes: list[str]
+    """What is not known."""
+
+
 # -- heaptop why ----------------------------------------------------------------------------------------------
 
 

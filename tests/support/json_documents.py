@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "census-retainer": ("heaptop.retained", "census {pid} --by retainer --json"),
     "census-kind": ("heaptop.retained", "census {pid} --by kind --json"),
     "census-memory": ("heaptop.memory", "census {pid} --memory --json"),
+    "native": ("heaptop.native", "run --native --output {file}.log --json -- {program}"),
     "why": ("heaptop.why", "why {pid} {type} --json"),
     "why-retainers": ("heaptop.why", "why {pid} {type} --retainers 3 --json"),
     "why-object": ("heaptop.object", "why {pid} {address} --json"),
@@ -54,6 +55,7 @@ COMMANDS: Final = {
     "export": ("heaptop.export", "export {file} --to json"),
 }
 """By name, the schema, and what is run: in this order, because some need what an earlier one made."""
+PROGRAM: Final = ROOT / "tests" / "targets" / "native_small.py"
 GUARD: Final = "guard {pid} --when every~1s --do report --at-most 1 --dir {folder}"
 MACHINE: Final = {
     re.escape(str(ROOT)): "/srv/shop",
@@ -74,7 +76,7 @@ def documents() -> Iterator[tuple[str, Any]]:
     """Every document, by its name, of a program that leaks sessions."""
     with leaking_sessions() as target, tempfile.TemporaryDirectory() as name:
         file, folder = Path(name, "night.heaptop"), Path(name, "guard")
-        places = {"pid": target.pid, "type": TYPE, "file": file, "folder": folder, "address": "0x1"}
+        places = {"pid": target.pid, "type": TYPE, "file": file, "folder": folder, "address": "0x1", "program": PROGRAM}
         for called, (_, command) in COMMANDS.items():
             document = json.loads(_run(command.format(**places)))
             if called == "why":

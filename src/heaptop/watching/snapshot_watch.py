@@ -56,11 +56,6 @@ class SnapshotWatch(SourceWatch):
         self.reported: Memory | None = None
         """What the allocators reported since :meth:`ask_memory`; what needs it does without where there is none."""
 
-    @property
-    def attached(self) -> Attached:
-        assert self._attached is not None
-        return self._attached
-
     def ready(self) -> None:
         """Wait for the first census; no effect after it. Errors: as :meth:`freeze`."""
         if self._seen is None:

@@ -145,6 +145,12 @@ class SourceWatch:
         return self._history
 
     @property
+    def attached(self) -> Attached:
+        """What the attach found, once there was one."""
+        assert self._attached is not None
+        return self._attached
+
+    @property
     def _pid(self) -> int:
         return self._source.target.pid
 

@@ -1,0 +1,189 @@
+"""Live native memory by allocation site, line and library: estimates of what a preloaded library has sampled.
+
+This module never reads a process: it takes a :class:`~heaptop.protocol.messages.MallocSites`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from heaptop.analysis.samples.estimate import Estimate, Sums, Weight, weight
+from heaptop.analysis.text.units import format_bytes, format_count
+from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites
+
+if TYPE_CHECKING:
+    from heaptop.documents import NativeEstimateJson, NativeJson, NativeSiteJson
+
+K = TypeVar("K")
+
+NO_STACK: Final = {
+    "none": "no Python stack",
+    "early": "before heaptop's agent",
+    "full": "stack not recorded: tables are full",
+}
+COST: Final = (
+    "--native: until it ends, the program runs with a preloaded library that samples malloc and mmap. Its table has 6 "
+    "MiB; a program that allocates all the time needs some per cent more time."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeGroup:
+    """Live blocks that have the same site, line or library."""
+
+    estimate: Estimate
+    largest: MallocSite
+    """The site with the most bytes in it."""
+
+    @property
+    def library(self) -> str:
+        return self.largest.library
+
+    @property
+    def short_library(self) -> str:
+        """Its name without the folder."""
+        return os.path.basename(self.library)
+
+    @property
+    def caller(self) -> str:
+        """Library and function: ``libz.so.1 deflateInit2_``."""
+        return f"{self.short_library} {self.largest.symbol}".rstrip()
+
+    @property
+    def frame(self) -> MallocFrame | None:
+        """The innermost Python frame."""
+        return self.largest.stack[0] if self.largest.stack else None
+
+    @property
+    def no_stack(self) -> str:
+        """Why there is none, in a few words; else empty."""
+        return "" if self.largest.stack else NO_STACK.get(self.largest.gap, NO_STACK["none"])
+
+    @property
+    def line(self) -> str:
+        """File and line, or why there are none."""
+        return f"{self.frame.file}:{self.frame.line}" if self.frame is not None else f"({self.no_stack})"
+
+
+def by_site(found: MallocSites) -> list[NativeGroup]:
+    """By Python line, library and its function, the largest first."""
+    return _grouped(found, lambda site: (_line_of(site), site.library, site.symbol))
+
+
+def by_line(found: MallocSites) -> list[NativeGroup]:
+    return _grouped(found, _line_of)
+
+
+def by_library(found: MallocSites) -> list[NativeGroup]:
+    return _grouped(found, lambda site: site.library)
+
+
+def total(found: MallocSites) -> Estimate:
+    """Of all sites."""
+    return _estimate(found, found.sites)
+
+
+def notes(found: MallocSites) -> Iterator[str]:
+    """Sentences on what the figures leave out."""
+    if found.dropped:
+        lost = format_bytes(found.dropped * found.coarsest)
+        yield f"At least: {format_count(found.dropped)} samples were dropped, which represent up to {lost}."
+    if found.missed:
+        yield f"At most: {format_count(found.missed)} frees were not seen."
+    if any(site.library == "?" for site in found.sites):
+        yield "Libraries are not known: that needs glibc 2.35."
+    if found.coarsest > found.interval:
+        yield (
+            f"The sampling interval rose to {format_bytes(found.coarsest)} while the program allocated fast: a site "
+            "may hold as much without a sample."
+        )
+
+
+def native_json(
+    found: MallocSites, *, pid: int, python: str, exited: bool, status: int | None, top: int | None
+) -> NativeJson:
+    """The document of ``heaptop run --native --json``, with at most ``top`` rows of each kind (all for None)."""
+    return {
+        "schema": "heaptop.native",
+        "version": 1,
+        "pid": pid,
+        "python": python,
+        "exited": exited,
+        "status": status,
+        "interval": found.interval,
+        "coarsest": found.coarsest,
+        "sampled": found.sampled,
+        "dropped": found.dropped,
+        "missed": found.missed,
+        "total": _estimate_json(total(found)),
+        "sites": [_site_json(group) for group in by_site(found)[:top]],
+        "libraries": [
+            {"library": group.library, **_estimate_json(group.estimate)} for group in by_library(found)[:top]
+        ],
+        "lines": [
+            {
+                "file": group.frame.file if group.frame else "",
+                "line": group.frame.line if group.frame else 0,
+                "no_stack": group.no_stack,
+                **_estimate_json(group.estimate),
+            }
+            for group in by_line(found)[:top]
+        ],
+        "notes": list(notes(found)),
+    }
+
+
+def _line_of(site: MallocSite) -> tuple[str, int, str]:
+    return (site.stack[0].file, site.stack[0].line, "") if site.stack else ("", 0, site.gap)
+
+
+def _grouped(found: MallocSites, key: Callable[[MallocSite], K]) -> list[NativeGroup]:
+    groups: dict[K, list[MallocSite]] = {}
+    for site in found.sites:
+        groups.setdefault(key(site), []).append(site)
+    rows = [NativeGroup(_estimate(found, sites), max(sites, key=_seen)) for sites in groups.values()]
+    return sorted(rows, key=lambda row: (-row.estimate.bytes, row.line, row.caller))
+
+
+def _seen(site: MallocSite) -> int:
+    return sum(blocks.left * blocks.number for blocks in site.blocks)
+
+
+def _estimate(found: MallocSites, sites: Sequence[MallocSite]) -> Estimate:
+    sums = Sums()
+    for site in sites:
+        for blocks in site.blocks:
+            sums.add_alike(_weight(blocks), blocks.number)
+    return sums.estimate(found.coarsest if found.coarsest > found.interval else 0)
+
+
+def _weight(blocks: MallocBlocks) -> Weight:
+    """Of a mapping that was sampled whole, what is left of it."""
+    whole = weight(blocks.size, blocks.interval)
+    if blocks.left == blocks.size:
+        return whole
+    part = blocks.left / blocks.size
+    return Weight(
+        seen=blocks.left,
+        bytes=round(whole.bytes * part),
+        count=whole.count,
+        variance=round(whole.variance * part**2),
+        third=round(whole.third * part**3),
+    )
+
+
+def _estimate_json(estimate: Estimate) -> NativeEstimateJson:
+    return {"bytes": estimate.bytes, "low": estimate.low, "high": estimate.high, "samples": estimate.samples}
+
+
+def _site_json(group: NativeGroup) -> NativeSiteJson:
+    return {
+        "library": group.library,
+        "function": group.largest.symbol,
+        "stack": [{"file": each.file, "function": each.function, "line": each.line} for each in group.largest.stack],
+        "no_stack": group.no_stack,
+        **_estimate_json(group.estimate),
+    }

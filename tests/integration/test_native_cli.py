@@ -1,0 +1,84 @@
+"""``heaptop run --native`` as a command: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.integration.test_native_sites import LINES, PROGRAM, argv
+from tests.support import building, preloaded
+from tests.support.leaking import ENVIRONMENT, HEAPTOP
+from tests.support.processes import PATIENCE
+
+
+def run(folder: Path, *arguments: str, program: list[str]) -> subprocess.CompletedProcess[str]:
+    preloaded.library()
+    command = [*HEAPTOP, "run", "--native", "--output", str(folder / "output"), *arguments, "--", *program]
+    nothing = subprocess.DEVNULL
+    return subprocess.run(
+        command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE, check=False, stdin=nothing
+    )
+
+
+def document(folder: Path, *arguments: str, program: list[str]) -> tuple[int, Any]:
+    done = run(folder, "--json", *arguments, program=program)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_the_document_names_line_library_and_function(tmp_path: Path) -> None:
+    code, found = document(tmp_path, "--native-interval", "16KiB", program=argv("extension"))
+    assert (code, found["exited"], found["status"], found["interval"]) == (7, True, 7, 16384)
+    (site,) = [site for site in found["sites"] if site["function"] == "native_leak"]
+    assert site["library"] == str(building.extension("native_leak.c"))
+    assert (site["stack"][0]["file"], site["stack"][0]["line"]) == (str(PROGRAM), LINES["extension"])
+    assert site["low"] < site["bytes"] < site["high"]
+    assert site["library"] in {row["library"] for row in found["libraries"]}
+    assert LINES["extension"] in {row["line"] for row in found["lines"] if row["file"] == str(PROGRAM)}
+    assert found["total"]["bytes"] >= site["bytes"]
+
+
+def test_a_pipe_gets_the_table_and_stderr_the_cost_once(tmp_path: Path) -> None:
+    done = run(tmp_path, program=argv("contexts"))
+    assert done.returncode == 7
+    assert done.stdout.startswith("native memory never freed: ")
+    assert f"{PROGRAM}:{LINES['bz2']}" in done.stdout
+    assert "BZ2_bzCompressInit" in done.stdout
+    assert done.stderr.count("preloaded library") == 1
+
+
+def test_after_the_time_that_was_asked_for_the_program_continues(tmp_path: Path) -> None:
+    code, found = document(tmp_path, "--for", "2", program=argv("stay"))
+    try:
+        assert (code, found["exited"], found["status"]) == (0, False, None)
+        assert [site for site in found["sites"] if site["function"] == "native_leak"]
+    finally:
+        os.kill(found["pid"], signal.SIGKILL)
+
+
+def test_a_static_interpreter_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    static = building.program_with("preload_cases.c", options=["-static", "-pthread"])
+    done = run(tmp_path, "--python", str(static), program=argv("extension"))
+    assert done.returncode == 44
+    assert "statically linked" in done.stderr
+
+
+def test_an_interpreter_that_the_library_is_not_loaded_into_is_refused(tmp_path: Path) -> None:
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nunset LD_PRELOAD\nexec {sys.executable} "$@"\n')
+    wrapper.chmod(0o755)
+    done = run(tmp_path, "--python", str(wrapper), program=argv("stay"))
+    assert done.returncode == 44
+    assert "was not loaded into the interpreter" in done.stderr
+
+
+def test_options_of_the_report_need_native(tmp_path: Path) -> None:
+    command = [*HEAPTOP, "run", "--json", "--", "x.py"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 2
+    assert "--json is for a report of native memory" in done.stderr
