@@ -86,7 +86,10 @@ def test_a_storm_of_scrapes_gets_whole_answers_over_few_connections(served: tupl
         connection.close()
         return answers
 
-    with ThreadPoolExecutor(3 * CONNECTIONS) as clients:
+    with ExitStack() as stack, ThreadPoolExecutor(3 * CONNECTIONS) as clients:
+        for _ in range(CONNECTIONS):
+            stack.enter_context(connected(serve))
+        assert eventually(lambda: connections(serve) >= CONNECTIONS), "others hold all that it keeps"
         storm = [clients.submit(scrape, number) for number in range(6 * CONNECTIONS)]
         while not all(one.done() for one in storm):
             most = max(most, connections(serve))
@@ -95,7 +98,6 @@ def test_a_storm_of_scrapes_gets_whole_answers_over_few_connections(served: tupl
     assert len(whole) > CONNECTIONS
     assert all(b"\nheaptop_live_bytes{" in text and text.endswith(b"\n") for text in whole)
     assert {text for status, text in answers if status != 200} <= {b"Too many requests wait. Try again later.\n", b""}
-    assert most > CONNECTIONS / 2, "it was a storm"
     assert most <= CONNECTIONS + AT_ONCE
     assert serve.get("healthz") == b"ok\n"
 
