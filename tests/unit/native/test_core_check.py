@@ -52,7 +52,9 @@ OF_BOUNDS = {"deque_block", "deque_block_next", "deque_state", "deque_maxlen", "
 }
 """Likewise the bounds, and the blocks of a deque and an OrderedDict: test_core_fill."""
 
-OF_RULES = re.compile(r"static_type|type_cache$|heap_module$|generator_(state|cleared)$|values_visited_twice$")
+OF_RULES = re.compile(
+    r"static_type|type_cache$|type_size$|heap_module$|generator_(code|state|cleared)$|values_visited_twice$|code_c(ache|ell_)"
+)
 """What only a walk without code needs: test_native_rules."""
 
 

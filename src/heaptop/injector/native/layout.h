@@ -42,6 +42,7 @@ X(type_itemsize,           40,   40,   40,   40,   40,   40,   40,   40)        
 X(type_flags,             168,  168,  168,  168,  168,  168,  168,  168)                                   \
 X(type_traverse,          184,  184,  184,  184,  184,  184,  184,  184)                                   \
 X(type_clear,             192,  192,  192,  192,  192,  192,  192,  192)                                   \
+X(type_size,              416,  408,  408,  408,  416,  416,  416,  424)                                   \
 X(type_base,              256,  256,  256,  256,  256,  256,  256,  256)                                   \
 X(type_dict,              264,  264,  264,  264,  264,  264,  264,  264)                                   \
 X(type_is_gc,             328,  328,  328,  328,  328,  328,  328,  328)                                   \
@@ -117,6 +118,10 @@ X(code_names,              64,   64,   64,   32,   32,   32,   32,   32)        
 X(code_varnames,           72,   72,   72,    0,    0,    0,    0,    0)                                   \
 X(code_freevars,           80,   80,   80,    0,    0,    0,    0,    0)                                   \
 X(code_cellvars,           88,   88,   88,    0,    0,    0,    0,    0)                                   \
+/*  up to 3.10: co_cell2arg, co_opcache and its size                                                      */ \
+X(code_cell_arguments,     96,   96,   96,    0,    0,    0,    0,    0)                                   \
+X(code_cache,             160,  160,  160,    0,    0,    0,    0,    0)                                   \
+X(code_cache_size,        172,  172,  172,    0,    0,    0,    0,    0)                                   \
 X(code_filename,          104,  104,  104,  112,  112,  112,  112,  112)                                   \
 X(code_name,              112,  112,  112,  120,  120,  120,  120,  120)                                   \
 X(code_qualname,            0,    0,    0,  128,  128,  128,  128,  128)                                   \
@@ -160,7 +165,8 @@ X(frame_item_flags,         0,    0,    0,    0,    0,    0,    3,    3)        
 /*  a frame object's and a generator's own frame: a structure, up to 3.10 a pointer to a frame object    */ \
 X(frame_object_frame,       0,    0,    0,   24,   24,   24,   24,   24)                                   \
 X(generator_frame,         16,   16,   16,   80,   72,   72,   72,   72)                                   \
-/*  from 3.11 on: gi_frame_state, and the first of its values that says that there are no values left    */ \
+/*  from 3.11 on: its code, gi_frame_state, and the first of its values that says that there are no values left    */ \
+X(generator_code,           0,    0,    0,   16,   72,   72,   72,   72)                                   \
 X(generator_state,          0,    0,    0,   75,   67,   67,   67,   67)                                   \
 X(generator_cleared,        0,    0,    0,    4,    4,    4,    4,    5)                                   \
 X(generator_qualname,      56,   56,   48,   40,   32,   32,   32,   32)                                   \

@@ -13,6 +13,7 @@ enum size_rule {
     SIZE_DICT,
     SIZE_SET,
     SIZE_CALL,  /* another C method without arguments */
+    SIZE_RULE,  /* without code: what such a method does (measures.h) */
     SIZE_GUESS, /* Python code, or C that we do not call: tp_basicsize, and flagged */
 };
 
@@ -49,6 +50,8 @@ enum uneven_rule {
 };
 
 struct owner;
+struct kind;
+typedef uint64_t (*kind_measure)(PyObject *o, const struct kind *kind);
 
 struct kind {
     PyTypeObject *type;
@@ -64,6 +67,7 @@ struct kind {
     uint32_t basic, item, before; /* bytes; ``before`` is in front of the object */
     traverseproc traverse;
     PyCFunction sizeof_method;
+    kind_measure measure;
     uint32_t position; /* kinds_at of it is this; UINT32_MAX for ``nobody`` */
     uint32_t number;   /* of its name, see names.h; census.c fills it in */
     uint64_t count[ROWS], bytes[ROWS], hidden[ROWS];

@@ -65,7 +65,8 @@ static enum collector_rule collector_rule(PyTypeObject *type) {
     inquiry is_gc = (inquiry)pointer_at(type, layout.type_is_gc);
     if (is_gc == NULL)
         return COLLECTED_ALWAYS;
-    return is_gc == symbols.type_is_gc ? COLLECTED_HEAP_TYPES : COLLECTED_ASK;
+    bool has_types = type_flags(type) & (unsigned long)FLAG_TYPE_SUBCLASS;
+    return is_gc == symbols.type_is_gc || (symbols.without_code && has_types) ? COLLECTED_HEAP_TYPES : COLLECTED_ASK;
 }
 
 static enum values_rule values_rule(PyTypeObject *type) {

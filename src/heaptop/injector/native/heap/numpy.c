@@ -78,6 +78,17 @@ static bool open_descr(PyObject *o, struct descr *descr) {
     return false;
 }
 
+uint64_t numpy_bytes(PyObject *o) {
+    const struct numpy_array *array = (struct numpy_array *)o;
+    struct descr descr;
+    if (!open_descr(array->descr, &descr))
+        return 0;
+    uint64_t bytes = (uint64_t)descr.size;
+    for (int i = 0; i < array->dimensions; i++)
+        bytes *= (uint64_t)array->shape[i];
+    return bytes;
+}
+
 struct scan {
     const struct numpy_array *array;
     visitproc visit;

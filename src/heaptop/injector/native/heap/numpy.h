@@ -19,6 +19,9 @@ enum { ARRAY_OWNS_DATA = 4 }; /* NPY_ARRAY_OWNDATA */
 /* Whether a type is numpy.ndarray or made from it. */
 bool numpy_is_array(PyTypeObject *type);
 
+/* Bytes of its items; 0 where its dtype is none that is known. */
+uint64_t numpy_bytes(PyObject *array);
+
 /* Visit what an array refers to: items, base and dtype. */
 void numpy_visit(PyObject *array, visitproc visit, void *context);
 

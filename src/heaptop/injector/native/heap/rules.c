@@ -1,6 +1,7 @@
 /* rules: deciding by the tp_base chain, and visiting. */
 #include "heap/rules.h"
 
+#include "lookup.h"
 #include "raw.h"
 #include "heap/dict.h"
 #include "heap/edges.h"
@@ -62,6 +63,14 @@ const char *rules_open(const void *interpreter) {
         return "the interpreter's table of its own types is not where it should be";
     symbols.without_code = true;
     return size_open() == 0 ? NULL : "the interpreter's own __sizeof__ is not where it should be";
+}
+
+const char *rules_open_here(void) {
+    void *(*interpreter)(void);
+    *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
+    if (interpreter == NULL)
+        *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
+    return interpreter == NULL ? "PyInterpreterState_Get is missing" : rules_open(interpreter());
 }
 
 void rules_close(void) { symbols.without_code = false; }

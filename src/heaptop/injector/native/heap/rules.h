@@ -17,6 +17,11 @@
 /* Find what a walk without code needs besides the symbols of layout.h, the column and gc_lists, and have all walks go without
    code from now on. ``interpreter``: the state of the one that is walked. NULL, or a sentence (static storage). */
 const char *rules_open(const void *interpreter);
+
+/* Of the calling thread's interpreter, for tests. With the GIL, and after layout_open. */
+const char *rules_open_here(void);
+
+/* Have walks go with code again, after either. */
 void rules_close(void);
 
 /* Fill in kind->native, words, more and opaque. */

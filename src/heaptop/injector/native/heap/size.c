@@ -3,6 +3,7 @@
 
 #include "lookup.h"
 #include "heap/dict.h"
+#include "heap/measures.h"
 #include "heap/numpy.h"
 
 #include <string.h>
@@ -69,6 +70,14 @@ static bool is_cpython(void *function) {
     return here.base == interpreter.base || (here.file != NULL && strstr(here.file, "/lib-dynload/") != NULL);
 }
 
+/* By the type whose method it is (descrobject.h, PyDescr_COMMON). */
+static void decide_by_rule(struct kind *kind, PyObject *descriptor) {
+    const char *name = pointer_at(pointer_at(descriptor, (int32_t)sizeof(PyObject)), layout.type_name);
+    kind->measure = name == NULL ? NULL : measures_find(name);
+    if (kind->measure != NULL)
+        kind->size = SIZE_RULE;
+}
+
 void size_decide(struct kind *kind, bool call_methods) {
     kind->size = SIZE_GUESS;
     PyObject *found = find(kind->type);
@@ -88,7 +97,9 @@ void size_decide(struct kind *kind, bool call_methods) {
         kind->size = SIZE_DICT;
     else if (function == own.set || function == own.frozenset)
         kind->size = SIZE_SET;
-    else if (!symbols.without_code && (method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
+    else if (symbols.without_code)
+        decide_by_rule(kind, found);
+    else if ((method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
              (call_methods || numpy_is_array(kind->type) || is_cpython((void *)function))) {
         kind->size = SIZE_CALL;
         kind->sizeof_method = function;
@@ -152,7 +163,7 @@ static uint64_t list_size(PyObject *o, const struct kind *kind) {
 static uint64_t keys_bytes(const void *keys) { return keys_bytes_of(keys_size(keys), keys_unhashed(keys)); }
 
 /* dictobject.c, _PyDict_SizeOf */
-static uint64_t dict_size(PyObject *o, const struct kind *kind) {
+uint64_t size_of_dict(PyObject *o, const struct kind *kind) {
     const void *keys = pointer_at(o, layout.dict_keys);
     uint64_t size = kind->basic;
     if (pointer_at(o, layout.dict_values) != NULL)
@@ -192,13 +203,16 @@ uint64_t size_of(PyObject *o, const struct kind *kind) {
         size = list_size(o, kind);
         break;
     case SIZE_DICT:
-        size = dict_size(o, kind);
+        size = size_of_dict(o, kind);
         break;
     case SIZE_SET:
         size = set_size(o, kind);
         break;
     case SIZE_CALL:
         size = called_size(o, kind);
+        break;
+    case SIZE_RULE:
+        size = kind->measure(o, kind);
         break;
     case SIZE_OBJECT:
         size = object_size(o, kind);
@@ -263,6 +277,11 @@ static uint64_t own_size(PyObject *o, const struct kind *kind) {
     }
 }
 
+uint64_t size_of_bytearray(PyObject *o) {
+    uint64_t allocated = uint64_at(o, layout.bytearray_allocated), head = (uint64_t)layout.bytearray_head;
+    return allocated == 0 || head == 0 ? allocated : allocated + head + 1;
+}
+
 static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
     uint64_t at = 0, size = 0;
     if (kind->size == SIZE_LIST) {
@@ -276,9 +295,8 @@ static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
         at = uint64_at(o, layout.set_table);
         size = set_size(o, kind) - kind->basic;
     } else if (kind->type == symbols.bytearray_type && uint64_at(o, layout.bytearray_allocated) != 0) {
-        uint64_t head = (uint64_t)layout.bytearray_head;
-        at = uint64_at(o, layout.bytearray_items) - head;
-        size = uint64_at(o, layout.bytearray_allocated) + (head != 0 ? head + 1 : 0);
+        at = uint64_at(o, layout.bytearray_items) - (uint64_t)layout.bytearray_head;
+        size = size_of_bytearray(o);
     }
     return (struct size_block){at, at == 0 ? 0 : size};
 }

@@ -300,9 +300,13 @@ static void sweep(struct walk *w) {
 static void add_up(struct walk *w) {
     for (uint32_t i = 0; i < w->kinds.count; i++) {
         const struct kind *kind = kinds_at(&w->kinds, i);
-        uint64_t objects = 0;
-        for (int row = 0; row < ROWS; row++)
+        uint64_t objects = 0, bytes = 0;
+        for (int row = 0; row < ROWS; row++) {
             objects += kind->count[row];
+            bytes += kind->bytes[row] + kind->hidden[row];
+        }
+        w->opaque += kind->opaque ? objects : 0;
+        w->opaque_bytes += kind->opaque ? bytes : 0;
         w->objects += objects;
         w->guessed += kind->size == SIZE_GUESS ? objects : 0;
     }

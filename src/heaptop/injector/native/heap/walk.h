@@ -44,6 +44,7 @@ struct walk {
     size_t excluded_count, excluded_room;
     bool failed;
     uint64_t objects, guessed;
+    uint64_t opaque, opaque_bytes; /* without code (rules.h): objects that may refer to more than is known, and their bytes */
     struct owners_seen seen; /* memory that several objects own */
     uint64_t owned, mapped, at_least; /* bytes elsewhere (owners.h), those of them in mappings, objects that have more */
     struct progress *progress; /* set before walk_run: receives the progress, or NULL; it is not stopped */

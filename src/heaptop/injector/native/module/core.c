@@ -8,7 +8,6 @@
    All functions but heaptop_gc are for the agent's thread, and all with the GIL. State is static and belongs to the
    process: the library is never unloaded, and one agent at a time uses it. */
 
-#include "lookup.h"
 #include "pages.h"
 #include "raw.h"
 #include "clone/clone.h"
@@ -461,11 +460,7 @@ static PyObject *core_without_code(PyObject *module, PyObject *args) {
         return refuse("the native core is not open");
     if (!PyArg_ParseTuple(args, "O:without_code", &o) || (list = PyList_New(0)) == NULL)
         return NULL;
-    void *(*interpreter)(void);
-    *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
-    if (interpreter == NULL)
-        *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
-    const char *refusal = interpreter == NULL ? "PyInterpreterState_Get" : rules_open(interpreter());
+    const char *refusal = rules_open_here();
     struct kinds kinds;
     PyObject *found = NULL;
     if (kinds_open(&kinds, true) == 0 && refusal == NULL) {

@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "graph/retain.h"
 #include "graph/retainers.h"
+#include "heap/rules.h"
 
 #include <string.h>
 
@@ -85,13 +86,16 @@ PyObject *graphing_build(PyObject *module, PyObject *args) {
         return refuse(refusal);
     close_all();
     uint64_t begin = raw_clock(), walked = begin;
-    if (graph_open(&face.graph, false) < 0)
+    if (option(options, "without_code") != NULL)
+        refusal = rules_open_here();
+    if (refusal == NULL && graph_open(&face.graph, false) < 0)
         refusal = no_memory;
     if (refusal == NULL && exclude_all(option(options, "own"))) {
         layout_block_collector(true);
         refusal = build(option(options, "also"), &walked);
         layout_block_collector(false);
     }
+    rules_close();
     uint64_t end = raw_clock();
     if (refusal != NULL || PyErr_Occurred()) {
         close_all();
@@ -99,8 +103,9 @@ PyObject *graphing_build(PyObject *module, PyObject *args) {
     }
     face.is_built = true;
     const struct csr *rows = &face.graph.rows;
-    return Py_BuildValue("{sIsIsKsKsK}", "objects", rows->count, "edges", rows->first[rows->count], "bytes",
-                         graph_bytes(&face.graph), "walk_ns", walked - begin, "rows_ns", end - walked);
+    return Py_BuildValue("{sIsIsKsKsKsK}", "objects", rows->count, "edges", rows->first[rows->count], "bytes",
+                         graph_bytes(&face.graph), "walk_ns", walked - begin, "rows_ns", end - walked, "opaque",
+                         face.graph.walk.opaque_bytes);
 }
 
 PyObject *graphing_close(PyObject *module, PyObject *args) {

@@ -7,8 +7,8 @@
 
 #include "layout.h"
 
-/* graph_build([{"own": [address, …], "also": [object, …]}]): {"objects", "edges", "bytes", "walk_ns", "rows_ns"}. ``own``
-   is left out; ``also`` takes part even if nothing leads to it. What is made from here on has no number. */
+/* graph_build([{"own": [address, …], "also": [object, …], "without_code": any}]): {"objects", "edges", "bytes", "walk_ns",
+   "rows_ns", "opaque": bytes that the walk without code, where that is asked for, has no rule for}. ``own`` is left out; ``also`` takes part even if nothing leads to it. What is made from here on has no number. */
 PyObject *graphing_build(PyObject *module, PyObject *args);
 
 /* graph_close(): forget it all. */
