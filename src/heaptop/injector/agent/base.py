@@ -54,3 +54,15 @@ def read_proc(file: str) -> bytes:
 def is_builtin(function: Any) -> bool:
     """Whether it is C's own, and nobody has put a Python function in its place."""
     return type(function) is type(len)
+
+
+INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
+
+
+def has_several_interpreters() -> bool:
+    """Whether the program has made interpreters from Python; those that C code makes are not seen."""
+    for name in INTERPRETERS:
+        every: Any = getattr(sys.modules.get(name), "list_all", None)
+        if is_builtin(every) and len(every()) > 1:
+            return True
+    return False

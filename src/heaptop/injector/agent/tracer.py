@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import builtin_module, is_builtin
+from heaptop.injector.agent.base import builtin_module, has_several_interpreters, is_builtin
 
 MAX_TRACED_DEPTH = 4
 """Frames of a stack. A loop that does nothing but allocate takes 4 to 9 times its CPU time with one, 5 to 11 times with
@@ -25,7 +25,6 @@ MAX_TRACED_DEPTH = 4
 HOOKING = ("memray._memray", "ddtrace.profiling.collector._memalloc", "filprofiler", "scalene.pywhere")
 """Modules that may put hooks of their own into the allocators, at any time once they are there."""
 TRACER = "_tracemalloc"
-INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
 STOPS_SAFELY = ((3, 12, 9), (3, 13, 2), (3, 14, 4))
 """The first releases whose tracemalloc.stop() survives threads that allocate without the GIL (zlib, lzma): before, it
 frees what they are about to write to (gh-128679, mended in January 2025; never up to 3.11), or may wait for them for
@@ -45,10 +44,8 @@ def start_refusal() -> str:
     found = hooking_tool()
     if found:
         return "%s is loaded, and other tools' hooks cannot be removed safely beside its own" % found
-    for name in INTERPRETERS:
-        count: Any = getattr(sys.modules.get(name), "list_all", None)
-        if is_builtin(count) and len(count()) > 1:
-            return "there are several interpreters, and tracemalloc is not safe with them"
+    if has_several_interpreters():
+        return "there are several interpreters, and tracemalloc is not safe with them"
     return "" if stops_safely(tuple(sys.version_info[:3])) else CRASHES % tuple(sys.version_info[:3])
 
 

@@ -2,12 +2,14 @@
 #include "layout.h"
 
 #include "lookup.h"
+#include "raw.h"
 
 #include <string.h>
 
 struct layout layout;
 struct symbols symbols;
 gc_head *gc_lists[LISTS];
+struct interpreters interpreters;
 static uint32_t opened_version; /* the sys.hexversion of the column in use */
 
 static const int32_t table[][LAYOUT_MINORS] = {
@@ -111,6 +113,56 @@ static const char *find_symbols(uint32_t version) {
     return NULL;
 }
 
+/* Whether an interpreter runs only while the calling one does not. */
+static bool shares_lock(const void *own, const void *other) {
+    if (symbols.thread_state_is_shared)
+        return true;
+    return layout.interpreter_lock != 0 && raw_readable((uint64_t)at(other, layout.interpreter_lock)) &&
+           pointer_at(other, layout.interpreter_lock) == pointer_at(own, layout.interpreter_lock);
+}
+
+static bool is_closed(gc_head *head) {
+    return raw_readable((uint64_t)head) && raw_readable((uint64_t)&head->prev) && raw_readable((uint64_t)gc_next(head)) &&
+           raw_readable((uint64_t)gc_prev(head)) && gc_prev(gc_next(head)) == head && gc_next(gc_prev(head)) == head;
+}
+
+/* The lists of another interpreter, which are as far from its state as the caller's are from its own. From 3.9 on; before,
+   the lists stand in _PyRuntime, and are everybody's. */
+static bool find_lists_of(const void *own, const void *other, gc_head *lists[LISTS]) {
+    enum { LARGEST_STATE = 1 << 20 };
+    int64_t distance = (const char *)gc_lists[0] - (const char *)own;
+    bool apart = distance > 0 && distance < LARGEST_STATE;
+    for (int i = 0; i < LISTS; i++) {
+        lists[i] = apart ? (gc_head *)((const char *)other + ((const char *)gc_lists[i] - (const char *)own)) : NULL;
+        if (apart && !is_closed(lists[i]))
+            return false;
+    }
+    return true;
+}
+
+static const char *find_interpreters(void) {
+    void *(*get)(void), *(*head)(void), *(*next)(const void *);
+    *(void **)&get = lookup_symbol("PyInterpreterState_Get");
+    if (get == NULL)
+        *(void **)&get = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
+    *(void **)&head = lookup_symbol("PyInterpreterState_Head");
+    *(void **)&next = lookup_symbol("PyInterpreterState_Next");
+    if (get == NULL || head == NULL || next == NULL)
+        return "a symbol of the interpreter is missing";
+    const void *own = get();
+    interpreters = (struct interpreters){.count = 0};
+    for (const void *other = head(); other != NULL && raw_readable((uint64_t)other); other = next(other)) {
+        if (other == own)
+            continue;
+        uint32_t count = interpreters.count;
+        if (count < MOST_INTERPRETERS && shares_lock(own, other) && find_lists_of(own, other, interpreters.lists[count]))
+            interpreters.others[interpreters.count++] = other;
+        else
+            interpreters.left_out++;
+    }
+    return NULL;
+}
+
 const char *layout_find_lists(void) {
     PyObject *fresh = PyList_New(0); /* the newest tracked object is the last of generation 0 */
     if (fresh == NULL) {
@@ -133,7 +185,7 @@ const char *layout_find_lists(void) {
     for (int i = 0; i < LISTS; i++)
         if (gc_prev(gc_next(gc_lists[i])) != gc_lists[i] || gc_next(gc_prev(gc_lists[i])) != gc_lists[i])
             return "a list of the collector is not closed";
-    return NULL;
+    return find_interpreters();
 }
 
 int layout_minor(void) { return (int)(opened_version >> 16 & 0xff); }
@@ -207,6 +259,13 @@ const char *layout_published(void) {
 
 /* -- the collector ------------------------------------------------------------------------------------------ */
 
-bool layout_collecting(void) { return *(int *)at(gc_lists[0], layout.gc_collecting) != 0; }
+static bool is_collecting(gc_head *first) { return *(int *)at(first, layout.gc_collecting) != 0; }
+
+bool layout_collecting(void) {
+    bool found = is_collecting(gc_lists[0]);
+    for (uint32_t i = 0; i < interpreters.count; i++)
+        found = found || (interpreters.lists[i][0] != NULL && is_collecting(interpreters.lists[i][0]));
+    return found;
+}
 
 void layout_block_collector(bool block) { *(int *)at(gc_lists[0], layout.gc_collecting) = block; }

@@ -360,14 +360,26 @@ int layout_minor(void);
 /* The symbol at a position of LAYOUT_SYMBOLS, and where its address belongs; NULL behind the last. */
 const char *layout_symbol(int position, void ***place);
 
+/* Other interpreters than the caller's. Those that run under the same lock stand still while the caller has it; one with a
+   lock of its own may be in the middle of anything, and nothing of it is read. */
+enum { MOST_INTERPRETERS = 64 };
+struct interpreters {
+    const void *others[MOST_INTERPRETERS];       /* under the same lock */
+    gc_head *lists[MOST_INTERPRETERS][LISTS]; /* of each; NULL where all interpreters share gc_lists (3.8) */
+    uint32_t count, left_out;                 /* and how many are under locks of their own, or too many */
+};
+extern struct interpreters interpreters;
+
 /* Choose the column for a ``sys.hexversion``, and find symbols and list heads. Needs the GIL.
    NULL when all is found, else a sentence (static storage) that gives the reason native mode is refused. */
 const char *layout_open(uint32_t version);
 
-/* Find the list heads again (layout_open does it; tests after layout_set). Returns as layout_open. */
+/* Find the list heads and the other interpreters again (layout_open does it; tests after layout_set). Returns as
+   layout_open. */
 const char *layout_find_lists(void);
 
-/* Whether a collection is under way now: another thread is in a finalizer that it runs. */
+/* Whether a collection is under way now in an interpreter under this lock: another thread is in a finalizer that it
+   runs. */
 bool layout_collecting(void);
 
 /* Have the interpreter refuse to collect, or allow it again. Only for as long as the GIL is held. */

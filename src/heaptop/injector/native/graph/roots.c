@@ -131,37 +131,12 @@ static bool note_states(struct roots *r) {
     return true;
 }
 
-/* Whether another interpreter runs only while this one does not. */
-static bool shares_lock(const struct roots *r, const void *other) {
-    if (!has_locks())
-        return true;
-    return layout.interpreter_lock != 0 && is_readable(at(other, layout.interpreter_lock), 8) &&
-           pointer_at(other, layout.interpreter_lock) == pointer_at(r->interpreter, layout.interpreter_lock);
-}
-
-static const char *find_others(struct roots *r) {
-    void *(*head)(void), *(*next)(const void *);
-    *(void **)&head = lookup_symbol("PyInterpreterState_Head");
-    *(void **)&next = lookup_symbol("PyInterpreterState_Next");
-    if (head == NULL || next == NULL)
-        return "a symbol of the interpreter is missing";
-    for (const void *other = head(); other != NULL; other = next(other)) {
-        if (other == r->interpreter)
-            continue;
-        if (shares_lock(r, other) && r->other_count < ROOTS_INTERPRETERS)
-            r->others[r->other_count++] = other;
-        else
-            r->left_out++;
-    }
-    return NULL;
-}
-
 const char *roots_open(struct roots *r, bool states) {
     *r = (struct roots){.thread = symbols.thread_state(), .modules = PyImport_GetModuleDict()};
     r->interpreter = pointer_at(r->thread, layout.thread_interpreter);
     if (states && !note_states(r))
         return "out of memory in the target";
-    return find_others(r);
+    return NULL;
 }
 
 void roots_close(struct roots *r) {
@@ -527,7 +502,7 @@ bool roots_each(const struct roots *r, const struct marks *marks, roots_visit vi
     report_what(&pass, "sys.modules", r->modules);
     visit_codecs(&pass);
     visit_atexit(&pass);
-    for (uint32_t i = 0; i < r->other_count; i++)
-        whole = visit_other(&pass, r->others[i]) && whole;
+    for (uint32_t i = 0; i < interpreters.count; i++)
+        whole = visit_other(&pass, interpreters.others[i]) && whole;
     return whole;
 }

@@ -15,7 +15,7 @@
    that is the address of an object is told as ``maybe``: the reference may be old. Who has seen all other references knows:
    it is one where ob_refcnt is above their number.
 
-   roots_open asks the interpreter, before a clone; roots_each reads memory alone. The list of threads may be changed by
+   roots_open asks the interpreter, after layout_find_lists and before a clone; roots_each reads memory alone. The list of threads may be changed by
    threads without the GIL: it is followed with care, and as far as it leads. */
 #ifndef HEAPTOP_ROOTS_H
 #define HEAPTOP_ROOTS_H
@@ -71,13 +71,11 @@ struct root {
 
 typedef void (*roots_visit)(void *context, enum root_class, const struct root *);
 
-enum { ROOTS_INTERPRETERS = 64, ROOTS_THREADS = 1 << 16, ROOTS_STATES = 256 };
+enum { ROOTS_THREADS = 1 << 16, ROOTS_STATES = 256 };
 
 struct roots {
     const void *interpreter, *thread; /* the caller's */
     PyObject *modules;
-    const void *others[ROOTS_INTERPRETERS]; /* other interpreters under the same lock */
-    uint32_t other_count, left_out;         /* and how many are under locks of their own, or too many */
     struct roots_state {
         const void *thread;
         uint64_t native;

@@ -145,9 +145,21 @@ static bool chase_halves(struct walk *w, gc_head *head, unsigned age, gc_head **
     return true;
 }
 
+/* The lists of other interpreters, each object with the age that it has there. A walk_status. */
+static int chase_others(struct walk *w) {
+    for (uint32_t i = 0; i < interpreters.count; i++)
+        for (unsigned list = 0; list < LISTS && interpreters.lists[i][list] != NULL; list++)
+            if (!chase(w, interpreters.lists[i][list], age_of(list), NULL))
+                return timed_out(w) ? WALK_TIMED_OUT : w->marks.failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
+    return WALK_OK;
+}
+
 static int chase_all(struct walk *w) {
     static const unsigned order[LISTS] = {0, 1, PERMANENT, 2}; /* so that a guess is not of another list than the last */
     struct marks *marks = &w->marks;
+    int status = chase_others(w);
+    if (status != WALK_OK)
+        return status;
     for (int i = 0; i < LISTS; i++) {
         gc_head *head = gc_lists[order[i]];
         unsigned age = age_of(order[i]);

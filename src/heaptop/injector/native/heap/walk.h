@@ -1,6 +1,6 @@
 /* walk: every object of the heap, once, in two passes.
 
-     1  each list of the collector is chased from both ends at once, so that two cache misses overlap,
+     1  each list of the collector, of each interpreter under this lock, is chased from both ends at once, so that two cache misses overlap,
         into the marks (marks.h):          head ⇄ o ⇄ o ⇄ o ⇄ … ⇄ o ⇄ o ⇄ head
                                              low ──►         ◄── high
         The list of generation 2, the longest, also from an object that was in its middle when it was walked before:

@@ -294,6 +294,7 @@ static int pack(struct walk *w, const struct census_request *request, uint64_t b
                                .at_least = w->at_least,
                                .duration_ns = raw_clock() - begin,
                                .bytes = bytes_used(w, &p),
+                               .left_out = interpreters.left_out,
                                .middle = (uint64_t)w->middle};
     if (status == 0)
         status = write_out(out, &head, &p);

@@ -220,6 +220,7 @@ static PyObject *learn_samples(const char *kinds, uint64_t kind_count, const cha
     return bytes;
 }
 
+#define OTHERS "interpreters with a GIL of their own are not counted"
 #define TEXT_OF(number) #number
 #define TEXT(macro) TEXT_OF(macro)
 
@@ -243,8 +244,10 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
         return NULL;
     core.middle = head.middle;
     const char *cut = head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "";
+    if (head.left_out != 0)
+        cut = head.cut ? OTHERS "; types after the first " TEXT(MAX_NAMES) " are counted together" : OTHERS;
     return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
-                         (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects",
+                         (Py_ssize_t)head.rows_size, "complete", *cut != 0 ? Py_False : Py_True, "cut", cut, "objects",
                          head.objects, "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns,
                          "pause_ns", pause_ns, "child_bytes", head.bytes, "middle", head.middle, "owned", head.owned, "mapped",
                          head.mapped, "at_least", head.at_least, "typed", samples);

@@ -147,7 +147,7 @@ PyObject *explain_roots(PyObject *module, PyObject *args) {
     if (refusal == NULL)
         refusal = roots_open(&roots, states);
     bool whole = refusal == NULL && list != NULL && roots_each(&roots, &walk.marks, note_root, list);
-    uint32_t left_out = roots.left_out;
+    uint32_t left_out = interpreters.left_out;
     if (refusal == NULL && list != NULL)
         note_greenlets(&roots, &walk.marks, list, greenlets);
     roots_close(&roots);

@@ -160,7 +160,7 @@ static uint64_t count_cycles(const struct heap *h) {
 }
 
 static void pack_gaps(struct child *c) {
-    bool others = c->request->roots.left_out != 0;
+    bool others = interpreters.left_out != 0;
     pack_words(&c->out, "gaps");
     pack_array(&c->out, (uint32_t)others + !c->heap.whole);
     if (others)

@@ -1,0 +1,108 @@
+"""Programs with several interpreters: those under one GIL are counted whole, those with one of their own are named as
+left out. Neither is harmed, also while they come and go."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from tests.interpreters import NEWEST, Interpreter, since
+from tests.support import native
+from tests.support.attaching import Attachment, attached, resting
+from tests.support.images import exploring
+from tests.support.leaking import ENVIRONMENT, HEAPTOP
+from tests.support.processes import EXIT_CODE, PATIENCE, Target, difference, running, with_proc
+
+PLANTED = 5000
+LEFT_OUT = "interpreters with a GIL of their own are not counted"
+
+
+def several(interpreter: Interpreter, *arguments: str) -> AbstractContextManager[Target]:
+    return running(interpreter, "interpreters_planted", *arguments, wrapper=with_proc(interpreter))
+
+
+def planted(target: Target, *options: str) -> tuple[int, dict[str, Any]]:
+    """How many of the planted objects a census counts, and its document."""
+    ran = subprocess.run(
+        [*HEAPTOP, "census", str(target.pid), "--json", "--top", "0", *options],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert ran.returncode == 0, ran.stderr
+    census = json.loads(ran.stdout)
+    return sum(row["count"] for row in census["rows"] if row["name"] == "__main__.Planted"), census
+
+
+@pytest.mark.pythons("3.8", "3.9", "3.11", "3.12", "3.13", NEWEST)
+@pytest.mark.parametrize("mode", ["clone", "stop"])
+def test_objects_of_an_interpreter_under_the_same_gil_are_counted(interpreter: Interpreter, mode: str) -> None:
+    native.core()
+    with several(interpreter, "shared") as target:
+        before = resting(target.pid)
+        count, census = planted(target, "--mode", mode)
+        assert (count, census["complete"], census["mode"]) == (PLANTED, True, mode)
+        assert difference(before, resting(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.9", "3.12", "3.13")
+def test_a_snapshot_knows_what_another_interpreter_keeps(interpreter: Interpreter) -> None:
+    with several(interpreter, "shared") as target, exploring(target.pid) as session:
+        image = session.open()
+        assert image.gaps == ()
+        assert session.groups()["__main__.Planted"] == PLANTED
+        (path,) = session.paths("__main__.Planted")
+        assert path.count == PLANTED
+        assert target.alive
+
+
+@pytest.mark.pythons(*since("3.12"))
+def test_an_interpreter_with_a_gil_of_its_own_is_reported_as_left_out(interpreter: Interpreter) -> None:
+    native.core()
+    with several(interpreter, "own") as target:
+        before = resting(target.pid)
+        count, census = planted(target)
+        assert (count, census["complete"], census["cut"]) == (0, False, LEFT_OUT)
+        words = subprocess.run(
+            [*HEAPTOP, "census", str(target.pid)], capture_output=True, text=True, env=ENVIRONMENT, check=True
+        )
+        assert f"partial: {LEFT_OUT}" in words.stdout + words.stderr
+        assert difference(before, resting(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.9", "3.12", "3.13")
+def test_python_mode_reports_what_it_leaves_out(interpreter: Interpreter) -> None:
+    with several(interpreter, "shared") as target:
+        count, census = planted(target, "--mode", "python")
+        assert (count, census["complete"]) == (0, False)
+        assert "objects of other interpreters" in census["cut"]
+
+
+@pytest.mark.pythons("3.9", "3.12", "3.13", NEWEST)
+@pytest.mark.parametrize("kind", ["shared", "own"])
+def test_interpreters_that_come_and_go_are_not_harmed_by_censuses(interpreter: Interpreter, kind: str) -> None:
+    if kind == "own" and interpreter.version < (3, 12):
+        pytest.skip("a GIL of its own came with Python 3.12")
+    with several(interpreter, kind, "churn") as target:
+        with attached(target.pid) as attachment:
+            for _ in range(20):
+                check_census(attachment, kind)
+        assert target.alive, target.stderr()
+        assert target.stderr() == ""
+
+
+def check_census(attachment: Attachment, kind: str) -> None:
+    census = attachment.census()
+    if census.mode == "python":
+        return
+    assert kind == "shared" or not census.complete
