@@ -80,6 +80,12 @@ def test_an_interpreter_with_a_gil_of_its_own_is_reported_as_left_out(interprete
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons("3.12", "3.13")
+def test_a_snapshot_reports_an_interpreter_with_a_gil_of_its_own(interpreter: Interpreter) -> None:
+    with several(interpreter, "own") as target, exploring(target.pid) as session:
+        assert session.open().gaps == (LEFT_OUT,)
+
+
 @pytest.mark.pythons("3.9", "3.12", "3.13")
 def test_python_mode_reports_what_it_leaves_out(interpreter: Interpreter) -> None:
     with several(interpreter, "shared") as target:

@@ -164,7 +164,7 @@ static void pack_gaps(struct child *c) {
     pack_words(&c->out, "gaps");
     pack_array(&c->out, (uint32_t)others + !c->heap.whole);
     if (others)
-        pack_words(&c->out, "other interpreters with locks of their own are not looked at");
+        pack_words(&c->out, "interpreters with a GIL of their own are not counted");
     if (!c->heap.whole)
         pack_words(&c->out, "the list of threads was being changed: some frames may be missing");
 }
