@@ -37,6 +37,8 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.recorded import KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 
+REDACTED: Final = "(redacted)"
+"""In place of the command line."""
 HOME: Final = "/redacted"
 """In place of the folders of the machine."""
 AS_THEY_ARE: Final = (Census, Tick, Traced, KeptStacks, KeptNumbers, Tallied, Likenesses, LiveBlocks, Blocks)
@@ -104,7 +106,7 @@ def redact(dump: HeapDump, file: DumpFile) -> dict[str, str]:
     DumpFailed."""
     modules = {name.module for name in dump.types}
     renames = Renames(modules, StandardNames(modules), keeps_words=dump.info.values != "all")
-    info = replace(dump.info, command="", user="", values="none" if dump.info.values == "none" else "sizes")
+    info = replace(dump.info, command=REDACTED, user="", values="none" if dump.info.values == "none" else "sizes")
     types = tuple(map(renames.type, dump.types))
     named = [ImageTypes(0, at, types[at : at + TYPES_AT_ONCE]) for at in range(0, len(types), TYPES_AT_ONCE)]
     state = [*renames.messages([dump.hello, *dump.state])]
