@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import pytest
 
+from heaptop.dumps.format import IMAGE, BlockPacker, unpack_header
 from heaptop.dumps.reader import HeapDump
 from heaptop.protocol.images import KINDS, OBJECT, OBJECTS, Object, Objects, Question, Selection
+from heaptop.recordings.format import frames
 from tests.support.leaking import leaking_sessions
 from tests.support.processes import PATIENCE
 
@@ -34,7 +36,7 @@ def heaptop(*arguments: object) -> subprocess.CompletedProcess[str]:
 def dumped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("parquet") / "before.heapdump"
     with leaking_sessions() as target:
-        done = heaptop("dump", target.pid, "-o", path, "--for", "1")
+        done = heaptop("dump", target.pid, "-o", path, "--for", "3")
         assert done.returncode == 0, done.stderr
     return path
 
@@ -89,7 +91,7 @@ def test_the_table_has_a_row_for_each_object(dumped: Path, table: Path) -> None:
             assert row["length"] == (None if each.length == -1 else each.length)
             assert row["generation"] == (None if each.generation == -1 else each.generation)
             assert (row["site"] is None) == (each.stack == 0)
-    assert any("create_session" in (row["site"] or "") for row in rows.values())
+    assert any(".py:" in (row["site"] or "") for row in rows.values()), "some were sampled"
 
 
 @pytest.mark.parametrize("library", EXAMPLES)
@@ -114,6 +116,20 @@ def test_a_cut_dump_or_a_file_that_is_there_gives_no_table(dumped: Path, table: 
     refused = heaptop("export", dumped, "--to", "parquet", "-o", table)
     assert (refused.returncode, "exists already" in refused.stderr) == (60, True)
     assert table.read_bytes() == before
+
+
+def test_a_file_that_names_too_few_types_gives_no_table(dumped: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    nameless, content, packer = tmp_path / "nameless.heapdump", dumped.read_bytes(), BlockPacker()
+    with HeapDump(str(dumped)) as dump:
+        *_, dump._at = begin = unpack_header(content, "file")
+        blocks = [(head.kind, block) for head, block in dump._blocks()]
+        image = frames([dump.image])
+    changed = [packer.pack(kind, image if kind == IMAGE else block) for kind, block in blocks]
+    nameless.write_bytes(content[: begin[2]] + b"".join(changed))
+    refused = heaptop("export", nameless, "--to", "parquet", "-o", tmp_path / "x.parquet")
+    assert (refused.returncode, "types that it does not name" in refused.stderr) == (58, True)
+    assert not (tmp_path / "x.parquet").exists()
 
 
 def test_without_the_package_the_error_names_the_extra(dumped: Path, tmp_path: Path) -> None:
