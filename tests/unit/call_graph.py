@@ -90,10 +90,6 @@ class Figures:
         """The part of another's allocated bytes that this is; 0 where there are none."""
         return _part(self.weight, whole.weight)
 
-    def live_share_of(self, whole: Figures) -> float:
-        """The part of another's living bytes that this is; 0 where there are none."""
-        return _part(self._numbers[_SUMS + _BYTES], whole._numbers[_SUMS + _BYTES])
-
     def class_shares(self) -> tuple[float, ...]:
         """Of the allocated bytes, the part of each size class."""
         return tuple(_part(one, self.weight) for one in self._numbers[_CLASSES:_LIVE_CLASSES])

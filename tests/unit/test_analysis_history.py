@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.heap.history import MAX_TOTAL, Amount, Cell, History, halve_older
 from heaptop.errors import ProtocolError
-from heaptop.protocol.messages import Bye, CensusRequest, GcEvent, GcEvents, TickRequest, TypeName, Types
+from heaptop.protocol.messages import Bye, CensusRequest, TickRequest, TypeName, Types
 from tests.fakes.source import FakeAgent
 from tests.unit.census_cases import NAMES, Heap, census, heaps, history
 
@@ -125,7 +125,7 @@ def test_halving_drops_only_of_the_older_half(items: list[int]) -> None:
     assert left[len(left) - (len(items) - newer) :] == items[newer:]
 
 
-def test_ticks_and_collections_are_kept_within_the_limit() -> None:
+def test_ticks_are_kept_within_the_limit() -> None:
     agent = FakeAgent()
     taken = History(limit=10)
     for number in range(30):
@@ -133,10 +133,7 @@ def test_ticks_and_collections_are_kept_within_the_limit() -> None:
         for message in agent.answer(TickRequest(number)):
             taken.feed(message)
     assert len(taken.ticks) <= 10
-    assert len(taken.gc_events) <= 10
     assert taken.ticks[-1].id == 29
-    taken.feed(GcEvents((GcEvent(1, 0, 0, 0, 1, None),), 3))
-    assert taken.gc_dropped == 3
 
 
 def test_what_is_no_data_is_ignored() -> None:

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Protocol, TypeVar
 
 from heaptop.errors import ProtocolError
 from heaptop.protocol.bounds import check_types
-from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Row, Tick, TypeName, Types
+from heaptop.protocol.messages import Census, Message, Row, Tick, TypeName, Types
 
 CELL_LIMIT: Final = 4_000_000
 """Cells kept over all snapshots: 8 bytes each where nothing changed, about 150 where something did."""
@@ -97,7 +97,7 @@ class Snapshot:
 
 
 class History:
-    """Takes the agent's messages in order and keeps snapshots, ticks and GC events, ``limit`` of each.
+    """Takes the agent's messages in order and keeps snapshots and ticks, ``limit`` of each.
 
     Cells that did not change since the census before are shared with it: a quiet heap costs next to nothing.
     """
@@ -121,8 +121,6 @@ class History:
         self._snapshots: list[Snapshot] = []
         self._cell_count = 0
         self._ticks: list[Tick] = []
-        self._gc_events: list[GcEvent] = []
-        self._gc_dropped = 0
         self._thinned = 0
 
     @property
@@ -139,16 +137,6 @@ class History:
     def ticks(self) -> Sequence[Tick]:
         """Oldest first, thinned out like the snapshots."""
         return self._ticks
-
-    @property
-    def gc_events(self) -> Sequence[GcEvent]:
-        """Collections, oldest first, thinned out like the snapshots."""
-        return self._gc_events
-
-    @property
-    def gc_dropped(self) -> int:
-        """Collections that the agent's bounded list lost before they could be said."""
-        return self._gc_dropped
 
     @property
     def latest(self) -> Snapshot | None:
@@ -179,10 +167,6 @@ class History:
             case Tick():
                 self._ticks.append(message)
                 thin(self._ticks, self._limit)
-            case GcEvents():
-                self._gc_events += message.events
-                self._gc_dropped += message.dropped
-                thin(self._gc_events, self._limit)
 
     def _feed_types(self, message: Types) -> None:
         if message.first != len(self._types):
