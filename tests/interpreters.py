@@ -81,6 +81,11 @@ class Interpreter:
     shared: bool
     """Whether libpython is a shared library (else it is linked into the executable)."""
 
+    @property
+    def musl(self) -> bool:
+        """Whether its C library is musl, and not glibc."""
+        return self.name in MUSL
+
     def command(self, arguments: Sequence[str | Path]) -> list[str]:
         """What to execute to run the interpreter with ``arguments``; paths in them are as it sees them."""
         return [*_prefix(self.root), self.path, *map(str, arguments)]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
 from tests.support import native
 from tests.support.building import TARGETS
 from tests.support.processes import PATIENCE, Target, eventually, starting, with_proc
@@ -58,7 +58,7 @@ def check_slices(interpreter: Interpreter, differing: dict[str, tuple[int, ...]]
     assert differing == {}
 
 
-@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
+@pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 @pytest.mark.parametrize("mode", ["python", "clone"])
 def test_the_command_agrees_with_the_target(interpreter: Interpreter, mode: str) -> None:
     if mode == "clone":

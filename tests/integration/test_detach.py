@@ -20,7 +20,7 @@ from heaptop.injector.entry import hijack
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.source import Attached, Ended, Event, Source
 from heaptop.recordings.recorded_source import RecordedSource
-from tests.interpreters import SAMPLE, Interpreter, since
+from tests.interpreters import MUSL, SAMPLE, Interpreter, since
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
 
@@ -63,7 +63,7 @@ def check_removal(pid: int, backend: str, folder: Path) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.pythons(*SAMPLE)
+@pytest.mark.pythons(*SAMPLE, *MUSL)
 @pytest.mark.parametrize("name", ["sleeper", "busy"])
 def test_the_agent_of_a_heaptop_that_is_stopped(interpreter: Interpreter, name: str, tmp_path: Path) -> None:
     with running(interpreter, name) as target:

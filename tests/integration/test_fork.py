@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.injector.inspect.threads import agent_thread
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running
@@ -17,7 +17,7 @@ from tests.support.processes import EXIT_CODE, Facts, difference, eventually, ru
 FORK_WARNING = "is multi-threaded, use of fork() may lead to deadlocks in the child."
 
 
-@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
+@pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 def test_children_are_as_without_an_agent(interpreter: Interpreter, cycles: int) -> None:
     """Where main itself starts the native thread and forks before that has got the GIL, no filter of ours can be in
     place, and Python 3.12 and later warn (once: the place of a warning is remembered). Nothing else may be said."""
@@ -84,7 +84,7 @@ def test_a_pool_of_children_has_no_agent_and_not_its_socket(interpreter: Interpr
         assert target.stderr() == ""
 
 
-@pytest.mark.pythons("3.8", "3.11", "3.12", "3.14")
+@pytest.mark.pythons("3.8", "3.11", "3.12", "3.14", *MUSL)
 def test_the_socket_of_a_dead_heaptop_closes_although_children_have_it(interpreter: Interpreter) -> None:
     with running(interpreter, "preforking") as target:
         with attached(target.pid) as attachment:

@@ -29,7 +29,7 @@ from heaptop.protocol.messages import (
     TickRequest,
 )
 from heaptop.protocol.source import Attached, Ended, Event, Received
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter, since
+from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter, since
 from tests.support.agents import Session, session
 from tests.support.attaching import Attachment, attach_once, attached, is_whole, resting
 from tests.support.outside import become_nobody, in_child
@@ -60,12 +60,14 @@ def counted(attachment: Attachment, mode: str) -> Census:
     return census
 
 
-def test_it_is_loaded_counts_and_is_found_again(interpreter: Interpreter, built: native.Library) -> None:
+@pytest.mark.pythons(*SUPPORTED, *MUSL)
+def test_it_is_loaded_counts_and_is_found_again(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
         before = Facts.of(target.pid)
         with attached(target.pid) as attachment:
             core = attachment.message(Core)
-            assert core == Core(core.id, built.build, loaded=True, reused=False, text="")
+            build = native.library(musl=interpreter.musl).build
+            assert core == Core(core.id, build, loaded=True, reused=False, text="")
             first = counted(attachment, "clone")
             assert 0 < first.pause_ns < first.duration_ns
             again = attachment.census()

@@ -18,7 +18,7 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.injector.inspect.process import rss_bytes
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Census, Core, Sampler, Samples
-from tests.interpreters import NEWEST, OLDEST, SUPPORTED, Interpreter, since
+from tests.interpreters import MUSL, NEWEST, OLDEST, SUPPORTED, Interpreter, since
 from tests.support.attaching import attached, resting
 from tests.support.processes import PATIENCE, eventually
 from tests.support.shop import BLOCK, LEAK, Shop, kill_heaptop_at, shop
@@ -30,7 +30,7 @@ TABLES = 64 << 20
 """SAMPLE_BYTES of sample.h."""
 
 
-@pytest.mark.pythons(*SUPPORTED)
+@pytest.mark.pythons(*SUPPORTED, *MUSL)
 def test_a_leak_is_told_by_its_line(interpreter: Interpreter) -> None:
     """2 MB at 4 KiB are some 500 samples: one standard error is 4 %. What is let go is gone, and nothing stays."""
     with shop(interpreter) as target:

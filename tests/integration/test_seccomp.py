@@ -15,7 +15,7 @@ from heaptop.errors import InjectionDenied, SeccompTarget
 from heaptop.injector.api import diagnose
 from heaptop.injector.entry import seccomp
 from heaptop.injector.inspect import preflight
-from tests.interpreters import SAMPLE, Interpreter
+from tests.interpreters import MUSL, SAMPLE, Interpreter
 from tests.support.attaching import attach_once, resting
 from tests.support.outside import answer, answer_of_child, become_nobody, in_child
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, eventually, running
@@ -30,7 +30,7 @@ def filter_of(target: Target) -> str:
     return next(line.split()[1] for line in lines if line.startswith("Seccomp:"))
 
 
-@pytest.mark.pythons(*SAMPLE)
+@pytest.mark.pythons(*SAMPLE, *MUSL)
 @pytest.mark.parametrize("call", ["mmap", "mprotect", "socketpair"])
 @pytest.mark.parametrize("action", ["errno", "kill"])
 def test_as_root_the_filter_is_suspended_and_then_on_again(interpreter: Interpreter, action: str, call: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from heaptop.errors import AlreadyAttached, TargetExited
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Census
-from tests.interpreters import SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
 from tests.support.attaching import attach_once, attached, is_held, is_whole, opened, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running, starting
 
@@ -104,7 +104,7 @@ def test_the_screen_ends_and_the_target_is_as_it_was(interpreter: Interpreter, w
 
 
 @pytest.mark.sample(2)
-@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
+@pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 @pytest.mark.parametrize("name", ["busy", "lock"])
 def test_closing_and_attaching_again_at_once(interpreter: Interpreter, name: str) -> None:
     with running(interpreter, name) as target:
@@ -134,7 +134,7 @@ ENDS: Final = {
 """Ways for a program to end, each with the exit code its parent sees."""
 
 
-@pytest.mark.pythons(*SAMPLE, stress=SUPPORTED)
+@pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 @pytest.mark.parametrize("how", ENDS)
 def test_the_exit_code_is_kept_with_an_agent_in_it(interpreter: Interpreter, how: str) -> None:
     statement, expected = ENDS[how]
