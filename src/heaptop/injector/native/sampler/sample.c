@@ -679,9 +679,13 @@ static bool watch_forks(void) {
     static bool watched;
     static const char ours; /* tells the C library which handlers go when a library is unloaded: never, here */
     int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), const void *);
-    *(void **)&at_fork = lookup_symbol("__register_atfork"); /* what pthread_atfork calls, which is in no shared library */
+    int (*at_fork_of_musl)(void (*)(void), void (*)(void), void (*)(void));
+    *(void **)&at_fork = lookup_symbol("__register_atfork"); /* what glibc's pthread_atfork calls, in no shared library */
+    *(void **)&at_fork_of_musl = lookup_symbol("pthread_atfork");
     if (!watched && at_fork != NULL)
         watched = at_fork(NULL, NULL, in_child, &ours) == 0;
+    else if (!watched && at_fork_of_musl != NULL)
+        watched = at_fork_of_musl(NULL, NULL, in_child) == 0;
     return watched;
 }
 
