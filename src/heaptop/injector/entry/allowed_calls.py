@@ -39,9 +39,11 @@ FUTEX_COMMANDS: Final = (0, 1, 9, 10)
 """WAIT and WAKE, with and without a set of bits."""
 FUTEX_FLAGS: Final = 0x180
 AF_UNIX, STREAM_CLOEXEC, F_DUPFD_CLOEXEC, LOWEST_FD = 1, 0x80001, 1030, 60
-WITH_ANOTHER_WAY: Final = (CLONE3, PRCTL, MEMBARRIER)
-"""clone3 has its flags in memory; prctl only names a mapping, where a tunable of glibc's asks for it; musl registers
-for membarrier at a process's first thread, and ignores an error."""
+REGISTER_MEMBARRIER: Final = 16
+"""MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED: by musl, at a process's first thread. Where it fails, a dlopen sends each
+thread a signal."""
+WITH_ANOTHER_WAY: Final = (CLONE3, PRCTL)
+"""clone3 has its flags in memory; prctl only names a mapping, where a tunable of glibc's asks for it."""
 NEVER_RUN: Final = Call("a call that is held back", -1)
 SUSPENDABLE: Final = frozenset({CLOSE, MMAP, MPROTECT, MUNMAP, SOCKETPAIR, SOCKET, FCNTL})
 """Of the calls that heaptop itself makes in a thread, those without a pointer to what the kernel acts on."""
@@ -95,6 +97,7 @@ RULES: Final[dict[int, Callable[[Arguments], bool]]] = {
     MMAP: _is_fresh_memory,
     MADVISE: lambda arguments: arguments[2] in HINTS,
     SIGACTION: lambda arguments: arguments[0] in (32, 33),  # glibc's own, at the first thread of a process
+    MEMBARRIER: lambda arguments: arguments[0] == REGISTER_MEMBARRIER,
     FUTEX: lambda arguments: arguments[1] & 0xFFFFFFFF & ~FUTEX_FLAGS in FUTEX_COMMANDS,
     SOCKETPAIR: lambda arguments: tuple(arguments[:3]) == (AF_UNIX, STREAM_CLOEXEC, 0),
     FCNTL: lambda arguments: tuple(arguments[1:3]) == (F_DUPFD_CLOEXEC, LOWEST_FD),
@@ -194,7 +197,10 @@ START: Final = Routine(
 
 
 MUSL_START: Final = replace(
-    START, needs=(*START.needs, Call("membarrier", MEMBARRIER, (16,)), _MUSL_CLONE), tries_clone3=False
+    START,
+    needs=(*START.needs, Call("membarrier", MEMBARRIER, (REGISTER_MEMBARRIER,)), _MUSL_CLONE),
+    numbers=START.numbers | {MEMBARRIER},
+    tries_clone3=False,
 )
 
 
@@ -203,7 +209,8 @@ def judge(filters: Sequence[Program]) -> None:
     routines = (OPEN_PAIR, CANCEL, ADD_PENDING, START, MUSL_START)
     calls = [call for routine in routines for call in routine.needs]
     seccomp.deadly(filters, [*calls, _CLONE, _CLONE3, NEVER_RUN])
-    seccomp.deadly(filters, [*seccomp.AGENT_CALLS, *seccomp.START_CALLS, *seccomp.CORE_CALLS])
+    seccomp.deadly(filters, [*seccomp.AGENT_CALLS, *seccomp.MUSL_AGENT_CALLS, *seccomp.CORE_CALLS])
+    seccomp.deadly(filters, [*seccomp.START_CALLS, *seccomp.MUSL_START_CALLS, seccomp.MUSL_LOAD])
 
 
 def gate_of_one(filters: Sequence[Program], number: int, arguments: Arguments) -> AllowedCalls | None:

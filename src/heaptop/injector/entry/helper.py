@@ -97,6 +97,7 @@ CLOSED_PATIENCE: Final = 5.0
 """Seconds for an agent's thread to end once it has closed its socket."""
 REPORT_LIMIT: Final = 15.0
 """Seconds for heaptop to take the result."""
+WITHOUT_MEMBARRIER: Final = ", so musl would send every thread a signal to load the native core"
 BEGIN_LIMIT: Final = 15.0
 """Seconds for heaptop to say that the attach may begin."""
 IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
@@ -131,6 +132,8 @@ class Attempt(ABC):
         """Why the native core may not be used in the target; empty when it may."""
         if plan.seccomp and not (plan.suspend_seccomp and plan.backend == "ptrace"):
             self.core_refusal = "the program runs under a seccomp filter that could not be read"
+        elif plan.musl and not hijack.has_membarrier():
+            self.core_refusal = f"the kernel has no membarrier{WITHOUT_MEMBARRIER}"
 
     @abstractmethod
     def run(self) -> None:
@@ -515,14 +518,17 @@ class PtraceAttempt(Attempt):
 
     def _check_filters(self, filters: Sequence[Program], choice: TriggerChoice) -> None:
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
-        if deadly := seccomp.deadly(filters, seccomp.AGENT_CALLS):
+        if deadly := seccomp.deadly(filters, seccomp.MUSL_AGENT_CALLS if self.plan.musl else seccomp.AGENT_CALLS):
             raise self._filtered(deadly, "Start the program with a filter that allows them")
         if not self.plan.musl and allowed_calls.would_forget_clone3(filters):
             raise self._filtered(["clone"], "Start the program with a filter that allows it")
-        if choice.trigger == "pending" and (deadly := seccomp.deadly(filters, seccomp.START_CALLS)):
+        start_calls = seccomp.MUSL_START_CALLS if self.plan.musl else seccomp.START_CALLS
+        if choice.trigger == "pending" and (deadly := seccomp.deadly(filters, start_calls)):
             raise StartForbidden(self._filtered(deadly, "Retry while one of its threads is waiting"))
         if in_core := seccomp.deadly(filters, seccomp.CORE_CALLS):
             self.core_refusal = f"the seccomp filter kills the program for {', '.join(in_core)}"
+        elif self.plan.musl and not seccomp.allows(filters, seccomp.MUSL_LOAD):
+            self.core_refusal = f"the seccomp filter refuses membarrier{WITHOUT_MEMBARRIER}"
 
     def _filtered(self, deadly: Sequence[str], remedy: str) -> SeccompTarget:
         return SeccompTarget(

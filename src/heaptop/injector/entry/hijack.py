@@ -46,6 +46,8 @@ NO_DESCRIPTOR: Final = 0xFFFFFFFF
 PIDFD_GETFD: Final = 438
 PIDFD_OPEN: Final = 434
 PIDFD_THREAD: Final = os.O_EXCL
+PRIVATE_EXPEDITED: Final = 8
+"""The command of membarrier(2), and its bit in what the kernel says it has."""
 READ_EXECUTE: Final = 5
 RED_ZONE: Final = 128
 """Bytes below the stack pointer that a function may use without moving it (System V ABI)."""
@@ -360,6 +362,14 @@ def _system_call(number: int, *arguments: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
+
+
+def has_membarrier() -> bool:
+    """Whether the kernel has the barrier that musl's dlopen makes when a library has thread variables (Linux 4.14)."""
+    try:
+        return bool(_system_call(allowed_calls.MEMBARRIER, 0, 0) & PRIVATE_EXPEDITED)
+    except OSError:
+        return False
 
 
 SOCKET_FOLDERS: Final = ("/tmp", "/dev/shm", "/run", "/var/tmp")

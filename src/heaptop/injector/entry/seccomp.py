@@ -85,6 +85,16 @@ AGENT_CALLS: Final = (
 )
 """What the agent's thread calls in its life, as strace shows it on 3.8 and 3.13, and what glibc calls for a thread."""
 
+MUSL_AGENT_CALLS: Final = (
+    *(call for call in AGENT_CALLS if call.name not in ("newfstatat", "openat", "set_robust_list", "rseq")),
+    Call("open", 2),
+    Call("stat", 4),
+    Call("fstat", 5, (3,)),
+    Call("brk", 12),
+    Call("mremap", 25),
+)
+"""The same on musl, by its sources: its stat and open use the older calls, and its malloc the heap."""
+
 CLONE_FLAGS: Final = 0x00800400
 """CLONE_FILES and CLONE_UNTRACED, without a signal at the end."""
 
@@ -123,9 +133,18 @@ CORE_CALLS: Final = (
 """What the native core calls beyond that, in the agent's thread and in its clone: where one of these is deadly, the
 heap is counted in Python mode."""
 
+MUSL_LOAD: Final = Call("membarrier", 324, (8,))
+"""What musl's dlopen calls for a library with thread variables."""
+
 RESTART: Final = Call("restart_syscall", 219)
 """What a thread calls next that was stopped in a sleep or in a wait with a time-out."""
 
+MUSL_START_CALLS: Final = (
+    Call("mmap for a stack", 9, (0, 8 << 20, 0, 0x22)),
+    Call("membarrier", 324, (16,)),
+    Call("clone", 56, (0x7D0F00,)),
+    Call("nanosleep", 35),
+)
 START_CALLS: Final = (
     Call("mmap for a stack", 9, (0, 8 << 20, 0, 0x20022)),
     Call("clone3", 435),
