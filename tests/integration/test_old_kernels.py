@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from heaptop.errors import TransportFailed
 from tests.interpreters import MUSL, Interpreter
 from tests.support import old_kernel
-from tests.support.attaching import resting
+from tests.support.attaching import attached, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, running, with_proc
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="reading the target's filter needs CAP_SYS_ADMIN")
@@ -39,6 +40,17 @@ def test_heaptop_on_a_kernel_without_a_call_has_another_way(interpreter: Interpr
         assert census(target, *old_kernel.wrapper(call))["mode"] == "clone"
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.12")
+def test_a_detach_that_needs_a_newer_kernel_is_refused_with_the_reason(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target, attached(target.pid) as attachment:
+        command = [sys.executable, "-m", "heaptop", "detach", str(target.pid)]
+        command = [*old_kernel.wrapper("pidfd_getfd"), *command]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == TransportFailed.exit_code
+        assert "Linux 5.6" in done.stderr
+        assert attachment.census().rows  # and the session continues
 
 
 @pytest.mark.pythons("3.12", *MUSL)
