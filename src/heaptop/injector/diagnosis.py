@@ -17,7 +17,7 @@ from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.entry.hijack import take_descriptor
 from heaptop.injector.inspect import preflight, process, refusals_cache
 from heaptop.injector.inspect.containers import kubectl_profile
-from heaptop.injector.inspect.layout import PythonVersion
+from heaptop.injector.inspect.interpreter import Interpreter
 from heaptop.injector.inspect.pods import pod_container
 from heaptop.injector.inspect.preflight import CheckedProcess
 from heaptop.injector.inspect.process import ProcessFacts
@@ -156,7 +156,7 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
         return checks, error
     try:
         # Apart from the others: an attach does not read what this does.
-        checks.append(preflight.apart(pid, lambda: _census(seen.facts, seen.interpreter.version, options)))
+        checks.append(preflight.apart(pid, lambda: _census(seen.facts, seen.interpreter, options)))
     except UnresponsiveTarget:
         checks.append(Check("census", None, "not checked: a file system of the process does not answer"))
     named = agent_error(pid)
@@ -204,10 +204,11 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     yield Check("threads", True, f"{len(thread_ids(facts.pid))}, {len(blocked)} at a safe point")
 
 
-def _census(facts: ProcessFacts, version: PythonVersion, options: AttachOptions) -> Check:
+def _census(facts: ProcessFacts, interpreter: Interpreter, options: AttachOptions) -> Check:
     """How a census would be taken, as far as that is known from outside: the self-check runs at the attach."""
+    version = interpreter.version
     try:
-        build = library().build
+        build = library(musl=interpreter.musl).build
     except NoCore as why:
         return Check("census", None, f"in Python mode, in slices: {why}")
     if refusal := refusals_cache.refusal(facts.pid, build):
