@@ -345,42 +345,6 @@ class MallocJson(TypedDict):
     """They are of 32 bits."""
 
 
-class MemoryJson(CensusHeadJson):
-    """`heaptop census --memory`: what resident memory is used for."""
-
-    schema: Literal["heaptop.memory"]
-    version: Literal[1]
-    rss: int | None
-    """The sum of `rows`."""
-    huge_pages: int | None
-    hugetlb: int | None
-    swap: int | None
-    live: int
-    """Of all live objects."""
-    hidden_bytes: int | None
-    """The part of it that `sys.getsizeof` leaves out."""
-    allocator: str | None
-    took_ms: float
-    rows: list[MemoryRowJson]
-    files: list[MappingJson]
-    stacks: list[MappingJson]
-    own: list[MappingJson]
-    """heaptop's overhead."""
-    own_objects: int
-    own_at_least: bool
-    own_left_out: str
-    rss_before_attach: int | None
-    shared: list[MappingJson]
-    anonymous: list[MappingJson]
-    arenas: ArenasJson | None
-    malloc: MallocJson | None
-    notes: list[str]
-    """What is not known, or does not fit."""
-
-
-# -- heaptop run --native -------------------------------------------------------------------------------------
-
-
 class NativeEstimateJson(TypedDict):
     """Live native memory, estimated."""
 
@@ -424,6 +388,44 @@ class NativeSiteJson(NativeLibraryJson):
     """The innermost first; of sites that differ only further out, that of the largest."""
     no_stack: str
     """Why there is none; else empty."""
+
+
+class MemoryJson(CensusHeadJson):
+    """`heaptop census --memory`: what resident memory is used for."""
+
+    schema: Literal["heaptop.memory"]
+    version: Literal[1]
+    rss: int | None
+    """The sum of `rows`."""
+    huge_pages: int | None
+    hugetlb: int | None
+    swap: int | None
+    live: int
+    """Of all live objects."""
+    hidden_bytes: int | None
+    """The part of it that `sys.getsizeof` leaves out."""
+    allocator: str | None
+    took_ms: float
+    rows: list[MemoryRowJson]
+    files: list[MappingJson]
+    stacks: list[MappingJson]
+    own: list[MappingJson]
+    """heaptop's overhead."""
+    own_objects: int
+    own_at_least: bool
+    own_left_out: str
+    rss_before_attach: int | None
+    shared: list[MappingJson]
+    anonymous: list[MappingJson]
+    arenas: ArenasJson | None
+    malloc: MallocJson | None
+    native: list[NativeSiteJson] | None
+    """Where native memory was allocated, the largest sites, of a program that `heaptop run --native` started."""
+    notes: list[str]
+    """What is not known, or does not fit."""
+
+
+# -- heaptop run --native -------------------------------------------------------------------------------------
 
 
 class NativeJson(OfProcessJson):

@@ -61,6 +61,24 @@ def test_after_the_time_that_was_asked_for_the_program_continues(tmp_path: Path)
         os.kill(found["pid"], signal.SIGKILL)
 
 
+def test_a_later_attach_reads_the_sites_from_outside(tmp_path: Path) -> None:
+    _, found = document(tmp_path, "--native-interval", "16KiB", "--for", "2", program=argv("stay"))
+    pid = str(found["pid"])
+    try:
+        done = subprocess.run(
+            [*HEAPTOP, "census", "--memory", "--json", pid],
+            env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE, check=True,
+        )  # fmt: skip
+        memory = json.loads(done.stdout)
+        (site,) = [site for site in memory["native"] if site["function"] == "native_leak"]
+        assert (site["stack"][0]["file"], site["stack"][0]["line"]) == (str(PROGRAM), LINES["extension"])
+        assert site["bytes"] > 4_000_000
+        assert "native samples" in {each["name"] for each in memory["own"]}
+        assert memory["rss"] == sum(row["bytes"] for row in memory["rows"])
+    finally:
+        os.kill(found["pid"], signal.SIGKILL)
+
+
 def test_a_static_interpreter_is_refused_with_a_sentence(tmp_path: Path) -> None:
     static = building.program_with("preload_cases.c", options=["-static", "-pthread"])
     done = run(tmp_path, "--python", str(static), program=argv("extension"))

@@ -12,7 +12,19 @@ import pytest
 from heaptop.analysis.rss.memory import NAMES
 from heaptop.analysis.rss.memory_history import OWNERS, UNSEEN, MemoryFacts, MemoryHistory, UseHistory
 from heaptop.errors import TargetExited
-from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
+from heaptop.protocol.messages import (
+    OWN_ARENA,
+    Malloc,
+    MallocBlocks,
+    MallocFrame,
+    MallocSite,
+    MallocSites,
+    Memory,
+    MemoryRequest,
+    Outside,
+    Pymalloc,
+    Region,
+)
 from heaptop.recordings import blocks
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import RecordedSource
@@ -240,6 +252,26 @@ def test_another_malloc_has_the_memory_without_a_name() -> None:
     found = {part.name: part.bytes for part in parts(facts, "malloc", None)}
     assert found["memory of libjemalloc.so.2"] == 1_400_000
     assert [part.name for part in parts(facts, "rest", None)] == ["[vdso]"]
+
+
+NATIVE = MallocSites(
+    MIB, MIB, 9, 0, 0,
+    (
+        MallocSite("/lib/libz", "inflate", (MallocFrame("/srv/app.py", "load", 4),), "", (MallocBlocks(9, 9, 1, 7),)),
+        MallocSite("/lib/libz", "\x1b[", (), "none", (MallocBlocks(5, 5, 1, 1),)),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["other", "malloc"])
+def test_where_native_memory_was_allocated_is_in_its_row(key: str) -> None:
+    facts = read(outside=replace(OUTSIDE, native=NATIVE))
+    found = [(part.name, part.size, part.many) for part in parts(facts, key, None) if part.kind == "site"]
+    assert found == [
+        ("/srv/app.py:4 libz inflate", 63, "(≈ ±0 B)"),
+        ("(no Python stack) libz  [", 5, "(≈ ±0 B)"),
+    ]
+    assert not [part for part in parts(read(), key, None) if part.kind == "site"]
 
 
 def test_names_of_the_targets_are_fit_for_a_terminal() -> None:

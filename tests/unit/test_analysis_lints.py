@@ -13,7 +13,17 @@ from heaptop.analysis.leaks.lints import LINTS, LintContext, lints_of
 from heaptop.analysis.leaks.marks import MarkContext
 from heaptop.protocol.findings import NO_LEAK, UNCLEAR, UNREACHED, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image, KindTotal
-from heaptop.protocol.messages import Malloc, Memory, Outside, Region, TypeName
+from heaptop.protocol.messages import (
+    Malloc,
+    MallocBlocks,
+    MallocFrame,
+    MallocSite,
+    MallocSites,
+    Memory,
+    Outside,
+    Region,
+    TypeName,
+)
 from tests.fakes.heap import PlantedImage
 from tests.fakes.shop import growing_shop
 from tests.unit.hunting_cases import SUSPECT, image_of
@@ -63,6 +73,41 @@ def uncollected(objects: int, *, gc_enabled: bool = False) -> LintContext:
 
 def around(name: str, before: Any, now: Any) -> LintContext:
     return seen(MarkContext(**{name: now}), MarkContext(**{name: before}))
+
+
+def sampled(*sizes: int) -> MallocSites:
+    """Live bytes of the lines 1, 2 …, each in blocks of a MiB that are sampled for sure."""
+    sites = [
+        MallocSite("/lib/libz.so.1", "inflate", (MallocFrame("/srv/app.py", "load", line),), "",
+                   (MallocBlocks(MIB, MIB, 1 << 10, size // MIB),))
+        for line, size in enumerate(sizes, 1)
+    ]  # fmt: skip
+    return MallocSites(1 << 10, 1 << 10, 1000, 0, 0, tuple(sites))
+
+
+def native_leak(then: MallocSites | None, now: MallocSites | None) -> str:
+    """The sentence of a native leak of 40 MiB."""
+    contexts = []
+    for rss, native in ((50 * MIB, then), (90 * MIB, now)):
+        counted = memory(rss, 0)
+        assert counted.outside is not None
+        counted = replace(counted, outside=replace(counted.outside, native=native))
+        contexts.append(MarkContext(rss=rss, memory=counted))
+    lint = only(seen(contexts[1], contexts[0]))
+    assert lint is not None
+    return lint.sentence
+
+
+def test_a_native_leak_has_the_line_and_the_library_that_grew_most() -> None:
+    sentence = native_leak(sampled(30 * MIB, 10 * MIB, 5 * MIB), sampled(30 * MIB, 50 * MIB, 7 * MIB))
+    assert sentence.endswith("; /srv/app.py:2 holds 40.0 MiB ± 0 B more by libz.so.1 inflate")
+    assert "/srv/app.py:1 holds 40.0 MiB" in native_leak(sampled(), sampled(40 * MIB))
+
+
+def test_a_native_leak_names_no_line_where_none_grew_or_nothing_was_sampled() -> None:
+    assert "holds" not in native_leak(sampled(30 * MIB), sampled(30 * MIB))
+    assert "holds" not in native_leak(sampled(30 * MIB), None)
+    assert "holds" not in native_leak(None, sampled(30 * MIB))
 
 
 CASES: dict[str, Callable[[int], LintContext]] = {

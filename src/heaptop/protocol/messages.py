@@ -384,28 +384,6 @@ OWN_ARENA: Final = "agent's thread: malloc's arena"
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
-    """What the kernel says of the process's memory, read by heaptop: regions that do not overlap."""
-
-    regions: tuple[Region, ...]
-    """Every mapping belongs to one; their ``rss`` sums to that of the process. The largest first."""
-    huge: int
-    """Resident bytes in huge pages."""
-    hugetlb: int
-    """Bytes of hugetlbfs pages, which are in no RSS."""
-    swap: int
-    """Bytes swapped out."""
-    pymalloc: Pymalloc | None
-    """By the allocator's own tables, read from outside; None where they were not found."""
-    duration_ns: int
-    """From the first to the last reading."""
-    gaps: tuple[str, ...]
-    """Sentences on what could not be read."""
-    rss_before: int | None = None
-    """Resident bytes when heaptop began to attach; None where nobody has looked."""
-
-
-@dataclass(frozen=True, slots=True)
 class MallocFrame:
     """A Python frame of a stack."""
 
@@ -459,6 +437,30 @@ class MallocSites:
     """Frees that were not seen: figures may be too high."""
     sites: tuple[MallocSite, ...]
     """Those with live blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the kernel says of the process's memory, read by heaptop: regions that do not overlap."""
+
+    regions: tuple[Region, ...]
+    """Every mapping belongs to one; their ``rss`` sums to that of the process. The largest first."""
+    huge: int
+    """Resident bytes in huge pages."""
+    hugetlb: int
+    """Bytes of hugetlbfs pages, which are in no RSS."""
+    swap: int
+    """Bytes swapped out."""
+    pymalloc: Pymalloc | None
+    """By the allocator's own tables, read from outside; None where they were not found."""
+    duration_ns: int
+    """From the first to the last reading."""
+    gaps: tuple[str, ...]
+    """Sentences on what could not be read."""
+    rss_before: int | None = None
+    """Resident bytes when heaptop began to attach; None where nobody has looked."""
+    native: MallocSites | None = None
+    """Of a program that was started by ``heaptop run --native``: its largest sites."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.leaks.marks import MarkContext
+from heaptop.analysis.rss.malloc_sites import largest_growth
 from heaptop.analysis.rss.memory import explain
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_rate
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Lint, MarkFacts, Suspect
@@ -150,7 +151,7 @@ def _resident(seen: LintContext, threshold: int) -> Lint | None:
     steadily = f" (steadily, {format_rate(rate, bytes_=True)} with heaptop's own)" if rate else ""
     text = (
         f"resident memory grew by {format_bytes(now - before)}{steadily}, and live objects by {format_bytes(live)}: "
-        f"{_where_memory_went(seen)}{_sites_of_unreached(seen)}"
+        f"{_where_memory_went(seen)}{_native_site(seen)}{_sites_of_unreached(seen)}"
     )
     return Lint("rss", text, before, now, least)
 
@@ -159,6 +160,18 @@ def _sites_of_unreached(seen: LintContext) -> str:
     """Where Python's allocators are asked for what no object has."""
     sites = [each.site for each in seen.suspects if each.type == UNREACHED]
     return f"; memory blocks that no live object has come from {', '.join(sites)}" if sites else ""
+
+
+def _native_site(seen: LintContext) -> str:
+    """Which line and library hold more of malloc's memory, in a program that was started with ``--native``."""
+    then, now = (each.memory.outside if each.memory is not None else None for each in (seen.then, seen.now))
+    if then is None or now is None or then.native is None or now.native is None:
+        return ""
+    grown = largest_growth(then.native, now.native)
+    if grown is None:
+        return ""
+    more = f"{format_bytes(grown.more)} ± {format_bytes(grown.error)}"
+    return f"; {grown.now.line} holds {more} more by {grown.now.caller}"
 
 
 def steady_rate(course: Sequence[tuple[int, int]]) -> float | None:

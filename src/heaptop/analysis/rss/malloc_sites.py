@@ -5,12 +5,11 @@ This module never reads a process: it takes a :class:`~heaptop.protocol.messages
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from heaptop.analysis.samples.estimate import Estimate, Sums, Weight, weight
+from heaptop.analysis.samples.estimate import Estimate, Sums, Weight, joint_error, weight
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites
 
@@ -45,7 +44,7 @@ class NativeGroup:
     @property
     def short_library(self) -> str:
         """Its name without the folder."""
-        return os.path.basename(self.library)
+        return self.library.rpartition("/")[2]
 
     @property
     def caller(self) -> str:
@@ -79,6 +78,27 @@ def by_line(found: MallocSites) -> list[NativeGroup]:
 
 def by_library(found: MallocSites) -> list[NativeGroup]:
     return _grouped(found, lambda site: site.library)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeGrowth:
+    """A site that holds more than before."""
+
+    now: NativeGroup
+    more: int
+    error: int
+
+
+def largest_growth(then: MallocSites, now: MallocSites) -> NativeGrowth | None:
+    """The site that grew most, if it grew by more than the intervals allow."""
+    before = {(row.line, row.caller): row.estimate for row in by_site(then)}
+    grown = []
+    for row in by_site(now):
+        old = before.get((row.line, row.caller))
+        error = joint_error([row.estimate.error, old.error if old else 0])
+        grown.append(NativeGrowth(row, row.estimate.bytes - (old.bytes if old else 0), error))
+    largest = max(grown, key=lambda each: each.more, default=None)
+    return largest if largest is not None and largest.more > largest.error else None
 
 
 def total(found: MallocSites) -> Estimate:
@@ -119,7 +139,7 @@ def native_json(
         "dropped": found.dropped,
         "missed": found.missed,
         "total": _estimate_json(total(found)),
-        "sites": [_site_json(group) for group in by_site(found)[:top]],
+        "sites": [site_json(group) for group in by_site(found)[:top]],
         "libraries": [
             {"library": group.library, **_estimate_json(group.estimate)} for group in by_library(found)[:top]
         ],
@@ -179,7 +199,8 @@ def _estimate_json(estimate: Estimate) -> NativeEstimateJson:
     return {"bytes": estimate.bytes, "low": estimate.low, "high": estimate.high, "samples": estimate.samples}
 
 
-def _site_json(group: NativeGroup) -> NativeSiteJson:
+def site_json(group: NativeGroup) -> NativeSiteJson:
+    """A row of ``sites``."""
     return {
         "library": group.library,
         "function": group.largest.symbol,

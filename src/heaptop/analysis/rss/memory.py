@@ -19,11 +19,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
 from heaptop.analysis.heap.history import Snapshot, known_hidden
+from heaptop.analysis.rss.malloc_sites import by_site, site_json
 from heaptop.analysis.text.units import format_bytes
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, Outside, Pymalloc, Region
 
 if TYPE_CHECKING:
-    from heaptop.documents import ArenasJson, MallocJson, MappingJson, MemoryJson, MemoryRowJson
+    from heaptop.documents import ArenasJson, MallocJson, MappingJson, MemoryJson, MemoryRowJson, NativeSiteJson
 
 NARROW: Final = 1 << 32
 """Where mallinfo's figures, of 32 bits, begin again at 0."""
@@ -323,8 +324,13 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
         "anonymous": _regions_json(regions, "anonymous"),
         "arenas": cast("ArenasJson", asdict(outside.pymalloc)) if outside and outside.pymalloc else None,
         "malloc": _malloc_json(memory),
+        "native": _native_json(outside),
         "notes": list(explained.notes) if explained else [NOT_SAID],
     }
+
+
+def _native_json(outside: Outside | None) -> list[NativeSiteJson] | None:
+    return None if outside is None or outside.native is None else [site_json(row) for row in by_site(outside.native)]
 
 
 NOT_SAID: Final = "The kernel does not show the process's resident memory (/proc/PID/smaps)."

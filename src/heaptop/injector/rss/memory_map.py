@@ -24,7 +24,8 @@ from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.layout import FIRST_WITH_OWN_ARENAS
 from heaptop.injector.inspect.memory import MOST_MAPPINGS, RemoteFault
 from heaptop.injector.inspect.threads import thread_ids
-from heaptop.injector.rss import arenas, bss, own, stacks
+from heaptop.injector.preload.malloc_table import TableInvalid
+from heaptop.injector.rss import arenas, bss, native_sites, own, stacks
 from heaptop.injector.rss.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.rss.smaps import ANONYMOUS, ARENA, CHUNK, FILE, LARGE, OWN, STACK, Sort, Vma, classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Outside, OwnPages, Pymalloc, Region
@@ -135,6 +136,11 @@ def read(
         gaps.append("The memory itself could not be read: it changed meanwhile.")
     if inside.unsearched:
         gaps.append("Not all anonymous memory was searched for malloc's large chunks.")
+    try:
+        native = native_sites.read(pid, tid, vmas)
+    except (OSError, RemoteFault, TableInvalid):
+        native = None
+        gaps.append("The table of native samples could not be read.")
     if any(vma.plain and vma.rss and not vma.searchable for vma in vmas):
         gaps.append("Very large, nearly empty mappings were not searched for arenas and stacks.")
     return Outside(
@@ -146,6 +152,7 @@ def read(
         duration_ns=time.monotonic_ns() - began,
         gaps=tuple(gaps),
         rss_before=before.rss,
+        native=native,
     )
 
 

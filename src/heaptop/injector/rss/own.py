@@ -1,6 +1,6 @@
 """What of a process's memory is heaptop's own, seen from outside.
 
-    by name         the native core's library and its data (a memfd)
+    by name         the native core's library and its data, the table of native samples (memfds)
     by thread       the stack of the agent's thread, and the malloc arena that it alone allocates from
     by what is in   the pages of the way in (a magic)
     told            the core's tables: :class:`~heaptop.protocol.messages.OwnPages`
@@ -18,6 +18,7 @@ from typing import Final
 from heaptop.injector.entry import stub
 from heaptop.injector.inspect import process
 from heaptop.injector.inspect.memory import RemoteFault, read_mappings
+from heaptop.injector.preload.malloc_table import NAME
 from heaptop.injector.rss import bss, stacks
 from heaptop.injector.rss.residency import ResidentMemory
 from heaptop.injector.rss.smaps import FILE, HEAP, HEAP_ALIGNMENT, OWN, Sort, Vma
@@ -26,6 +27,7 @@ CORE: Final = "/memfd:heaptop-core-"
 LIBRARY, DATA = "native core: library", "native core: data"
 LARGEST_IMAGE: Final = 64 << 20
 """Ten times what a core takes: the header is in the target's memory, and may say anything."""
+TABLE: Final = f"/memfd:{NAME}"
 WAY_IN: Final = "attach code"
 STACK: Final = "agent's thread: stack"
 
@@ -57,6 +59,8 @@ def sort_of(vma: Vma, kind: str, name: str) -> tuple[str, str]:
     """The kind and name of a mapping, or of a piece of one that belongs to a file; heaptop's own where it is."""
     if kind == FILE and name.startswith(CORE):
         return OWN, LIBRARY if vma.inode else DATA
+    if vma.permissions[3] == "s" and name == TABLE:
+        return OWN, "native samples"
     return kind, name
 
 

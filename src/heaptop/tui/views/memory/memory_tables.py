@@ -12,6 +12,7 @@ from typing import Final
 
 from rich.style import Style
 
+from heaptop.analysis.rss.malloc_sites import by_site
 from heaptop.analysis.rss.memory import NAMES, OwnUse, heaps_certain, mapped_certain
 from heaptop.analysis.rss.memory_history import OWNERS, MemoryFacts, Reading, owner_of, owners
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
@@ -190,6 +191,7 @@ def _malloc(memory: Memory) -> Iterator[UsePart]:
         plain = [region for region in _regions(memory, "anonymous") if not region.name]
         name = f"memory of {printable(memory.malloc_library)}"
         yield UsePart(name, "heap", sum(r.rss for r in plain), sum(r.size for r in plain), None)
+    yield from _native_sites(memory)
     malloc = memory.malloc
     if malloc is None:
         return
@@ -199,6 +201,14 @@ def _malloc(memory: Memory) -> Iterator[UsePart]:
     if mapped_certain(memory):
         many = f"({format_count(malloc.mapped_chunks)})"
         yield UsePart("malloc: large blocks", "figure", None, malloc.mapped, None, many=many)
+
+
+def _native_sites(memory: Memory) -> Iterator[UsePart]:
+    """Where it was allocated, of a program that was started with ``--native``: estimates, resident or not."""
+    if memory.outside is not None and memory.outside.native is not None:
+        for row in by_site(memory.outside.native):
+            many = f"(≈ ±{format_bytes(row.estimate.error)})"
+            yield UsePart(printable(f"{row.line} {row.caller}"), "site", None, row.estimate.bytes, None, many=many)
 
 
 def _given_out(reading: Reading) -> Iterator[UsePart]:
@@ -215,6 +225,7 @@ def _given_out(reading: Reading) -> Iterator[UsePart]:
         yield UsePart("in use in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
     else:
         yield UsePart("malloc's heaps, free parts too", "heap", heaps, None, None)
+    yield from _native_sites(memory)
     if reading.live is not None:
         yield UsePart("live objects in all of these", "figure", reading.live, None, None, "≈")
 

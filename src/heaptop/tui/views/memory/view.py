@@ -137,7 +137,8 @@ class MemoryView(LevelView[MemoryLevel]):
         FigureHelp(
             ("Name", "Kind", "Size", "Part"),
             "What a row consists of: mappings by name, arenas and their use, malloc's figures. Size is address "
-            "space; the share is the resident part of it, or of the arenas.",
+            "space; the share is the resident part of it, or of the arenas. Sites (heaptop run --native): estimated "
+            "live bytes by Python line and calling library.",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
     )

@@ -1,0 +1,36 @@
+"""Where native memory was allocated, read from outside: the table of a program that ``heaptop run --native`` started.
+
+Only what the program has written of it is read: no page of it comes into its memory by that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+
+from heaptop.injector.inspect.memory import RemoteMemory
+from heaptop.injector.preload.malloc_table import SIZE, read_sites
+from heaptop.injector.rss.own import TABLE
+from heaptop.injector.rss.smaps import Vma
+from heaptop.protocol.messages import MallocSites
+
+MOST_SITES = 200
+
+
+def read(pid: int, tid: int, vmas: Iterable[Vma]) -> MallocSites | None:
+    """Its largest sites; None where there is no table. Errors: OSError, RemoteFault, TableInvalid."""
+    start = next((vma.start for vma in vmas if vma.name.split(" ")[0] == TABLE and vma.size >= SIZE), None)
+    if start is None:
+        return None
+    with RemoteMemory(pid, tid) as memory:
+        found = read_sites(lambda at, size: memory.read(start + at, size) if size else b"", _executable(pid))
+    sites = sorted(found.sites, key=lambda site: -sum(blocks.left * blocks.number for blocks in site.blocks))
+    return replace(found, sites=tuple(sites[:MOST_SITES]))
+
+
+def _executable(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return "?"
