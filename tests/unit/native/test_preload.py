@@ -120,6 +120,17 @@ def test_a_program_with_other_privileges_is_refused(tmp_path: Path) -> None:
     assert "setuid" in refused.value.why
 
 
+def test_an_interpreter_on_musl_is_refused(tmp_path: Path) -> None:
+    content = cases().read_bytes()
+    linker = b"/lib64/ld-linux-x86-64.so.2"
+    assert linker in content
+    musl = tmp_path / "python"
+    musl.write_bytes(content.replace(linker, b"/lib/ld-musl-x86_64.so.1".ljust(len(linker), b"\0")))
+    with pytest.raises(LaunchFailed) as refused:
+        loading.check(str(musl))
+    assert "musl" in refused.value.why
+
+
 def test_an_interpreter_that_can_be_preloaded_is_not_refused() -> None:
     loading.check(str(cases()))
     loading.check("/nonexistent")

@@ -175,14 +175,14 @@ def _run_native(program: list[str], output: Path, args: argparse.Namespace, *, h
     native = MallocTable(args.native_interval)
     try:
         if not has_screen:
-            return _report(_wait(program, output, args, native), native, output, args)
+            return _end(_wait(program, output, args, native), native, output, args)
         shown = _show(program, output, args, native)
         if shown is None or not shown.target.pid:
             return 0
         ended = shown.ended.error if shown.ended else None
         exited = isinstance(ended, TargetExited)
         status = ended.status if isinstance(ended, TargetExited) else None
-        _report(NativeEnd(shown.target.pid, shown.target.python, exited, status), native, output, args)
+        _report(NativeEnd(shown.target.pid, shown.target.python, exited, status), native, args)
         return _farewell(shown, output)
     except TableInvalid as error:
         raise LaunchFailed(f"The program has overwritten the table of native samples: {error}.") from None
@@ -216,8 +216,15 @@ def _wait(program: list[str], output: Path, args: argparse.Namespace, native: Ma
     return NativeEnd(attached.target.pid, attached.hello.python, exited, status)
 
 
-def _report(end: NativeEnd, native: MallocTable, output: Path, args: argparse.Namespace) -> int:
-    """Print what lives; the exit code that follows from the program's."""
+def _end(end: NativeEnd, native: MallocTable, output: Path, args: argparse.Namespace) -> int:
+    """Print what lives; return the exit code that follows from the program's."""
+    _report(end, native, args)
+    if not end.exited:
+        notice(f"the program continues as pid {end.pid}, with the preloaded library; its output is in {output}")
+    return 0 if end.status is None else end.status if end.status >= 0 else 128 - end.status
+
+
+def _report(end: NativeEnd, native: MallocTable, args: argparse.Namespace) -> None:
     from heaptop.analysis.rss.malloc_sites import native_json
     from heaptop.cli.output.native import as_lines
 
@@ -228,9 +235,6 @@ def _report(end: NativeEnd, native: MallocTable, output: Path, args: argparse.Na
         print(json.dumps(document, indent=2))
     else:
         print("\n".join(as_lines(found, rows_shown(args, TOP), exited=end.exited)))
-    if not end.exited:
-        notice(f"the program continues as pid {end.pid}; its output is in {output}")
-    return 0 if end.status is None else end.status if end.status >= 0 else 128 - end.status
 
 
 def _executable(pid: int, args: argparse.Namespace) -> str:
