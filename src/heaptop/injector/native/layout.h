@@ -1,5 +1,5 @@
-/* layout: where CPython keeps things, by version. What depends on a version of Python is here, and no other file names
-   one, but for the self-check, which says each fact a second time (check_source.h).
+/* layout: where CPython keeps things, by version. What depends on a version of Python is here and, for each C type, in
+   structures.c; no other file names one, but for the self-check, which says each fact a second time (check_source.h).
 
    One fact a line, one version a column. A value is an offset in bytes unless its name says otherwise; 0 where
    a version does not have the thing (nothing we read but ob_refcnt is at offset 0). Sources: the headers

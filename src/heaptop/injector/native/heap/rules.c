@@ -191,10 +191,12 @@ static void visit_deque(const struct visiting *v, PyObject *o) {
             visit_at(v, block, AT_BLOCK + 8 * index);
 }
 
-/* _functoolsmodule.c, lru_cache_tp_traverse. */
+/* _functoolsmodule.c, lru_cache_tp_traverse. No more than the table has: memory that somebody else wrote may lead in a circle. */
 static void visit_links(const struct visiting *v, PyObject *o) {
     enum { NEXT = 24, KEY = 40, RESULT = 48 };
-    for (PyObject *link = object_at(o, NEXT); link != NULL && link != o; link = object_at(link, NEXT)) {
+    const PyObject *table = object_at(o, layout.cache_table);
+    int64_t left = table == NULL || Py_TYPE(table) != symbols.dict_type ? 0 : int64_at(table, layout.dict_used);
+    for (PyObject *link = object_at(o, NEXT); left > 0 && link != NULL && link != o; link = object_at(link, NEXT), left--) {
         visit_at(v, link, KEY);
         visit_at(v, link, RESULT);
         if (type_flags(Py_TYPE(link)) & FLAG_HEAP_TYPE)
@@ -204,8 +206,11 @@ static void visit_links(const struct visiting *v, PyObject *o) {
 
 /* odictobject.c, odict_traverse. */
 static void visit_nodes(const struct visiting *v, PyObject *o) {
-    for (const void *node = pointer_at(o, layout.ordered_first); node != NULL; node = pointer_at(node, layout.ordered_next))
+    int64_t left = int64_at(o, layout.dict_used);
+    for (const void *node = pointer_at(o, layout.ordered_first); left > 0 && node != NULL; left--) {
         visit_at(v, node, 0);
+        node = pointer_at(node, layout.ordered_next);
+    }
 }
 
 /* _elementtree.c, element_gc_traverse: a flag in the lowest bit of texts; an array of children. */
