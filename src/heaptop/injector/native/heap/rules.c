@@ -33,11 +33,16 @@ static const char *find_static_types(const char *interpreter) {
     return NULL;
 }
 
-/* A value in the namespace of a module. */
+/* Whether there is an object of exactly that type: the place where it should be may differ between builds. */
+static bool is_exactly(const PyObject *o, const PyTypeObject *type) {
+    return raw_readable((uint64_t)o) && raw_readable((uint64_t)o + sizeof *o - sizeof(uint64_t)) && Py_TYPE(o) == type;
+}
+
+/* A value in the namespace of a module, or NULL. */
 static PyObject *find_in_module(PyObject *modules, const char *module, const char *name) {
-    PyObject *found = modules == NULL || Py_TYPE(modules) != symbols.dict_type ? NULL : dict_find(modules, names_is, module);
-    PyObject *dict = found == NULL || Py_TYPE(found) != symbols.module_type ? NULL : object_at(found, layout.module_dict);
-    return dict == NULL || Py_TYPE(dict) != symbols.dict_type ? NULL : dict_find(dict, names_is, name);
+    PyObject *found = is_exactly(modules, symbols.dict_type) ? dict_find(modules, names_is, module) : NULL;
+    PyObject *dict = is_exactly(found, symbols.module_type) ? object_at(found, layout.module_dict) : NULL;
+    return is_exactly(dict, symbols.dict_type) ? dict_find(dict, names_is, name) : NULL;
 }
 
 /* tp_traverse of classes in Python: that of two which every interpreter has from its start. */
@@ -45,7 +50,7 @@ static traverseproc find_python_traverse(const void *interpreter) {
     PyObject *modules = object_at(interpreter, layout.interpreter_modules);
     PyObject *spec = find_in_module(modules, "_frozen_importlib", "ModuleSpec");
     PyObject *finder = find_in_module(modules, "_frozen_importlib_external", "FileFinder");
-    if (spec == NULL || finder == NULL || Py_TYPE(spec) != symbols.type_type || Py_TYPE(finder) != symbols.type_type)
+    if (!is_exactly(spec, symbols.type_type) || !is_exactly(finder, symbols.type_type))
         return NULL;
     traverseproc found = type_traverse((PyTypeObject *)spec);
     return found == type_traverse((PyTypeObject *)finder) ? found : NULL;
