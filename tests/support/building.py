@@ -66,7 +66,7 @@ def embedding(source: str, interpreter: Interpreter) -> Path:
 def _compiled(source: Path, options: Sequence[str], suffix: str) -> Path:
     """Compile unless it was done: the name of the result says source, options and compiler call."""
     command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror"]
-    recipe = "\0".join([source.read_text(), *command, *options])
+    recipe = "\0".join([source.read_text(), *command, *options]).replace(str(NATIVE), "")  # the same in every copy
     result = cache_dir() / "built" / f"{source.stem}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}{suffix}"
     if not result.exists():
         result.parent.mkdir(parents=True, exist_ok=True)

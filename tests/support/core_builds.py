@@ -34,6 +34,7 @@ def build(name: str, *options: str) -> Path:
     command = ["gcc", *STRICT, *options, "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}", f"-I{NATIVE}"]
     command += ["-DPy_LIMITED_API=0x03080000"]
     recipe = "\0".join([*command, *(path.read_text() for path in sorted(NATIVE.rglob("*.[ch]")))])
+    recipe = recipe.replace(str(NATIVE), "")  # another copy of the same sources needs no build of its own
     result = cache_dir() / "built" / f"core-{name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}.so"
     if not result.exists():
         result.parent.mkdir(parents=True, exist_ok=True)
