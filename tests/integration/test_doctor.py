@@ -107,7 +107,7 @@ def test_how_it_would_be_counted_is_said(interpreter: Interpreter, monkeypatch: 
             found = {each.name: each for each in diagnose(target.pid, AttachOptions(pause_budget=0)).checks}["census"]
             assert "asks first" in found.detail
 
-        def missing() -> Library:
+        def missing(*, musl: bool = False) -> Library:
             raise NoCore("no native core: heaptop was installed without it")
 
         monkeypatch.setattr(diagnosing, "library", missing)

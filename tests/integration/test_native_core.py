@@ -244,7 +244,7 @@ def test_another_build_is_not_taken_for_this_one(
     assert other.build != built.build
     with running(interpreter, "sleeper") as target:
         for library, reused in ((built, False), (other, False), (built, True), (other, True)):
-            monkeypatch.setattr("heaptop.injector.session.session.library", lambda library=library: library)
+            monkeypatch.setattr("heaptop.injector.session.session.library", lambda *, musl, library=library: library)
             with attached(target.pid) as attachment:
                 core = attachment.message(Core)
                 assert (core.build, core.loaded, core.reused) == (library.build, True, reused)
@@ -465,7 +465,7 @@ def descendants_named(pid: int, name: str) -> list[int]:
 def test_heaptop_without_a_core_says_so(
     interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("heaptop.injector.session.session.library", lambda: native.library(tmp_path))
+    monkeypatch.setattr("heaptop.injector.session.session.library", lambda *, musl: native.library(tmp_path))
     with running(interpreter, "sleeper") as target:
         assert python_mode(target.pid) == "no native core: heaptop was installed without it"
     (tmp_path / "sub").mkdir()
