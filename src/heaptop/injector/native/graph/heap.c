@@ -1,7 +1,7 @@
 /* heap: from the references that roots.h tells one by one to a graph with roots. The drawing is in the header. */
 #include "graph/heap.h"
 
-#include "heap/dict.h"
+#include "heap/containers.h"
 #include "heap/names.h"
 #include "heap/size.h"
 

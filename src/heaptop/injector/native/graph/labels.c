@@ -182,7 +182,7 @@ static bool open_values(PyObject *o, const struct kind *kind, struct attribute_t
 }
 
 bool labels_attributes_of(PyObject *o, const struct kind *kind, struct attribute_table *found) {
-    PyObject *dict = edges_dict_of(o, kind);
+    PyObject *dict = instance_dict(o, kind);
     if (dict == NULL)
         return open_values(o, kind, found);
     if (Py_TYPE(dict) != symbols.dict_type)
@@ -232,7 +232,7 @@ static const char *name_of_member(PyObject *o, const struct kind *kind, PyObject
 }
 
 static struct label find_attribute(PyObject *o, const struct kind *kind, PyObject *referent) {
-    if (referent == edges_dict_of(o, kind))
+    if (referent == instance_dict(o, kind))
         return collapsed(ROLE_ATTRIBUTES, o);
     PyObject *name = name_of_value(o, kind, referent);
     if (name != NULL)
@@ -492,7 +492,7 @@ static struct label find_in_cell(const struct label *before) {
 }
 
 static struct label find_in_cache(PyObject *o, const struct kind *kind, PyObject *referent) {
-    PyObject *dict = edges_dict_of(o, kind);
+    PyObject *dict = instance_dict(o, kind);
     if (dict == referent)
         return collapsed(ROLE_ATTRIBUTES, o);
     if (dict != NULL && referent == dict_find(dict, names_is, "__wrapped__"))
@@ -879,7 +879,7 @@ static void put_maker(struct writer *w, PyObject *function) {
 
 static void put_cached(struct writer *w, PyObject *wrapper) {
     struct kind kind = {.type = Py_TYPE(wrapper), .basic = uint32_at(Py_TYPE(wrapper), layout.type_basicsize)};
-    PyObject *dict = edges_dict_of(wrapper, &kind), *qualname = dict == NULL ? NULL : dict_find(dict, names_is, "__qualname__");
+    PyObject *dict = instance_dict(wrapper, &kind), *qualname = dict == NULL ? NULL : dict_find(dict, names_is, "__qualname__");
     writer_text(w, "lru_cache");
     if (!is_str(qualname))
         return;

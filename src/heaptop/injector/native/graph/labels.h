@@ -17,7 +17,7 @@
 #ifndef HEAPTOP_LABELS_H
 #define HEAPTOP_LABELS_H
 
-#include "heap/dict.h"
+#include "heap/containers.h"
 #include "heap/kinds.h"
 #include "graph/roots.h"
 #include "graph/stored.h"

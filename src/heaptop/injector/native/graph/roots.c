@@ -3,7 +3,7 @@
 
 #include "lookup.h"
 #include "pages.h"
-#include "heap/dict.h"
+#include "heap/containers.h"
 #include "heap/size.h"
 
 #include <string.h>

@@ -53,22 +53,6 @@ enum uneven_rule edges_decide_uneven(PyTypeObject *type) {
     return EVEN;
 }
 
-/* -- attributes --------------------------------------------------------------------------------------------- */
-
-/* object.c, _PyObject_GetDictPtr. */
-PyObject *edges_dict_of(PyObject *o, const struct kind *kind) {
-    if (layout.object_dict != 0 && type_flags(kind->type) & FLAG_MANAGED_DICT) {
-        PyObject *dict = object_at(o, layout.object_dict);
-        return (uintptr_t)dict & 1 ? NULL : dict; /* values in its place */
-    }
-    int64_t offset = int64_at(kind->type, layout.type_dict_offset);
-    if (offset < 0) { /* from the end */
-        int64_t items = size_field(o);
-        offset += (int64_t)(((uint64_t)kind->basic + kind->item * (uint64_t)(items < 0 ? -items : items) + 7) & ~7ull);
-    }
-    return offset <= 0 ? NULL : *(PyObject **)((char *)o + offset);
-}
-
 /* -- what tp_traverse visits, and what it leaves out --------------------------------------------------------- */
 
 struct watching {
@@ -279,7 +263,7 @@ void edges_of_code(PyObject *code, visitproc visit, void *context) {
         visit_member(code, members[i], visit, context);
     PyObject **cached = layout.code_cached ? pointer_at(code, layout.code_cached) : NULL;
     if (cached != NULL)
-        edges_of_span(cached, 4, visit, context);
+        span_visit(cached, 4, visit, context);
 }
 
 /* A dict: address of a subclass -> weak reference to it. A builtin type may have a small number in its place. */
@@ -314,7 +298,7 @@ void edges_of_type(PyObject *o, const struct kind *kind, visitproc visit, void *
             return;
         struct keys_view keys = keys_open(shared);
         for (int64_t i = 0; i < keys.count; i++)
-            edges_of_span(keys_entry(&keys, i), 1, visit, context);
+            span_visit(keys_entry(&keys, i), 1, visit, context);
         return;
     }
     /* A static type has the collector's flag but not its head: type_traverse would abort the process. */

@@ -11,14 +11,14 @@
    its dict share, keys of an OrderedDict and links of an lru_cache, which are counted twice. edges_correct corrects these
    but the first, which are names of attributes.
 
-   The visitor is inlined into the rules of the builtin containers: pass one that the compiler sees. */
+   The visitor is inlined where builtin containers are visited: pass one that the compiler sees. */
 #ifndef HEAPTOP_EDGES_H
 #define HEAPTOP_EDGES_H
 
-#include "heap/dict.h"
+#include "heap/containers.h"
 #include "heap/kind.h"
 #include "heap/numpy.h"
-#include "heap/rules.h"
+#include "heap/without_code/rules.h"
 
 enum edge_rule edges_decide(PyTypeObject *type);
 enum uneven_rule edges_decide_uneven(PyTypeObject *type);
@@ -29,9 +29,6 @@ void edges_correct(PyObject *o, const struct kind *kind, edges_correction correc
 
 /* The dict of an instance where both visit the same values, or NULL. */
 PyObject *edges_shared_dict(PyObject *o, const struct kind *kind);
-
-/* The dict of an instance, or NULL. */
-PyObject *edges_dict_of(PyObject *o, const struct kind *kind);
 
 /* What tp_traverse visits, or without code the rule in its place. */
 static inline void edges_traverse(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
@@ -52,57 +49,26 @@ void edges_of_watched(PyObject *o, const struct kind *kind, visitproc visit, voi
 void edges_of_code(PyObject *code, visitproc visit, void *context);
 void edges_of_type(PyObject *type, const struct kind *kind, visitproc visit, void *context);
 
-#define EDGES_INLINE static inline __attribute__((always_inline))
-
-EDGES_INLINE void edges_of_span(PyObject **items, int64_t count, visitproc visit, void *context) {
-    for (int64_t i = 0; i < count; i++)
-        if (items[i] != NULL && visit(items[i], context) != 0)
-            return;
-}
-
-EDGES_INLINE void edges_of_dict(PyObject *dict, visitproc visit, void *context) {
-    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
-    PyObject **values = dict_values(dict);
-    for (int64_t i = 0; i < keys.count; i++) {
-        PyObject **entry = keys_entry(&keys, i);
-        PyObject *value = keys_value(&keys, values, i);
-        if (value == NULL)
-            continue;
-        if (visit(entry[0], context) != 0 || visit(value, context) != 0)
-            return;
-    }
-}
-
-EDGES_INLINE void edges_of_set(PyObject *set, visitproc visit, void *context) {
-    struct {
-        PyObject *key;
-        Py_hash_t hash;
-    } *entry = pointer_at(set, layout.set_table);
-    for (int64_t left = int64_at(set, layout.set_mask); left >= 0; left--, entry++)
-        if (entry->key != NULL && entry->hash != -1 && visit(entry->key, context) != 0) /* -1: what was discarded */
-            return;
-}
-
 /* Visit what ``o`` refers to. A visitor that returns something else than 0 ends a builtin container, and most types that
    have a tp_traverse; others go on. */
-EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
+CONTAINER_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
     switch (kind->edges) {
     case EDGES_NONE:
         break;
     case EDGES_LIST:
-        edges_of_span(pointer_at(o, layout.list_items), size_field(o), visit, context);
+        span_visit(pointer_at(o, layout.list_items), size_field(o), visit, context);
         break;
     case EDGES_TUPLE:
-        edges_of_span(at(o, layout.tuple_items), size_field(o), visit, context);
+        span_visit(at(o, layout.tuple_items), size_field(o), visit, context);
         break;
     case EDGES_SET:
-        edges_of_set(o, visit, context);
+        set_visit(o, visit, context);
         break;
     case EDGES_DICT:
-        edges_of_dict(o, visit, context);
+        dict_visit(o, visit, context);
         break;
     case EDGES_DICT_LIKE: /* the items first, so that their positions say which they are */
-        edges_of_dict(o, visit, context);
+        dict_visit(o, visit, context);
         edges_of_rest(o, kind, visit, context);
         break;
     case EDGES_TRAVERSE:

@@ -7,7 +7,7 @@
 #include "pages.h"
 #include "heap/edges.h"
 #include "heap/owners.h"
-#include "heap/rules.h"
+#include "heap/without_code/rules.h"
 #include "heap/size.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "heap/names.h"
 
 #include "pages.h"
-#include "heap/dict.h"
+#include "heap/containers.h"
 #include "heap/size.h"
 
 #include <string.h>

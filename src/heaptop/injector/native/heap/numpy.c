@@ -1,7 +1,7 @@
 /* numpy: the rule for arrays. */
 #include "heap/numpy.h"
 
-#include "heap/dict.h"
+#include "heap/containers.h"
 
 #include <stddef.h>
 #include <string.h>

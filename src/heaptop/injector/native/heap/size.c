@@ -2,8 +2,8 @@
 #include "heap/size.h"
 
 #include "lookup.h"
-#include "heap/dict.h"
-#include "heap/measures.h"
+#include "heap/containers.h"
+#include "heap/without_code/measures.h"
 #include "heap/numpy.h"
 
 #include <string.h>
@@ -160,19 +160,6 @@ static uint64_t list_size(PyObject *o, const struct kind *kind) {
     return kind->basic + 8 * uint64_at(o, layout.list_allocated);
 }
 
-static uint64_t keys_bytes(const void *keys) { return keys_bytes_of(keys_size(keys), keys_unhashed(keys)); }
-
-/* dictobject.c, _PyDict_SizeOf */
-uint64_t size_of_dict(PyObject *o, const struct kind *kind) {
-    const void *keys = pointer_at(o, layout.dict_keys);
-    uint64_t size = kind->basic;
-    if (pointer_at(o, layout.dict_values) != NULL)
-        size += 8 * keys_room(keys);
-    if (int64_at(keys, 0) == 1)
-        size += keys_bytes(keys);
-    return size;
-}
-
 /* setobject.c, set___sizeof___impl */
 static uint64_t set_size(PyObject *o, const struct kind *kind) {
     bool small = pointer_at(o, layout.set_table) == at(o, layout.set_small_table);
@@ -203,7 +190,7 @@ uint64_t size_of(PyObject *o, const struct kind *kind) {
         size = list_size(o, kind);
         break;
     case SIZE_DICT:
-        size = size_of_dict(o, kind);
+        size = dict_size(o, kind);
         break;
     case SIZE_SET:
         size = set_size(o, kind);
@@ -277,11 +264,6 @@ static uint64_t own_size(PyObject *o, const struct kind *kind) {
     }
 }
 
-uint64_t size_of_bytearray(PyObject *o) {
-    uint64_t allocated = uint64_at(o, layout.bytearray_allocated), head = (uint64_t)layout.bytearray_head;
-    return allocated == 0 || head == 0 ? allocated : allocated + head + 1;
-}
-
 static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
     uint64_t at = 0, size = 0;
     if (kind->size == SIZE_LIST) {
@@ -296,7 +278,7 @@ static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
         size = set_size(o, kind) - kind->basic;
     } else if (kind->type == symbols.bytearray_type && uint64_at(o, layout.bytearray_allocated) != 0) {
         at = uint64_at(o, layout.bytearray_items) - (uint64_t)layout.bytearray_head;
-        size = size_of_bytearray(o);
+        size = bytearray_buffer_size(o);
     }
     return (struct size_block){at, at == 0 ? 0 : size};
 }

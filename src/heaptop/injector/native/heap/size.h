@@ -18,10 +18,6 @@ uint64_t size_of(PyObject *o, const struct kind *kind);
 /* Bytes of attribute values outside a dict, which no sys.getsizeof counts; 0 where there are none. */
 uint64_t size_hidden(PyObject *o, const struct kind *kind);
 
-/* For measures.c: bytes of a dict without what is before it, and of what a bytearray has elsewhere. */
-uint64_t size_of_dict(PyObject *o, const struct kind *kind);
-uint64_t size_of_bytearray(PyObject *o);
-
 /* Where an object's memory is: its own block from its head on, then the items of a list, the table of a dict or set, the
    buffer of a bytearray, the values of attributes in an array. What other C types have elsewhere is not known. */
 enum { SIZE_BLOCKS = 3 };

@@ -47,7 +47,7 @@ static int exclude_member(PyObject *o, void *context) {
     struct walk *w = context;
     if (Py_TYPE(o) == symbols.tuple_type && size_field(o) > 0) { /* the empty one is everybody's */
         leave_out(w, o);
-        edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
+        span_visit(at(o, layout.tuple_items), size_field(o), exclude_code, w);
     }
     return 0;
 }

@@ -12,7 +12,7 @@
 #include "raw.h"
 #include "clone/clone.h"
 #include "heap/edges.h"
-#include "heap/rules.h"
+#include "heap/without_code/rules.h"
 #include "heap/size.h"
 #include "heap/walk.h"
 #include "module/census.h"

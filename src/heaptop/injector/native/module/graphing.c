@@ -6,7 +6,7 @@
 #include "graph/graph.h"
 #include "graph/retain.h"
 #include "graph/retainers.h"
-#include "heap/rules.h"
+#include "heap/without_code/rules.h"
 
 #include <string.h>
 

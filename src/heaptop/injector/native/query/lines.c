@@ -1,4 +1,4 @@
-/* lines: the three forms of the table. Objects/lnotab_notes.txt (up to 3.10) and Objects/locations.md (Python/assemble.c) have
+/* lines: the three forms of the table. Objects/lnotab_notes.txt and Objects/locations.md (Python/assemble.c) have
    them. */
 #include "query/lines.h"
 
@@ -22,7 +22,7 @@ static uint32_t read_number(struct table *t) {
     return number;
 }
 
-/* From 3.11 on: a byte with the highest bit set, of a form and the length, and up to the next such byte what it has. */
+/* As Objects/locations.md has it: a byte with the highest bit set, of a form and the length, and up to the next such byte what it has. */
 static void read_location(struct table *t) {
     enum { FORM_ONE_LINE = 10, FORM_NO_COLUMN = 13, FORM_LONG = 14, FORM_NONE = 15 };
     uint8_t first = *t->at++;
@@ -39,7 +39,7 @@ static void read_location(struct table *t) {
         t->at++;
 }
 
-/* 3.10: how many bytes of code, and how many lines on; -128: none. */
+/* PEP 626: how many bytes of code, and how many lines on; -128: none. */
 static void read_pair(struct table *t) {
     int delta = (int8_t)t->at[1];
     t->behind += t->at[0];
@@ -48,7 +48,7 @@ static void read_pair(struct table *t) {
     t->at += 2;
 }
 
-/* Up to 3.9: how many bytes of code are before the line changes, and by how much. */
+/* Before PEP 626: how many bytes of code are before the line changes, and by how much. */
 static int read_old(struct table *t, int64_t offset) {
     for (int64_t at = 0; t->end - t->at >= 2; t->at += 2) {
         at += t->at[0];

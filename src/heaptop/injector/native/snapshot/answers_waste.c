@@ -10,7 +10,7 @@
    lowest address stays, and the others are claimed. No content leaves the clone. */
 #include "graph/labels.h"
 #include "heap/edges.h"
-#include "heap/dict.h"
+#include "heap/containers.h"
 #include "heap/size.h"
 #include "query/grouping.h"
 #include "query/paths.h"
@@ -484,7 +484,7 @@ static void find_own_dicts(struct wasting *w) {
     progress_begin(w->a->progress, g->objects);
     for (uint32_t number = 0; number < g->objects && progress_on(w->a->progress); number++) {
         const struct kind *kind = graph_kind(g, number);
-        PyObject *dict = has_dict(kind->type) ? edges_dict_of(graph_object(g, number), kind) : NULL;
+        PyObject *dict = has_dict(kind->type) ? instance_dict(graph_object(g, number), kind) : NULL;
         uint32_t own = dict == NULL ? CSR_NONE : graph_number(g, dict);
         if (own < g->objects)
             w->own[own / 64] |= 1ull << own % 64;

@@ -1,7 +1,7 @@
 /* preview: lengths and names. */
 #include "snapshot/preview.h"
 
-#include "heap/dict.h"
+#include "heap/containers.h"
 #include "heap/size.h"
 #include "heap/writer.h"
 

@@ -1,16 +1,15 @@
 /* measures: one function a __sizeof__, named above it, and the table of them. */
-#include "heap/measures.h"
+#include "heap/without_code/measures.h"
 
-#include "heap/dict.h"
+#include "heap/containers.h"
 #include "heap/numpy.h"
-#include "heap/size.h"
 
 #include <string.h>
 
 static uint64_t length_of(PyObject *tuple) { return tuple == NULL ? 0 : (uint64_t)size_field(tuple); }
 
 /* bytearrayobject.c, bytearray_sizeof */
-static uint64_t bytearray_size(PyObject *o, const struct kind *kind) { return kind->basic + size_of_bytearray(o); }
+static uint64_t bytearray_size(PyObject *o, const struct kind *kind) { return kind->basic + bytearray_buffer_size(o); }
 
 /* arraymodule.c, array___sizeof__: allocated items, each as large as the description says */
 static uint64_t array_size(PyObject *o, const struct kind *kind) {
@@ -54,7 +53,7 @@ static uint64_t frame_size(PyObject *o, const struct kind *kind) {
     return before + (frame == NULL ? 0 : items_size(code_at(frame, layout.frame_code)));
 }
 
-/* genobject.c, gen_sizeof, from 3.11 on */
+/* genobject.c, gen_sizeof, where a generator has its frame inside */
 static uint64_t generator_size(PyObject *o, const struct kind *kind) {
     return kind->basic + items_size(code_at(o, layout.generator_code));
 }
@@ -81,7 +80,7 @@ static uint64_t deque_size(PyObject *o, const struct kind *kind) {
 static uint64_t ordered_size(PyObject *o, const struct kind *kind) {
     enum { TABLE_SIZE = 24, NODE = 32 };
     bool empty = pointer_at(o, layout.ordered_first) == NULL;
-    return size_of_dict(o, kind) + 8 * uint64_at(o, layout.ordered_first + TABLE_SIZE) +
+    return dict_size(o, kind) + 8 * uint64_at(o, layout.ordered_first + TABLE_SIZE) +
            (empty ? 0 : NODE * uint64_at(o, layout.dict_used));
 }
 

@@ -1,10 +1,9 @@
 /* rules: deciding by the tp_base chain, and visiting. */
-#include "heap/rules.h"
+#include "heap/without_code/rules.h"
 
 #include "lookup.h"
 #include "raw.h"
-#include "heap/dict.h"
-#include "heap/edges.h"
+#include "heap/containers.h"
 #include "heap/names.h"
 #include "heap/size.h"
 
@@ -179,7 +178,7 @@ static void visit_attributes(const struct visiting *v, PyObject *o, const struct
     /* that of a C type is one of its words */
     if (!managed && int64_at(kind->type, layout.type_dict_offset) == int64_at(kind->native, layout.type_dict_offset))
         return;
-    PyObject *dict = edges_dict_of(o, kind);
+    PyObject *dict = instance_dict(o, kind);
     if (dict != NULL)
         v->visit(dict, v->context);
 }
@@ -262,7 +261,7 @@ static void visit_frame(const struct visiting *v, const void *frame) {
         visit_flagged(v, frame, layout.frame_items + 8 * (int32_t)i);
 }
 
-/* frameobject.c, frame_traverse, up to 3.10. */
+/* frameobject.c, frame_traverse, where frames are objects alone. */
 static void visit_old_frame(const struct visiting *v, PyObject *o) {
     const char *items = at(o, layout.frame_items), *stack = pointer_at(o, layout.frame_stack);
     const char *top =
@@ -287,7 +286,7 @@ static void visit_suspended(const struct visiting *v, PyObject *o) {
     const void *frame = at(o, layout.generator_frame);
     if (*(int8_t *)at(o, layout.generator_state) < layout.generator_cleared)
         visit_frame(v, frame);
-    else if (layout.frame_item_flags != 0) /* from 3.14 on it keeps its code */
+    else if (layout.frame_item_flags != 0) /* then it keeps its code */
         visit_flagged(v, frame, layout.frame_code);
 }
 
@@ -335,13 +334,13 @@ static void visit_more(const struct visiting *v, PyObject *o, const struct kind 
         visit_frame_object(v, o);
         break;
     case MORE_LIST:
-        edges_of_span(pointer_at(o, layout.list_items), size_field(o), v->visit, v->context);
+        span_visit(pointer_at(o, layout.list_items), size_field(o), v->visit, v->context);
         break;
     case MORE_TUPLE:
-        edges_of_span(at(o, layout.tuple_items), size_field(o), v->visit, v->context);
+        span_visit(at(o, layout.tuple_items), size_field(o), v->visit, v->context);
         break;
     case MORE_SET:
-        edges_of_set(o, v->visit, v->context);
+        set_visit(o, v->visit, v->context);
         break;
     case MORE_RECORD:
         visit_record(v, o, kind);
