@@ -275,7 +275,7 @@ def test_a_file_that_names_too_few_types_is_refused_at_once(dumped: Path, tmp_pa
 def test_a_file_that_claims_more_objects_than_memory_holds_is_refused(
     dumped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heaptop.dumps.reader._available", lambda: 1 << 20)
+    monkeypatch.setattr("heaptop.dumps.reader.available_memory", lambda: 1 << 20)
     with HeapDump(str(dumped)) as dump, pytest.raises(OutOfResources):
         dump.load()
 

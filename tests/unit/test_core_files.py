@@ -23,7 +23,8 @@ CODE = 0x555500000000
 
 def note(name: bytes, kind: int, content: bytes) -> bytes:
     padded = content + bytes(-len(content) % 4)
-    return struct.pack("<III", len(name) + 1, len(content), kind) + (name + b"\0").ljust(len(name) + 4 & ~3, b"\0") + padded
+    named = (name + b"\0").ljust(len(name) + 4 & ~3, b"\0")
+    return struct.pack("<III", len(name) + 1, len(content), kind) + named + padded
 
 
 def process_note(pid: int, arguments: bytes) -> bytes:
@@ -38,7 +39,7 @@ def files_note(files: Sequence[tuple[int, int, int, bytes]]) -> bytes:
 def elf_core(
     segments: Sequence[tuple[int, bytes, int]], notes: bytes = b"", *, shift: int = 0, kind: int = 4, machine: int = 62
 ) -> bytes:
-    """A core whose segments are (address, what the file has, size); ``shift`` moves memory off the pages of the file."""
+    """A core whose segments are (address, what the file has, size); ``shift`` moves memory off the file's pages."""
     count = len(segments) + 1
     data_at = 64 + 56 * count + len(notes)
     data_at += -data_at % PAGE + shift
@@ -56,7 +57,8 @@ def elf_core(
 def program(ident: bytes, size: int = 2 * PAGE) -> bytes:
     """The beginning of an ELF file, with a build ID."""
     notes = struct.pack("<III4s", 4, len(ident), 3, b"GNU\0") + ident
-    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01".ljust(16, b"\0"), 3, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    magic = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    header = struct.pack("<16sHHIQQQIHHHHHH", magic, 3, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
     return (header + struct.pack("<IIQQQQQQ", 4, 4, 120, 0, 0, len(notes), 0, 4) + notes).ljust(size, b"p")
 
 
@@ -85,7 +87,8 @@ def test_a_core_says_of_whom_it_is_and_what_was_mapped(tmp_path: Path) -> None:
     ]
     assert [(each.start, each.offset, each.path) for each in core.files] == [(CODE, 3 * PAGE, "/usr/bin/python")]
     assert begins_as_core(str(tmp_path / "core"))
-    assert not begins_as_core(str(tmp_path)) and not begins_as_core(str(tmp_path / "none"))
+    assert not begins_as_core(str(tmp_path))
+    assert not begins_as_core(str(tmp_path / "none"))
 
 
 def test_memory_is_read_across_segments_and_what_is_missing_is_not(tmp_path: Path) -> None:
@@ -123,7 +126,9 @@ def test_builds_are_told_apart_by_their_id_and_else_by_their_header() -> None:
     assert is_same(program(b"1" * 20), program(b"1" * 20, 4 * PAGE))
     assert not is_same(program(b"1" * 20), program(b"2" * 20))
     plain, longer = b"\x7fELF".ljust(64, b"1"), b"\x7fELF".ljust(64, b"2")
-    assert is_same(plain, plain + b"more") and not is_same(plain, longer) and not is_same(b"\x7fELF", b"\x7fELF")
+    assert is_same(plain, plain + b"more")
+    assert not is_same(plain, longer)
+    assert not is_same(b"\x7fELF", b"\x7fELF")
 
 
 def test_a_cut_core_says_how_much_is_missing(tmp_path: Path) -> None:
@@ -141,7 +146,9 @@ HOSTILE = {
     "over the end": elf_core([((1 << 47) - PAGE, b"", 1 << 47)]),
     "around the end": elf_core([(AT, b"", (1 << 64) - PAGE)]),
     "twice": elf_core([(AT, b"a" * PAGE, 2 * PAGE), (AT + PAGE, b"b" * PAGE, PAGE)]),
-    "files twice": elf_core([], files_note([(CODE, CODE + 2 * PAGE, 0, b"/a"), (CODE + PAGE, CODE + 2 * PAGE, 0, b"/b")])),
+    "files twice": elf_core(
+        [], files_note([(CODE, CODE + 2 * PAGE, 0, b"/a"), (CODE + PAGE, CODE + 2 * PAGE, 0, b"/b")])
+    ),
     "a file before itself": elf_core([], files_note([(CODE, CODE - PAGE, 0, b"/a")])),
     "too many files": elf_core([], note(b"CORE", 0x46494C45, struct.pack("<QQ", 1 << 60, PAGE))),
     "a long name": elf_core([], files_note([(CODE, CODE + PAGE, 0, b"/" + b"a" * 5000)])),
@@ -183,4 +190,5 @@ def test_any_byte_of_a_core_may_be_any_byte(tmp_path: Path) -> None:
                 core = read(tmp_path / "core", bytes(changed))
             except DumpError:
                 continue
-            assert core.pid < 1 << 31 and len(core.segments) <= 2
+            assert core.pid < 1 << 31
+            assert len(core.segments) <= 2

@@ -6,8 +6,9 @@ This module never looks at a process, but for the name that a person typed inste
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,10 @@ from heaptop.cli.first_run import first_run
 from heaptop.errors import UsageError
 
 if TYPE_CHECKING:
+    from heaptop.dumps.reader import HeapDump
     from heaptop.injector.api import AttachOptions
     from heaptop.protocol.source import Source
+    from heaptop.watching.progress import ProgressReport
 
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
@@ -59,8 +62,9 @@ def add_target_or_dump(parser: argparse.ArgumentParser) -> None:
         "target",
         metavar="PID|FILE",
         help="a process id, a name that matches exactly one Python process, or a heap dump: a path with a /, or a name "
-        f"that ends in {DUMP_SUFFIX}",
+        f"that ends in {DUMP_SUFFIX}; or a core file: a path with a /, or a name that begins with core",
     )
+    add_core_files(parser)
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:
@@ -326,6 +330,41 @@ def pid_of(target: str, *, children: bool = False) -> int:
     return resolve(target, children=children)
 
 
+def add_core_files(parser: argparse.ArgumentParser) -> None:
+    """``--exe`` and ``--root``, of commands that take a core file."""
+    group = parser.add_argument_group("of a core file")
+    group.add_argument("--exe", metavar="PATH", help="the program that it is of, where it is not where it was")
+    group.add_argument(
+        "--root", metavar="DIR", help="a copy of the file system that it was in: a container's, another machine's"
+    )
+
+
+def is_core(target: str) -> bool:
+    """Whether what was written for a process is a core file: with a slash, or by the usual name of one."""
+    from heaptop.dumps.cores.elf_core import begins_as_core
+
+    name = os.path.basename(target)
+    is_named = "/" in target or name == "core" or name.startswith("core.") or name.endswith(".core")
+    return is_named and begins_as_core(target)
+
+
+def core_dump(path: str, args: argparse.Namespace) -> HeapDump:
+    """The heap of a core file, not loaded yet. Errors: as :func:`heaptop.dumps.cores.conversion.open_core`."""
+    from heaptop.cli.terminal import ProgressLine
+    from heaptop.dumps.cores.conversion import CoreOptions, open_core
+
+    progress = ProgressLine()
+    try:
+        return open_core(path, CoreOptions(args.exe, args.root), progress_of(progress))
+    finally:
+        progress.clear()
+
+
+def progress_of(progress: ProgressReport) -> Callable[[str, int, int], None]:
+    """Shows how far a walk is."""
+    return lambda what, done, total: progress.show(f"{what}: {done / total:.0%}" if total else what)
+
+
 def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int | str]:
     """What is meant by ``PID``, or by ``FILE`` where it is a heap dump; and the pid, or the file's name. ``others`` as
     :func:`attach_options`. Errors: as :func:`target_pid`; NotADump, DumpTooNew, DumpDamaged."""
@@ -337,17 +376,23 @@ def source_of(target: str, args: argparse.Namespace, **others: Any) -> tuple[Sou
     from heaptop.dumps.reader import HeapDump, begins_as_dump
 
     if ("/" in target or target.endswith(DUMP_SUFFIX)) and begins_as_dump(target):
-        from heaptop.cli.terminal import notice
-        from heaptop.dumps.source import DumpSource
-
-        source = DumpSource(HeapDump(target))
-        if not getattr(args, "json", False):
-            notice(f"heap dump {target} of process {source.target.pid}")
-        return source, target
+        return _source_of_dump(HeapDump(target), args), target
     from heaptop.injector.api import attach_source
 
+    if is_core(target):
+        return _source_of_dump(core_dump(target, args), args), target
     pid = pid_of(target)
     return attach_source(pid, attach_options(args, **others)), pid
+
+
+def _source_of_dump(dump: HeapDump, args: argparse.Namespace) -> Source:
+    from heaptop.cli.terminal import notice
+    from heaptop.dumps.source import DumpSource
+
+    source = DumpSource(dump)
+    if not getattr(args, "json", False):
+        notice(f"{source.target.note} of process {source.target.pid}")
+    return source
 
 
 def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:

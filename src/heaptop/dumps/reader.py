@@ -123,7 +123,7 @@ class HeapDump:
             OutOfResources: there is too little memory.
             DumpDamaged: a piece is not what it can be, or the native core is missing.
         """
-        self._core = _native_core()
+        self._core = native_core()
         self._check_memory()
         self._dump = self._core.dump_new()
         for piece in self.pieces():
@@ -209,7 +209,7 @@ class HeapDump:
         return True
 
     def _check_memory(self) -> None:
-        available = _available()
+        available = available_memory()
         self._core.dump_limit(int(available * SHARE))
         if self.image.objects * PER_OBJECT > available * SHARE:
             raise _too_little(self.path)
@@ -274,7 +274,7 @@ def _open(path: str) -> int:
         raise NotADump(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
-def _native_core() -> ModuleType:
+def native_core() -> ModuleType:
     """The core, loaded into heaptop's own process: only a dump is read by it there."""
     try:
         library()
@@ -287,7 +287,7 @@ def _native_core() -> ModuleType:
         ) from error
 
 
-def _available() -> int:
+def available_memory() -> int:
     """Bytes of memory that are left: of a control group with a limit, or of the machine."""
     limit = memory_limit(os.getpid())
     if limit is None or limit.left is None:

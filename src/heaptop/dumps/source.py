@@ -80,7 +80,8 @@ class DumpSource:
     @property
     def target(self) -> TargetInfo:
         info = self.dump.info
-        return TargetInfo(info.pid, info.command, info.python, info.user, f"heap dump {self.dump.path}")
+        note = f"{info.origin or 'heap dump'} {self.dump.path}"
+        return TargetInfo(info.pid, info.command, info.python, info.user, note)
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver = deliver
@@ -169,6 +170,7 @@ class DumpSource:
         image = self.dump.image
         before = next((each for each in self.dump.state if isinstance(each, Census)), None)
         guessed = {row.type for row in before.rows if row.guessed} if before is not None else set()
+        guessed |= {self._numbers[type] for type in image.guessed if type < len(self._numbers)}
         rows = []
         for each in self.dump.counts():
             number = self._numbers[each.type]
@@ -177,11 +179,11 @@ class DumpSource:
         census = Census(
             0, image.time_ns, "clone", self.dump.whole, cut, tuple(rows), image.build_ns, image.pause_ns, 0, 0, 0
         )
+        census = replace(census, sizeof_guessed=sum(row.guessed for row in rows))
         if before is None:
             return census
         return replace(
             census,
-            sizeof_guessed=sum(row.guessed for row in rows),
             owned=before.owned,
             mapped=before.mapped,
             at_least=before.at_least,

@@ -38,6 +38,8 @@ class DumpInfo(Message):
     known."""
     sampled: float = 0.0
     """Seconds for which allocations were sampled before."""
+    origin: str = ""
+    """What it was made of: nothing for a live process, else ``core file``."""
 
 
 @dataclass(frozen=True, slots=True)

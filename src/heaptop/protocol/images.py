@@ -247,6 +247,11 @@ class Image(Message):
     gc_enabled: bool
     gaps: tuple[str, ...] = ()
     """Sentences on what is not known: a list of threads that was being changed, other interpreters."""
+    opaque: int = 0
+    """Of ``bytes``, those of objects in which C code keeps references that nobody knows, because none of it was called:
+    in core files."""
+    guessed: tuple[int, ...] = ()
+    """Types whose sizes are estimates, because the code that measures them was not called: in core files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from heaptop.cli.options import (
     NEVER,
     TOP,
     add_attach_options,
+    add_core_files,
     add_json,
     add_recording,
     add_timeout,
@@ -72,17 +73,19 @@ class Diff:
         add_json(parser)
         add_units(parser)
         add_attach_options(parser)
+        add_core_files(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.reports.moments_diff import diff_json
         from heaptop.cli.output.recorded_text import diff_lines
         from heaptop.cli.recorded import moment_of
+        from heaptop.dumps.cores.elf_core import begins_as_core
         from heaptop.dumps.reader import begins_as_dump
         from heaptop.recordings.played import play
         from heaptop.recordings.reader import Recording
 
         args.by = GROUPINGS.get(args.by, args.by)
-        if begins_as_dump(args.file):
+        if begins_as_dump(args.file) or begins_as_core(args.file):
             return _diff_dumps(args)
         if args.by not in KEYS:
             raise UsageError(f"Recordings cannot be compared by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
+from typing import TYPE_CHECKING
 
 from heaptop.cli.options import (
     NEVER,
     add_attach_options,
-    add_target,
+    add_core_files,
     add_timeout,
     add_units,
     attach_options,
+    is_core,
+    progress_of,
     refuse_mode,
     seconds,
     target_pid,
 )
 from heaptop.cli.terminal import ProgressLine, notice
+from heaptop.errors import UsageError
+
+if TYPE_CHECKING:
+    from heaptop.dumps.writer import DumpFile
+    from heaptop.protocol.dumped import DumpInfo
 
 VALUES = ("none", "sizes", "all")
 """As in heaptop.protocol.dumped, which is slow to load."""
@@ -32,12 +41,19 @@ class DumpCommand:
     heaptop dump PID
     heaptop dump PID -o before.heapdump
     heaptop dump PID --for 30
+    heaptop dump core.1234 -o crash.heapdump
     """
 
     name = "dump"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
-        add_target(parser)
+        parser.add_argument(
+            "target",
+            metavar="PID|CORE",
+            help="a process id, a name that matches exactly one Python process, or a core file: a path with a /, or a "
+            "name that begins with core",
+        )
+        add_core_files(parser)
         parser.add_argument(
             "-o",
             "--output",
@@ -66,7 +82,6 @@ class DumpCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.samples.sampling import Sampling
-        from heaptop.analysis.text.units import format_bytes, format_count
         from heaptop.dumps.captured_source import CapturedSource
         from heaptop.dumps.writer import DumpFile
         from heaptop.injector.api import attach_source
@@ -75,6 +90,8 @@ class DumpCommand:
         from heaptop.watching.snapshot_watch import SnapshotWatch
 
         refuse_mode(args, "heaptop dump")
+        if is_core(args.target):
+            return _convert(args)
         pid = target_pid(args)
         path = args.output or time.strftime(f"heaptop-{pid}-%Y%m%d-%H%M%S.heapdump")
         rate = {} if args.seconds else {"sample_interval": 0}
@@ -92,6 +109,29 @@ class DumpCommand:
                 watch.sample(args.seconds)
                 watch.census()
             info = write_dump(watch, source, file, args.values, progress, sampled=args.seconds)
-        size = format_bytes(file.size)
-        notice(f"{path}: {format_count(info.objects)} objects, {format_count(info.edges)} references, {size}")
+        _report(info, file)
         return 0
+
+
+def _convert(args: argparse.Namespace) -> int:
+    """Of a core file."""
+    from heaptop.dumps.cores.conversion import CoreOptions, write_core
+    from heaptop.dumps.writer import DumpFile
+    from heaptop.watching.recording import ended_by_signals
+
+    if args.seconds:
+        raise UsageError("--for is for processes: nothing is allocated in a core file.", fix="Leave it out.")
+    path = args.output or time.strftime(f"heaptop-{os.path.basename(args.target)}-%Y%m%d-%H%M%S.heapdump")
+    progress, options = ProgressLine(), CoreOptions(args.exe, args.root)
+    with ended_by_signals(), DumpFile(path, force=args.force) as file:
+        info = write_core(args.target, options, file, args.values, progress_of(progress))
+    progress.clear()
+    _report(info, file)
+    return 0
+
+
+def _report(info: DumpInfo, file: DumpFile) -> None:
+    from heaptop.analysis.text.units import format_bytes, format_count
+
+    size = format_bytes(file.size)
+    notice(f"{file.path}: {format_count(info.objects)} objects, {format_count(info.edges)} references, {size}")

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heaptop.cli.options import MOMENT, add_appearance_options, add_recording, screen_options
+from heaptop.cli.options import (
+    MOMENT,
+    add_appearance_options,
+    add_core_files,
+    add_recording,
+    core_dump,
+    screen_options,
+)
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
 
@@ -13,7 +20,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Open:
-    """Replay a recording on the live screen, or look at a heap dump.
+    """Replay a recording on the live screen, or look at a heap dump or a core file.
 
     It opens at the end, or with --at at another moment: +90m (after the beginning), -1h (before the end), 02:13 (on
     the clock), or seconds. Keys , and . seek one step back and forward, ( and ) a tenth of the recording.
@@ -23,6 +30,7 @@ class Open:
 
     heaptop open night.heaptop
     heaptop open night.heaptop --at -1h
+    heaptop open core.1234
     """
 
     name = "open"
@@ -31,6 +39,7 @@ class Open:
         add_recording(parser)
         parser.add_argument("--at", metavar="TIME", help=f"the moment to open at: {MOMENT} (default: the end)")
         add_appearance_options(parser)
+        add_core_files(parser)
         parser.add_argument("--read-only", action="store_true", help=argparse.SUPPRESS)  # what a page is served by
         group = parser.add_argument_group("in a browser")
         group.add_argument("--web", action="store_true", help="serve it as a page, until ctrl+C (needs heaptop[web])")
@@ -46,9 +55,10 @@ class Open:
             return _serve(args)
         if args.port is not None or args.host is not None:
             raise UsageError("--port and --host need --web.", fix="Add `--web`.")
+        from heaptop.dumps.cores.elf_core import begins_as_core
         from heaptop.dumps.reader import begins_as_dump
 
-        if begins_as_dump(args.file):
+        if begins_as_dump(args.file) or begins_as_core(args.file):
             return _open_dump(args)
         from heaptop.cli.recorded import moment_of
         from heaptop.recordings.reader import Recording
@@ -73,13 +83,14 @@ class Open:
 
 
 def _open_dump(args: argparse.Namespace) -> int:
+    from heaptop.dumps.cores.elf_core import begins_as_core
     from heaptop.dumps.reader import HeapDump
     from heaptop.dumps.source import DumpSource
     from heaptop.tui.app import make_app
 
     if args.at is not None:
         raise UsageError("A heap dump is of one moment: --at is for recordings.")
-    with HeapDump(args.file) as dump:
+    with core_dump(args.file, args) if begins_as_core(args.file) else HeapDump(args.file) as dump:
         require_terminal(args, instead=f"print it: `heaptop census {args.file}`")
         source = DumpSource(dump)
         try:

@@ -53,7 +53,9 @@ class Backing:
         if head[:4] != b"\x7fELF":
             return -1  # data: no object is in it
         name = path.removesuffix(DELETED)
-        place = self._exe if is_main and self._exe else name if self._root is None else self._root + "/" + name
+        place = name if self._root is None else os.path.join(self._root, name.lstrip("/"))
+        if is_main and self._exe:
+            place = self._exe
         fd = open_regular(place)
         if fd < 0:
             self.refused[name] = f"{place} cannot be read"

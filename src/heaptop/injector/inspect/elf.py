@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
-from heaptop.injector.inspect.memory import Mapping, Memory, RemoteFault
+from heaptop.injector.inspect.memory import Mapping, ReadableMemory, RemoteFault
 
 PT_LOAD: Final = 1
 PT_DYNAMIC: Final = 2
@@ -90,7 +90,7 @@ class Exhausted(Exception):
 class Metered:
     """A process's memory, of which only so much is read. Raises RemoteFault as that does, and Exhausted."""
 
-    def __init__(self, memory: Memory, most: int = MOST_READS) -> None:
+    def __init__(self, memory: ReadableMemory, most: int = MOST_READS) -> None:
         self._memory, self._left = memory, most
 
     def read(self, address: int, size: int) -> bytes:
@@ -110,7 +110,7 @@ class Metered:
 class ElfImage:
     """One ELF file as mapped: its address, what its header says, and look-up by name."""
 
-    memory: Memory
+    memory: ReadableMemory
     base: int
     path: str
     elf_class: int
@@ -120,7 +120,7 @@ class ElfImage:
     dynamic: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, memory: Memory, base: int, path: str) -> ElfImage | None:
+    def at(cls, memory: ReadableMemory, base: int, path: str) -> ElfImage | None:
         """The image whose header is mapped at ``base``; None when there is none. May raise RemoteFault."""
         header = memory.read(base, 64)
         if header[:4] != b"\x7fELF":
@@ -218,7 +218,7 @@ class ElfImage:
         return found
 
 
-def images(memory: Memory, mappings: list[Mapping]) -> list[ElfImage]:
+def images(memory: ReadableMemory, mappings: list[Mapping]) -> list[ElfImage]:
     """Every ELF file mapped from its first byte, in address order; each once; unreadable ones are left out.
 
     Raises Exhausted, as do all look-ups in them, where there is more to read than any real program has.

@@ -23,7 +23,7 @@ from heaptop.errors import (
 from heaptop.injector.inspect import layout, process, target_files
 from heaptop.injector.inspect.elf import ELFCLASS64, EM_X86_64, ElfImage, images, machine_name
 from heaptop.injector.inspect.layout import PythonVersion
-from heaptop.injector.inspect.memory import Mapping, Memory, RemoteFault, RemoteMemory
+from heaptop.injector.inspect.memory import Mapping, ReadableMemory, RemoteFault, RemoteMemory
 from heaptop.protocol.text import LONGEST, printable
 
 DEFINING: Final = ("PyRun_SimpleString", "Py_AddPendingCall")
@@ -176,7 +176,7 @@ def has_pyinstaller_archive(path: str) -> bool:
         return False
 
 
-def read_version(python: ElfImage, memory: Memory) -> PythonVersion:
+def read_version(python: ElfImage, memory: ReadableMemory) -> PythonVersion:
     """From ``Py_Version`` (3.11 and later), else from the newest symbol that is there."""
     word = python.lookup("Py_Version")
     if word is not None:
@@ -188,7 +188,7 @@ def read_version(python: ElfImage, memory: Memory) -> PythonVersion:
     return PythonVersion(3, 5)
 
 
-def is_free_threaded(memory: Memory, runtime: int, version: PythonVersion) -> bool:
+def is_free_threaded(memory: ReadableMemory, runtime: int, version: PythonVersion) -> bool:
     """``_Py_DebugOffsets.free_threaded``; no version without these offsets has such builds."""
     if not version.facts.debug_offsets or not runtime:
         return False

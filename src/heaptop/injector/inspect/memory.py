@@ -108,7 +108,7 @@ def bring_in(tid: int, address: int, size: int) -> None:
     _libc.process_vm_readv(tid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)
 
 
-class Memory(Protocol):
+class ReadableMemory(Protocol):
     """What has bytes at addresses: a process, or what is left of one. Raises :class:`RemoteFault`."""
 
     def read(self, address: int, size: int) -> bytes: ...

@@ -4,6 +4,7 @@ musl, ``_core_musl``.
 Each folder is a group. A file includes files of its own group and of groups below it, and of those above it none::
 
     module      what the agent calls: the module, the self-check, a census
+    cores       memory of a core file in a process made for it
     dump        a snapshot in pieces for a file, and the file's in place of it
     snapshot    the snapshot in a clone, and its answers
     query       which objects a question selects, and how they are grouped

@@ -140,6 +140,25 @@ static bool find_lists_of(const void *own, const void *other, gc_head *lists[LIS
     return true;
 }
 
+static void note_interpreter(const void *own, const void *other) {
+    uint32_t count = interpreters.count;
+    if (other == own)
+        return;
+    if (count < MOST_INTERPRETERS && shares_lock(own, other) && find_lists_of(own, other, interpreters.lists[count]))
+        interpreters.others[interpreters.count++] = other;
+    else
+        interpreters.left_out++;
+}
+
+void layout_interpreters_at(const void *own, const void *first) {
+    enum { MOST = 1 << 16 };
+    interpreters = (struct interpreters){.count = 0};
+    for (int i = 0; i < MOST && raw_readable((uint64_t)at(first, layout.interpreter_next)); i++) {
+        note_interpreter(own, first);
+        first = pointer_at(first, layout.interpreter_next);
+    }
+}
+
 static const char *find_interpreters(void) {
     void *(*get)(void), *(*head)(void), *(*next)(const void *);
     *(void **)&get = lookup_symbol("PyInterpreterState_Get");
@@ -151,15 +170,8 @@ static const char *find_interpreters(void) {
         return "a symbol of the interpreter is missing";
     const void *own = get();
     interpreters = (struct interpreters){.count = 0};
-    for (const void *other = head(); other != NULL && raw_readable((uint64_t)other); other = next(other)) {
-        if (other == own)
-            continue;
-        uint32_t count = interpreters.count;
-        if (count < MOST_INTERPRETERS && shares_lock(own, other) && find_lists_of(own, other, interpreters.lists[count]))
-            interpreters.others[interpreters.count++] = other;
-        else
-            interpreters.left_out++;
-    }
+    for (const void *other = head(); other != NULL && raw_readable((uint64_t)other); other = next(other))
+        note_interpreter(own, other);
     return NULL;
 }
 
@@ -172,10 +184,13 @@ const char *layout_find_lists(void) {
     gc_head *head = gc_next(gc_of(fresh));
     bool linked = head != NULL && gc_prev(head) == gc_of(fresh);
     Py_DecRef(fresh);
-    if (!linked)
-        return "a new list is not the last of generation 0";
+    const char *refusal = linked ? layout_lists_at(head) : "a new list is not the last of generation 0";
+    return refusal != NULL ? refusal : find_interpreters();
+}
+
+const char *layout_lists_at(gc_head *first) {
     for (int i = 0; i < LISTS; i++) {
-        gc_head *found = at(head, i == PERMANENT ? layout.gc_permanent : i * layout.gc_generation);
+        gc_head *found = at(first, i == PERMANENT ? layout.gc_permanent : i * layout.gc_generation);
         /* Read the neighbours only when they can be addresses at all. */
         if (((uintptr_t)found & 7) || gc_next(found) == NULL || gc_prev(found) == NULL || (found->next & 7) ||
             (found->prev & 7))
@@ -185,7 +200,7 @@ const char *layout_find_lists(void) {
     for (int i = 0; i < LISTS; i++)
         if (gc_prev(gc_next(gc_lists[i])) != gc_lists[i] || gc_next(gc_prev(gc_lists[i])) != gc_lists[i])
             return "a list of the collector is not closed";
-    return find_interpreters();
+    return NULL;
 }
 
 int layout_minor(void) { return (int)(opened_version >> 16 & 0xff); }
@@ -240,9 +255,13 @@ static int32_t fact_named(const char *name) {
 }
 
 const char *layout_published(void) {
-    const uint64_t *words = lookup_symbol("_PyRuntime");
     void *(*interpreter)(void);
     *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
+    return layout_published_at(lookup_symbol("_PyRuntime"), interpreter == NULL ? NULL : interpreter());
+}
+
+const char *layout_published_at(const void *runtime, const void *interpreter) {
+    const uint64_t *words = runtime;
     int column = (int)(opened_version >> 16 & 0xff) - PUBLISHED_MINOR;
     if (column < 0)
         return NULL;
@@ -253,7 +272,7 @@ const char *layout_published(void) {
         if (word != 0 && words[word] != (uint64_t)fact_named(published[i].fact))
             return published[i].fact;
     }
-    char *state = (char *)interpreter() + words[published_gc[column]];
+    char *state = (char *)interpreter + words[published_gc[column]];
     return state + words[published_collecting[column]] == at(gc_lists[0], layout.gc_collecting) ? NULL : "gc_collecting";
 }
 

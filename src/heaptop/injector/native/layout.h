@@ -378,6 +378,10 @@ const char *layout_open(uint32_t version);
    layout_open. */
 const char *layout_find_lists(void);
 
+/* The same from the head of generation 0 on, which is read; and the other interpreters, from the first of all on. */
+const char *layout_lists_at(gc_head *first);
+void layout_interpreters_at(const void *own, const void *first);
+
 /* Whether a collection is under way now in an interpreter under this lock: another thread is in a finalizer that it
    runs. */
 bool layout_collecting(void);
@@ -391,6 +395,9 @@ const char *layout_fact(int position, int32_t *value);
 /* NULL when all that the interpreter publishes of itself (_Py_DebugOffsets, from 3.13 on) is as the table says, else
    the name of a fact. */
 const char *layout_published(void);
+
+/* The same of memory of another process, where _PyRuntime and an interpreter are at these addresses. */
+const char *layout_published_at(const void *runtime, const void *interpreter);
 
 /* 0, or -1 when there is no such fact. For tests. */
 int layout_set(const char *name, int32_t value);

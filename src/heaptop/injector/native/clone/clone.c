@@ -223,14 +223,20 @@ static void child_step_back(int nice) {
     raw_call(SYS_setpriority, PRIO_PROCESS, 0, now + nice > 19 ? 19 : now + nice, 0, 0);
 }
 
+void snapshot_leave_files(void) {
+    child_leave_table();
+    child.head->guards &= ~(uint32_t)SNAPSHOT_OWN_TABLE; /* for it is to open nothing */
+}
+
 __attribute__((noreturn)) static void child_main(struct snapshot *s, int (*work)(void *, struct result *), void *context,
-                                                 int nice) {
+                                                 const struct snapshot_limits *limits) {
+    int nice = limits->nice < 0 ? 0 : limits->nice != 0 ? limits->nice : DEFAULT_NICE;
     child.head = s->result.head;
     child.parent = s->owner;
     child.parent_thread = s->owner_thread;
     child.deadline_ns = s->deadline_ns - GRACE_NS;
     child.head->state = WORKING;
-    int own_table = child_leave_table();
+    int own_table = !limits->files && child_leave_table();
     child_signals();
     child_watchdog();
     raw_call(SYS_prctl, PR_SET_NAME, (long)"heaptop census", 0, 0, 0);
@@ -352,13 +358,13 @@ static int is_running(const struct snapshot *s) {
 /* Clones. 0 and s->pid, s->fd set, or -errno. It returns in the parent only. */
 static int clone_child(struct snapshot *s, int (*work)(void *, struct result *), void *context,
                        const struct snapshot_limits *limits) {
-    int fd = -1, nice = limits->nice < 0 ? 0 : limits->nice != 0 ? limits->nice : DEFAULT_NICE;
+    int fd = -1;
     long flags = CLONE_FILES | CLONE_UNTRACED | (limits->descriptor ? CLONE_PIDFD : 0);
     uint64_t all = ~(uint64_t)0, before = 0;
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0);
     long pid = raw_call(SYS_clone, flags, 0, (long)&fd, 0, 0);
     if (pid == 0)
-        child_main(s, work, context, nice);
+        child_main(s, work, context, limits);
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0);
     if (raw_failed(pid))
         return (int)pid;

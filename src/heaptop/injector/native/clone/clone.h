@@ -93,7 +93,11 @@ struct snapshot_limits {       /* a 0 represents the default */
     size_t result_bytes;       /* room for the result: RESULT_BYTES */
     int nice;                  /* how much less of a processor than the target, when both want one: 5; -1 for 0 */
     int descriptor;            /* 1: a pidfd in s->fd, which takes a number in the target's table: none */
+    int files;                 /* 1: `work` reads files that are open, and calls snapshot_leave_files after that */
 };
+
+/* In the child: leave the table of descriptors that it shares with the process. */
+void snapshot_leave_files(void);
 
 struct snapshot {
     int pid;               /* the child's; 0 when there is none */

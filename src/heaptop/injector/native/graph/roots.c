@@ -139,6 +139,17 @@ const char *roots_open(struct roots *r, bool states) {
     return NULL;
 }
 
+const char *roots_open_at(struct roots *r, const void *runtime) {
+    *r = (struct roots){.interpreter = pointer_at(runtime, layout.runtime_main)};
+    if (!is_readable(at(r->interpreter, layout.interpreter_modules), 8))
+        return "there is no interpreter";
+    r->modules = object_at(r->interpreter, layout.interpreter_modules);
+    if (!is_exactly(r->modules, symbols.dict_type))
+        return "there is no dict of modules";
+    layout_interpreters_at(r->interpreter, pointer_at(runtime, layout.runtime_interpreters));
+    return NULL;
+}
+
 void roots_close(struct roots *r) {
     pages_unmap(r->states, ROOTS_STATES * sizeof *r->states);
     *r = (struct roots){0};

@@ -87,6 +87,8 @@ struct roots {
 /* Ask the interpreter. With the GIL; roots_close is right after either. NULL, or a sentence (static storage) that says
    why it cannot be told. ``states``: also which threads are blocked, which takes some 10 µs for each, of 256 at most. */
 const char *roots_open(struct roots *r, bool states);
+/* The same of memory in which nothing runs, where _PyRuntime is at ``runtime``: of no thread is it known whether it is blocked. */
+const char *roots_open_at(struct roots *r, const void *runtime);
 void roots_close(struct roots *r);
 
 /* Visit each root, which may be left out of the marks, or not be in them yet. ``marks``: of the walk; without them no

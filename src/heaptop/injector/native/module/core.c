@@ -11,6 +11,7 @@
 #include "pages.h"
 #include "raw.h"
 #include "clone/clone.h"
+#include "cores/cored.h"
 #include "heap/edges.h"
 #include "heap/without_code/rules.h"
 #include "heap/size.h"
@@ -337,7 +338,7 @@ static PyObject *core_begin(PyObject *module, PyObject *args) {
     core.request.middle = has_option(options, "middle") ? limit(options, "middle") : core.middle; /* given: by tests */
     core.middle = 0; /* a count that fails leaves none */
     struct snapshot_limits limits = {limit(options, "wall_ns"), limit(options, "result_bytes"), 0,
-                                     limit(options, "descriptor") != 0};
+                                     limit(options, "descriptor") != 0, 0};
     int error = PyErr_Occurred() ? 0 : snapshot_begin(&core.snapshot, census_run, &core.request, &limits);
     if (error == 0 && !PyErr_Occurred()) {
         give_way();
@@ -598,6 +599,9 @@ static PyMethodDef methods[] = {
     {"dump_rows", dumped_rows, METH_VARARGS, "dump_rows(dump, first, count): columns of objects."},
     {"dump_look", dumped_look, METH_VARARGS, "dump_look(dump): (done, total)."},
     {"dump_cancel", dumped_cancel, METH_VARARGS, "dump_cancel(dump): give up."},
+    {"core_begin", cored_begin, METH_VARARGS, "core_begin(options): walk a core file, see cored.h, as the next two."},
+    {"core_end", cored_end, METH_VARARGS, "core_end(): (how, address)."},
+    {"core_symbols", cored_symbols, METH_VARARGS, "core_symbols(): names of the symbols that core_begin wants."},
     {"malloc_stacks", core_malloc_stacks, METH_VARARGS,
      "malloc_stacks(): whether a preloaded library reads stacks from now on."},
     {"own_pages", core_own_pages, METH_VARARGS, "own_pages(): [(address, bytes, what for)] of what the core has mapped."},

@@ -151,6 +151,19 @@ static void add_kinds(const struct heap *h, struct kind_total totals[HEAP_KINDS]
     }
 }
 
+/* Types whose objects are measured by code that was not called: a type may be here twice. */
+static void pack_guessed(struct child *c) {
+    const struct kinds *kinds = &c->heap.graph.walk.kinds;
+    uint32_t count = 0;
+    for (uint32_t i = 0; symbols.without_code && i < kinds->count; i++)
+        count += kinds_at(kinds, i)->size == SIZE_GUESS;
+    pack_words(&c->out, "guessed");
+    pack_array(&c->out, count);
+    for (uint32_t i = 0; count != 0 && i < kinds->count; i++)
+        if (kinds_at(kinds, i)->size == SIZE_GUESS)
+            pack_uint(&c->out, c->types.numbers[i]);
+}
+
 /* Roots of the kind that nothing leads to: one for each cycle that nothing outside leads to. */
 static uint64_t count_cycles(const struct heap *h) {
     uint64_t count = 0;
@@ -175,7 +188,7 @@ static void pack_image(struct child *c) {
     uint64_t now = raw_clock();
     add_kinds(&c->heap, totals);
     size_t frame = frame_open(&c->out);
-    message_begin(&c->out, "image", r->id, 14);
+    message_begin(&c->out, "image", r->id, 16);
     message_field(&c->out, "image", r->image);
     message_field(&c->out, "time_ns", r->begin_ns);
     message_field(&c->out, "pause_ns", c->box->pause_ns);
@@ -186,6 +199,7 @@ static void pack_image(struct child *c) {
     message_field(&c->out, "objects", c->heap.graph.objects);
     message_field(&c->out, "edges", c->heap.graph.rows.first[c->heap.graph.rows.count]);
     message_field(&c->out, "bytes", c->heap.bytes);
+    message_field(&c->out, "opaque", c->heap.graph.walk.opaque_bytes);
     pack_words(&c->out, "kinds");
     pack_array(&c->out, HEAP_KINDS);
     for (unsigned kind = 0; kind < HEAP_KINDS; kind++) {
@@ -198,6 +212,7 @@ static void pack_image(struct child *c) {
     pack_words(&c->out, "gc_enabled");
     pack_bool(&c->out, r->gc_enabled);
     pack_gaps(c);
+    pack_guessed(c);
     frame_close(&c->out, frame);
 }
 
@@ -252,7 +267,8 @@ int image_run(void *context, struct result *out) {
     *c = (struct child){.request = r, .box = (struct image_box *)out->data};
     c->progress = (struct progress){.look = look, .context = c};
     child_memory_limit(r->memory);
-    child_memory_use();
+    if (symbols.set_allocator != NULL)
+        child_memory_use();
     c->box->until_ns = r->begin_ns + r->keep_ns;
     const struct heap_request request = {&r->roots, r->excluded, r->excluded_count, true, notify_phase, c, &c->progress};
     int status = heap_open(&c->heap, &request);

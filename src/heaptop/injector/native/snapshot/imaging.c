@@ -68,14 +68,32 @@ static bool is_time(void) {
 
 enum { MARGIN_NS = 2000000000 }; /* the child ends by itself before it is ended */
 
+/* Whether none is open. False with an exception set. */
+static bool is_free(void) {
+    if (snapshot_poll(&open.snapshot) == SNAPSHOT_RUNNING)
+        return refuse("there is an image already") != NULL;
+    imaging_close(); /* one that would not end when it was asked to, and has since */
+    return true;
+}
+
+PyObject *imaging_start(int (*work)(void *context, struct result *out), void *context, const struct snapshot_limits *limits) {
+    int error = is_free() ? snapshot_begin(&open.snapshot, work, context, limits) : 0;
+    if (error == 0 && PyErr_Occurred() == NULL) {
+        image_box(&open.snapshot)->pause_ns = open.snapshot.pause_ns;
+        return Py_BuildValue("iK", open.snapshot.pid, open.snapshot.pause_ns);
+    }
+    close_request();
+    if (PyErr_Occurred() != NULL)
+        return NULL;
+    const char *refusal = snapshot_refusal(error);
+    return refusal != NULL ? refuse(refusal) : PyErr_Format(PyExc_RuntimeError, "clone failed with error %d", -error);
+}
+
 PyObject *imaging_begin(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *options;
-    if (!PyArg_ParseTuple(args, "O!:image_begin", &PyDict_Type, &options))
+    if (!PyArg_ParseTuple(args, "O!:image_begin", &PyDict_Type, &options) || !is_free())
         return NULL;
-    if (snapshot_poll(&open.snapshot) == SNAPSHOT_RUNNING)
-        return refuse("there is an image already");
-    imaging_close(); /* one that would not end when it was asked to, and has since */
     if (!is_time())
         return NULL;
     if (!read_request(args, options)) {
@@ -85,15 +103,10 @@ PyObject *imaging_begin(PyObject *module, PyObject *args) {
     const char *refusal = roots_open(&open.request.roots, false);
     open.request.begin_ns = raw_clock();
     const struct snapshot_limits limits = {.wall_ns = open.request.keep_ns + MARGIN_NS};
-    int error = refusal == NULL ? snapshot_begin(&open.snapshot, image_run, &open.request, &limits) : 0;
-    if (refusal == NULL && error == 0) {
-        image_box(&open.snapshot)->pause_ns = open.snapshot.pause_ns;
-        return Py_BuildValue("iK", open.snapshot.pid, open.snapshot.pause_ns);
-    }
-    close_request();
     if (refusal == NULL)
-        refusal = snapshot_refusal(error);
-    return refusal != NULL ? refuse(refusal) : PyErr_Format(PyExc_RuntimeError, "clone failed with error %d", -error);
+        return imaging_start(image_run, &open.request, &limits);
+    close_request();
+    return refuse(refusal);
 }
 
 /* Whose box can be examined: in a fork's child there is none, and the snapshot is another process's. */
@@ -195,6 +208,13 @@ PyObject *imaging_end(PyObject *module, PyObject *args) {
     snapshot_release(&open.snapshot);
     close_request();
     return result;
+}
+
+const struct snapshot *imaging_abort(void) {
+    Py_BEGIN_ALLOW_THREADS
+    snapshot_abort(&open.snapshot);
+    Py_END_ALLOW_THREADS
+    return &open.snapshot;
 }
 
 struct pages_range imaging_range(void) {

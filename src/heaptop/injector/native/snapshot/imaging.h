@@ -2,6 +2,7 @@
 #ifndef HEAPTOP_IMAGING_H
 #define HEAPTOP_IMAGING_H
 
+#include "clone/clone.h"
 #include "layout.h"
 #include "pages.h"
 
@@ -28,6 +29,12 @@ PyObject *imaging_cancel(PyObject *module, PyObject *args);
 
 /* image_end() -> (reason, whether it was to be expected, CPU time in ns): ends the child where it lives. */
 PyObject *imaging_end(PyObject *module, PyObject *args);
+
+/* Begin one whose child does other work before it is one, and ends by image_run: what image_begin returns. */
+PyObject *imaging_start(int (*work)(void *context, struct result *out), void *context, const struct snapshot_limits *limits);
+
+/* End the child where it lives. How it has ended is known until imaging_close. */
+const struct snapshot *imaging_abort(void);
 
 /* What is mapped for it in the process itself. */
 struct pages_range imaging_range(void);

@@ -1,0 +1,103 @@
+"""The process in which a core's heap is walked. It is started for one core, and imports nothing of heaptop but the
+native core.
+
+It reads a plan from its standard input, then questions; it writes what the native core answers. The walk itself is in a
+child that maps the core and can do nothing but compute (``native/cores``).
+
+::
+
+    heaptop                      this process                       its child
+      plan, with files ────────► core_begin ──── clone ───────────► maps the core, walks it
+           ◄── PROGRESS ──────── image_look                           │ answers
+           ◄── ANSWER ────────── image_take ◄─────────────────────────┘
+      question ────────────────► image_ask ────────────────────────► …
+           ◄── ENDED ─────────── core_end                            (it cannot go on)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.machinery
+import importlib.util
+import json
+import os
+import resource
+import struct
+import sys
+from typing import Any, Final
+
+LENGTH: Final = struct.Struct("<I")
+HEAD: Final = struct.Struct("<cI")
+PROGRESS, ANSWER, ENDED = b"P", b"A", b"E"
+STEP: Final = struct.Struct("<IQQ")
+"""Of PROGRESS: phase, done, total."""
+WAIT_NS: Final = 100_000_000
+ANSWERED, READY, ALONE = 1, 2, -1
+"""States of ``image_look``."""
+ADDR_COMPAT_LAYOUT: Final = 0x0200000
+"""``personality(2)``: memory is mapped from a third of the address space upward, where other processes have none."""
+ASK_PERSONALITY: Final = 0xFFFFFFFF
+
+
+def main() -> None:
+    """``attempt`` is even: places memory where a core hardly has any; odd: where the kernel does by default."""
+    attempt, placed = int(sys.argv[2]), sys.argv[3:] == ["placed"]
+    if not placed and attempt % 2 == 0 and _place_elsewhere():
+        os.execv(sys.executable, [*sys.orig_argv, "placed"])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    plan = json.loads(_read(LENGTH.unpack(_read(LENGTH.size))[0]))
+    pieces = _read(plan.pop("size"))
+    core = _load(plan.pop("library"))
+    core.core_begin({**plan, "pieces": pieces})
+    while _answer(core):
+        question = _read(LENGTH.unpack(_read(LENGTH.size))[0])
+        core.image_ask(question)
+
+
+def _place_elsewhere() -> bool:
+    """Whether a program that takes this one's place is placed so; a container may forbid it."""
+    libc = ctypes.CDLL(None)
+    now: int = libc.personality(ctypes.c_ulong(ASK_PERSONALITY))
+    changed: int = libc.personality(ctypes.c_ulong(now | ADDR_COMPAT_LAYOUT)) if now >= 0 else -1
+    return changed >= 0
+
+
+def _load(path: str) -> Any:
+    loader = importlib.machinery.ExtensionFileLoader("_core", path)
+    spec = importlib.util.spec_from_loader("_core", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def _answer(core: Any) -> bool:
+    """Wait for the child's answer and send it, or how the child has ended. Whether it lives."""
+    while core.image_wait(WAIT_NS):
+        state, phase, done, total, _, _ = core.image_look()
+        if state == ANSWERED:
+            _write(ANSWER, core.image_take())
+            return True
+        if state == ALONE:
+            break
+        _write(PROGRESS, STEP.pack(phase, done, total))
+    how, address = core.core_end()
+    _write(ENDED, json.dumps([how, address]).encode())
+    return False
+
+
+def _read(size: int) -> bytes:
+    """From standard input. Its end is heaptop's, and this process's."""
+    data = b""
+    while len(data) < size:
+        part = os.read(0, min(size - len(data), 1 << 20))
+        if not part:
+            sys.exit(0)
+        data += part
+    return data
+
+
+def _write(kind: bytes, content: bytes) -> None:
+    left = memoryview(HEAD.pack(kind, len(content)) + content)
+    while left:
+        left = left[os.write(1, left) :]

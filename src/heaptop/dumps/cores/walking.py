@@ -1,0 +1,217 @@
+"""Has a core walked in a process made for it, and asks that process. Nothing that it sends is believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import heaptop
+from heaptop.dumps.cores.core_memory import CoreMemory, Piece
+from heaptop.dumps.cores.core_python import CorePython
+from heaptop.dumps.cores.elf_core import damaged
+from heaptop.dumps.cores.walker import ANSWER, ENDED, HEAD, LENGTH, PROGRESS, STEP
+from heaptop.errors import DumpDamaged, HeaptopError, OutOfResources, ProtocolError
+from heaptop.injector.native import library
+from heaptop.protocol.bounds import check_types
+from heaptop.protocol.codec import decode
+from heaptop.protocol.framing import MAX_FRAME, FrameReader
+from heaptop.protocol.images import FIRST_ID, Image, ImageTypes, Question
+from heaptop.protocol.messages import Failure, Message
+from heaptop.protocol.registry import REPLIES
+
+M = TypeVar("M", bound=Message)
+LAUNCHER: Final = (
+    "import sys; sys.path.append(sys.argv[1]); from heaptop.dumps.cores.walker import main; main()"
+)
+PIECE: Final = struct.Struct("<QQQq")
+"""``struct mapped_piece`` of ``native/cores``."""
+ATTEMPTS: Final = 6
+"""Processes that are tried where what the kernel has placed in one collides with the core's memory."""
+PATIENCE: Final = 30.0
+"""Seconds without a sign of life after which the process is given up: it reports every 0.1 s."""
+KEEP_NS: Final = 1800 * 10**9
+"""How long the walk may take, with all its answers."""
+PHASES: Final = ("walking the heap", "sorting references", "looking for roots", "searching", "computing retained sizes")
+
+Told = Callable[[str, int, int], None]
+"""Takes what is done, and how far: objects so far, and in all (0: not known)."""
+
+
+class Collided(Exception):
+    """The process has memory of its own where the core has: at the address in ``args``."""
+
+
+class CoreWalk:
+    """A core's heap, walked. A context manager: its process ends with it."""
+
+    def __init__(self, memory: CoreMemory, python: CorePython, limit: int, told: Told) -> None:
+        """Walk it, with so much memory for tables. Errors: DumpDamaged, OutOfResources."""
+        self._path = memory.core.path
+        self._told = told
+        self._process: subprocess.Popen[bytes]
+        for attempt in range(ATTEMPTS):
+            try:
+                self._begin(memory.pieces, python, limit, attempt)
+                return
+            except Collided as error:
+                place = error.args[0]
+            except BaseException:
+                self.close()
+                raise
+        raise DumpDamaged(
+            f"The core file {self._path} cannot be mapped: the process that reads it has memory at {place:#x} itself.",
+            why=f"That was so in {ATTEMPTS} processes: addresses are not random on this machine, or are few.",
+            fix="Switch address space randomisation on (`sysctl kernel.randomize_va_space=2`), or read it elsewhere.",
+        )
+
+    def __enter__(self) -> CoreWalk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        process = self._process
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+        process.kill()
+        process.wait()
+
+    def _begin(self, pieces: list[Piece], python: CorePython, limit: int, attempt: int) -> None:
+        self._process = _start(sorted({piece.fd for piece in pieces}), attempt)
+        packed = b"".join(PIECE.pack(piece.start, piece.end, piece.offset, piece.fd) for piece in pieces)
+        plan = {
+            "library": str(library().path),
+            "version": python.hexversion,
+            "runtime": python.runtime,
+            "symbols": python.symbols,
+            "id": FIRST_ID,
+            "keep_ns": KEEP_NS,
+            "memory": limit,
+            "size": len(packed),
+        }
+        head = json.dumps(plan).encode()
+        self._send(LENGTH.pack(len(head)) + head + packed)
+        try:
+            messages = self._answer()
+        except Collided:
+            self.close()
+            raise
+        self.types = [each for each in messages if isinstance(each, ImageTypes)]
+        count = 0
+        for each in self.types:
+            check_types(each.first + len(each.names))
+            if each.first != count:
+                raise ProtocolError("The types of a core are not in order.")
+            count += len(each.names)
+        found = [each for each in messages if isinstance(each, Image)]
+        if len(found) != 1:
+            raise damaged(self._path, "its heap cannot be walked")
+        self.image = found[0]
+
+    def ask(self, question: Question, kind: type[M]) -> M:
+        """The answer to a question. Errors: DumpDamaged, OutOfResources."""
+        packed = question.pack(FIRST_ID)
+        self._send(LENGTH.pack(len(packed)) + packed)
+        for message in self._answer():
+            if isinstance(message, kind):
+                return message
+            if isinstance(message, Failure):
+                raise damaged(self._path, message.text)
+        raise damaged(self._path, "its walk does not answer")
+
+    # -- the process -----------------------------------------------------------------------------------------
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended, and what it wrote says how
+
+    def _answer(self) -> list[Message]:
+        while True:
+            kind, content = self._receive()
+            if kind == PROGRESS and len(content) == STEP.size:
+                phase, done, total = STEP.unpack(content)
+                self._told(PHASES[phase] if phase < len(PHASES) else "writing the heap dump", done, total)
+            elif kind == ANSWER:
+                return self._decode(content)
+            elif kind == ENDED:
+                raise self._ending(*json.loads(content))
+            else:
+                raise damaged(self._path, "its walk failed")
+
+    def _decode(self, content: bytes) -> list[Message]:
+        try:
+            found = [decode(payload, REPLIES) for payload in FrameReader().feed(content)]
+        except ProtocolError as error:
+            raise damaged(self._path, error.message.rstrip(".")) from error
+        return [each for each in found if each is not None]
+
+    def _receive(self) -> tuple[bytes, bytes]:
+        """The next thing that it writes."""
+        kind, size = HEAD.unpack(self._read(HEAD.size))
+        if size > MAX_FRAME + (1 << 20):
+            raise damaged(self._path, "its walk failed")
+        return kind, self._read(size)
+
+    def _read(self, size: int) -> bytes:
+        assert self._process.stdout is not None
+        fd, data = self._process.stdout.fileno(), b""
+        while len(data) < size:
+            if not select.select([fd], [], [], PATIENCE)[0]:
+                raise damaged(self._path, f"its walk did not answer within {PATIENCE:g} s")
+            part = os.read(fd, min(size - len(data), 1 << 20))
+            if not part:
+                raise damaged(self._path, "its walk failed")
+            data += part
+        return data
+
+    def _ending(self, how: Any, address: Any) -> HeaptopError | Collided:
+        """The error that the end of the child is."""
+        place = address if isinstance(address, int) else 0
+        if how == "collides":
+            return Collided(place)
+        if how == "memory":
+            return OutOfResources(
+                f"There is too little memory to walk the core file {self._path}.",
+                why="Memory of gdb's cores is copied, and the graph takes some 60 bytes an object.",
+                fix="Read it on a machine with more memory.",
+            )
+        return damaged(self._path, ENDINGS.get(how, "its walk failed").format(place))
+
+
+ENDINGS: Final = {
+    "damaged": "its walk met memory that is not there, at {:#x}",
+    "cut": "its memory at {:#x} cannot be read",
+    "unfit": "it is of an interpreter that is not as its version says",
+    "collecting": "the process was collecting garbage, and its lists of objects are in pieces",
+    "broken": "a list of the collector is not whole",
+    "large": "it has more references than heaptop has numbers for",
+    "slow": "its walk took too long",
+    "forbidden": "its walk tried what it may not",
+    "open": "no seccomp filter can be set here, and heaptop does not read a core without one",
+    "ended": "its walk was ended",
+}
+
+
+def _start(descriptors: list[int], attempt: int) -> subprocess.Popen[bytes]:
+    packages = Path(heaptop.__file__).resolve().parent.parent
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-B", "-c", LAUNCHER, str(packages), str(attempt)],
+        pass_fds=descriptors,
+        start_new_session=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )

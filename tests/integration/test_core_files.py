@@ -1,0 +1,157 @@
+"""Core files of live programs, written by gdb: their heap is the one that a snapshot of the process has."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from heaptop.dumps.cores.conversion import CoreOptions, open_core
+from heaptop.dumps.reader import HeapDump
+from heaptop.errors import DumpDamaged, HeaptopError
+from tests.interpreters import NEWEST, Interpreter
+from tests.support import native
+from tests.support.processes import PATIENCE, Target, running, with_proc
+
+HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
+ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+BY_THE_ATTACH: Final = (10, 4096)
+"""Objects and bytes by which the process differs while heaptop is attached, which it is after the core was written."""
+BY_INTERNED_NAMES: Final = (1200, 200_000)
+"""From 3.14 on, names of the agent's code among them: they are interned for good."""
+
+Figures = dict[str, tuple[int, int]]
+"""Objects and bytes, by type."""
+
+
+@pytest.fixture(autouse=True)
+def _gdb() -> None:
+    if shutil.which("gdb") is None:
+        pytest.skip("gdb, which writes core files, is not installed")
+
+
+@pytest.fixture
+def target(interpreter: Interpreter) -> Iterator[Target]:
+    native.core()
+    with running(interpreter, "why_planted", wrapper=with_proc(interpreter)) as started:
+        yield started
+
+
+def heaptop(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [*HEAPTOP, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT)
+
+
+def document(*arguments: object) -> Any:
+    done = heaptop(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def write_core(target: Target, path: Path) -> Path:
+    """As `gcore` does. The process continues."""
+    words = ["gdb", "-nx", "-batch", "-p", str(target.pid), "-ex", f"generate-core-file {path}"]
+    subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=True)
+    return path
+
+
+@contextmanager
+def loaded(dump: HeapDump) -> Iterator[HeapDump]:
+    with dump:
+        dump.load()
+        yield dump
+
+
+def counted(dump: HeapDump) -> Figures:
+    objects: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for row in dump.counts():
+        objects[dump.types[row.type].full] += row.count
+        sizes[dump.types[row.type].full] += row.bytes
+    return {name: (objects[name], sizes[name]) for name in objects}
+
+
+def test_a_core_has_the_heap_of_the_snapshot(interpreter: Interpreter, target: Target, tmp_path: Path) -> None:
+    """Types and objects; bytes but for types that are measured by code, which are named. What is opaque is stated."""
+    core = write_core(target, tmp_path / "core.1")
+    assert heaptop("dump", target.pid, "-o", tmp_path / "live.heapdump").returncode == 0
+    with (
+        loaded(HeapDump(str(tmp_path / "live.heapdump"))) as live,
+        loaded(open_core(str(core), CoreOptions(), lambda *told: None)) as found,
+    ):
+        assert (found.whole, found.info.origin, found.info.pid) == (True, "core file", target.pid)
+        one, other = counted(live), counted(found)
+        most = BY_INTERNED_NAMES if interpreter.version >= (3, 14) else BY_THE_ATTACH
+        guessed = {found.types[number].full for number in found.image.guessed}
+        changed = {name: (one.get(name, (0, 0)), other.get(name, (0, 0))) for name in one | other}
+        counts = {name: pair for name, pair in changed.items() if pair[0][0] != pair[1][0]}
+        assert sum(abs(live[0] - core[0]) for live, core in counts.values()) <= most[0], counts
+        sizes = {name: pair for name, pair in changed.items() if name not in guessed and pair[0][1] != pair[1][1]}
+        assert sum(abs(live[1] - core[1]) for live, core in sizes.values()) <= most[1], sizes
+        assert found.image.opaque < found.image.bytes / 100
+
+
+def refusal(core: Path) -> str:
+    """What is wrong with it; nothing where its heap can be read all the same."""
+    try:
+        with loaded(open_core(str(core), CoreOptions(), lambda *told: None)) as found:
+            return "" if found.image.objects else f"nothing is in {core}\n"
+    except HeaptopError as error:
+        return error.message
+
+
+def own_children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+@pytest.mark.pythons(NEWEST)
+def test_a_damaged_core_is_one_sentence_and_leaves_no_process_and_no_file(target: Target, tmp_path: Path) -> None:
+    """Cut anywhere, and with memory that is not what it was."""
+    core = write_core(target, tmp_path / "core.1")
+    whole, before = core.read_bytes(), own_children()
+    chance = random.Random(1)
+    for number in range(12):
+        changed = bytearray(whole)
+        if number % 3 == 0:
+            changed = changed[: chance.randrange(len(whole))]
+        for _ in range(number * 200):
+            at = chance.randrange(len(whole) // 20, len(whole) - 8) & ~7 if len(changed) == len(whole) else 0
+            changed[at : at + 8] = chance.randbytes(8) if at else changed[:8]
+        core.write_bytes(changed)
+        sentence = refusal(core)
+        assert sentence.count("\n") == 0
+        assert str(core) in sentence or not sentence
+        assert own_children() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["core.1"]
+
+
+@pytest.mark.pythons("3.11-debian")
+def test_commands_take_a_core_in_place_of_a_process(target: Target, tmp_path: Path) -> None:
+    core = write_core(target, tmp_path / "core.1")
+    census = document("census", core, "--top", 0)
+    assert sum(row["count"] for row in census["rows"] if row["name"] == "__main__.Session") > 0
+    assert document("why", core, "__main__.Session")["paths"]
+    assert document("waste", core)["rows"]
+    made = tmp_path / "made.heapdump"
+    assert heaptop("dump", core, "-o", made).returncode == 0
+    assert document("census", made, "--top", 0)["rows"] == census["rows"]
+    assert "Nothing changed." in heaptop("diff", core, made).stdout
+
+
+@pytest.mark.pythons("3.12")
+def test_a_core_whose_program_is_another_build_says_which_and_what_to_give(target: Target, tmp_path: Path) -> None:
+    core = write_core(target, tmp_path / "core.1")
+    done = heaptop("census", core, "--root", tmp_path)
+    assert done.returncode == DumpDamaged.exit_code
+    assert "libpython3.12.so.1.0 cannot be read" in done.stderr
+    assert "--exe PATH" in done.stderr
