@@ -126,7 +126,7 @@ def container(interpreter: Interpreter, name: str, rights: Rights) -> Iterator[C
         _write_bundle(folder, program, rights, _root_of(interpreter), {})
         try:
             file = folder / "pid"
-            command = [*_command(folder), "run", "--bundle", path, "--pid-file", file, "c"]
+            command: list[str | Path] = [*_command(folder), "run", "--bundle", path, "--pid-file", file, "c"]
             with starting(command) as target:
                 assert eventually(lambda: "ready" in target.stdout() or not target.alive)
                 assert target.alive, target.stdout() + target.stderr()
@@ -224,8 +224,8 @@ def _mounts(root: Path, usr: Path) -> list[dict[str, Any]]:
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     binds |= {versions: versions} if versions.is_dir() else {}
     binds |= {Path("/usr"): usr / "usr", Path("/etc"): usr / "etc"}
-    for name in (*binds, "proc", "dev", "tmp"):
-        (root / str(name).lstrip("/")).mkdir(parents=True, exist_ok=True)
+    for place in (*binds, Path("proc"), Path("dev"), Path("tmp")):
+        (root / str(place).lstrip("/")).mkdir(parents=True, exist_ok=True)
     for folder in (root, *root.parents[:1]):
         folder.chmod(0o755)
     return [

@@ -28,12 +28,12 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
-def wrapper(*calls):
+def wrapper(*calls: str) -> tuple[str, str, str]:
     """What goes before a command."""
     return (sys.executable, __file__, ",".join(str(NUMBERS[call]) for call in calls))
 
 
-def main():
+def main() -> None:
     numbers = [int(number) for number in sys.argv[1].split(",")]
     checks = [(EQUAL, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
     instructions = [(LOAD, 0, 0, 0), *checks, (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ERRNO_ENOSYS)]

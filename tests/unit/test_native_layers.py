@@ -72,7 +72,8 @@ def test_files_need_their_own_folder_and_those_below() -> None:
 
 
 OF_VERSIONS = {"layout", "structures", "module/check_source"}
-"""The table, its part for the structures of C types, and the self-check, which compares it with the interpreter it runs in."""
+"""The table, its part for the structures of C types, and the self-check, which compares it with the interpreter it runs
+in."""
 
 
 def test_no_file_but_the_table_names_a_version_of_python() -> None:

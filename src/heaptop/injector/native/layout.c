@@ -96,7 +96,6 @@ static const char *find_symbols(uint32_t version) {
     *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");
     *(void **)&symbols.thread_state =
         lookup_symbol(version >= 0x030D0000 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
-    symbols.thread_state_is_shared = version < 0x030C0000;
     symbols.tracer_is_notified = version >= 0x030E0000;
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
     if (!symbols.set_allocator || !symbols.get_allocator || !symbols.code_line || !symbols.thread_state ||
@@ -213,6 +212,7 @@ const char *layout_choose(uint32_t version) {
     for (int i = 0; i < FACTS; i++)
         *fact_at(i) = table[i][column];
     opened_version = version;
+    symbols.thread_state_is_shared = version < 0x030C0000;
     return NULL;
 }
 

@@ -2,7 +2,7 @@
 #include "cores/cored.h"
 
 #include "cores/mapped.h"
-#include "heap/rules.h"
+#include "heap/without_code/rules.h"
 #include "snapshot/image.h"
 #include "snapshot/imaging.h"
 
@@ -72,10 +72,9 @@ static uint64_t number_of(PyObject *dict, const char *name) {
 }
 
 /* Whether each symbol is there. */
-static bool take_symbols(PyObject *found, uint32_t version) {
+static bool take_symbols(PyObject *found) {
     const char *symbol;
     void **place;
-    symbols = (struct symbols){.thread_state_is_shared = version < 0x030C0000};
     for (int i = 0; (symbol = layout_symbol(i, &place)) != NULL; i++)
         if ((*place = (void *)number_of(found, symbol)) == NULL)
             return refuse("a type of the interpreter is missing") != NULL;
@@ -107,7 +106,7 @@ PyObject *cored_begin(PyObject *module, PyObject *args) {
     PyObject *found = PyDict_GetItemString(options, "symbols");
     if (found == NULL || !PyDict_Check(found) || !take_pieces(PyDict_GetItemString(options, "pieces")))
         return PyErr_Occurred() ? NULL : refuse("the plan is malformed");
-    if (!take_symbols(found, (uint32_t)number_of(options, "version")))
+    if (!take_symbols(found))
         return NULL;
     plan.runtime = (void *)number_of(options, "runtime");
     plan.image = (struct image_request){.id = number_of(options, "id"),
