@@ -341,11 +341,12 @@ def add_core_files(parser: argparse.ArgumentParser) -> None:
 
 def is_core(target: str) -> bool:
     """Whether what was written for a process is a core file: with a slash, or by the usual name of one."""
+    name = os.path.basename(target)
+    if not ("/" in target or name == "core" or name.startswith("core.") or name.endswith(".core")):
+        return False
     from heaptop.dumps.cores.elf_core import begins_as_core
 
-    name = os.path.basename(target)
-    is_named = "/" in target or name == "core" or name.startswith("core.") or name.endswith(".core")
-    return is_named and begins_as_core(target)
+    return begins_as_core(target)
 
 
 def core_dump(path: str, args: argparse.Namespace) -> HeapDump:
@@ -373,14 +374,15 @@ def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int 
 
 def source_of(target: str, args: argparse.Namespace, **others: Any) -> tuple[Source, int | str]:
     """The same, of what was written for it. A file that is only called as a process is, is not meant."""
-    from heaptop.dumps.reader import HeapDump, begins_as_dump
+    if "/" in target or target.endswith(DUMP_SUFFIX):
+        from heaptop.dumps.reader import HeapDump, begins_as_dump
 
-    if ("/" in target or target.endswith(DUMP_SUFFIX)) and begins_as_dump(target):
-        return _source_of_dump(HeapDump(target), args), target
-    from heaptop.injector.api import attach_source
-
+        if begins_as_dump(target):
+            return _source_of_dump(HeapDump(target), args), target
     if is_core(target):
         return _source_of_dump(core_dump(target, args), args), target
+    from heaptop.injector.api import attach_source
+
     pid = pid_of(target)
     return attach_source(pid, attach_options(args, **others)), pid
 
