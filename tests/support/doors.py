@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import heaptop.dumps.reader  # noqa: F401  (with the real api, before another one is in its place)
 from heaptop.errors import HeaptopError
 from heaptop.protocol.messages import Census, Hello, Row, TypeName, Types
 from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Received, TargetInfo, never_behind

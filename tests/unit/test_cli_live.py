@@ -228,8 +228,6 @@ def _missing(pid: int) -> None:
         (["attach", "0", "--record", "/nowhere/x"], "/nowhere/x cannot be written"),
         (["attach", "0", "--rate", "3"], "--rate"),
         (["open", "/nowhere/x"], "/nowhere/x cannot be read"),
-        (["open", "/nowhere/x.heapdump"], "A heap dump is a file written by `heaptop dump`."),
-        (["why", "x.heapdump", "dict"], "A heap dump is a file written by `heaptop dump`."),
         (["run"], "No program to run."),
         (["run", "--theme", "plaid", "--", "prog.py"], "There is no theme called 'plaid'"),
         (["demo", "--theme", "plaid"], "There is no theme called 'plaid'"),

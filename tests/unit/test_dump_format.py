@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heaptop.cli import main
 from heaptop.dumps.captured_source import CapturedSource
 from heaptop.dumps.format import (
     END,
@@ -162,3 +163,11 @@ def test_a_dump_ends_behind_its_last_section(tmp_path: Path) -> None:
     written(tmp_path / "file", answer)
     assert asked == [(section, 0) for section in range(DUMP_SECTIONS)]
     assert begins_as_dump(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    "command", [["open", "/nowhere/x.heapdump"], ["why", "x.heapdump", "dict"], ["diff", "x.heapdump", "1"]], ids=" ".join
+)
+def test_a_dump_that_is_not_there_says_what_one_is(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command) == NotADump.exit_code
+    assert "A heap dump is a file written by `heaptop dump`." in capsys.readouterr().err
