@@ -166,7 +166,9 @@ def test_a_dump_ends_behind_its_last_section(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["open", "/nowhere/x.heapdump"], ["why", "x.heapdump", "dict"], ["diff", "x.heapdump", "1"]], ids=" ".join
+    "command",
+    [["open", "/nowhere/x.heapdump"], ["why", "x.heapdump", "dict"], ["diff", "x.heapdump", "1"]],
+    ids=" ".join,
 )
 def test_a_dump_that_is_not_there_says_what_one_is(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command) == NotADump.exit_code
