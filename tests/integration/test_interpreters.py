@@ -18,7 +18,7 @@ from tests.support.leaking import ENVIRONMENT, HEAPTOP
 from tests.support.processes import EXIT_CODE, PATIENCE, Target, difference, running, with_proc
 
 PLANTED = 5000
-LEFT_OUT = "interpreters with a GIL of their own are not counted"
+LEFT_OUT = "objects of some interpreters are not counted"
 
 
 def several(interpreter: Interpreter, *arguments: str) -> AbstractContextManager[Target]:
@@ -47,7 +47,9 @@ def test_objects_of_an_interpreter_under_the_same_gil_are_counted(interpreter: I
     with several(interpreter, "shared") as target:
         before = resting(target.pid)
         count, census = planted(target, "--mode", mode)
-        assert (count, census["complete"], census["mode"]) == (PLANTED, True, mode)
+        # an interpreter that ends may free its state under our eyes there: only a clone looks
+        unsafe = mode == "stop" and interpreter.version >= (3, 12)
+        assert (count, census["complete"], census["mode"]) == ((0, False, mode) if unsafe else (PLANTED, True, mode))
         assert difference(before, resting(target.pid)) == []
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""

@@ -37,6 +37,8 @@ LATE_SECONDS: Final = 3.0
 """The last look ends after so many times the time that is given, and so many seconds, at the latest."""
 LAST_CHECK: Final = 1.5
 """Seconds that the last check may take after Ctrl+C: in a process that is busy it may take twenty."""
+AGAIN: Final = 0.25
+"""Seconds from one such interrupt to the next."""
 LAST_WORDS: Final = "stopping: one last check of the heap; press ctrl+c again to end without"
 
 
@@ -70,9 +72,10 @@ def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
 
 @contextmanager
 def _interrupted_after(seconds: float) -> Iterator[None]:
-    """KeyboardInterrupt after so long (0: never), whatever is being waited for or computed then."""
+    """KeyboardInterrupt after so long (0: never), whatever is being waited for or computed then; again and again, for
+    Python drops it in a finalizer."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN if seconds else 0)
     try:
         yield
     finally:

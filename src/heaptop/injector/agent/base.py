@@ -56,13 +56,5 @@ def is_builtin(function: Any) -> bool:
     return type(function) is type(len)
 
 
-INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
-
-
-def has_several_interpreters() -> bool:
-    """Whether the program has made interpreters from Python; those that C code makes are not seen."""
-    for name in INTERPRETERS:
-        every: Any = getattr(sys.modules.get(name), "list_all", None)
-        if is_builtin(every) and len(every()) > 1:
-            return True
-    return False
+INTERPRETERS = frozenset(("_interpreters", "_xxsubinterpreters"))
+"""Modules by which a program makes others from Python; those that C code makes are not seen."""

@@ -112,12 +112,14 @@ static const char *find_symbols(uint32_t version) {
     return NULL;
 }
 
+static const void *lock_of(const void *interpreter) {
+    const void *place = at(interpreter, layout.interpreter_lock);
+    return raw_readable((uint64_t)place) ? pointer_at(place, 0) : NULL;
+}
+
 /* Whether an interpreter runs only while the calling one does not. */
 static bool shares_lock(const void *own, const void *other) {
-    if (symbols.thread_state_is_shared)
-        return true;
-    return layout.interpreter_lock != 0 && raw_readable((uint64_t)at(other, layout.interpreter_lock)) &&
-           pointer_at(other, layout.interpreter_lock) == pointer_at(own, layout.interpreter_lock);
+    return symbols.thread_state_is_shared || (layout.interpreter_lock != 0 && lock_of(other) == lock_of(own));
 }
 
 static bool is_closed(gc_head *head) {
@@ -139,38 +141,66 @@ static bool find_lists_of(const void *own, const void *other, gc_head *lists[LIS
     return true;
 }
 
+/* _PyGC_Fini took the head out of its ring: the interpreter has ended, and is about to be freed. */
+static bool is_unlinked(gc_head *head) {
+    return head != NULL && raw_readable((uint64_t)head) && raw_readable((uint64_t)&head->prev) &&
+           raw_readable((uint64_t)&gc_next(head)->prev) && raw_readable((uint64_t)gc_prev(head)) &&
+           gc_prev(gc_next(head)) == gc_prev(head) && gc_next(gc_prev(head)) == gc_next(head);
+}
+
+/* Whether an interpreter has no objects: it is being made and has no lock yet, or it has ended. */
+static bool is_empty(const void *other, gc_head *const lists[LISTS]) {
+    if (!symbols.thread_state_is_shared && layout.interpreter_lock != 0 && lock_of(other) == NULL)
+        return true;
+    for (int i = 0; i < LISTS; i++)
+        if (is_unlinked(lists[i]))
+            return true;
+    return false;
+}
+
+static bool is_collecting(const gc_head *generation0) { return *(int *)at(generation0, layout.gc_collecting) != 0; }
+
 static void note_interpreter(const void *own, const void *other) {
-    uint32_t count = interpreters.count;
+    gc_head *lists[LISTS] = {0};
     if (other == own)
         return;
-    if (count < MOST_INTERPRETERS && shares_lock(own, other) && find_lists_of(own, other, interpreters.lists[count]))
+    if (interpreters.count < MOST_INTERPRETERS && shares_lock(own, other) && find_lists_of(own, other, lists) &&
+        (lists[0] == NULL || !is_collecting(lists[0]))) {
+        memcpy(interpreters.lists[interpreters.count], lists, sizeof lists);
         interpreters.others[interpreters.count++] = other;
-    else
+    } else if (!is_empty(other, lists)) {
         interpreters.left_out++;
+    }
 }
 
 void layout_interpreters_at(const void *own, const void *first) {
     enum { MOST = 1 << 16 };
-    interpreters = (struct interpreters){.count = 0};
+    interpreters = (struct interpreters){.own = own, .first = first};
     for (int i = 0; i < MOST && raw_readable((uint64_t)at(first, layout.interpreter_next)); i++) {
         note_interpreter(own, first);
         first = pointer_at(first, layout.interpreter_next);
     }
+    interpreters.left_out += first != NULL;
+}
+
+void layout_find_others(void) {
+    if (interpreters.count == 0 && interpreters.left_out != 0)
+        layout_interpreters_at(interpreters.own, interpreters.first);
 }
 
 static const char *find_interpreters(void) {
-    void *(*get)(void), *(*head)(void), *(*next)(const void *);
+    void *(*get)(void), *(*head)(void);
     *(void **)&get = lookup_symbol("PyInterpreterState_Get");
     if (get == NULL)
         *(void **)&get = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
     *(void **)&head = lookup_symbol("PyInterpreterState_Head");
-    *(void **)&next = lookup_symbol("PyInterpreterState_Next");
-    if (get == NULL || head == NULL || next == NULL)
+    if (get == NULL || head == NULL)
         return "a symbol of the interpreter is missing";
-    const void *own = get();
-    interpreters = (struct interpreters){.count = 0};
-    for (const void *other = head(); other != NULL && raw_readable((uint64_t)other); other = next(other))
-        note_interpreter(own, other);
+    const void *own = get(), *first = head();
+    interpreters = (struct interpreters){.own = own, .first = first};
+    interpreters.left_out = first != own || pointer_at(own, layout.interpreter_next) != NULL;
+    if (symbols.thread_state_is_shared)
+        layout_find_others();
     return NULL;
 }
 
@@ -278,13 +308,6 @@ const char *layout_published_at(const void *runtime, const void *interpreter) {
 
 /* -- the collector ------------------------------------------------------------------------------------------ */
 
-static bool is_collecting(gc_head *first) { return *(int *)at(first, layout.gc_collecting) != 0; }
-
-bool layout_collecting(void) {
-    bool found = is_collecting(gc_lists[0]);
-    for (uint32_t i = 0; i < interpreters.count; i++)
-        found = found || (interpreters.lists[i][0] != NULL && is_collecting(interpreters.lists[i][0]));
-    return found;
-}
+bool layout_collecting(void) { return is_collecting(gc_lists[0]); }
 
 void layout_block_collector(bool block) { *(int *)at(gc_lists[0], layout.gc_collecting) = block; }

@@ -360,19 +360,25 @@ int layout_minor(void);
 /* The symbol at a position of LAYOUT_SYMBOLS, and where its address belongs; NULL behind the last. */
 const char *layout_symbol(int position, void ***place);
 
-/* Other interpreters than the caller's. Those that run under the same lock stand still while the caller has it; one with a
-   lock of its own may be in the middle of anything, and nothing of it is read. */
+/* Other interpreters than the caller's. One with a lock of its own may be in the middle of anything, and nothing of it is
+   read. Those under the same lock stand still while the caller has it; but where interpreters may have locks of their own, an
+   ended one is unlinked and freed without any lock (pystate.c, PyInterpreterState_Delete). There they are looked for in a
+   clone alone, which may fail in place of the target. */
 enum { MOST_INTERPRETERS = 64 };
 struct interpreters {
     const void *others[MOST_INTERPRETERS];       /* under the same lock */
     gc_head *lists[MOST_INTERPRETERS][LISTS]; /* of each; NULL where all interpreters share gc_lists (3.8) */
-    uint32_t count, left_out;                 /* and how many are under locks of their own, or too many */
+    uint32_t count, left_out; /* and how many have objects that are not read; before the clone looked: whether any may */
+    const void *own, *first;  /* the caller's, and the first in the list of all */
 };
 extern struct interpreters interpreters;
 
 /* Choose the column for a ``sys.hexversion``, and find symbols and list heads. Needs the GIL.
    NULL when all is found, else a sentence (static storage) that gives the reason native mode is refused. */
 const char *layout_open(uint32_t version);
+
+/* In a clone: find the other interpreters, where layout_open left that to it. */
+void layout_find_others(void);
 
 /* Find the list heads and the other interpreters again (layout_open does it; tests after layout_set). Returns as
    layout_open. */

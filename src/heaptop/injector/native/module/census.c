@@ -304,8 +304,10 @@ static int pack(struct walk *w, const struct census_request *request, uint64_t b
 
 int census_run(void *context, struct result *out) {
     const struct census_request *request = context;
-    if (request->in_child)
+    if (request->in_child) {
         child_memory_use();
+        layout_find_others();
+    }
     uint64_t begin = raw_clock();
     struct walk w;
     int walked = walk_from(&w, request, request->in_child ? request->middle : 0);

@@ -31,7 +31,7 @@ struct census_head {
     uint64_t bytes; /* that the count itself used, by its own books: not what the kernel has of a clone (its tables of
                        pages, and pages of the target that either side wrote to) */
     uint64_t cut; /* 1: there are more than MAX_NAMES, and those behind are counted together */
-    uint64_t left_out; /* interpreters with locks of their own */
+    uint64_t left_out; /* interpreters whose objects are not counted */
     uint64_t new_types, types_size, rows_size;
     uint64_t kinds, typed; /* entries */
     uint64_t middle; /* for the next request: walk.h */

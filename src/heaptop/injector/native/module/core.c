@@ -221,7 +221,7 @@ static PyObject *learn_samples(const char *kinds, uint64_t kind_count, const cha
     return bytes;
 }
 
-#define OTHERS "interpreters with a GIL of their own are not counted"
+#define OTHERS "objects of some interpreters are not counted"
 #define TEXT_OF(number) #number
 #define TEXT(macro) TEXT_OF(macro)
 

@@ -142,6 +142,7 @@ PyObject *explain_roots(PyObject *module, PyObject *args) {
     struct roots roots = {0};
     layout_block_collector(true); /* the lists of what is made here grow behind the walk, and nothing else may happen */
     const char *refusal = layout_find_lists();
+    layout_find_others();
     if (refusal == NULL && (walk_open(&walk, false) < 0 || walk_run(&walk) != WALK_OK))
         refusal = "the heap could not be walked";
     if (refusal == NULL)

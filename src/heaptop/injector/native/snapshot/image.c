@@ -177,7 +177,7 @@ static void pack_gaps(struct child *c) {
     pack_words(&c->out, "gaps");
     pack_array(&c->out, (uint32_t)others + !c->heap.whole);
     if (others)
-        pack_words(&c->out, "interpreters with a GIL of their own are not counted");
+        pack_words(&c->out, "objects of some interpreters are not counted");
     if (!c->heap.whole)
         pack_words(&c->out, "the list of threads was being changed: some frames may be missing");
 }
@@ -270,6 +270,7 @@ int image_run(void *context, struct result *out) {
     if (symbols.set_allocator != NULL)
         child_memory_use();
     c->box->until_ns = r->begin_ns + r->keep_ns;
+    layout_find_others();
     const struct heap_request request = {&r->roots, r->excluded, r->excluded_count, true, notify_phase, c, &c->progress};
     int status = heap_open(&c->heap, &request);
     if (status != HEAP_OK)
