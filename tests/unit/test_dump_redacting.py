@@ -11,7 +11,22 @@ import pytest
 from heaptop.dumps.redacting import AS_THEY_ARE, Renames, _texts
 from heaptop.dumps.standard_names import StandardNames
 from heaptop.protocol.findings import NOTED
-from heaptop.protocol.messages import Bye, Core, Failure, Hello, Memory, Message, Outside, Region, TypeName
+from heaptop.protocol.messages import (
+    Bye,
+    Census,
+    Core,
+    Failure,
+    Hello,
+    MallocBlocks,
+    MallocFrame,
+    MallocSite,
+    MallocSites,
+    Memory,
+    Message,
+    Outside,
+    Region,
+    TypeName,
+)
 from heaptop.recordings.recording_state import TOLD
 
 MODULES = {"shop.models", "_sitebuiltins", "threading", "collections", "types", "builtins"}
@@ -156,7 +171,58 @@ def test_mappings_are_renamed(renames: Renames) -> None:
     library, stack, own, shared = (region.name for region in found.outside.regions)
     assert (library, stack, shared) == ("/redacted/file-1.so", "thread 4711 thread-1", "/redacted/file-2")
     assert own == "agent's thread: malloc's arena"
-    assert found.outside.gaps == ("a file could not be read",)
+    assert found.outside.gaps == ("(redacted)",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "expected"),
+    [
+        ("anonymous", "acme payments cache", "memory-1"),
+        ("kernel", "[anon_shmem:acme]", "memory-1"),
+        ("own", "acme", "memory-1"),
+        ("kernel", "[vdso]", "[vdso]"),
+        ("anonymous", " glibc: pthread stack: 4711", " glibc: pthread stack: 4711"),
+        ("anonymous", "", ""),
+        ("heap", "threads", "threads"),
+        ("stack", "thread 4711", "thread 4711"),
+    ],
+)
+def test_memory_that_the_program_has_named_is_renamed(renames: Renames, kind: str, name: str, expected: str) -> None:
+    assert renames._region(Region(kind, name, 1, 1)).name == expected
+
+
+def test_native_sites_are_renamed(renames: Renames) -> None:
+    frames = (
+        MallocFrame("/home/ann/pay.py", "pay_acme", 3),
+        MallocFrame("/x/lib/python3.12/json/decoder.py", "decode", 4),
+    )
+    sites = (
+        MallocSite("/home/ann/libacme.so", "acme_alloc", frames, "", (MallocBlocks(64, 64, 1024, 2),)),
+        MallocSite("?", "", (), "early", ()),
+        MallocSite("?", "", (), "acme", ()),
+    )
+    outside = Outside((), 0, 0, 0, None, 1, (), native=MallocSites(1024, 1024, 1, 0, 0, sites))
+    (found,) = renames.messages([Memory(1, 1, 1, outside=outside)])
+    assert isinstance(found, Memory)
+    assert found.outside is not None
+    assert found.outside.native is not None
+    first, second, third = found.outside.native.sites
+    assert (first.library, first.symbol) == ("/redacted/file-1.so", "function-1")
+    assert first.stack[0] == MallocFrame("/redacted/file-2.py", "function-2", 3)
+    assert first.stack[1] == MallocFrame("/redacted/lib/python3.12/json/decoder.py", "decode", 4)
+    assert first.blocks == sites[0].blocks
+    assert (second, third.gap) == (sites[1], "")
+
+
+def test_sentences_that_name_a_file_are_left_out(renames: Renames) -> None:
+    """The program's malloc is that of a library, or of the program itself by the name it was called by."""
+    said = "The program's malloc is not glibc's but that of acme_app."
+    census = Census(1, 1, "python", False, "it ended at /home/ann", (), 1, 1, 1, 1, 0, mode_reason="none in /home/ann")
+    memory, counted = renames.messages([Memory(1, 1, 1, malloc_gap=said, malloc_library="acme_app"), census])
+    assert isinstance(memory, Memory)
+    assert (memory.malloc_library, memory.malloc_gap) == ("/redacted/file-1", "The program's malloc is not glibc's.")
+    assert isinstance(counted, Census)
+    assert (counted.cut, counted.mode_reason) == ("(redacted)", "(redacted)")
 
 
 # -- pieces --------------------------------------------------------------------------------------------------

@@ -20,10 +20,13 @@ from heaptop.dumps.writer import DumpFile, DumpParts
 from heaptop.errors import DumpDamaged
 from heaptop.protocol.images import Blocks, ImageTypes, Place, Step, Waste
 from heaptop.protocol.messages import (
+    OWN_ARENA,
     Census,
     CodeName,
     Codes,
     Hello,
+    MallocFrame,
+    MallocSite,
     Memory,
     Message,
     Outside,
@@ -38,11 +41,11 @@ from heaptop.protocol.messages import (
 from heaptop.protocol.recorded import KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 
 REDACTED: Final = "(redacted)"
-"""In place of the command line."""
+"""In place of the command line, and of sentences that name a file."""
 HOME: Final = "/redacted"
 """In place of the folders of the machine."""
-AS_THEY_ARE: Final = (Census, Tick, Traced, KeptStacks, KeptNumbers, Tallied, Likenesses, LiveBlocks, Blocks)
-"""Messages that have numbers only, and sentences of heaptop's own."""
+AS_THEY_ARE: Final = (Tick, Traced, KeptStacks, KeptNumbers, Tallied, Likenesses, LiveBlocks, Blocks)
+"""Messages that have numbers only."""
 TYPES_AT_ONCE: Final = 2000
 
 _HEAD: Final = struct.Struct("<8I")
@@ -99,6 +102,31 @@ _SYSTEM: Final = _matcher(r"(?:/usr)?/lib(?:64)?/(?:[\w-]+-linux-\w+/)?[\w.+-]+\
 _PYTHON: Final = _matcher(r".*/((?:lib)?python[\d.]*[a-z]?(?:\.so[\d.]*)?)")
 _ENDING: Final = _matcher(r".*(\.pyc?|\.so)")
 _THREAD_REGION: Final = _matcher(r"(thread \d+) (.+)")
+_REGIONS: Final = frozenset(
+    (
+        "",
+        "main",
+        "main thread",
+        "threads",
+        OWN_ARENA,
+        "agent's thread: stack",
+        "attach code",
+        "collections",
+        "names of types",
+        "native core: data",
+        "native core: library",
+        "native samples",
+        "sampler: tables",
+        "what the open snapshot says",
+    )
+)
+"""Names of memory that heaptop gives."""
+_SYSTEM_REGION: Final = _matcher(
+    r"\[\w+\]|thread \d+| ?glibc: (?:malloc(?: arena)?|loader malloc|fatal|pthread (?:user )?stack: \d+)"
+)
+"""Those of the kernel and of glibc: a program gives any others (``PR_SET_VMA_ANON_NAME``)."""
+_STACK_GAPS: Final = frozenset(("none", "early", "full"))
+"""Why a site of native memory has no stack."""
 
 
 def redact(dump: HeapDump, file: DumpFile) -> dict[str, str]:
@@ -110,7 +138,8 @@ def redact(dump: HeapDump, file: DumpFile) -> dict[str, str]:
     types = tuple(map(renames.type, dump.types))
     named = [ImageTypes(0, at, types[at : at + TYPES_AT_ONCE]) for at in range(0, len(types), TYPES_AT_ONCE)]
     state = [*renames.messages([dump.hello, *dump.state])]
-    parts = DumpParts(state, [*named, dump.image], [*renames.messages(dump.answers)])
+    image = replace(dump.image, gaps=tuple(map(_remark, dump.image.gaps)))
+    parts = DumpParts(state, [*named, image], [*renames.messages(dump.answers)])
     file.write(info, parts, _pieces(dump, renames))
     return renames.old
 
@@ -253,10 +282,11 @@ class Renames:
                 named = (replace(each, name=self._rename("phase", each.name)) for each in message.phases)
                 return replace(message, phases=tuple(named))
             case Sampler():
-                return replace(message, path=(HOME,), prefixes=(HOME,))
+                return replace(message, path=(HOME,), prefixes=(HOME,), text=_remark(message.text))
+            case Census():
+                return replace(message, mode_reason=_remark(message.mode_reason), cut=_remark(message.cut))
             case Memory():
-                outside = message.outside and self._outside(message.outside)
-                return replace(message, outside=outside, malloc_library=self.file(message.malloc_library))
+                return self._memory(message)
             case Waste():
                 rows = (replace(row, path=tuple(map(self._step, row.path))) for row in message.rows)
                 return replace(message, rows=tuple(rows))
@@ -269,16 +299,38 @@ class Renames:
         place = step.place and Place(self.file(step.place.file), step.place.line, self.thread(step.place.thread))
         return replace(step, label=self.label(step.label), place=place)
 
+    def _memory(self, memory: Memory) -> Memory:
+        gap = "The program's malloc is not glibc's." if memory.malloc_library else _remark(memory.malloc_gap)
+        outside = memory.outside and self._outside(memory.outside)
+        return replace(memory, outside=outside, malloc_library=self.file(memory.malloc_library), malloc_gap=gap)
+
     def _outside(self, outside: Outside) -> Outside:
-        gaps = tuple("a file could not be read" if "/" in gap else gap for gap in outside.gaps)
-        return replace(outside, regions=tuple(map(self._region, outside.regions)), gaps=gaps)
+        native = outside.native
+        if native is not None:
+            native = replace(native, sites=tuple(map(self._native_site, native.sites)))
+        regions = tuple(map(self._region, outside.regions))
+        return replace(outside, regions=regions, gaps=tuple(map(_remark, outside.gaps)), native=native)
 
     def _region(self, region: Region) -> Region:
+        if region.name in _REGIONS or _SYSTEM_REGION.fullmatch(region.name):
+            return region
         if region.kind in ("file", "shared"):
             return replace(region, name=self.file(region.name))
         if found := _THREAD_REGION.fullmatch(region.name):
             return replace(region, name=f"{found[1]} {self.thread(found[2])}")
-        return region if "/" not in region.name else replace(region, name=self.file(region.name))
+        return replace(region, name=self._rename("memory", region.name))
+
+    def _native_site(self, site: MallocSite) -> MallocSite:
+        return replace(
+            site,
+            library=site.library if site.library == "?" else self.file(site.library),
+            symbol=site.symbol and self.function(site.symbol),
+            stack=tuple(map(self._native_frame, site.stack)),
+            gap=site.gap if site.gap in _STACK_GAPS else "",
+        )
+
+    def _native_frame(self, frame: MallocFrame) -> MallocFrame:
+        return replace(frame, file=self.file(frame.file), function=self.function(frame.function))
 
     # -- pieces --------------------------------------------------------------------------------------------------
 
@@ -303,6 +355,11 @@ class Renames:
             case "words":  # what an object is: the name of a type or a function
                 return text and self.qualified(text)
         return ""
+
+
+def _remark(text: str) -> str:
+    """A sentence of heaptop's own; one that names a file is left out."""
+    return REDACTED if "/" in text else text
 
 
 def _texts(piece: bytes, at: int, count: int) -> tuple[list[str], int]:
