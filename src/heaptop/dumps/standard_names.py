@@ -20,8 +20,10 @@ ELSEWHERE: Final = {
     "_frozen_importlib": "importlib._bootstrap",
     "_frozen_importlib_external": "importlib._bootstrap_external",
 }
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 """Modules whose source has another name."""
+COMPILERS: Final = frozenset(("<dictcomp>", "<genexpr>", "<lambda>", "<listcomp>", "<locals>", "<module>", "<setcomp>"))
+"""Parts of qualified names that the compiler gives; others of its own have a name of the program in them."""
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 LONGEST_SOURCE: Final = 4 << 20
 
 
@@ -96,8 +98,8 @@ def _all_types() -> list[type]:
 
 
 def _parts(qualname: str) -> list[str]:
-    """Names that it is made of: ``<locals>``, ``<lambda>`` and their like are none."""
-    return [part for part in qualname.split(".") if not part.startswith("<")]
+    """Names that it is made of, without those that the compiler gives."""
+    return [part for part in qualname.split(".") if part not in COMPILERS]
 
 
 def _collect(node: ast.AST, found: set[str], *, in_function: bool) -> None:
