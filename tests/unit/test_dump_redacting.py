@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import struct
+from copy import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -275,6 +277,68 @@ def test_a_module_is_parsed_and_never_run(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("importlib.import_module", lambda name: pytest.fail(f"imported {name}"))
     assert StandardNames(["this", "this"]).has("this", "s")
     assert len(parsed) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.{}",
+        "email./{}",
+        "email.....{}",
+        "email.",
+        "email.a-b",
+        "os.\0",
+        "email." + "x" * 5000,
+        "email" + ".email" * 500,
+    ],
+)
+def test_only_identifiers_joined_by_dots_are_modules(tmp_path: Path, name: str) -> None:
+    (tmp_path / "evil.py").write_text("acme_secret = 1")
+    name = name.format(tmp_path / "evil")
+    names = StandardNames([name])
+    assert not names.has_module(name)
+    assert not names.has_attribute("acme_secret")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "{}",
+        "./site-packages/README.txt",
+        "json//decoder.py",
+        "json/../json/decoder.py",
+        "json/\0",
+        "x" * 5000,
+        "lib-dynload/_json.acme_secret.so",
+        "lib-dynload/../json/decoder.py",
+    ],
+)
+def test_only_files_below_the_library_are_its_files(tmp_path: Path, name: str, standard: StandardNames) -> None:
+    (tmp_path / "evil.py").touch()
+    assert not standard.has_file(name.format(tmp_path / "evil.py"))
+
+
+def test_extensions_of_the_library_keep_their_names(standard: StandardNames) -> None:
+    assert standard.has_file("lib-dynload/_json.cpython-312-x86_64-linux-gnu.so")
+    assert standard.has_file("json/decoder.py")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"def",
+        b"x = '\0'",
+        b"x = " + b"(" * 5000,
+        b"x = " + b"-" * 2_000 + b"1",
+        b"# coding: none",
+        b"x = " + b"a." * 2_000 + b"a",
+    ],
+)
+def test_a_source_that_cannot_be_parsed_has_no_names(tmp_path: Path, standard: StandardNames, source: bytes) -> None:
+    (tmp_path / "this.py").write_bytes(source)
+    standard = copy(standard)
+    standard._folder, standard._of_module = tmp_path, {}
+    assert not standard.has("this", "s")
 
 
 def test_variables_of_functions_are_no_names_that_stay() -> None:

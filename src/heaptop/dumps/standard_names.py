@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -25,6 +27,11 @@ COMPILERS: Final = frozenset(("<dictcomp>", "<genexpr>", "<lambda>", "<listcomp>
 """Parts of qualified names that the compiler gives; others of its own have a name of the program in them."""
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 LONGEST_SOURCE: Final = 4 << 20
+MOST_PARTS: Final = 8
+"""Of a module's name: of the library's own at most four."""
+PACKAGES: Final = frozenset(("site-packages", "dist-packages"))
+"""Folders of the library that have packages that do not come with Python."""
+_EXTENSION: Final = re.compile(r"lib-dynload/(\w+)\.(?:cpython-[\w-]+\.|abi3\.)?so")
 
 
 class StandardNames:
@@ -43,14 +50,18 @@ class StandardNames:
 
     def has_module(self, name: str) -> bool:
         """Whether it is a module of the standard library. One of its packages may have gained others."""
-        first, _, rest = name.partition(".")
-        return first in sys.stdlib_module_names and (not rest or name == "os.path" or self._source(name) is not None)
+        first, *rest = name.split(".", MOST_PARTS)
+        if first not in sys.stdlib_module_names or len(rest) == MOST_PARTS or not all(map(str.isidentifier, rest)):
+            return False
+        return not rest or name == "os.path" or self._source(name) is not None
 
     def has_file(self, name: str) -> bool:
         """Whether the library has the file of this name, below its folder."""
-        if name.startswith("lib-dynload/"):
-            return self.has_module(name.removeprefix("lib-dynload/").partition(".")[0])
-        return ".." not in name and (self._folder / name).is_file()
+        if extension := _EXTENSION.fullmatch(name):
+            return self.has_module(extension[1])
+        parts = name.split("/")
+        is_inside = PACKAGES.isdisjoint(parts) and not {"", ".", ".."} & {*parts}
+        return is_inside and os.path.isfile(self._folder / name)
 
     def has(self, module: str, qualname: str) -> bool:
         """Whether a module has a type or a function of that name."""
@@ -76,15 +87,25 @@ class StandardNames:
         if not self.has_module(module):
             return set()
         source = self._source(module)
-        if source is not None and source.stat().st_size < LONGEST_SOURCE:
-            found: set[str] = set()
-            _collect(ast.parse(source.read_bytes()), found, in_function=False)
-            return found
+        if source is not None:
+            return _names_in(source)
         return {*dir(importlib.import_module(module))} if module in sys.builtin_module_names else set()
 
     def _source(self, module: str) -> Path | None:
+        """Where it is in the library; ``module`` consists of identifiers."""
         path = self._folder.joinpath(*ELSEWHERE.get(module, module).split("."))
-        return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
+        return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if os.path.isfile(each)), None)
+
+
+def _names_in(source: Path) -> set[str]:
+    """What a source defines; nothing where it cannot be parsed: the library's tests have some that are wrong."""
+    found: set[str] = set()
+    try:
+        if source.stat().st_size < LONGEST_SOURCE:
+            _collect(ast.parse(source.read_bytes()), found, in_function=False)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return found
 
 
 def _all_types() -> list[type]:
