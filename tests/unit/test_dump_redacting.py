@@ -233,10 +233,14 @@ def test_sentences_that_name_a_file_are_left_out(renames: Renames) -> None:
 # -- pieces --------------------------------------------------------------------------------------------------
 
 
+MAGIC = int.from_bytes(b"dump", "little")
+
+
 def piece(section: int, texts: list[bytes], *, labels: bytes = b"", places: bytes = b"") -> bytes:
     """Labels of 5 bytes, and places of 4."""
-    head = struct.pack("<8I", 1, 1, section, 0, 0, len(texts), len(labels) // 5, len(places) // 4)
-    return head + b"".join(bytes([len(text)]) + text for text in texts) + labels + places + b"rest"
+    head = struct.pack("<8I", MAGIC, 1, section, 0, 0, len(texts), len(labels) // 5, len(places) // 4)
+    packed = (bytes([len(text) & 127 | 128, len(text) >> 7]) + text for text in texts)
+    return head + b"".join(packed) + labels + places + b"rest"
 
 
 def texts_of(content: bytes) -> list[str]:
@@ -259,12 +263,49 @@ def test_of_a_dump_with_contents_no_object_is_described_in_words(standard: Stand
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"x" * 31, piece(1, [b"abc"])[:34], struct.pack("<8I", 1, 1, 1, 0, 0, 1 << 31, 0, 0), b"\xff" * 64],
-    ids=["empty", "no head", "half a text", "texts without end", "ones"],
+    [
+        b"",
+        b"x" * 31,
+        piece(1, [b"abc"])[:35],
+        struct.pack("<8I", MAGIC, 1, 1, 0, 0, 1 << 31, 0, 0),
+        b"\xff" * 64,
+        struct.pack("<8I", MAGIC + 1, 1, 1, 0, 0, 0, 0, 0),
+        struct.pack("<8I", MAGIC, 2, 1, 0, 0, 0, 0, 0),
+        piece(6, [b"abc"]),
+        piece(1, [b"a" * 600]),
+        struct.pack("<8I", MAGIC, 1, 1, 0, 0, 1, 0, 0) + b"\x80" * 10 + b"\0",
+        struct.pack("<8I", MAGIC, 1, 1, 0, 0, 0, 1, 0) + b"\0" * 3 + b"\xff" * 10 + b"\0\0",
+    ],
+    ids=[
+        "empty",
+        "no head",
+        "half a text",
+        "texts without end",
+        "ones",
+        "magic",
+        "format",
+        "section",
+        "long text",
+        "long number",
+        "label's number",
+    ],
 )
 def test_what_is_no_piece_is_refused(renames: Renames, content: bytes) -> None:
-    with pytest.raises((IndexError, struct.error)):
+    with pytest.raises((IndexError, ValueError, struct.error)):
         renames.piece(content)
+
+
+def test_a_name_of_dots_alone_is_looked_up_in_its_beginning(renames: Renames, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A label of a message may be a million characters long."""
+    asked: list[str] = []
+    monkeypatch.setattr(renames, "_is_module", lambda name: asked.append(name) or False)
+    assert renames.label("lru_cache of " + "a." * 500_000) == "lru_cache of function-1"
+    assert 0 < len(asked) <= 1024
+
+
+def test_the_longest_text_that_the_core_reads_is_renamed(renames: Renames) -> None:
+    renamed = renames.piece(piece(1, [b"a" * 599], places=bytes((0, 9, 1, 1))))
+    assert texts_of(renamed) == ["/redacted/file-1"]
 
 
 # -- names of Python -----------------------------------------------------------------------------------------

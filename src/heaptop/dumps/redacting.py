@@ -18,7 +18,8 @@ from heaptop.dumps.reader import HeapDump
 from heaptop.dumps.standard_names import StandardNames
 from heaptop.dumps.writer import DumpFile, DumpParts
 from heaptop.errors import DumpDamaged
-from heaptop.protocol.images import Blocks, ImageTypes, Place, Step, Waste
+from heaptop.protocol.bounds import NAME
+from heaptop.protocol.images import DUMP_SECTIONS, Blocks, ImageTypes, Place, Step, Waste
 from heaptop.protocol.messages import (
     OWN_ARENA,
     Census,
@@ -50,6 +51,12 @@ TYPES_AT_ONCE: Final = 2000
 
 _HEAD: Final = struct.Struct("<8I")
 """As ``native/dump/piece.h`` has it: magic, format, section, first, count, texts, labels, places."""
+_MAGIC: Final = int.from_bytes(b"dump", "little")
+_FORMAT: Final = 1
+_LONGEST_TEXT: Final = 600
+"""Bytes: PIECE_TEXT. All these limits are those of ``native/dump/reading.c``."""
+_LONGEST_NUMBER: Final = 10
+"""Bytes of a number of 64 bits."""
 _OBJECTS: Final = 1
 """The section whose texts may be an object in words."""
 
@@ -148,7 +155,7 @@ def _pieces(dump: HeapDump, renames: Renames) -> Iterator[bytes]:
     for piece in dump.pieces():
         try:
             yield renames.piece(piece)
-        except (IndexError, struct.error) as error:
+        except (IndexError, ValueError, struct.error) as error:
             raise DumpDamaged(f"The heap dump {dump.path} has a piece that is none.") from error
     if not dump.whole:
         raise DumpDamaged(f"The heap dump {dump.path} is cut, and nothing was written.")
@@ -198,7 +205,7 @@ class Renames:
     def qualified(self, text: str) -> str:
         """``shop.models.Session``, or ``shop.handlers.index()``."""
         sort, name = ("function", text[:-2]) if text.endswith("()") else ("type", text)
-        ends = [at for at, letter in enumerate(name) if letter == "." and self._is_module(name[:at])]
+        ends = [at for at, letter in enumerate(name[:NAME]) if letter == "." and self._is_module(name[:at])]
         module, inside = (name[: ends[-1]], name[ends[-1] + 1 :]) if ends else ("", name)
         if sort == "type":
             new = self.type(TypeName(module, inside)).full
@@ -335,8 +342,10 @@ class Renames:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def piece(self, piece: bytes) -> bytes:
-        """With other texts. Raises IndexError and struct.error where it is none."""
-        *_, section, _, _, texts, labels, places = _HEAD.unpack_from(piece)
+        """With other texts. Raises IndexError, ValueError and struct.error where it is none."""
+        magic, form, section, _, _, texts, labels, places = _HEAD.unpack_from(piece)
+        if magic != _MAGIC or form != _FORMAT or section >= DUMP_SECTIONS:
+            raise ValueError(section)
         said, at = _texts(piece, _HEAD.size, texts)
         sorts = _sorts(piece, at, labels, places)
         other = "words" if section == _OBJECTS and self._keeps_words else ""
@@ -367,8 +376,8 @@ def _texts(piece: bytes, at: int, count: int) -> tuple[list[str], int]:
     found = []
     for _ in range(count):
         size, at = _number(piece, at)
-        if at + size > len(piece):
-            raise IndexError(at)
+        if size >= _LONGEST_TEXT or at + size > len(piece):
+            raise ValueError(size)
         found.append(piece[at : at + size].decode(errors="replace"))
         at += size
     return found, at
@@ -390,12 +399,14 @@ def _sorts(piece: bytes, at: int, labels: int, places: int) -> dict[int, str]:
 
 
 def _number(piece: bytes, at: int) -> tuple[int, int]:
-    """And where the next one begins. Raises IndexError at the end."""
-    number = shift = 0
-    while (byte := piece[at]) >= 128:
-        number |= (byte & 127) << shift
-        shift, at = shift + 7, at + 1
-    return number | byte << shift, at + 1
+    """And where the next one begins. Raises IndexError at the end, ValueError where it does not end."""
+    number = 0
+    for place in range(_LONGEST_NUMBER):
+        byte = piece[at + place]
+        number |= (byte & 127) << 7 * place
+        if byte < 128:
+            return number, at + place + 1
+    raise ValueError(at)
 
 
 def _packed(text: str) -> bytes:
