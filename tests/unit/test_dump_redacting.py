@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from heaptop.dumps import redacting
 from heaptop.dumps.redacting import AS_THEY_ARE, Renames, _texts
 from heaptop.dumps.standard_names import StandardNames
+from heaptop.errors import DumpDamaged
 from heaptop.protocol.findings import NOTED
 from heaptop.protocol.messages import (
     Bye,
@@ -306,6 +308,13 @@ def test_a_name_of_dots_alone_is_looked_up_in_its_beginning(renames: Renames, mo
 def test_the_longest_text_that_the_core_reads_is_renamed(renames: Renames) -> None:
     renamed = renames.piece(piece(1, [b"a" * 599], places=bytes((0, 9, 1, 1))))
     assert texts_of(renamed) == ["/redacted/file-1"]
+
+
+def test_names_that_are_replaced_are_bounded(renames: Renames, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redacting, "MOST_NAMES", 2)
+    renames.piece(piece(1, [b"acme.a", b"acme.b", b"acme.a"]))
+    with pytest.raises(DumpDamaged, match="more than 2 names"):
+        renames.piece(piece(1, [b"acme.c"]))
 
 
 # -- names of Python -----------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ HOME: Final = "/redacted"
 AS_THEY_ARE: Final = (Tick, Traced, KeptStacks, KeptNumbers, Tallied, Likenesses, LiveBlocks, Blocks)
 """Messages that have numbers only."""
 TYPES_AT_ONCE: Final = 2000
+MOST_NAMES: Final = 1 << 20
+"""That are replaced in one dump, and so kept: of types and of code, 2¹⁸ each may be named."""
 
 _HEAD: Final = struct.Struct("<8I")
 """As ``native/dump/piece.h`` has it: magic, format, section, first, count, texts, labels, places."""
@@ -178,9 +180,11 @@ class Renames:
         """Of the pieces so far."""
 
     def _rename(self, sort: str, name: str) -> str:
-        """``type-1``; a name that was renamed before has the new one already."""
+        """``type-1``; a name that was renamed before has the new one already. Errors: DumpDamaged."""
         new = self._new.get((sort, name))
         if new is None:
+            if len(self._new) >= MOST_NAMES:
+                raise DumpDamaged(f"The heap dump has more than {MOST_NAMES:,} names, and nothing was written.")
             number = self._counts[sort] = self._counts.get(sort, 0) + 1
             new = self._new[sort, name] = f"{sort}-{number}"
             self.old[new] = name

@@ -45,7 +45,7 @@ class StandardNames:
         self._attributes = {name for each in (*self._types, builtins) for name in vars(each)}
         for name, module in [*sys.modules.items()]:
             self._attributes |= {*dir(module)} if self.has_module(name) else set()
-        for name in modules:
+        for name in filter(self.has_module, modules):
             self._attributes |= self._names_of(name)
 
     def has_module(self, name: str) -> bool:
