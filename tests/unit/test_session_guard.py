@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 
 from heaptop.dumps.reader import HeapDump
 from heaptop.errors import AgentLost
-from heaptop.fleet import guarding
+from heaptop.fleet import guarding, session
 from heaptop.fleet import host as host_module
 from heaptop.fleet.configuration import FleetConfig, ServiceGuard
 from heaptop.fleet.host import FleetHost
@@ -24,8 +24,9 @@ from heaptop.fleet.selection import SeenProcess, SelectRule
 from heaptop.fleet.triggers import GuardRule, parse_trigger
 from heaptop.injector.api import AttachOptions
 from heaptop.injector.session.forecast import MemoryLimit
-from heaptop.protocol.messages import Decision
+from heaptop.protocol.messages import CodeName, Codes, Decision, Message
 from heaptop.recordings.reader import Recording
+from heaptop.recordings.recorded_source import RecordedSource
 from tests.support.processes import eventually
 from tests.unit.test_cli_leaks import Growing
 
@@ -164,6 +165,29 @@ def test_a_heap_dump_is_written_through_the_session_and_the_session_goes_on(fold
         (report,) = hosted.reports()
     with HeapDump(str(folder / report["dump"])) as dump:
         assert (dump.info.pid, dump.info.values) == (1, "sizes")
+
+
+def test_what_is_kept_for_heap_dumps_and_recordings_has_the_bounds_of_a_session(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "MOST_NAMES", 2)
+    with guarded(folder, "rss > 1TB", dumps=True, records=True) as hosted:
+        assert eventually(lambda: hosted.attached() == 1)
+        (guard,) = hosted.host.guards.running()
+        recorded = guard._guard._recorder
+        assert isinstance(recorded, RecordedSource)
+        captured, state = guard._guard._captured, recorded._recording_state
+        assert captured is not None
+        assert state is not None
+        source = hosted.sources[1]
+        source.sample(1 << 20, 32)
+        source.tick()
+        assert eventually(lambda: codes_of(state.state()))
+        assert len(codes_of(state.state())) == len(codes_of(captured.state())) == 2
+
+
+def codes_of(messages: Iterable[Message]) -> list[CodeName]:
+    return [name for message in messages if isinstance(message, Codes) for name in message.names]
 
 
 def test_while_another_guard_acts_there_is_no_heap_dump(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

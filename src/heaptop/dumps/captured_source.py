@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.errors import DumpFailed, ProtocolError
 from heaptop.protocol.images import ImageTypes
 from heaptop.protocol.messages import Hello, Message
-from heaptop.protocol.source import Attached, Behind, Deliver, Event, Received, never_behind
+from heaptop.protocol.source import Attached, Behind, Deliver, Event, Received, Source, never_behind
 from heaptop.protocol.source_wrapper import SourceWrapper
 from heaptop.recordings.recording_state import RecordingState, is_recorded
 
@@ -16,16 +17,19 @@ from heaptop.recordings.recording_state import RecordingState, is_recorded
 class CapturedSource(SourceWrapper):
     """A :class:`~heaptop.protocol.source.Source` around another one."""
 
-    hello: Hello | None = None
-
-    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
-        self._deliver = deliver
+    def __init__(self, source: Source, samples: SampledBlocks | None = None) -> None:
+        """``samples``: see :class:`~heaptop.recordings.recording_state.RecordingState`."""
+        super().__init__(source)
+        self.hello: Hello | None = None
         self._lock = threading.Lock()
-        self._state = RecordingState()
+        self._state = RecordingState(samples)
         """Guarded by the lock: the source's thread feeds it."""
         self.types: list[ImageTypes] = []
         """Of the last snapshot."""
         self._mismatch = ""
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver = deliver
         super().open(self._event, behind)
 
     def _event(self, event: Event) -> None:

@@ -90,9 +90,7 @@ class FleetSession:
         self._meters = meters
         self._on_allocated = on_allocated
         self._on_collections = on_collections
-        self._recorded = Recorded(
-            f"process {chosen.seen.pid}", history=History(limit=2), sampling=bounded_sampling()
-        )
+        self._recorded = Recorded(f"process {chosen.seen.pid}", history=History(limit=2), sampling=bounded_sampling())
         self._read_at = time.monotonic()
         self._agent_cpu = 0
         self._folded = 0
@@ -290,8 +288,12 @@ class FleetSession:
 
 def bounded_sampling() -> Sampling:
     """What is kept of one process's samples: the figures of now, within limits for a host of many."""
-    samples = SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES, exact_sizes=False)
-    return Sampling(samples=samples, keeps_past=False)
+    return Sampling(samples=bounded_samples(), keeps_past=False)
+
+
+def bounded_samples() -> SampledBlocks:
+    """What is known of one process's samples, within the same limits."""
+    return SampledBlocks(MOST_TALLIES, MOST_STACKS, MOST_NAMES, exact_sizes=False)
 
 
 class SharedSource(SourceWrapper):

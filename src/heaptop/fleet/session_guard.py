@@ -25,7 +25,7 @@ from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.reports import ReportFolder
 from heaptop.fleet.selection import ChosenProcess
 from heaptop.fleet.sending import LAST_SECONDS, Sender
-from heaptop.fleet.session import FleetSession, SharedSource, bounded_sampling
+from heaptop.fleet.session import FleetSession, SharedSource, bounded_samples, bounded_sampling
 from heaptop.fleet.triggers import GuardRule
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import Attached, Ended, Event, Source
@@ -104,10 +104,10 @@ class SessionGuard:
         meters: HostMeters,
     ) -> None:
         """``session`` is not opened yet."""
-        captured = CapturedSource(session.source) if rule.dumps else None
+        captured = CapturedSource(session.source, bounded_samples()) if rule.dumps else None
         session.source = captured or session.source
         if rule.records:
-            session.source = RecordedSource(session.source, max_size=folder.ring_size)
+            session.source = RecordedSource(session.source, max_size=folder.ring_size, samples=bounded_samples())
         self._pid = session.pid
         self._folder = folder
         self._meters = meters

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from heaptop import __version__
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.errors import HeaptopError
 from heaptop.files import NewFile
 from heaptop.protocol.messages import Message
@@ -44,8 +45,16 @@ AT_ONCE: Final = 0.2
 class RecordedSource(SourceWrapper):
     """A :class:`~heaptop.protocol.source.Recordable` around any source."""
 
-    def __init__(self, source: Source, *, max_size: int = MAX_SIZE, wall: Callable[[], float] = time.time) -> None:
-        """``max_size`` is in bytes; ``wall`` says how many seconds it is since 1970."""
+    def __init__(
+        self,
+        source: Source,
+        *,
+        max_size: int = MAX_SIZE,
+        wall: Callable[[], float] = time.time,
+        samples: SampledBlocks | None = None,
+    ) -> None:
+        """``max_size`` is in bytes; ``wall`` says how many seconds it is since 1970. ``samples``: see
+        :class:`~heaptop.recordings.recording_state.RecordingState`."""
         super().__init__(source)
         self._max_size = max_size
         self._wall = wall
@@ -59,7 +68,7 @@ class RecordedSource(SourceWrapper):
         # What follows belongs to the source's thread.
         self._thread: threading.Thread | None = None
         """Which one that is."""
-        self._recording_state: RecordingState | None = RecordingState()
+        self._recording_state: RecordingState | None = RecordingState(samples)
         """None when what was said did not fit: then nothing can be recorded any more."""
         self._attached: Attached | None = None
         self._next: NewFile | None = None

@@ -2,7 +2,7 @@
 
 It writes nothing: :meth:`RecordingState.state` is the content of a segment's KEY. Costs while nothing is recorded: what
 samples cost to follow, and 13 bytes for each that lives (:mod:`heaptop.analysis.samples.samples`, whose bounds are the
-bounds here).
+bounds here, unless tighter ones are given).
 """
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ def is_recorded(message: Message) -> bool:
 class RecordingState:
     """Takes what is recorded, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, samples: SampledBlocks | None = None) -> None:
+        """``samples``: those that keep samples within tighter limits than the default; nobody else feeds them."""
         self.time_ns = 0
         """Of the last tick or census, on the target's clock; never runs back."""
         self.counted = False
         """Whether there was a census."""
         self._types: list[TypeName] = []
-        self._samples = SampledBlocks()
+        self._samples = SampledBlocks() if samples is None else samples
         self._samplers: list[Sampler] = []
         self._switched: tuple[Sampler, ...] = ()
         self._latest: dict[type[Message], Message] = {}
