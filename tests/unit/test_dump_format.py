@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.cli import main
+from heaptop.__main__ import main
 from heaptop.dumps.captured_source import CapturedSource
 from heaptop.dumps.format import (
     END,
