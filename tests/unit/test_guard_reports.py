@@ -93,20 +93,31 @@ def test_what_has_no_room_within_the_quota_removes_nothing(tmp_path: Path) -> No
 
 
 def test_a_heap_dump_has_half_of_the_quota_and_the_oldest_give_way_as_it_grows(tmp_path: Path) -> None:
-    folder = ReportFolder(tmp_path / "reports", 10_000)
-    old, young = (aged(tmp_path / "reports", f"guard-1-2026112{age}-041200.json", 4_000, age) for age in (9, 8))
+    folder = ReportFolder(tmp_path / "reports", 10_000_000)
+    old, young = (aged(tmp_path / "reports", f"guard-1-2026112{age}-041200.json", 4_000_000, age) for age in (9, 8))
     folder.keep(f"{STEM}.heapdump")
     make_room = folder.dump_room(100)
-    make_room(2_000)
+    make_room(900_000)
     assert (old.exists(), young.exists()) == (True, True)
-    aged(tmp_path / "reports", f"{STEM}.heapdump", 2_000, 0)
-    make_room(3_000)
+    aged(tmp_path / "reports", f"{STEM}.heapdump", 900_000, 0)
+    make_room(4_000_000)
     assert (old.exists(), young.exists()) == (False, True)
     with pytest.raises(OSError, match="half of the quota"):
-        make_room(1)
+        make_room(100_001)
     with pytest.raises(OSError, match="half of the quota"):
-        folder.dump_room(10_000)
+        folder.dump_room(10_000_000)
     assert young.exists()
+
+
+def test_a_heap_dump_leaves_room_for_reports(tmp_path: Path) -> None:
+    folder = ReportFolder(tmp_path / "reports", 8 << 20)
+    folder.keep(f"{STEM}.heapdump", aged(tmp_path / "reports", f"{STEM}.heaptop", 5 << 20, 9).name)
+    make_room = folder.dump_room(100)
+    make_room(2 << 20)
+    aged(tmp_path / "reports", f"{STEM}.heapdump", 2 << 20, 0)
+    with pytest.raises(OSError, match="quota"):
+        make_room(1)
+    folder.make_room(1 << 20)
 
 
 def test_a_heap_dump_leaves_half_of_what_is_free_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,8 +277,7 @@ def test_while_requests_hang_no_other_is_sent(monkeypatch: pytest.MonkeyPatch) -
 def test_a_command_gets_the_report_and_no_shell_sees_it(tmp_path: Path) -> None:
     out = tmp_path / "out"
     program = (
-        "import os, sys; "
-        "open(sys.argv[1], 'w').write(sys.stdin.read() + sys.argv[2] + os.environ['HEAPTOP_REPORT'])"
+        "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + sys.argv[2] + os.environ['HEAPTOP_REPORT'])"
     )
     argv = [sys.executable, "-c", program, str(out), "; touch $(x) &"]
     assert call(argv, b"{}", "/r.json", threading.Event()).endswith("exit code 0")

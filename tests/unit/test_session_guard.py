@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+from heaptop.dumps.captured_source import CapturedSource
 from heaptop.dumps.reader import HeapDump
+from heaptop.dumps.writer import DumpFile
 from heaptop.errors import AgentLost
 from heaptop.fleet import guarding, session
 from heaptop.fleet import host as host_module
 from heaptop.fleet.configuration import FleetConfig, ServiceGuard
+from heaptop.fleet.guarding import GuardWatch
 from heaptop.fleet.host import FleetHost
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.reports import ReportFolder
@@ -165,6 +168,25 @@ def test_a_heap_dump_is_written_through_the_session_and_the_session_goes_on(fold
         (report,) = hosted.reports()
     with HeapDump(str(folder / report["dump"])) as dump:
         assert (dump.info.pid, dump.info.values) == (1, "sizes")
+
+
+def test_a_heap_dump_is_safe_from_the_quota_only_while_it_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else those of two guards would leave no room for that of a third, until they fire again."""
+    write, kept = guarding.write_dump, list[bool]()
+
+    def look(watch: GuardWatch, source: CapturedSource, file: DumpFile, *more: Any, **named: Any) -> None:
+        kept.append(hosted.host.guards._reports(hosted.config)._keeper(Path(file.path).name) is not None)
+        write(watch, source, file, *more, **named)
+
+    monkeypatch.setattr(guarding, "write_dump", look)
+    with guarded(folder, "rss > 300MB", dumps=True, hunts=True, hunt_seconds=0.05, cooldown=3600) as hosted:
+        assert eventually(lambda: any(report["dump"] and report["leaks"] for report in hosted.reports()))
+        (report,), files = hosted.reports(), hosted.host.guards._reports(hosted.config)
+        assert kept == [True]
+        assert files._keeper(report["dump"]) is None
+        assert files._keeper(report["dump"].replace(".heapdump", ".json")) is not None
 
 
 def test_what_is_kept_for_heap_dumps_and_recordings_has_the_bounds_of_a_session(

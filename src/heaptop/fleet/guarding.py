@@ -32,8 +32,9 @@ from heaptop.watching.hunting import Hunter, Plan, marks_at
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.recording import RecordWatch, summary
 
-ENDINGS: Final = ("json", "txt", "heaptop", "heapdump")
-"""Of the names of a report's files."""
+ENDINGS: Final = ("json", "txt", "heaptop")
+"""Of the names of a report's files that are not removed for the quota until the next report. A heap dump is one of
+these only while it is written: two may have no room together."""
 TURN: Final = 1.0
 """Seconds between two readings."""
 MARKS: Final = 4
@@ -251,7 +252,7 @@ class Guard:
         """Its JSON; None where it cannot be written."""
         path, counted_at = self._folder.path / report.stem, self._watch.counted_at
         report.census_age = None if counted_at is None else round(self._fired_at[report.trigger] - counted_at, 1)
-        self._folder.keep(self._ring, report.recording, *(f"{report.stem}.{end}" for end in ENDINGS))
+        self._keep(report)
         try:
             content = self._folder.write(report, again=again)
         except OSError as error:
@@ -260,6 +261,10 @@ class Guard:
         if not again:
             self._progress.notice(f"report {path}.json")
         return content
+
+    def _keep(self, report: GuardReport, *more: str) -> None:
+        """The report's files, and ``more``, are not removed for the quota."""
+        self._folder.keep(self._ring, report.recording, *(f"{report.stem}.{end}" for end in ENDINGS), *more)
 
     def _wait_for_census(self, now: ProcessReadings, report: GuardReport) -> None:
         """A newer one, as long as there is time: at most half of what is left until the limit."""
@@ -330,6 +335,7 @@ class Guard:
         """Write a heap dump, for a report that was sent, and send that once more."""
         name = f"{report.stem}.heapdump"
         refused = "the process exited, or the guard was stopped"
+        self._keep(report, name)
         try:
             refused = self._dump(str(self._folder.path / name), source, now)
         finally:

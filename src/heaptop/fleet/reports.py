@@ -51,6 +51,8 @@ RINGS_PART: Final = 4
 """One part in so many of the quota is for recordings that go on."""
 DUMP_PART: Final = 2
 """One part in so many of the quota, and of what the disk has free, is for a heap dump."""
+REPORTS_ROOM: Final = 1 << 20
+"""Bytes of the quota that a heap dump leaves to reports."""
 LEAST_DUMPED: Final = 1.5
 """Bytes of a heap dump for each object, at least: of very regular heaps."""
 _OURS: Final = re.compile(
@@ -154,9 +156,7 @@ class GuardReport:
         age = ""
         if self.census_age is not None and abs(self.census_age) >= 0.5:
             age = f", {abs(self.census_age):.0f} s {'before' if self.census_age > 0 else 'after'} the trigger"
-        rows = [
-            (format_bytes(row.bytes), format_count(row.count or 0), row.name) for row in census_rows(latest)[:ROWS]
-        ]
+        rows = [(format_bytes(row.bytes), format_count(row.count or 0), row.name) for row in census_rows(latest)[:ROWS]]
         lines = [f"Live objects by type ({mode}{age}{worth}):", *_columns(rows)]
         grown = [row for row in self._growth() if row.bytes > 0][:ROWS]
         if grown:
@@ -272,7 +272,7 @@ class ReportFolder:
 
     def dump_room(self, objects: int) -> Callable[[int], None]:
         """Makes room for a heap dump of so many objects, as it grows: its file is one that is kept. Errors, of both:
-        OSError, where it takes more than its part of the quota and of the disk."""
+        OSError, where it takes more than its part of the quota and of the disk, or leaves reports too little."""
         disk = os.statvfs(self.path)
         left = most = min(self.quota, disk.f_bavail * disk.f_frsize) // DUMP_PART
         small = OSError(f"{format_bytes(most)}, half of the quota or of what is free on the disk, is too little")
@@ -284,7 +284,7 @@ class ReportFolder:
             left -= more
             if left < 0:
                 raise small
-            self.make_room(more)
+            self.make_room(more + REPORTS_ROOM)
 
         return make_room
 
