@@ -173,3 +173,31 @@ def test_a_dump_ends_behind_its_last_section(tmp_path: Path) -> None:
 def test_a_dump_that_is_not_there_says_what_one_is(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command) == NotADump.exit_code
     assert "A heap dump is a file written by `heaptop dump`." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "redact it -o it",
+        "redact it -o linked",
+        "redact it -o symbolic",
+        "redact it -o out --names it",
+        "redact it -o out --names out",
+        "export it --to parquet -o it",
+        "export it --to parquet -o linked",
+        "dump core -o core",
+    ],
+)
+def test_no_command_overwrites_the_file_that_it_reads(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    contents = {"it": pack_header(INFO), "core": b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + b"\4\0" + bytes(64)}
+    for name, content in contents.items():
+        Path(name).write_bytes(content)
+    Path("linked").hardlink_to("it")
+    Path("symbolic").symlink_to("it")
+    assert main([*command.split(), "--force"]) == 2
+    assert "would overwrite" in capsys.readouterr().err
+    assert {name: Path(name).read_bytes() for name in contents} == contents
+    assert {path.name for path in tmp_path.iterdir()} == {*contents, "linked", "symbolic"}

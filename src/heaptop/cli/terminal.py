@@ -54,6 +54,15 @@ def may_replace(path: Path, *, force: bool) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def keep_apart(written: str, other: str) -> None:
+    """Raise UsageError where a file that is to be written, with ``--force`` say, is another one of the command."""
+    same = False
+    with suppress(OSError, ValueError):  # not there, or no name of a file: who opens it reports that
+        same = os.path.realpath(written) == os.path.realpath(other) or os.path.samefile(written, other)
+    if same:
+        raise UsageError(f"The command would overwrite {other} itself.", fix="Choose another file.")
+
+
 def _is_in_front() -> bool:
     """Whether a person reads what is asked, and what they type comes here: a job in the background would be stopped."""
     with suppress(OSError, ValueError):

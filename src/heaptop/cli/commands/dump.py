@@ -20,7 +20,7 @@ from heaptop.cli.options import (
     seconds,
     target_pid,
 )
-from heaptop.cli.terminal import ProgressLine, notice
+from heaptop.cli.terminal import ProgressLine, keep_apart, notice
 from heaptop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ def _convert(args: argparse.Namespace) -> int:
     if args.seconds:
         raise UsageError("--for is for processes: nothing is allocated in a core file.", fix="Leave it out.")
     path = args.output or time.strftime(f"heaptop-{os.path.basename(args.target)}-%Y%m%d-%H%M%S.heapdump")
+    keep_apart(path, args.target)
     progress, options = ProgressLine(), CoreOptions(args.exe, args.root)
     with ended_by_signals(), DumpFile(path, force=args.force) as file:
         info = write_core(args.target, options, file, args.values, progress_of(progress))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heaptop.cli.options import MOMENT, add_recording
-from heaptop.cli.terminal import ProgressLine, may_replace, notice
+from heaptop.cli.terminal import ProgressLine, keep_apart, may_replace, notice
 from heaptop.errors import SaveFailed, UsageError
 
 if TYPE_CHECKING:
@@ -84,6 +83,9 @@ def _export_dump(args: argparse.Namespace) -> int:
     from heaptop.analysis.text.units import format_count
     from heaptop.dumps.reader import HeapDump
 
+    if args.output is None:
+        raise UsageError("--to parquet needs a file.", fix=f"`heaptop export {args.file} --to parquet -o OUT`.")
+    keep_apart(args.output, args.file)
     try:
         from heaptop.dumps.parquet import write_parquet
     except ModuleNotFoundError as error:
@@ -92,8 +94,6 @@ def _export_dump(args: argparse.Namespace) -> int:
             why="`--to parquet` needs an optional package.",
             fix="Install it with `pip install 'heaptop[parquet]'`.",
         ) from None
-    if args.output is None:
-        raise UsageError("--to parquet needs a file.", fix=f"`heaptop export {args.file} --to parquet -o OUT`.")
     progress = ProgressLine()
     with HeapDump(args.file) as dump:
         dump.load(lambda done, total: progress.show(f"reading the heap dump: {done / max(total, 1):.0%}"))
@@ -115,9 +115,8 @@ def _check_output(args: argparse.Namespace, exporter: Exporter) -> None:
             f"--to {exporter.name} writes binary data, and stdout is a terminal.",
             fix=f"Name a file: `heaptop export {args.file} --to {exporter.name} -o OUT`.",
         )
-    there = args.output is not None and os.path.exists(args.output) and os.path.exists(args.file)
-    if there and os.path.samefile(args.output, args.file):
-        raise UsageError("The export would overwrite the recording itself.", fix="Choose another file.")
+    if args.output is not None:
+        keep_apart(args.output, args.file)
 
 
 def _material(args: argparse.Namespace, exporter: Exporter) -> Material:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.terminal import notice
+from heaptop.cli.terminal import keep_apart, notice
 from heaptop.errors import SaveFailed
 
 
@@ -40,6 +40,10 @@ class RedactCommand:
         from heaptop.dumps.redacting import redact
         from heaptop.dumps.writer import DumpFile
 
+        keep_apart(args.output, args.file)
+        if args.names is not None:
+            keep_apart(args.names, args.file)
+            keep_apart(args.names, args.output)
         with HeapDump(args.file) as dump, DumpFile(args.output, force=args.force) as file:
             old = redact(dump, file)
         if args.names is not None:
