@@ -107,7 +107,12 @@ _MODULE: Final = _matcher(r"((?:another interpreter's )?module) (.*)")
 
 _KEPT_LOCALS: Final = frozenset(("self", "cls", "args", "kwargs", "__class__"))
 _LIBRARY: Final = _matcher(r".*/(lib(?:64)?/python\d[\d.]*t?)/((?!site-packages|dist-packages).+)")
-_SYSTEM: Final = _matcher(r"(?:/usr)?/lib(?:64)?/(?:[\w-]+-linux-\w+/)?[\w.+-]+\.so[\d.]*")
+_SYSTEM: Final = _matcher(
+    r"(?:/usr)?/lib(?:64)?/(?:x86_64-linux-(?:gnu|musl)/)?"
+    r"(?:ld-linux-x86-64|ld-musl-x86_64|lib(?:anl|bz2|c|crypt|crypto|db|dl|expat|ffi|gcc_s|gdbm|lzma|m|mpdec|mvec|ncursesw|"
+    r"nsl|panelw|pthread|readline|resolv|rt|sqlite3|ssl|stdc\+\+|tinfo|tirpc|util|uuid|z|zstd))(?:-[\d.]+)?\.so[\d.]*"
+)
+"""The C library, and libraries that Python itself is linked with: a program's own may be in these folders too."""
 _PYTHON: Final = _matcher(r".*/((?:lib)?python[\d.]*[a-z]?(?:\.so[\d.]*)?)")
 _ENDING: Final = _matcher(r".*(\.pyc?|\.so)")
 _THREAD_REGION: Final = _matcher(r"(thread \d+) (.+)")
@@ -233,7 +238,7 @@ class Renames:
         return name if name in ("", "MainThread") or name.isdigit() else self._rename("thread", name)
 
     def file(self, path: str) -> str:
-        """Files of the standard library below another folder; libraries of the system as they are."""
+        """Files of the standard library below another folder; the C library and libraries of Python as they are."""
         if path in ("", "<string>", "<stdin>") or _SYSTEM.fullmatch(path):
             return path
         if path.startswith("<"):

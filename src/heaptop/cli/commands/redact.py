@@ -13,9 +13,10 @@ class RedactCommand:
     """Rename what a heap dump says of your program, to give it to others.
 
     Types, modules, functions, attributes, variables, threads and files get names such as type-1, the same wherever
-    they are. Names of the interpreter and of the standard library stay, also where your program uses the same. The
-    command line, the user, the folders of the machine and all contents are left out. Addresses, sizes, lengths,
-    references and retained sizes stay as they are.
+    they are. Names of the interpreter and of the standard library stay, also where your program uses the same; so do
+    those of the C library and of libraries that Python is linked with, such as libssl. The command line, the user, the
+    folders of the machine and all contents are left out. Addresses, sizes, lengths, references and retained sizes stay
+    as they are.
 
     heaptop redact before.heapdump -o shared.heapdump
     heaptop redact before.heapdump -o shared.heapdump --names mine.json
