@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -139,7 +140,18 @@ def test_a_cut_core_says_how_much_is_missing(tmp_path: Path) -> None:
         CoreMemory(read_core(fd, name), fd, Backing()).read(AT + PAGE, 1)
 
 
+def headed(table: bytes, at: int, number: bytes) -> bytes:
+    """A core with another table of segments, and with ``number`` at a place of its header."""
+    head = bytearray(elf_core([])[:64])
+    head[56:58] = struct.pack("<H", len(table) // 56)
+    head[at : at + len(number)] = number
+    return bytes(head) + table
+
+
 HOSTILE = {
+    "sections elsewhere": headed(b"", 40, struct.pack("<QIHHHH", 1 << 63, 0, 64, 56, 0xFFFF, 0)),
+    "sections behind its end": headed(b"", 40, struct.pack("<QIHHHH", 1 << 40, 0, 64, 56, 0xFFFF, 0)),
+    "too many notes together": headed(struct.pack("<IIQQQQQQ", 4, 4, 0, 0, 0, 8 << 20, 0, 1) * 9, 0, b""),
     "not at a page": elf_core([(AT + 1, b"a" * PAGE, PAGE)]),
     "no whole page": elf_core([(AT, b"a" * 100, 100)]),
     "more stored than there is": elf_core([(AT, b"a" * 2 * PAGE, PAGE)]),
@@ -166,6 +178,25 @@ def test_a_hostile_core_is_one_sentence(tmp_path: Path, how: str) -> None:
         read(tmp_path / "core", HOSTILE[how])
     assert caught.value.message.startswith(f"The core file {tmp_path}/core is damaged: ")
     assert caught.value.message.count(". ") == 0
+
+
+NOTES = {
+    "other kinds": b"".join(struct.pack("<III4s", 4, 0, 1000 + number, b"CORE") for number in range(1 << 18)),
+    "a vector": note(b"CORE", 6, b"".join(struct.pack("<QQ", 10 + number, 1 << 40) for number in range(1 << 18))),
+    "names": note(b"CORE", 0x46494C45, struct.pack("<QQQQQ", 1, PAGE, CODE, CODE + PAGE, 0) + b"/a" + bytes(5 << 20)),
+}
+
+
+@pytest.mark.parametrize("how", NOTES)
+def test_notes_take_no_more_memory_than_a_few_times_their_size(tmp_path: Path, how: str) -> None:
+    content = elf_core([], NOTES[how])
+    with opened(tmp_path / "core", content) as (fd, name):
+        tracemalloc.start()
+        core = read_core(fd, name)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert core.entry == 0
+    assert peak < 5 * len(content)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,12 @@ MANY_SEGMENTS: Final = 0xFFFF
 MOST_SEGMENTS: Final = 1 << 18
 """The kernel allows 65,530 mappings by default (vm.max_map_count)."""
 MOST_NOTES: Final = 64 << 20
-"""Bytes of notes: some 5 KiB a thread, and the names of files (4 MiB at most, fs/binfmt_elf.c)."""
+"""Bytes of all notes: some 5 KiB a thread, and the names of files (4 MiB at most, fs/binfmt_elf.c)."""
+WANTED: Final = frozenset((NT_PRPSINFO, NT_AUXV, NT_FILE))
+LARGEST_AUXV: Final = 1 << 12
+"""Bytes: the kernel writes some 24 pairs of 16."""
+FURTHEST: Final = 1 << 62
+"""Of an offset in a file."""
 LONGEST_NAME: Final = 1 << 12
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -110,10 +115,11 @@ def read_core(fd: int, path: str) -> CoreFile:
             fix="Read it on a machine of that kind with a debugger.",
         )
     if count == MANY_SEGMENTS:
-        count = _word(os.pread(fd, 4, sections + 44))  # sh_info of the first section header
+        first = os.pread(fd, 4, sections + 44) if sections < FURTHEST else b""
+        count = _word(first)  # sh_info of the first section header
     if size != SEGMENT_SIZE or not 0 < count <= MOST_SEGMENTS:
         raise damaged(path, f"it claims {count:,} segments")
-    raw = os.pread(fd, count * size, table) if table < 1 << 62 else b""
+    raw = os.pread(fd, count * size, table) if table < FURTHEST else b""
     if len(raw) < count * size:
         raise damaged(path, "it is cut before its table of memory ends")
     segments, notes, missing = _segments(path, raw, status.st_size)
@@ -127,7 +133,7 @@ def read_core(fd: int, path: str) -> CoreFile:
         files=_files(path, said.get(NT_FILE, b"")),
         pid=pid,
         command=command,
-        entry=dict(struct.iter_unpack("<QQ", _whole(said.get(NT_AUXV, b""), 16))).get(AT_ENTRY, 0),
+        entry=_entry(said.get(NT_AUXV, b"")),
         missing=missing,
     )
 
@@ -144,8 +150,11 @@ def _word(data: bytes) -> int:
     return int.from_bytes(data, "little")
 
 
-def _whole(data: bytes, size: int) -> bytes:
-    return data[: len(data) // size * size]
+def _entry(note: bytes) -> int:
+    """Where the program began, by its auxiliary vector; 0 where that does not say."""
+    size = min(len(note), LARGEST_AUXV) // 16 * 16
+    said: dict[int, int] = dict(struct.iter_unpack("<QQ", note[:size]))
+    return said.get(AT_ENTRY, 0)
 
 
 def _segments(path: str, raw: bytes, size: int) -> tuple[tuple[CoreSegment, ...], list[tuple[int, int]], int]:
@@ -172,18 +181,20 @@ def _segments(path: str, raw: bytes, size: int) -> tuple[tuple[CoreSegment, ...]
 
 
 def _notes(fd: int, path: str, places: list[tuple[int, int]]) -> dict[int, bytes]:
-    """The first note of each kind of the kernel's."""
+    """The first note of each wanted kind of the kernel's."""
     found: dict[int, bytes] = {}
+    total = sum(size for _, size in places)
+    if total > MOST_NOTES or any(offset >= FURTHEST for offset, _ in places):
+        raise damaged(path, f"it claims {total:,} bytes of notes")
     for offset, size in places:
-        if size > MOST_NOTES or offset >= 1 << 62:
-            raise damaged(path, f"it claims {size:,} bytes of notes")
         data = os.pread(fd, size, offset)
         at = 0
         while at + _NOTE.size <= len(data):
             name_size, length, kind = _NOTE.unpack_from(data, at)
             name_at = at + _NOTE.size
             content = name_at + (name_size + 3 & ~3)
-            if data[name_at : name_at + name_size].rstrip(b"\0") == b"CORE" and content + length <= len(data):
+            is_kernels = data[name_at : name_at + name_size].rstrip(b"\0") == b"CORE"
+            if kind in WANTED and is_kernels and content + length <= len(data):
                 found.setdefault(kind, data[content : content + length])
             at = content + (length + 3 & ~3)
     return found
@@ -213,10 +224,10 @@ def _each_file(path: str, note: bytes) -> Iterator[MappedFile]:
     names_at = 16 + count * _FILE.size
     if count > MOST_SEGMENTS or names_at > len(note) or unit not in (1, PAGE):
         raise damaged(path, f"it claims {count:,} mapped files")
-    names = note[names_at:].split(b"\0")
+    names = note[names_at:].split(b"\0", count)
     for number in range(count):
         start, end, offset = _FILE.unpack_from(note, 16 + number * _FILE.size)
         is_whole = number < len(names) and len(names[number]) < LONGEST_NAME
-        if start % PAGE or end % PAGE or not start < end <= HIGHEST or offset > (1 << 62) // unit or not is_whole:
+        if start % PAGE or end % PAGE or not start < end <= HIGHEST or offset > FURTHEST // unit or not is_whole:
             raise damaged(path, f"its file mapped at {start:#x} cannot be what it says")
         yield MappedFile(start, end, offset * unit, os.fsdecode(names[number]))
