@@ -122,6 +122,36 @@ def test_what_a_core_leaves_out_comes_from_the_same_build_alone(tmp_path: Path) 
             other.close()
 
 
+def test_files_that_a_core_names_are_opened_only_where_they_are_files_of_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading one of the kernel's may take something from others: /proc/kmsg."""
+    os.mkfifo(tmp_path / "pipe")
+    names = [b"/proc/self/mem", b"/proc/kmsg", b"/dev/zero", bytes(tmp_path / "pipe"), bytes(tmp_path)]
+    places = [(CODE + number * PAGE, name) for number, name in enumerate(names)]
+    notes = files_note([(start, start + PAGE, 0, name) for start, name in places])
+    content = elf_core([(start, program(b"right" * 4, PAGE), PAGE) for start, _ in places], notes)
+    with opened(tmp_path / "core", content) as (fd, name):
+        core, backing = read_core(fd, name), Backing()
+        monkeypatch.setattr(os, "open", lambda path, *_: pytest.fail(f"opened {path}"))
+        CoreMemory(core, fd, backing)
+        assert {*backing.refused} == {os.fsdecode(each) for each in names}
+
+
+def test_a_core_that_names_many_files_takes_no_memory_for_the_beginning_of_each(tmp_path: Path) -> None:
+    start, count = AT, 2000
+    files = [(start + number * PAGE, start + (number + 1) * PAGE, 0, b"/none/%d" % number) for number in range(count)]
+    content = elf_core([(start, program(b"right" * 4, PAGE) * count, count * PAGE)], files_note(files))
+    with opened(tmp_path / "core", content) as (fd, name):
+        core, backing = read_core(fd, name), Backing()
+        tracemalloc.start()
+        CoreMemory(core, fd, backing)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert len(backing.refused) == count
+    assert peak < count * PAGE / 2
+
+
 def test_builds_are_told_apart_by_their_id_and_else_by_their_header() -> None:
     assert build_id(program(b"12345678")) == b"12345678"
     assert is_same(program(b"1" * 20), program(b"1" * 20, 4 * PAGE))

@@ -22,8 +22,8 @@ HEAD: Final = 4096
 """Bytes of a file that are compared with the core's: what the kernel and gdb write of each ELF file."""
 DELETED: Final = " (deleted)"
 
-Head = Callable[[str], bytes]
-"""The first bytes that the core has of a mapped file, empty where it has none."""
+Head = Callable[[], bytes]
+"""Reads the first bytes that the core has of a mapped file, empty where it has none."""
 
 
 class Backing:
@@ -42,11 +42,11 @@ class Backing:
                 os.close(fd)
         self._open.clear()
 
-    def find(self, path: str, head: bytes, *, is_main: bool) -> int:
-        """A descriptor of the file that was mapped as ``path``, whose first bytes in the core are ``head``; -1 where
-        there is none that is surely the same."""
+    def find(self, path: str, head: Head, *, is_main: bool) -> int:
+        """A descriptor of the file that was mapped as ``path``, whose first bytes in the core are those of ``head``;
+        -1 where there is none that is surely the same."""
         if path not in self._open:
-            self._open[path] = self._find(path, head, is_main)
+            self._open[path] = self._find(path, head(), is_main)
         return self._open[path]
 
     def _find(self, path: str, head: bytes, is_main: bool) -> int:
@@ -56,27 +56,40 @@ class Backing:
         place = name if self._root is None else os.path.join(self._root, name.lstrip("/"))
         if is_main and self._exe:
             place = self._exe
-        fd = open_regular(place)
+        fd = open_regular(place, HEADER)
         if fd < 0:
             self.refused[name] = f"{place} cannot be read"
             return -1
-        if not is_same(head, os.pread(fd, HEAD, 0)):
+        if not is_same(head, _first(fd)):
             os.close(fd)
             self.refused[name] = f"{place} is another build"
             return -1
         return fd
 
 
-def open_regular(path: str) -> int:
-    """A descriptor of a regular file; -1 where there is none. Looked at first: opening a device may do something."""
+def open_regular(path: str, least: int = 0) -> int:
+    """A descriptor of a regular file of at least so many bytes; -1 where there is none.
+
+    Looked at first: opening a device may do something, and so may reading a file of the kernel's. Those of ``/proc``
+    have a size of 0.
+    """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size < least:
             return -1
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         if (limit := limit_met(error)) is not None:
             raise limit from error
         return -1
+
+
+def _first(fd: int) -> bytes:
+    """The first bytes of a file; none where it cannot be read."""
+    try:
+        return os.pread(fd, HEAD, 0)
+    except OSError:
+        return b""
 
 
 def is_same(one: bytes, other: bytes) -> bool:

@@ -6,11 +6,15 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from heaptop.dumps.cores.backing import HEAD, Backing
 from heaptop.dumps.cores.elf_core import CoreFile, MappedFile
 from heaptop.injector.inspect.memory import LARGEST_READ, Mapping, RemoteFault
 
+NOWHERE: Final = -1
+"""An address that no core has."""
 WRITE, EXECUTE = 2, 1
 """``p_flags``."""
 
@@ -33,12 +37,13 @@ class CoreMemory:
         stored = [Piece(each.start, each.start + each.stored, fd, each.offset) for each in core.segments if each.stored]
         self._set(stored)
         """At first only what the core itself has: by that, the others are told from other builds."""
-        heads = {each.path: self._head(each.start) for each in core.files if each.offset == 0}
+        starts = {each.path: each.start for each in core.files if each.offset == 0}
         mains = {each.path for each in core.files if each.start <= core.entry < each.end}
         absent: list[Piece] = []
         ends = [piece.end for piece in stored]
         for each in core.files:
-            found = backing.find(each.path, heads.get(each.path, b""), is_main=each.path in mains)
+            head = partial(self._head, starts.get(each.path, NOWHERE))
+            found = backing.find(each.path, head, is_main=each.path in mains)
             if found >= 0:
                 absent += _without(each, found, stored, ends)
         self._set(sorted([*stored, *absent], key=lambda piece: piece.start))
