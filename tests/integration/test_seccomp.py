@@ -18,7 +18,7 @@ from heaptop.injector.inspect import preflight
 from tests.interpreters import MUSL, SAMPLE, Interpreter
 from tests.support.attaching import attach_once, resting
 from tests.support.outside import answer, answer_of_child, become_nobody, in_child
-from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, eventually, running
+from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, eventually, running, with_proc
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root is what makes the difference here")
 
@@ -59,12 +59,13 @@ def test_a_collection_and_a_fork_make_no_call_that_a_filter_was_not_asked_about(
         assert target.stderr() == ""
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.13")
+@pytest.mark.pythons("3.8", "3.12", "3.13", *MUSL)
 def test_agent_and_core_make_no_call_but_those_that_filters_are_asked_about(interpreter: Interpreter) -> None:
     """The filter kills for every other one. Censuses, snapshots, samples and collections are made under it."""
-    numbers = {call.number for call in (*seccomp.AGENT_CALLS, *seccomp.CORE_CALLS)}
+    agent = (*seccomp.MUSL_AGENT_CALLS, seccomp.MUSL_LOAD) if interpreter.musl else seccomp.AGENT_CALLS
+    numbers = {call.number for call in (*agent, *seccomp.CORE_CALLS)}
     only = "only=" + ",".join(map(str, sorted(numbers)))
-    with running(interpreter, "seccomp", "kill", only, "0", "fork") as target:
+    with running(interpreter, "seccomp", "kill", only, "0", "fork", wrapper=with_proc(interpreter)) as target:
         for arguments in (
             ["leaks", str(target.pid), "--for", "4", "--marks", "2", "--collect"],
             ["census", str(target.pid), "--memory"],

@@ -92,8 +92,10 @@ MUSL_AGENT_CALLS: Final = (
     Call("fstat", 5, (3,)),
     Call("brk", 12),
     Call("mremap", 25),
+    Call("fcntl", 72, (3, 2, 1)),
 )
-"""The same on musl, by its sources: its stat and open use the older calls, and its malloc the heap."""
+"""The same on musl: its stat and open use the older calls, its open with O_CLOEXEC sets that again, and its malloc uses
+the heap."""
 
 CLONE_FLAGS: Final = 0x00800400
 """CLONE_FILES and CLONE_UNTRACED, without a signal at the end."""
