@@ -17,7 +17,7 @@ import pytest
 from heaptop.injector import agent
 from heaptop.injector import native as sources
 from heaptop.injector.inspect.layout import VERSIONS
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support import native
 
 FOLDER: Final = Path(sources.__file__).parent
@@ -164,3 +164,10 @@ def test_the_check_gives_way_between_its_parts(core: ModuleType) -> None:
     finally:
         core.give_way = usual
     assert core.check(gc) == ""
+
+
+@pytest.mark.pythons(*since("3.12"))
+@pytest.mark.parametrize("left", [0, 8])
+def test_an_interpreter_that_is_freed_meanwhile_is_not_read(interpreter: Interpreter, left: int) -> None:
+    """With a GIL of its own it may end at any moment, and its memory with it."""
+    assert native.told(interpreter, "core_gone.py", left) == ""

@@ -51,20 +51,26 @@ static PyObject *slots_of(PyObject *self, PyObject *type) {
     return Py_BuildValue("KK", (unsigned long long)traverse, (unsigned long long)is_gc);
 }
 
+/* The caller's; NULL where the symbol is missing. */
+static void *own_interpreter(void) {
+    void *(*get)(void);
+    *(void **)&get = lookup_symbol("PyInterpreterState_Get");
+    if (get == NULL)
+        *(void **)&get = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
+    return get == NULL ? NULL : get();
+}
+
 /* thread(): addresses of the calling thread's state, of its interpreter's, of the first state of that, of the thread's
    own dict and of sys.modules, and the thread's number. */
 static PyObject *thread(PyObject *self, PyObject *args) {
     (void)self, (void)args;
-    void *(*interpreter)(void), *(*first)(void *);
-    *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
+    void *interpreter = own_interpreter(), *(*first)(void *);
     *(void **)&first = lookup_symbol("PyInterpreterState_ThreadHead");
-    if (interpreter == NULL)
-        *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
     if (interpreter == NULL || first == NULL) {
         PyErr_SetString(PyExc_LookupError, "PyInterpreterState_Get");
         return NULL;
     }
-    const void *const found[] = {symbols.thread_state(), interpreter(), first(interpreter()), PyThreadState_GetDict(),
+    const void *const found[] = {symbols.thread_state(), interpreter, first(interpreter), PyThreadState_GetDict(),
                                  PyImport_GetModuleDict()};
     unsigned long long words[5];
     for (int i = 0; i < 5; i++)
@@ -72,20 +78,21 @@ static PyObject *thread(PyObject *self, PyObject *args) {
     return Py_BuildValue("KKKKKk", words[0], words[1], words[2], words[3], words[4], PyThread_get_thread_ident());
 }
 
-/* places(): addresses of _PyRuntime, of the first interpreter, of the main one, and of the one behind the first. */
+/* places(): addresses of _PyRuntime, of the first interpreter, of the main one, and of the one behind the caller's: the
+   first may be freed at any moment by a thread of its own. */
 static PyObject *places(PyObject *self, PyObject *args) {
     (void)self, (void)args;
-    void *(*head)(void), *(*main)(void), *(*next)(void *);
+    void *own = own_interpreter(), *(*head)(void), *(*main)(void), *(*next)(void *);
     *(void **)&head = lookup_symbol("PyInterpreterState_Head");
     *(void **)&main = lookup_symbol("PyInterpreterState_Main");
     *(void **)&next = lookup_symbol("PyInterpreterState_Next");
     const void *runtime = lookup_symbol("_PyRuntime");
-    if (head == NULL || main == NULL || next == NULL || runtime == NULL) {
+    if (own == NULL || head == NULL || main == NULL || next == NULL || runtime == NULL) {
         PyErr_SetString(PyExc_LookupError, "_PyRuntime");
         return NULL;
     }
     return Py_BuildValue("KKKK", (unsigned long long)runtime, (unsigned long long)head(), (unsigned long long)main(),
-                         (unsigned long long)next(head()));
+                         (unsigned long long)next(own));
 }
 
 static PyMethodDef helpers[] = {

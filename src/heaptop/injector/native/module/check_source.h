@@ -408,11 +408,11 @@ static const char *const check_source[] = {
     "        lock = word(interpreter + facts['interpreter_lock'])\n"
     "        same('interpreter_lock', behind('interpreter_lock', lock, 8), thread()[0])\n",
     "def check_runtime(interpreter):\n"
-    "    runtime, first, main, second = places()\n"
+    "    runtime, first, main, following = places()\n"
     "    same('runtime_interpreters', word(runtime + facts['runtime_interpreters']), first)\n"
     "    same('runtime_main', word(runtime + facts['runtime_main']), main)\n"
     "    same('runtime_main', facts['runtime_main'] - facts['runtime_interpreters'], 8)\n"
-    "    same('interpreter_next', word(first + facts['interpreter_next']), second)\n"
+    "    same('interpreter_next', word(interpreter + facts['interpreter_next']), following)\n"
     "    holder = runtime if sys.version_info < (3, 9) else interpreter\n"
     "    same('interpreter_collector', holder + facts['runtime_collector'] + facts['interpreter_collector'], heads[0])\n",
     "def made_by_c(module, name, full):\n"
