@@ -17,11 +17,12 @@ from heaptop.errors import AgentLost, InjectionDenied, InjectionFailed, ProcessN
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.entry import helper_client
 from heaptop.injector.entry.hijack import socket_inode
+from heaptop.injector.entry.ptrace import BLOCKED
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Core, GcEvents
 from heaptop.protocol.source import Attached
 from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
-from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, resting
+from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, opened, resting
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, with_proc
 
 CLOSED = "closed"
@@ -175,6 +176,23 @@ def test_who_is_too_slow_in_starting_a_thread_goes_on_alone(
             attach_once(target.pid, census=True)
             assert before is None or difference(before, resting(target.pid)) == []
             assert before is not None or eventually(lambda: moves(target)), "setuid hangs"
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons(*MUSL)
+def test_a_thread_that_waits_for_musls_list_of_threads_goes_on_alone(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds a lock by then, for which the next fork or dlopen would wait for ever."""
+    monkeypatch.setattr(helper_client, "LAUNCHER", HASTY.format(seconds=2 * BLOCKED, handled=20))
+    with running(interpreter, "list_locked") as target, opened(target.pid) as attachment:
+        call = Path(f"/proc/{target.pid}/syscall")
+        assert eventually(lambda: call.read_text().startswith("202 ") and not is_held(target.pid), 10 * BLOCKED)
+        target.write(b"\n")
+        attachment.event(Attached)
+        assert eventually(lambda: "forked" in target.said()), "the fork hangs"
+        assert attachment.close() is None
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 

@@ -65,6 +65,7 @@ NEEDS: Final[Mapping[str, Needs]] = {
     "hostile/deserting": Needs(library="hostile/deserting.c"),
     "hostile/dispatching": Needs(library="hostile/dispatching.c"),
     "hostile/escaping": Needs(library="hostile/escaping.c"),
+    "list_locked": Needs(pipe=True),
     "retained_planted": Needs(library="keeping.c"),
     "uvloop_loop": Needs(package="uvloop"),
     "vfork_parent": Needs(library="vfork.c", pipe=True),

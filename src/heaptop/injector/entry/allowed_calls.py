@@ -138,6 +138,8 @@ class Routine:
     needs: tuple[Call, ...]
     numbers: frozenset[int]
     starts_thread: bool = False
+    locked_from: int | None = None
+    """The system call from which on it holds a lock of libc that it releases at its end only."""
     tries_clone3: bool = True
     """As glibc from 2.34 on; an older one goes on to clone at once."""
 
@@ -200,6 +202,7 @@ MUSL_START: Final = replace(
     START,
     needs=(*START.needs, Call("membarrier", MEMBARRIER, (REGISTER_MEMBARRIER,)), _MUSL_CLONE),
     numbers=START.numbers | {MEMBARRIER},
+    locked_from=MMAP,  # of the stack; a fork and a dlopen wait for that lock (__acquire_ptc)
     tries_clone3=False,
 )
 

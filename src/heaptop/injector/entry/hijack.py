@@ -150,8 +150,14 @@ class HijackedThread:
     def call(self, function: int, *arguments: int, routine: Routine) -> int:
         """Call a C function on the private stack; its int, as unsigned. After :meth:`shelter` in the pages."""
         gate = routine.gate(self.filters, lambda: read_mappings(self.plan.pid, self.plan.live_tid))
-        starts = routine.starts_thread
-        result = self.thread.call(function, *arguments, timeout=CALL_TIMEOUT, starts_thread=starts, gate=gate)
+        result = self.thread.call(
+            function,
+            *arguments,
+            timeout=CALL_TIMEOUT,
+            starts_thread=routine.starts_thread,
+            locked_from=routine.locked_from,
+            gate=gate,
+        )
         return result & 0xFFFFFFFF
 
 

@@ -431,14 +431,16 @@ class StoppedThread:
         *arguments: int,
         timeout: float,
         starts_thread: bool = False,
+        locked_from: int | None = None,
         gate: AllowedCalls | None = None,
     ) -> int:
         """Call ``function`` on the stack below the shelter, to which it returns. The full rax, unsigned.
 
         Raises StopTimeout when it waits for something until the time is over, RemoteSignal when it crashes. One that
         starts a thread is detached, with CallStillRunning, where it is just slow, or kept in handlers of glibc's: it
-        may hold a lock, and a handler that is not run to its end is waited for by a setuid forever. Nothing may be
-        done in the memory of :meth:`shelter` until it has returned.
+        may hold a lock, and a handler that is not run to its end is waited for by a setuid forever. So is one that has
+        made the system call ``locked_from``: it does hold a lock. Nothing may be done in the memory of
+        :meth:`shelter` until it has returned.
 
         With a ``gate`` the filters are suspended for it. Raises ForbiddenCall when something was not let through: at
         its end, because what is in the middle of libc may hold a lock.
@@ -453,7 +455,7 @@ class StoppedThread:
         registers.rax, registers.rip = 0, function
         registers.eflags &= ~DIRECTION_FLAG
         self._hijack(registers, QUIET_MASK & ~LIBC_SIGNALS if starts_thread else QUIET_MASK, gate)
-        end, self._handled = time.monotonic() + timeout, 0
+        end, self._handled, locked = time.monotonic() + timeout, 0, False
         while True:
             began = time.monotonic()
             try:
@@ -462,7 +464,8 @@ class StoppedThread:
                 if not self._attached:
                     raise
                 self._check_gate()
-                if starts_thread and (time.monotonic() - began < BLOCKED or self._get_mask() & LIBC_SIGNALS):
+                slow = time.monotonic() - began < BLOCKED
+                if starts_thread and (slow or locked or self._get_mask() & LIBC_SIGNALS):
                     self._release()
                 raise StopTimeout(f"the call in thread {self.tid} did not return within {timeout:g} s") from None
             if gate is not None and gate.denials > REFUSALS_MOST and _syscall_info(self.tid).op == EXIT:
@@ -470,6 +473,7 @@ class StoppedThread:
             if self._handled > HANDLED_MOST:
                 self._release()
             after = self._get_registers()
+            locked = locked or after.orig_rax == locked_from
             # A handler of glibc's returns in the same way, but to a frame of its own.
             if after.orig_rax == RT_SIGRETURN and after.rsp == self._frame + 8:
                 break
