@@ -18,7 +18,7 @@ from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.entry import helper_client
 from heaptop.injector.entry.hijack import socket_inode
 from heaptop.injector.entry.ptrace import BLOCKED
-from heaptop.injector.inspect.threads import agent_thread
+from heaptop.injector.inspect.threads import agent_thread, blocked_threads
 from heaptop.protocol.messages import Core, GcEvents
 from heaptop.protocol.source import Attached
 from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
@@ -195,6 +195,17 @@ def test_a_thread_that_waits_for_musls_list_of_threads_goes_on_alone(
         assert attachment.close() is None
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
+
+
+@pytest.mark.pythons(*MUSL)
+@pytest.mark.parametrize("where", ["futex", "read"])
+def test_a_thread_that_may_be_within_musls_fork_or_dlopen_is_not_taken(interpreter: Interpreter, where: str) -> None:
+    with running(interpreter, "in_libc", where) as target:
+        assert eventually(lambda: len(blocked_threads(target.pid)) == 2)
+        assert target.pid not in blocked_threads(target.pid, musl=True)
+        assert len(blocked_threads(target.pid, musl=True)) == 1
+        attach_once(target.pid)
+        assert target.alive
 
 
 @pytest.mark.pythons("3.8", "3.13", *MUSL)

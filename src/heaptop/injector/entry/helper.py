@@ -435,7 +435,7 @@ class PtraceAttempt(Attempt):
             raise TracedTarget(f"A thread of process {self.plan.pid} is traced by process {min(others)} by now.")
 
     def _choose(self, escalate: bool) -> TriggerChoice:
-        choice = choose(self.plan.pid, prefer_thread=escalate)
+        choice = choose(self.plan.pid, prefer_thread=escalate, musl=self.plan.musl)
         if choice.trigger == "pending" and self.plan.seccomp and self.plan.suspend_seccomp:
             # The main thread will do the starting, so it is its filter that must be examined.
             return TriggerChoice("pending", self.plan.live_tid)

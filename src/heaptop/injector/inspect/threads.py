@@ -1,7 +1,9 @@
 """Which thread of the target to ask: looks at ``/proc/PID/task`` only.
 
 A thread is *blocked* when it sleeps in one of the system calls below, with the same arguments and the same count of
-voluntary switches in two samples 3 ms apart. Such a thread holds no lock of libc, so it may run pthread_create.
+voluntary switches in two samples 3 ms apart. Such a thread holds no lock of libc that a pthread_create takes, so it
+may run one. On musl two exceptions are left out: a fork holds such a lock while it waits for others of libc's, and a
+dlopen while it reads the library.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from typing import Final
 
 from heaptop.errors import AlreadyAttached
 from heaptop.injector.inspect import proc
+from heaptop.injector.inspect.interpreter import LIBC_FILES
+from heaptop.injector.inspect.memory import read_mappings
 from heaptop.injector.inspect.process import stat_fields
 
 SAMPLE_GAP: Final = 0.003
+READ, FUTEX = 0, 202
 
 BLOCKING: Final[tuple[int, ...]] = (
     202,  # futex
@@ -145,7 +150,34 @@ def _sample(pid: int, tid: int) -> _Sample | None:
     return _Sample(call, status.rpartition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
-def blocked_threads(pid: int) -> list[int]:
+def _libc_memory(pid: int, tid: int) -> list[range]:
+    """Where the C library's code and data are, and the bss that follows."""
+    found: list[range] = []
+    try:
+        for mapping in read_mappings(pid, tid):
+            is_bss = bool(found) and not mapping.path and mapping.start == found[-1].stop
+            if is_bss or os.path.basename(mapping.path).startswith(LIBC_FILES):
+                found.append(range(mapping.start, mapping.end))
+    except (OSError, proc.TooLarge):
+        pass
+    return found
+
+
+def _may_hold_libcs_lock(pid: int, tid: int, call: str) -> bool:
+    """Whether a thread that sleeps in ``call`` may be in the middle of musl's fork or dlopen."""
+    number, first = call.split()[:2]
+    if int(number) == FUTEX:
+        return any(int(first, 16) in part for part in _libc_memory(pid, tid))
+    if int(number) != READ:
+        return False
+    try:
+        path = os.readlink(f"/proc/{pid}/task/{tid}/fd/{int(first, 16)}")
+    except OSError:
+        return True
+    return path.startswith("/") and not path.startswith("/dev/")
+
+
+def blocked_threads(pid: int, *, musl: bool = False) -> list[int]:
     """Threads that can be taken safely, the best first; the agent's own thread is never among them."""
     agents = {tid for tid, _ in agent_threads(pid)}
     tids = [tid for tid in thread_ids(pid) if tid not in agents]
@@ -156,7 +188,7 @@ def blocked_threads(pid: int) -> list[int]:
         if before is None or before != _sample(pid, tid):
             continue
         number = int(before.call.split()[0])
-        if number in BLOCKING:
+        if number in BLOCKING and not (musl and _may_hold_libcs_lock(pid, tid, before.call)):
             ranked.append((BLOCKING.index(number), tid))
     return [tid for _, tid in sorted(ranked)]
 
@@ -169,10 +201,10 @@ class TriggerChoice:
     tid: int
 
 
-def choose(pid: int, *, prefer_thread: bool = False) -> TriggerChoice:
+def choose(pid: int, *, prefer_thread: bool = False, musl: bool = False) -> TriggerChoice:
     """A blocked main thread cannot run a pending call, so the native thread is started at once; otherwise the
     pending call is queued from whichever thread can be stopped. ``prefer_thread`` is the escalation."""
-    blocked = blocked_threads(pid)
+    blocked = blocked_threads(pid, musl=musl)
     if blocked and (pid in blocked or prefer_thread):
         return TriggerChoice("thread", blocked[0])
     tids = thread_ids(pid)
