@@ -31,6 +31,14 @@ APART void small(void) {
         leak(700);
 }
 
+APART void refused(void) {
+    for (int i = 0; i < 200; i++) {
+        if (malloc(huge) != NULL || calloc(huge, 4) != NULL || memalign(64, huge) != NULL)
+            exit(1);
+        leak(600);
+    }
+}
+
 APART void freed(void) {
     void *blocks[64];
     for (int i = 0; i < 64000; i++) {
@@ -155,6 +163,8 @@ int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "small") == 0)
         small();
+    if (strcmp(what, "refused") == 0)
+        refused();
     if (strcmp(what, "freed") == 0)
         freed();
     if (strcmp(what, "kinds") == 0)

@@ -48,6 +48,10 @@ int main(void) {
         samples_lift(block(i));
     assert(living() == 0);
 
+    samples_thread.left = -1; /* as where the lock was not got */
+    samples_born(block(1), 0, MALLOC, main);
+    assert(living() == 0 && samples_thread.left == -1);
+
     samples_born(block(1), LARGE, MAPPING, main);
     samples_unmap(block(0), 1 << 17); /* the head */
     samples_unmap((char *)block(1) + LARGE - (1 << 16), 1 << 20);

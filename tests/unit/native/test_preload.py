@@ -48,6 +48,11 @@ def test_what_was_freed_is_not_live() -> None:
     assert of(found, "leak") == []
 
 
+def test_allocations_that_fail_count_nothing() -> None:
+    found = sums(of(case("refused"), "leak")).estimate()
+    assert found.samples < 50, "200 blocks of 600 bytes are seven intervals"
+
+
 def test_every_function_that_allocates_is_sampled() -> None:
     found = of(case("kinds"), "kinds")
     assert {(blocks.size, blocks.number) for site in found for blocks in site.blocks} == {(3 << 20, 1)}

@@ -170,8 +170,8 @@ void samples_hit(void *block, size_t size, enum kind kind, const void *caller) {
         thread->left = REST; /* before the beginning it is set again there */
         return;
     }
-    if (size > (size_t)INT64_MAX / 2 || !enter(&table->dropped))
-        return;
+    if (size == 0 || size > (size_t)INT64_MAX / 2 || !enter(&table->dropped))
+        return; /* a block of no bytes has no mark, even where the countdown was not set again */
     if (thread->interval == 0) {
         draw_gap(thread);
         thread->left -= (int64_t)size;

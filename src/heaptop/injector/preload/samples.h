@@ -49,7 +49,9 @@ void samples_put_back(const struct record *lifted);
 void samples_unmap(void *start, size_t size);
 
 static inline void samples_born(void *block, size_t size, enum kind kind, const void *caller) {
-    if (__builtin_expect((samples_thread.left -= (int64_t)size) < 0, 0) && block != NULL)
+    if (block == NULL)
+        return; /* none was allocated: the next block must not pay for it */
+    if (__builtin_expect((samples_thread.left -= (int64_t)size) < 0, 0))
         samples_hit(block, size, kind, caller);
 }
 
