@@ -83,6 +83,21 @@ APART void mappings(void) {
     kept = moved;
 }
 
+/* Small ones that grow: most of them are not sampled. */
+APART void resized(void) {
+    for (int i = 0; i < 40; i++) {
+        char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        kept = mremap(page, 4096, 8 << 20, MREMAP_MAYMOVE);
+    }
+}
+
+APART void replaced(void) {
+    enum { WHOLE = 8 << 20 };
+    char *from = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *onto = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    kept = mremap(from, WHOLE, WHOLE / 2, MREMAP_MAYMOVE | MREMAP_FIXED, onto);
+}
+
 static void *thread(void *unused) {
     small();
     return unused;
@@ -171,6 +186,10 @@ int main(int count, char **arguments) {
         kinds();
     if (strcmp(what, "mappings") == 0)
         mappings();
+    if (strcmp(what, "resized") == 0)
+        resized();
+    if (strcmp(what, "replaced") == 0)
+        replaced();
     if (strcmp(what, "threads") == 0)
         threads();
     if (strcmp(what, "forks") == 0)

@@ -399,7 +399,8 @@ class MallocBlocks:
     size: int
     """When they were sampled."""
     left: int
-    """Bytes of each that are still mapped: less than ``size`` where a part of a mapping was unmapped."""
+    """Bytes of each that are mapped now: less than ``size`` where a part of a mapping was unmapped, more where mremap
+    made it larger."""
     interval: int
     """Mean bytes between samples when they were."""
     number: int

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import struct
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
+from heaptop.analysis.rss.malloc_sites import total
 from heaptop.errors import LaunchFailed
 from heaptop.injector.preload import loading, malloc_table
 from heaptop.injector.preload.malloc_table import MallocTable, TableInvalid, read_sites
@@ -63,6 +65,18 @@ def test_mappings_count_as_far_as_they_are_mapped() -> None:
     found = of(case("mappings"), "mappings")
     whole, page = 8 << 20, 4096
     assert sorted(blocks.left for site in found for blocks in site.blocks) == [whole - 3 * page, 2 * whole]
+
+
+def test_mappings_that_grow_are_estimated_by_the_chance_that_they_were_sampled_with() -> None:
+    found = case("resized")
+    estimate = total(replace(found.sites, sites=tuple(of(found, "resized"))))
+    assert holds(estimate, 40 * 8 << 20)
+    assert estimate.low < estimate.high
+
+
+def test_a_mapping_moved_onto_another_replaces_what_is_there() -> None:
+    found = of(case("replaced"), "replaced")
+    assert sorted(blocks.left for site in found for blocks in site.blocks) == [4 << 20, 4 << 20]
 
 
 def test_threads_are_sampled() -> None:
@@ -185,7 +199,9 @@ def test_what_a_table_names_is_printable() -> None:
         (44, struct.pack("<I", 1 << 20)),
         (56, struct.pack("<I", 1 << 20)),
         (malloc_table.RECORDS_AT + 8, struct.pack("<Q", 1 << 63)),
-        (malloc_table.RECORDS_AT + 16, struct.pack("<Q", 101)),
+        (malloc_table.RECORDS_AT + 8, struct.pack("<Q", 0)),
+        (malloc_table.RECORDS_AT + 16, struct.pack("<Q", 0)),
+        (malloc_table.RECORDS_AT + 16, struct.pack("<Q", 1 << 63)),
         (malloc_table.RECORDS_AT + 28, struct.pack("<I", 1)),
         (malloc_table.RECORDS_AT + 36, b"\xff"),
         (malloc_table.SITES_AT + 8, struct.pack("<I", 1 << 30)),

@@ -181,7 +181,7 @@ def _estimate(found: MallocSites, sites: Sequence[MallocSite]) -> Estimate:
 
 
 def _weight(blocks: MallocBlocks) -> Weight:
-    """Of a mapping that was sampled whole, what is left of it."""
+    """Of a mapping what it has now, by the chance that it was sampled with at its first size."""
     whole = weight(blocks.size, blocks.interval)
     if blocks.left == blocks.size:
         return whole

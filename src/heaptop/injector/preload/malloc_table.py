@@ -141,7 +141,7 @@ def _live(read: Read, count: int) -> Counter[tuple[int, int, int, int]]:
         address, size, left, _, site, _, interval, _ = record
         if not address:
             continue
-        if not (0 < left <= size < 1 << 62 and interval <= 30):
+        if not (0 < size < 1 << 62 and 0 < left < 1 << 62 and interval <= 30):
             raise TableInvalid("a record")
         found[site, size, left, interval] += 1
     return found

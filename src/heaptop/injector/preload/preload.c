@@ -221,6 +221,12 @@ SHOWN int munmap(void *address, size_t size) {
     return next.munmap(address, size);
 }
 
+/* The sample stays the one it was: its chance was that of the first size. What it has more or less is what is left of it. */
+static void resize(struct record *sample, void *address, size_t size, size_t wanted) {
+    sample->address = (uint64_t)address;
+    sample->left = sample->left + wanted > size ? sample->left + wanted - size : wanted;
+}
+
 SHOWN void *mremap(void *address, size_t size, size_t wanted, int flags, ...) {
     void *target = NULL;
     if (flags & MREMAP_FIXED) {
@@ -237,10 +243,11 @@ SHOWN void *mremap(void *address, size_t size, size_t wanted, int flags, ...) {
     if (samples_may_have(address))
         lifted = samples_lift(address);
     void *found = next.mremap(address, size, wanted, flags, target);
-    if (found == MAP_FAILED)
-        samples_put_back(&lifted);
-    else if (lifted.address != 0)
-        samples_born(found, wanted, MAPPING, CALLER);
+    if (found != MAP_FAILED && (flags & MREMAP_FIXED))
+        samples_unmap(target, wanted);
+    if (found != MAP_FAILED && lifted.address != 0)
+        resize(&lifted, found, size, wanted);
+    samples_put_back(&lifted);
     return found;
 }
 

@@ -33,7 +33,7 @@ enum kind { MALLOC, MAPPING };
 struct record {
     uint64_t address; /* 0: free */
     uint64_t size;    /* when it was sampled */
-    uint64_t left;    /* what munmap has left of it */
+    uint64_t left;    /* what munmap has left of it; more than size where mremap made it larger */
     uint32_t version;
     uint32_t site;
     uint32_t next; /* among the free: position + 1 */
