@@ -11,6 +11,7 @@ import ctypes
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from heaptop.credentials import acting_as
@@ -66,13 +67,29 @@ def read(pid: int, path: str) -> bytes:
 
 
 def _read(pid: int, path: str) -> bytes:
+    with _known(pid, path) as found:
+        return read_regular(found)
+
+
+def opened_as_known(pid: int, path: str) -> BinaryIO:
+    """The file that ``pid`` knows by an absolute path, of any size. Raises OSError and HeaptopError.
+
+    Its file system need not answer: call this, and read, in a child (:func:`proc.within`)."""
+    with _known(pid, path) as found:
+        return _opened(found)
+
+
+@contextlib.contextmanager
+def _known(pid: int, path: str) -> Iterator[int]:
+    """What ``pid`` knows by an absolute path, as an O_PATH descriptor, with the rights of its user until the end of the
+    block."""
     facts = read_facts(pid)
     root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with acting_as(facts.uids[3], facts.gids[3]):
             found = look_up(root, path)
             try:
-                return read_regular(found)
+                yield found
             finally:
                 os.close(found)
     finally:
@@ -127,11 +144,16 @@ def opened(path: str) -> BinaryIO:
     """A file whose name is a link of the kernel's (``/proc/PID/exe``). Raises OSError where it is no regular one."""
     found = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(found).st_mode) or file_system(found) not in REAL:
-            raise OSError(errno.EINVAL, "not a regular file")
-        return open(os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        return _opened(found)
     finally:
         os.close(found)
+
+
+def _opened(found: int) -> BinaryIO:
+    """What an O_PATH descriptor is of. Raises OSError where it is no regular file."""
+    if not stat.S_ISREG(os.fstat(found).st_mode) or file_system(found) not in REAL:
+        raise OSError(errno.EINVAL, "not a regular file")
+    return open(os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
 def file_system(descriptor: int) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from heaptop.errors import LaunchFailed
-from heaptop.injector.inspect.symbols import Symbols
+from heaptop.injector.inspect import symbols
 from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites
 from heaptop.protocol.text import printable
 
@@ -38,6 +39,10 @@ SIZE: Final = TEXTS_AT + TEXTS
 GAPS: Final = {0: "none", 1: "early", 2: "full"}
 """Nodes that are no stack."""
 DEEPEST: Final = 64
+MOST_LIBRARIES: Final = 64
+"""Whose functions are named."""
+NAMING_LIMIT: Final = 4.0
+"""Seconds for all of them."""
 LONGEST: Final = 1024
 SAMPLING: Final = 1
 STATES: Final = {
@@ -95,8 +100,11 @@ class MallocTable:
         os.close(self.fd)
 
 
-def read_sites(read: Read, executable: str) -> MallocSites:
-    """What lives now, by site. ``executable``: the program's own path. Errors: :class:`TableInvalid`, OSError."""
+def read_sites(read: Read, executable: str, pid: int = 0) -> MallocSites:
+    """What lives now, by site. Errors: :class:`TableInvalid`, OSError.
+
+    ``executable``: the program's own path. ``pid``: the process that knows its libraries' paths, as in
+    :func:`symbols.names`."""
     magic, _, _, dropped, missed, sampled, base, _, _, coarsest, *counts = HEAD.unpack(_exactly(read, 0, HEAD.size))
     limits = (RECORDS, SITES, NODES, FRAMES, TEXTS)
     if magic != MAGIC or max(base, coarsest) > 30 or any(n > most for n, most in zip(counts, limits, strict=True)):
@@ -110,13 +118,20 @@ def read_sites(read: Read, executable: str) -> MallocSites:
         list(FRAME.iter_unpack(_exactly(read, FRAMES_AT, min(frame_count, FRAMES) * FRAME.size))),
         _exactly(read, TEXTS_AT, min(text_size, TEXTS)),
         executable,
+        pid,
     )
     by_site: dict[int, list[MallocBlocks]] = {}
     for (site, size, left, interval), number in blocks.items():
         by_site.setdefault(site, []).append(MallocBlocks(size, left, 1 << interval, number))
+    reader.name_functions(sorted(by_site, key=lambda site: -_weight(by_site[site])))
     sites = tuple(reader.site(site, tuple(found)) for site, found in by_site.items())
-    most = (1 << 63) - 1
-    return MallocSites(1 << base, 1 << coarsest, min(sampled, most), min(dropped, most), min(missed, most), sites)
+    limit = (1 << 63) - 1
+    return MallocSites(1 << base, 1 << coarsest, min(sampled, limit), min(dropped, limit), min(missed, limit), sites)
+
+
+def _weight(blocks: Iterable[MallocBlocks]) -> int:
+    """Bytes that they stand for, roughly: to rank by."""
+    return sum(max(each.left, each.interval) * each.number for each in blocks)
 
 
 def _exactly(read: Read, at: int, size: int) -> bytes:
@@ -168,25 +183,37 @@ class _Places:
         frames: list[tuple[int, ...]],
         texts: bytes,
         executable: str,
+        pid: int,
     ) -> None:
         self._sites, self._nodes, self._frames, self._texts = sites, nodes, frames, texts
-        self._executable = executable
-        self._symbols: dict[str, Symbols] = {}
+        self._executable, self._pid = executable, pid
+        self._functions: dict[str, Mapping[int, str]] = {}
+
+    def name_functions(self, numbers: Iterable[int]) -> None:
+        """Look up the functions of these sites: of a number of libraries, those of the first sites, and for a limited
+        time."""
+        wanted: dict[str, list[int]] = {}
+        for number in numbers:
+            offset, path, _ = self._place(number)
+            if path in wanted or len(wanted) < MOST_LIBRARIES:
+                wanted.setdefault(path, []).append(offset)
+        end = time.monotonic() + NAMING_LIMIT
+        for path, offsets in wanted.items():
+            if time.monotonic() < end:
+                self._functions[path] = symbols.names(self._pid, path, offsets)
 
     def site(self, number: int, blocks: tuple[MallocBlocks, ...]) -> MallocSite:
+        offset, path, node = self._place(number)
+        function = printable(self._functions.get(path, {}).get(offset, ""), LONGEST)
+        return MallocSite(printable(path, LONGEST), function, tuple(self._stack(node)), GAPS.get(node, ""), blocks)
+
+    def _place(self, number: int) -> tuple[int, str, int]:
+        """The call's offset in the library, the library's path, and the node."""
         if number >= len(self._sites):
             raise TableInvalid("a site")
         offset, library, node = self._sites[number]
-        path = self._text(library) or self._executable
-        return MallocSite(
-            printable(path, LONGEST), self._symbol(path, offset), tuple(self._stack(node)), GAPS.get(node, ""), blocks
-        )
-
-    def _symbol(self, path: str, offset: int) -> str:
-        if path not in self._symbols:
-            self._symbols[path] = Symbols.of(path)
         # The instruction that calls is before the one to return to.
-        return printable(self._symbols[path].name(offset - 1), LONGEST)
+        return offset - 1, self._text(library) or self._executable, node
 
     def _stack(self, node: int) -> Iterator[MallocFrame]:
         for _ in range(DEEPEST):

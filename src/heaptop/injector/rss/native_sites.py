@@ -24,7 +24,7 @@ def read(pid: int, tid: int, vmas: Iterable[Vma]) -> MallocSites | None:
     if start is None:
         return None
     with RemoteMemory(pid, tid) as memory:
-        found = read_sites(lambda at, size: memory.read(start + at, size) if size else b"", _executable(pid))
+        found = read_sites(lambda at, size: memory.read(start + at, size) if size else b"", _executable(pid), pid)
     sites = sorted(found.sites, key=lambda site: -sum(blocks.left * blocks.number for blocks in site.blocks))
     return replace(found, sites=tuple(sites[:MOST_SITES]))
 
