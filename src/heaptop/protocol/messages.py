@@ -437,7 +437,9 @@ class MallocSites:
     missed: int
     """Frees that were not seen: figures may be too high."""
     sites: tuple[MallocSite, ...]
-    """Those with live blocks."""
+    """The largest of those with live blocks; each has a line, library and function of its own."""
+    left_out: int = 0
+    """Sites that are smaller than these."""
 
 
 @dataclass(frozen=True, slots=True)

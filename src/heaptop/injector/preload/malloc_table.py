@@ -54,6 +54,10 @@ STATES: Final = {
 
 Read = Callable[[int, int], bytes]
 """Bytes of the table, by offset and size. Raises OSError."""
+Blocks = Counter[tuple[int, int, int, int]]
+"""Live blocks by site, size, bytes left and logarithm of the interval."""
+Same = Counter[tuple[int, int, int]]
+"""Those of one site."""
 
 
 class TableInvalid(Exception):
@@ -100,8 +104,8 @@ class MallocTable:
         os.close(self.fd)
 
 
-def read_sites(read: Read, executable: str, pid: int = 0) -> MallocSites:
-    """What lives now, by site. Errors: :class:`TableInvalid`, OSError.
+def read_sites(read: Read, executable: str, pid: int = 0, most: int = SITES) -> MallocSites:
+    """What lives now, by line, library and function: the ``most`` largest. Errors: :class:`TableInvalid`, OSError.
 
     ``executable``: the program's own path. ``pid``: the process that knows its libraries' paths, as in
     :func:`symbols.names`."""
@@ -120,18 +124,36 @@ def read_sites(read: Read, executable: str, pid: int = 0) -> MallocSites:
         executable,
         pid,
     )
-    by_site: dict[int, list[MallocBlocks]] = {}
-    for (site, size, left, interval), number in blocks.items():
-        by_site.setdefault(site, []).append(MallocBlocks(size, left, 1 << interval, number))
-    reader.name_functions(sorted(by_site, key=lambda site: -_weight(by_site[site])))
-    sites = tuple(reader.site(site, tuple(found)) for site, found in by_site.items())
+    rows = _merged(blocks, reader)
     limit = (1 << 63) - 1
-    return MallocSites(1 << base, 1 << coarsest, min(sampled, limit), min(dropped, limit), min(missed, limit), sites)
+    return MallocSites(
+        interval=1 << base,
+        coarsest=1 << coarsest,
+        sampled=min(sampled, limit),
+        dropped=min(dropped, limit),
+        missed=min(missed, limit),
+        sites=tuple(reader.site(site, found) for site, found in rows[:most]),
+        left_out=len(rows[most:]),
+    )
 
 
-def _weight(blocks: Iterable[MallocBlocks]) -> int:
+def _merged(blocks: Blocks, reader: _Places) -> list[tuple[int, Same]]:
+    """Blocks of the sites that have one line, library and function, each with the largest of these sites; the largest
+    first."""
+    by_site: dict[int, Same] = {}
+    for (site, *same), number in blocks.items():
+        by_site.setdefault(site, Counter())[same[0], same[1], same[2]] += number
+    largest_first = sorted(by_site, key=lambda site: -_weight(by_site[site]))
+    reader.name_functions(largest_first)
+    rows: dict[tuple[object, ...], tuple[int, Same]] = {}
+    for site in largest_first:
+        rows.setdefault(reader.place_and_line(site), (site, Counter()))[1].update(by_site[site])
+    return sorted(rows.values(), key=lambda row: -_weight(row[1]))
+
+
+def _weight(blocks: Same) -> int:
     """Bytes that they stand for, roughly: to rank by."""
-    return sum(max(each.left, each.interval) * each.number for each in blocks)
+    return sum(max(left, 1 << interval) * number for (_, left, interval), number in blocks.items())
 
 
 def _exactly(read: Read, at: int, size: int) -> bytes:
@@ -141,15 +163,15 @@ def _exactly(read: Read, at: int, size: int) -> bytes:
     return found
 
 
-def _live(read: Read, count: int) -> Counter[tuple[int, int, int, int]]:
-    """Live blocks by (site, size, bytes left, logarithm of the interval).
+def _live(read: Read, count: int) -> Blocks:
+    """What lives.
 
     The program runs on. What two readings say alike of a record, with an even version, was whole at one moment; those
     that change all the time are read again, and the last reading is taken.
     """
     before = list(RECORD.iter_unpack(_exactly(read, RECORDS_AT, count * RECORD.size)))
     after = list(RECORD.iter_unpack(_exactly(read, RECORDS_AT, count * RECORD.size)))
-    found: Counter[tuple[int, int, int, int]] = Counter()
+    found: Blocks = Counter()
     for i, record in enumerate(after):
         if record != before[i] or record[3] & 1:
             record = _settled(read, RECORDS_AT + i * RECORD.size)  # noqa: PLW2901
@@ -188,6 +210,7 @@ class _Places:
         self._sites, self._nodes, self._frames, self._texts = sites, nodes, frames, texts
         self._executable, self._pid = executable, pid
         self._functions: dict[str, Mapping[int, str]] = {}
+        self._known: dict[int, MallocFrame] = {}
 
     def name_functions(self, numbers: Iterable[int]) -> None:
         """Look up the functions of these sites: of a number of libraries, those of the first sites, and for a limited
@@ -202,10 +225,25 @@ class _Places:
             if time.monotonic() < end:
                 self._functions[path] = symbols.names(self._pid, path, offsets)
 
-    def site(self, number: int, blocks: tuple[MallocBlocks, ...]) -> MallocSite:
+    def place_and_line(self, number: int) -> tuple[object, ...]:
+        """Library and function of a site, and the line of its innermost frame, or why there is none."""
         offset, path, node = self._place(number)
-        function = printable(self._functions.get(path, {}).get(offset, ""), LONGEST)
-        return MallocSite(printable(path, LONGEST), function, tuple(self._stack(node)), GAPS.get(node, ""), blocks)
+        innermost = next(self._stack(node), None)
+        line = (innermost.file, innermost.line) if innermost is not None else node
+        return path, self._function(path, offset), line
+
+    def site(self, number: int, blocks: Same) -> MallocSite:
+        offset, path, node = self._place(number)
+        return MallocSite(
+            library=printable(path, LONGEST),
+            symbol=self._function(path, offset),
+            stack=tuple(self._stack(node)),
+            gap=GAPS.get(node, ""),
+            blocks=tuple(MallocBlocks(*block[:2], 1 << block[2], many) for block, many in blocks.items()),
+        )
+
+    def _function(self, path: str, offset: int) -> str:
+        return printable(self._functions.get(path, {}).get(offset, ""), LONGEST)
 
     def _place(self, number: int) -> tuple[int, str, int]:
         """The call's offset in the library, the library's path, and the node."""
@@ -222,10 +260,15 @@ class _Places:
             if node >= len(self._nodes):
                 raise TableInvalid("a node")
             node, frame = self._nodes[node]
-            if frame >= len(self._frames):
+            yield self._frame(frame)
+
+    def _frame(self, number: int) -> MallocFrame:
+        if number not in self._known:
+            if number >= len(self._frames):
                 raise TableInvalid("a frame")
-            file, function, line = self._frames[frame]
-            yield MallocFrame(printable(self._text(file)), printable(self._text(function)), line)
+            file, function, line = self._frames[number]
+            self._known[number] = MallocFrame(printable(self._text(file)), printable(self._text(function)), line)
+        return self._known[number]
 
     def _text(self, at: int) -> str:
         end = self._texts.find(b"\0", at, at + LONGEST + 1)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 
 from heaptop.injector.inspect.memory import RemoteMemory
 from heaptop.injector.preload.malloc_table import SIZE, read_sites
@@ -24,9 +23,9 @@ def read(pid: int, tid: int, vmas: Iterable[Vma]) -> MallocSites | None:
     if start is None:
         return None
     with RemoteMemory(pid, tid) as memory:
-        found = read_sites(lambda at, size: memory.read(start + at, size) if size else b"", _executable(pid), pid)
-    sites = sorted(found.sites, key=lambda site: -sum(blocks.left * blocks.number for blocks in site.blocks))
-    return replace(found, sites=tuple(sites[:MOST_SITES]))
+        return read_sites(
+            lambda at, size: memory.read(start + at, size) if size else b"", _executable(pid), pid, MOST_SITES
+        )
 
 
 def _executable(pid: int) -> str:
