@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from heaptop.analysis.rss.malloc_sites import by_library, by_line, by_site, native_json, notes, total
+from dataclasses import replace
+
+from heaptop.analysis.rss.malloc_sites import (
+    by_library,
+    by_line,
+    by_site,
+    largest_growth,
+    native_json,
+    notes,
+    total,
+)
 from heaptop.analysis.samples.estimate import Sums
 from heaptop.cli.output.native import as_lines
 from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites
@@ -71,6 +81,20 @@ def test_what_is_not_known_is_reported() -> None:
     assert "glibc 2.35" in unknown
     (coarser,) = notes(found(*SITES, coarsest=4000))
     assert "rose to 3.91 KiB" in coarser
+
+
+def test_smaller_sites_that_are_left_out_are_reported() -> None:
+    (left_out,) = notes(replace(found(*SITES), left_out=7))
+    assert left_out == "7 smaller sites of native memory are left out."
+
+
+def test_a_site_that_may_have_been_left_out_before_has_not_grown_for_sure() -> None:
+    then, large = found(site("libz", "f", 4, (1 << 20, 1000, 9))), site("libz", "g", 5, (1 << 20, 1000, 8))
+    now = found(site("libz", "f", 4, (1 << 20, 1000, 10)), large)
+    for before, line in ((then, "/srv/app.py:5"), (replace(then, left_out=1), "/srv/app.py:4")):
+        grown = largest_growth(before, now)
+        assert grown is not None
+        assert grown.now.line == line
 
 
 def test_intervals_are_wider_where_the_sampling_interval_rose() -> None:

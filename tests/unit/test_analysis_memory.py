@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.rss.memory import NAMES, explain, explain_counted, grown_since_attach, live_bytes, memory_json
 from heaptop.protocol.codec import decode, encode
-from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
+from heaptop.protocol.messages import (
+    OWN_ARENA,
+    Malloc,
+    MallocSites,
+    Memory,
+    MemoryRequest,
+    Outside,
+    Pymalloc,
+    Region,
+    Row,
+)
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.text import printable
 from tests.fakes.source import OUTSIDE, FakeAgent
@@ -61,6 +71,14 @@ def test_rows_sum_to_resident_memory_when_all_is_known() -> None:
         "rest": 1_400_000 + 4_096,
     }
     assert notes(memory()) == ""
+
+
+def test_what_native_samples_leave_out_is_noted() -> None:
+    native = MallocSites(MIB, MIB, 9, dropped=3, missed=2, sites=(), left_out=5)
+    said = notes(replace(memory(), outside=replace(OUTSIDE, native=native)))
+    assert said.startswith("At least: 3 samples of native memory")
+    assert "At most: 2 frees of native memory" in said
+    assert "5 smaller sites" in said
 
 
 amounts = st.integers(0, 1 << 40)

@@ -90,11 +90,15 @@ class NativeGrowth:
 
 
 def largest_growth(then: MallocSites, now: MallocSites) -> NativeGrowth | None:
-    """The site that grew most, if it grew by more than the intervals allow."""
+    """The site that grew most, if it grew by more than the intervals allow.
+
+    A site that was among those left out may have been as large then as the smallest that was not: it is passed."""
     before = {(row.line, row.caller): row.estimate for row in by_site(then)}
     grown = []
     for row in by_site(now):
         old = before.get((row.line, row.caller))
+        if old is None and then.left_out:
+            continue
         error = joint_error([row.estimate.error, old.error if old else 0])
         grown.append(NativeGrowth(row, row.estimate.bytes - (old.bytes if old else 0), error))
     largest = max(grown, key=lambda each: each.more, default=None)
@@ -110,15 +114,18 @@ def notes(found: MallocSites) -> Iterator[str]:
     """Sentences on what the figures leave out."""
     if found.dropped:
         lost = format_bytes(found.dropped * found.coarsest)
-        yield f"At least: {format_count(found.dropped)} samples were dropped, which represent up to {lost}."
+        many = format_count(found.dropped)
+        yield f"At least: {many} samples of native memory were dropped, which represent up to {lost}."
     if found.missed:
-        yield f"At most: {format_count(found.missed)} frees were not seen."
+        yield f"At most: {format_count(found.missed)} frees of native memory were not seen."
+    if found.left_out:
+        yield f"{format_count(found.left_out)} smaller sites of native memory are left out."
     if any(site.library == "?" for site in found.sites):
         yield "Libraries are not known: that needs glibc 2.35."
     if found.coarsest > found.interval:
         yield (
-            f"The sampling interval rose to {format_bytes(found.coarsest)} while the program allocated fast: a site "
-            "may hold as much without a sample."
+            f"The sampling interval of native memory rose to {format_bytes(found.coarsest)} while the program "
+            "allocated fast: a site may hold as much without a sample."
         )
 
 

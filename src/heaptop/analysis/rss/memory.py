@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from heaptop.analysis.heap.history import Snapshot, known_hidden
 from heaptop.analysis.rss.malloc_sites import by_site, site_json
+from heaptop.analysis.rss.malloc_sites import notes as native_notes
 from heaptop.analysis.text.units import format_bytes
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, Outside, Pymalloc, Region
 
@@ -287,6 +288,8 @@ def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> I
         yield f"{format_bytes(outside.swap)} more are swapped out."
     if outside.hugetlb:
         yield f"{format_bytes(outside.hugetlb)} more are pages of hugetlbfs, which no RSS has."
+    if outside.native is not None:
+        yield from native_notes(outside.native)
 
 
 def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) -> MemoryJson:
