@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import signal
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from heaptop.cli.commands.run import NativeEnd, report
+from heaptop.errors import LaunchFailed
 from heaptop.injector.inspect.process import children
 from heaptop.injector.preload.malloc_table import NAME, MallocTable
 from heaptop.protocol.messages import MallocSite, MallocSites
@@ -132,6 +135,20 @@ def test_the_program_is_sampled_on_when_heaptop_leaves(interpreter: Interpreter,
             assert list(resting(pid).threads) == [pid]
         # and was killed: the table outlives it
         assert holds(sums(at(table.sites(interpreter.path), "extension")).estimate(), LEAKED)
+    finally:
+        table.close()
+
+
+def test_a_program_that_has_replaced_itself_has_no_report(interpreter: Interpreter, tmp_path: Path) -> None:
+    library()
+    table = MallocTable(FINE)
+    try:
+        with launched(interpreter, argv("replaced"), tmp_path, native=table):
+            pid = int(eventually(lambda: output_of(tmp_path)))
+            assert eventually(lambda: "execve" in table.refusal(pid))
+            end = NativeEnd(pid, "", exited=False, status=None)
+            with pytest.raises(LaunchFailed, match="cannot be reported"):
+                report(end, table, argparse.Namespace(json=True, top=None, python=None))
     finally:
         table.close()
 

@@ -200,6 +200,10 @@ int main(int count, char **arguments) {
         signals();
     if (strcmp(what, "execs") == 0)
         execs(arguments[0]);
+    if (strcmp(what, "replaces itself") == 0) {
+        small();
+        execlp("sleep", "sleep", "600", NULL);
+    }
     if (strcmp(what, "environment") == 0) {
         char *preloaded = getenv("LD_PRELOAD"), *own = getenv("HEAPTOP_MALLOC");
         printf("%s %s\n", preloaded == NULL ? "-" : preloaded, own == NULL ? "-" : own);

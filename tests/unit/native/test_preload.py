@@ -19,8 +19,8 @@ from heaptop.injector.preload.malloc_table import MallocTable, TableInvalid, rea
 from tests.support import preloaded
 from tests.support.building import NATIVE, program_with
 from tests.support.core_builds import SANITIZED
-from tests.support.preloaded import holds, of, run, sums
-from tests.support.processes import PATIENCE
+from tests.support.preloaded import FINE, holds, of, run, sums
+from tests.support.processes import PATIENCE, eventually
 
 SMALL = 20000 * 700
 """Bytes that one call of ``small`` in preload_cases.c leaves."""
@@ -120,6 +120,21 @@ def test_a_program_that_is_no_python_is_not_sampled_and_says_so() -> None:
     assert found.code == 0
     assert "was not loaded into the interpreter" in found.refusal
     assert found.sites.sampled == 0
+
+
+def test_a_program_that_replaced_itself_is_refused_while_it_runs() -> None:
+    table = MallocTable(FINE)
+    command = ["env", *table.environment(preloaded.library(), ""), str(cases()), "replaces itself"]
+    child = subprocess.Popen(command, pass_fds=[table.fd])
+    try:
+        assert eventually(lambda: "execve" in table.refusal(child.pid))
+        child.kill()
+        child.wait()
+        assert table.refusal(child.pid) == ""
+    finally:
+        child.kill()
+        child.wait()
+        table.close()
 
 
 def test_a_static_program_is_refused() -> None:

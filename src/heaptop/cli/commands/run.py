@@ -182,7 +182,7 @@ def _run_native(program: list[str], output: Path, args: argparse.Namespace, *, h
         ended = shown.ended.error if shown.ended else None
         exited = isinstance(ended, TargetExited)
         status = ended.status if isinstance(ended, TargetExited) else None
-        _report(NativeEnd(shown.target.pid, shown.target.python, exited, status), native, args)
+        report(NativeEnd(shown.target.pid, shown.target.python, exited, status), native, args)
         return _farewell(shown, output)
     except TableInvalid as error:
         raise LaunchFailed(f"The program has overwritten the table of native samples: {error}.") from None
@@ -218,16 +218,23 @@ def _wait(program: list[str], output: Path, args: argparse.Namespace, native: Ma
 
 def _end(end: NativeEnd, native: MallocTable, output: Path, args: argparse.Namespace) -> int:
     """Print what lives; return the exit code that follows from the program's."""
-    _report(end, native, args)
+    report(end, native, args)
     if not end.exited:
         notice(f"the program continues as pid {end.pid}, with the preloaded library; its output is in {output}")
     return 0 if end.status is None else end.status if end.status >= 0 else 128 - end.status
 
 
-def _report(end: NativeEnd, native: MallocTable, args: argparse.Namespace) -> None:
+def report(end: NativeEnd, native: MallocTable, args: argparse.Namespace) -> None:
+    """Print what lives. Errors: LaunchFailed where the table is not of what runs, TableInvalid."""
     from heaptop.analysis.rss.malloc_sites import native_json
     from heaptop.cli.output.native import as_lines
 
+    if not end.exited and (why := native.refusal(end.pid)):
+        raise LaunchFailed(
+            f"Native memory of process {end.pid} cannot be reported: {why}.",
+            why="It continues, and the samples are those of the program before.",
+            fix="Start what it becomes: `heaptop run --native -- prog.py`.",
+        )
     found = native.sites(_executable(end.pid, args))
     if args.json:
         top = args.top or None

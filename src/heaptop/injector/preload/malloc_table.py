@@ -17,11 +17,14 @@ from typing import Final
 
 from heaptop.errors import LaunchFailed
 from heaptop.injector.inspect import symbols
+from heaptop.injector.inspect.memory import each_mapping
 from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites
 from heaptop.protocol.text import printable
 
 NAME: Final = "heaptop-malloc"
-"""Of the memfd: it is in ``/proc/PID/maps``."""
+"""Of the memfd."""
+MAPPED: Final = f"/memfd:{NAME}"
+"""In ``/proc/PID/maps``, in front of a blank."""
 VARIABLE: Final = "HEAPTOP_MALLOC"
 MAGIC: Final = 0x31434C414D505448
 HEAD: Final = struct.Struct("<QIiQQQ4B5I")
@@ -51,6 +54,7 @@ STATES: Final = {
     3: "the kernel is older than Linux 4.14 (MADV_WIPEONFORK)",
     4: "there is no memory for the library's tables",
 }
+REPLACED: Final = "the program has started another in its place (execve), which is not sampled"
 
 Read = Callable[[int, int], bytes]
 """Bytes of the table, by offset and size. Raises OSError."""
@@ -91,7 +95,9 @@ class MallocTable:
         state, owner = head[1], head[2]
         if owner != pid:
             return STATES[0]
-        return "" if state == SAMPLING else STATES.get(state, STATES[0])
+        if state != SAMPLING:
+            return STATES.get(state, STATES[0])
+        return REPLACED if _has_lost_the_table(pid) else ""
 
     def sites(self, executable: str) -> MallocSites:
         """What lives now. Errors: :class:`TableInvalid`."""
@@ -102,6 +108,15 @@ class MallocTable:
 
     def close(self) -> None:
         os.close(self.fd)
+
+
+def _has_lost_the_table(pid: int) -> bool:
+    """Whether it runs without: an execve keeps the pid and drops the mapping. False of one that has ended."""
+    try:
+        mapped = {mapping.path.split(" ")[0] for mapping in each_mapping(pid)}
+    except OSError:
+        return False
+    return bool(mapped) and MAPPED not in mapped
 
 
 def read_sites(read: Read, executable: str, pid: int = 0, most: int = SITES) -> MallocSites:

@@ -9,8 +9,7 @@ import os
 from collections.abc import Iterable
 
 from heaptop.injector.inspect.memory import RemoteMemory
-from heaptop.injector.preload.malloc_table import SIZE, read_sites
-from heaptop.injector.rss.own import TABLE
+from heaptop.injector.preload.malloc_table import MAPPED, SIZE, read_sites
 from heaptop.injector.rss.smaps import Vma
 from heaptop.protocol.messages import MallocSites
 
@@ -19,7 +18,7 @@ MOST_SITES = 200
 
 def read(pid: int, tid: int, vmas: Iterable[Vma]) -> MallocSites | None:
     """Its largest sites; None where there is no table. Errors: OSError, RemoteFault, TableInvalid."""
-    start = next((vma.start for vma in vmas if vma.name.split(" ")[0] == TABLE and vma.size >= SIZE), None)
+    start = next((vma.start for vma in vmas if vma.name.split(" ")[0] == MAPPED and vma.size >= SIZE), None)
     if start is None:
         return None
     with RemoteMemory(pid, tid) as memory:

@@ -18,7 +18,7 @@ from typing import Final
 from heaptop.injector.entry import stub
 from heaptop.injector.inspect import process
 from heaptop.injector.inspect.memory import RemoteFault, read_mappings
-from heaptop.injector.preload.malloc_table import NAME
+from heaptop.injector.preload.malloc_table import MAPPED
 from heaptop.injector.rss import bss, stacks
 from heaptop.injector.rss.residency import ResidentMemory
 from heaptop.injector.rss.smaps import FILE, HEAP, HEAP_ALIGNMENT, OWN, Sort, Vma
@@ -27,7 +27,6 @@ CORE: Final = "/memfd:heaptop-core-"
 LIBRARY, DATA = "native core: library", "native core: data"
 LARGEST_IMAGE: Final = 64 << 20
 """Ten times what a core takes: the header is in the target's memory, and may say anything."""
-TABLE: Final = f"/memfd:{NAME}"
 WAY_IN: Final = "attach code"
 STACK: Final = "agent's thread: stack"
 
@@ -59,7 +58,7 @@ def sort_of(vma: Vma, kind: str, name: str) -> tuple[str, str]:
     """The kind and name of a mapping, or of a piece of one that belongs to a file; heaptop's own where it is."""
     if kind == FILE and name.startswith(CORE):
         return OWN, LIBRARY if vma.inode else DATA
-    if vma.permissions[3] == "s" and name == TABLE:
+    if vma.permissions[3] == "s" and name == MAPPED:
         return OWN, "native samples"
     return kind, name
 
