@@ -10,6 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from heaptop.errors import LaunchFailed
+from heaptop.injector.api import AttachOptions, MallocTable
+from heaptop.injector.backends.run import RunBackend
+from heaptop.injector.requests import Launch, Request
 from tests.integration.test_native_sites import LINES, PROGRAM, argv
 from tests.support import building, preloaded
 from tests.support.leaking import ENVIRONMENT, HEAPTOP
@@ -84,6 +90,22 @@ def test_a_static_interpreter_is_refused_with_a_sentence(tmp_path: Path) -> None
     done = run(tmp_path, "--python", str(static), program=argv("extension"))
     assert done.returncode == 44
     assert "statically linked" in done.stderr
+
+
+def test_a_start_that_is_refused_leaves_no_file_and_no_descriptor(tmp_path: Path) -> None:
+    static = building.program_with("preload_cases.c", options=["-static", "-pthread"])
+    native = MallocTable(1 << 17)
+    try:
+        launch = Launch(("x.py",), str(static), tmp_path / "output", force=False, native=native)
+        request = Request(AttachOptions(), "token", lambda phase, seconds: None, launch=launch)
+        before = os.listdir("/proc/self/fd")
+        with pytest.raises(LaunchFailed, match="preloaded") as refused:
+            RunBackend().connect(request)
+        assert refused.value.fix
+        assert os.listdir("/proc/self/fd") == before
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        native.close()
 
 
 def test_an_interpreter_that_the_library_is_not_loaded_into_is_refused(tmp_path: Path) -> None:

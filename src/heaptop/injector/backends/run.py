@@ -52,9 +52,11 @@ class RunBackend:
         with theirs, open(reader, "rb", buffering=0):
             try:
                 child = _start(request.launch, reader, theirs.fileno())
-            except OSError as error:
+            except BaseException as error:
                 ours.close()
                 gate.close()
+                if not isinstance(error, OSError):
+                    raise
                 raise LaunchFailed(f"{request.launch.python} could not be started: {error}.") from None
             number = theirs.fileno()
             text = naming(number) + bootstrap(number, request.token, child.pid, os.fstat(number).st_ino)
@@ -117,12 +119,12 @@ def _start(launch: Launch, go: int, descriptor: int) -> subprocess.Popen[bytes]:
             stdout=made.fd,
             stderr=made.fd,
         )
-    except OSError:
+    except BaseException:
         made.give_up()
         raise
     try:
         made.take_place()
-    except OSError:
+    except BaseException:
         made.give_up()
         child.kill()
         child.wait()
