@@ -83,6 +83,18 @@ APART void mappings(void) {
     kept = moved;
 }
 
+APART void unmapped(void) {
+    enum { WHOLE = 8 << 20, PAGE = 4096 };
+    char *all = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (munmap(all + 1, PAGE) == 0 || munmap(all, 0) == 0 || munmap(all, (size_t)-PAGE) == 0)
+        exit(1);
+    if (mmap(all, WHOLE, PROT_READ, MAP_PRIVATE | MAP_FIXED, -1, 0) != MAP_FAILED) /* no file */
+        exit(1);
+    munmap(all, 1); /* the whole page */
+    mmap(all + PAGE, 1, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0);
+    kept = all;
+}
+
 /* Small ones that grow: most of them are not sampled. */
 APART void resized(void) {
     for (int i = 0; i < 40; i++) {
@@ -186,6 +198,8 @@ int main(int count, char **arguments) {
         kinds();
     if (strcmp(what, "mappings") == 0)
         mappings();
+    if (strcmp(what, "unmapped") == 0)
+        unmapped();
     if (strcmp(what, "resized") == 0)
         resized();
     if (strcmp(what, "replaced") == 0)

@@ -66,6 +66,11 @@ def test_mappings_count_as_far_as_they_are_mapped() -> None:
     assert sorted(blocks.left for site in found for blocks in site.blocks) == [whole - 3 * page, 2 * whole]
 
 
+def test_whole_pages_are_unmapped_and_only_by_calls_that_succeed() -> None:
+    found = of(case("unmapped"), "unmapped")
+    assert [blocks.left for site in found for blocks in site.blocks] == [(8 << 20) - 2 * 4096]
+
+
 def test_mappings_that_grow_are_estimated_by_the_chance_that_they_were_sampled_with() -> None:
     found = case("resized")
     estimate = total(replace(found.sites, sites=tuple(of(found, "resized"))))

@@ -196,9 +196,9 @@ static void *mapped(void *address, size_t size, int protection, int flags, int f
         errno = ENOMEM;
         return MAP_FAILED;
     }
-    if (flags & MAP_FIXED)
-        samples_unmap(address, size);
     void *found = next.mmap(address, size, protection, flags, fd, offset);
+    if (found != MAP_FAILED && (flags & MAP_FIXED))
+        samples_unmap(address, size); /* nobody else can have been given this place meanwhile */
     if (found != MAP_FAILED && is_followed(protection, flags, caller))
         samples_born(found, size, MAPPING, caller);
     return found;
@@ -212,12 +212,20 @@ SHOWN void *mmap64(void *address, size_t size, int protection, int flags, int fd
     return mapped(address, size, protection, flags, fd, offset, CALLER);
 }
 
+/* Else munmap fails, and changes nothing. */
+static bool may_be_unmapped(const void *address, size_t size) {
+    enum { PAGE = 4096 };
+    const uintptr_t highest = (uintptr_t)1 << 56; /* of five levels of page tables */
+    return (uintptr_t)address % PAGE == 0 && size != 0 && size < highest && (uintptr_t)address <= highest - size;
+}
+
 SHOWN int munmap(void *address, size_t size) {
     if (!ready()) {
         errno = ENOMEM;
         return -1;
     }
-    samples_unmap(address, size);
+    if (may_be_unmapped(address, size))
+        samples_unmap(address, size); /* before: another thread may be given this place at once */
     return next.munmap(address, size);
 }
 

@@ -224,11 +224,13 @@ static void cut(struct record *r, uint64_t start, uint64_t end) {
 }
 
 void samples_unmap(void *start, size_t size) {
+    enum { PAGE = 4096 };
+    const uint64_t end = ((uint64_t)start + size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     if (!is_on() || __atomic_load_n(&mapping_count, __ATOMIC_RELAXED) == 0 || !enter(&table->missed))
         return;
     for (uint32_t i = mapping_count; i-- > 0;) {
         struct record changed = table->records[mappings[i]], before = changed;
-        cut(&changed, (uint64_t)start, (uint64_t)start + size);
+        cut(&changed, (uint64_t)start, end);
         if (changed.left == before.left)
             continue;
         take_out(place_of(before.address));

@@ -45,7 +45,7 @@ struct record samples_lift(void *block);
 /* It was not moved after all. */
 void samples_put_back(const struct record *lifted);
 
-/* A part of the address space is about to be unmapped, or mapped anew. */
+/* A part of the address space is about to be unmapped, or was mapped anew: whole pages. */
 void samples_unmap(void *start, size_t size);
 
 static inline void samples_born(void *block, size_t size, enum kind kind, const void *caller) {
