@@ -59,6 +59,12 @@ int main(void) {
     assert(living() == 1 && samples_lift(block(1)).address == 0);
     struct record left = samples_lift(block(2));
     assert(left.left == LARGE - 3 * (1 << 16) && left.size == LARGE);
+    samples_born(block(2), LARGE, MAPPING, main); /* whose end was not seen */
+    samples_born(block(1), 2 * (size_t)LARGE, MAPPING, main);
+    samples_unmap(block(1), 1 << 16); /* now both begin at one address */
+    samples_unmap(block(2), LARGE);
+    assert(living() == 1 && samples_lift((char *)block(2) + LARGE).left == LARGE - (1 << 16));
+
     for (uint64_t i = 1; i <= 5000; i++)
         samples_born(block(i), LARGE, MAPPING, main);
     samples_unmap(0, (size_t)1 << 40);

@@ -131,6 +131,15 @@ static void write(uint32_t id, struct record content) {
     __atomic_store_n(&r->version, version + 2, __ATOMIC_RELEASE);
 }
 
+/* The same of a record that is there: where the end of a mapping was not seen, another may have its address. */
+static uint32_t place_of_record(uint32_t id) {
+    uint32_t place = index_place(&blocks, hash_of_record(id));
+    for (; blocks.slots[place] != 0; place = index_next(&blocks, place))
+        if (blocks.slots[place] == id + 1)
+            return place;
+    return blocks.size; /* the program wrote into the table */
+}
+
 static struct record take_out(uint32_t place) {
     uint32_t id = blocks.slots[place] - 1;
     struct record found = table->records[id];
@@ -229,11 +238,16 @@ void samples_unmap(void *start, size_t size) {
     if (!is_on() || __atomic_load_n(&mapping_count, __ATOMIC_RELAXED) == 0 || !enter(&table->missed))
         return;
     for (uint32_t i = mapping_count; i-- > 0;) {
-        struct record changed = table->records[mappings[i]], before = changed;
+        const uint32_t id = mappings[i];
+        struct record changed = table->records[id];
+        const uint64_t before = changed.left;
         cut(&changed, (uint64_t)start, end);
-        if (changed.left == before.left)
+        if (changed.left == before)
             continue;
-        take_out(place_of(before.address));
+        const uint32_t place = place_of_record(id);
+        if (place == blocks.size)
+            continue;
+        take_out(place);
         if (changed.left != 0)
             put_in(changed);
     }
