@@ -79,6 +79,8 @@ def test_what_is_not_known_is_reported() -> None:
     assert missed.startswith("At most: 2 frees")
     (unknown,) = notes(found(site("?", "", 1, (200, 1000, 1))))
     assert "glibc 2.35" in unknown
+    (compiled,) = notes(found(*SITES, site("?", "", 1, (200, 1000, 1))))
+    assert compiled == "?: code that is in no library, such as compiled at run time."
     (coarser,) = notes(found(*SITES, coarsest=4000))
     assert "rose to 3.91 KiB" in coarser
 

@@ -120,8 +120,11 @@ def notes(found: MallocSites) -> Iterator[str]:
         yield f"At most: {format_count(found.missed)} frees of native memory were not seen."
     if found.left_out:
         yield f"{format_count(found.left_out)} smaller sites of native memory are left out."
-    if any(site.library == "?" for site in found.sites):
+    unknown = [site.library == "?" for site in found.sites]
+    if unknown and all(unknown):
         yield "Libraries are not known: that needs glibc 2.35."
+    elif any(unknown):
+        yield "?: code that is in no library, such as compiled at run time."
     if found.coarsest > found.interval:
         yield (
             f"The sampling interval of native memory rose to {format_bytes(found.coarsest)} while the program "
