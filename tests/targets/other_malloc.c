@@ -7,7 +7,7 @@
 static char *at, *end;
 static char lock;
 
-void *malloc(size_t size) {
+static void *take(size_t size) {
     size = (size + 31) & ~(size_t)15;
     while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
         ;
@@ -22,6 +22,12 @@ void *malloc(size_t size) {
     *(size_t *)found = size - 16;
     return found + 16;
 }
+
+void *malloc(size_t size) { return take(size); }
+
+#ifdef OWN_NEW
+void *_Znwm(size_t size) { return take(size); } /* C++'s operator new */
+#endif
 
 size_t malloc_usable_size(void *block) { return block ? ((size_t *)block)[-2] : 0; }
 

@@ -90,6 +90,11 @@ def test_smaller_sites_that_are_left_out_are_reported() -> None:
     assert left_out == "7 smaller sites of native memory are left out."
 
 
+def test_cpps_new_that_is_not_seen_is_reported() -> None:
+    (unseen,) = notes(replace(found(*SITES), own_new=True))
+    assert unseen.startswith("At least: what C++ allocates by new is not seen")
+
+
 def test_a_site_that_may_have_been_left_out_before_has_not_grown_for_sure() -> None:
     then, large = found(site("libz", "f", 4, (1 << 20, 1000, 9))), site("libz", "g", 5, (1 << 20, 1000, 8))
     now = found(site("libz", "f", 4, (1 << 20, 1000, 10)), large)

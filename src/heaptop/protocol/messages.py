@@ -440,6 +440,8 @@ class MallocSites:
     """The largest of those with live blocks; each has a line, library and function of its own."""
     left_out: int = 0
     """Sites that are smaller than these."""
+    own_new: bool = False
+    """The program's allocator has an ``operator new`` of its own, which is not sampled."""
 
 
 @dataclass(frozen=True, slots=True)

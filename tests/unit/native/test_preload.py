@@ -17,7 +17,7 @@ from heaptop.errors import LaunchFailed
 from heaptop.injector.preload import loading, malloc_table
 from heaptop.injector.preload.malloc_table import MallocTable, TableInvalid, read_sites
 from tests.support import preloaded
-from tests.support.building import NATIVE, program_with
+from tests.support.building import NATIVE, library_with, program_with
 from tests.support.core_builds import SANITIZED
 from tests.support.preloaded import FINE, holds, of, run, sums
 from tests.support.processes import PATIENCE, eventually
@@ -114,6 +114,14 @@ def test_other_preloaded_libraries_stay_for_what_is_executed() -> None:
     assert found.output == f"{other} -\n"
 
 
+@pytest.mark.parametrize("options", [[], ["-DOWN_NEW"]], ids=["malloc", "malloc and new"])
+def test_an_allocator_with_an_operator_new_of_its_own_is_reported(options: list[str]) -> None:
+    found = run([str(cases()), "small"], preloaded=str(library_with("other_malloc.c", options=options)))
+    assert (found.code, found.refusal) == (7, "")
+    assert found.sites.own_new == bool(options)
+    assert holds(sums(of(found, "leak")).estimate(), SMALL)
+
+
 def test_who_stands_in_for_the_interpreter_is_passed() -> None:
     found = run(["sh", "-c", f"true; exec {cases()} small"], executable=str(cases()))
     assert found.refusal == ""
@@ -195,7 +203,7 @@ def test_loads_with_an_old_glibc() -> None:
 def table_of(at: int, data: bytes) -> malloc_table.Read:
     """A table with one live block, changed at one place."""
     content = bytearray(malloc_table.SIZE)
-    content[:64] = malloc_table.HEAD.pack(malloc_table.MAGIC, 1, 1, 0, 0, 1, 14, 14, 14, 14, 1, 1, 4, 1, 4)
+    malloc_table.HEAD.pack_into(content, 0, malloc_table.MAGIC, 1, 1, 0, 0, 1, 14, 14, 14, 14, 1, 1, 4, 1, 4, 0)
     malloc_table.RECORD.pack_into(content, malloc_table.RECORDS_AT, 4096, 100, 100, 2, 0, 0, 14, 0)
     malloc_table.SITE.pack_into(content, malloc_table.SITES_AT, 8, 1, 3)
     malloc_table.NODE.pack_into(content, malloc_table.NODES_AT + 3 * 8, 0, 0)
@@ -242,9 +250,8 @@ def table_of_sites(number: int, library: int, outer: int) -> malloc_table.Read:
     """A table with a live block of 1 MiB in each of so many sites: the first ``outer`` are of one line with another
     caller each, the others of a line each. The names of libraries have ``library`` starts in one text."""
     content = bytearray(malloc_table.SIZE)
-    content[:64] = malloc_table.HEAD.pack(
-        malloc_table.MAGIC, 1, 1, 0, 0, number, 14, 14, 14, 14, number, number, 2 * number + 3, number + 1, 1000
-    )
+    counts = (number, number, 2 * number + 3, number + 1, 1000)
+    malloc_table.HEAD.pack_into(content, 0, malloc_table.MAGIC, 1, 1, 0, 0, number, 14, 14, 14, 14, *counts, 0)
     content[malloc_table.TEXTS_AT + 1 : malloc_table.TEXTS_AT + 999] = b"/" * 998
     for i in range(number):
         malloc_table.RECORD.pack_into(

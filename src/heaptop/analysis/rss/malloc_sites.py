@@ -118,6 +118,8 @@ def notes(found: MallocSites) -> Iterator[str]:
         yield f"At least: {many} samples of native memory were dropped, which represent up to {lost}."
     if found.missed:
         yield f"At most: {format_count(found.missed)} frees of native memory were not seen."
+    if found.own_new:
+        yield "At least: what C++ allocates by new is not seen, because the program's allocator has its own."
     if found.left_out:
         yield f"{format_count(found.left_out)} smaller sites of native memory are left out."
     unknown = [site.library == "?" for site in found.sites]

@@ -27,7 +27,7 @@ MAPPED: Final = f"/memfd:{NAME}"
 """In ``/proc/PID/maps``, in front of a blank."""
 VARIABLE: Final = "HEAPTOP_MALLOC"
 MAGIC: Final = 0x31434C414D505448
-HEAD: Final = struct.Struct("<QIiQQQ4B5I")
+HEAD: Final = struct.Struct("<QIiQQQ4B5IB")
 RECORD: Final = struct.Struct("<QQQIIIBB2x")
 SITE: Final = struct.Struct("<QII")
 NODE: Final = struct.Struct("<II")
@@ -124,13 +124,14 @@ def read_sites(read: Read, executable: str, pid: int = 0, most: int = SITES) -> 
 
     ``executable``: the program's own path. ``pid``: the process that knows its libraries' paths, as in
     :func:`symbols.names`."""
-    magic, _, _, dropped, missed, sampled, base, _, _, coarsest, *counts = HEAD.unpack(_exactly(read, 0, HEAD.size))
+    head = HEAD.unpack(_exactly(read, 0, HEAD.size))
+    magic, _, _, dropped, missed, sampled, base, _, _, coarsest, *counts, own_new = head
     limits = (RECORDS, SITES, NODES, FRAMES, TEXTS)
     if magic != MAGIC or max(base, coarsest) > 30 or any(n > most for n, most in zip(counts, limits, strict=True)):
         raise TableInvalid("its head")
     blocks = _live(read, counts[0])
     # After the records: what they refer to was there before them.
-    _, site_count, node_count, frame_count, text_size = HEAD.unpack(_exactly(read, 0, HEAD.size))[10:]
+    _, site_count, node_count, frame_count, text_size = HEAD.unpack(_exactly(read, 0, HEAD.size))[10:15]
     reader = _Places(
         list(SITE.iter_unpack(_exactly(read, SITES_AT, min(site_count, SITES) * SITE.size))),
         list(NODE.iter_unpack(_exactly(read, NODES_AT, min(node_count, NODES) * NODE.size))),
@@ -149,6 +150,7 @@ def read_sites(read: Read, executable: str, pid: int = 0, most: int = SITES) -> 
         missed=min(missed, limit),
         sites=tuple(reader.site(site, found) for site, found in rows[:most]),
         left_out=len(rows[most:]),
+        own_new=own_new != 0,
     )
 
 

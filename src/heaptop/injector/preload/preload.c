@@ -321,6 +321,12 @@ static void find_allocator(void) {
     }
 }
 
+/* Whether C++ calls an operator new of the allocator's, which need not call malloc. */
+static bool allocator_has_new(void) {
+    const char *found = lookup_symbol("_Znwm");
+    return found != NULL && found >= allocator.start && found < allocator.end;
+}
+
 /* Whether a call of malloc arrives here: the address that the linker finds may be a stub of the program's. */
 static bool is_called(void) {
     void *(*allocate)(size_t);
@@ -365,5 +371,6 @@ static __attribute__((constructor(101))) void begin(void) {
         return;
     }
     find_allocator();
+    table->own_new = allocator_has_new();
     samples_open(table, (uint8_t)interval);
 }

@@ -63,7 +63,8 @@ struct table {
     uint64_t sampled; /* blocks */
     uint8_t base, interval, finest, coarsest; /* logarithms: asked for; in force; of those that were */
     uint32_t record_count, site_count, node_count, frame_count, text_size;
-    uint8_t unused[4032];
+    uint8_t own_new; /* the allocator has an operator new of its own, which does not come by here */
+    uint8_t unused[4031];
     struct record records[RECORDS];
     struct site sites[SITES];
     struct node nodes[NODES];
