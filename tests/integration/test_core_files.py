@@ -142,6 +142,9 @@ def test_commands_take_a_core_in_place_of_a_process(target: Target, tmp_path: Pa
     assert sum(row["count"] for row in census["rows"] if row["name"] == "__main__.Session") > 0
     assert document("why", core, "__main__.Session")["paths"]
     assert document("waste", core)["rows"]
+    words = heaptop("census", core).stdout + heaptop("why", core, "__main__.Session").stdout
+    assert "counted in a file" in words
+    assert "pause" not in words, "nothing stood still"
     made = tmp_path / "made.heapdump"
     assert heaptop("dump", core, "-o", made).returncode == 0
     assert document("census", made, "--top", 0)["rows"] == census["rows"]

@@ -18,6 +18,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.choices import TIMEOUT
 from heaptop.cli.terminal import ProgressLine, table
+from heaptop.protocol.messages import Census
 from heaptop.protocol.source import Source
 from heaptop.watching.source_watch import CensusResult, SourceWatch
 
@@ -89,6 +90,21 @@ def _share(amount: Amount, everything: Amount) -> str:
     return f"{100 * amount.bytes / everything.bytes:.1f} %" if everything.bytes else ""
 
 
+def _cost(census: Census, stopped_ns: int) -> str:
+    """What the process and heaptop spent on it: of a file that is known in part, and for a core file nothing stood
+    still."""
+    took = f"took {format_duration_ns(census.duration_ns)}"
+    if not census.pause_ns:
+        return f"counted in a file, {took}"
+    pause = f"longest pause {format_duration_ns(longest_pause_ns(census, stopped_ns))}"
+    if census.pauses is not None:
+        attach = format_duration_ns(attach_pause_ns(census, stopped_ns))
+        pause += f" (attach {attach}, census {format_duration_ns(census.pause_ns)})"
+    if census.agent_bytes:
+        took += f" and {format_duration_ns(census.cpu_ns)} of CPU, agent {format_bytes(census.agent_bytes)}"
+    return f"mode {census.mode}, {pause}, {took}"
+
+
 def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: str = "") -> list[str]:
     """Whose census it is, what it cost, and what its figures are worth; ``hidden`` is in bytes, ``filtered`` says what
     the filter leaves out."""
@@ -96,16 +112,7 @@ def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: st
     notices = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
     if where:
         notices.append(f"only {where}: {filtered}")
-    stopped_ns = taken.attached.stopped_ns
-    pause = f"longest pause {format_duration_ns(longest_pause_ns(census, stopped_ns))}"
-    if census.pauses is not None:
-        attach = format_duration_ns(attach_pause_ns(census, stopped_ns))
-        pause += f" (attach {attach}, census {format_duration_ns(census.pause_ns)})"
-    notices.append(
-        f"mode {census.mode}, {pause}, "
-        f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "
-        f"agent {format_bytes(census.agent_bytes)}"
-    )
+    notices.append(_cost(census, taken.attached.stopped_ns))
     if census.mode_reason:
         notices.append(f"no better mode: {census.mode_reason}")
     if not census.complete:

@@ -175,9 +175,10 @@ class SnapshotWatch(SourceWatch):
 def snapshot_notices(attached: Attached, image: Image) -> list[str]:
     """Whose snapshot it is, what it cost, and what is not known."""
     target = attached.target
+    paused = f"paused for {format_duration_ns(image.pause_ns)}; " if image.pause_ns else ""  # a core file was not
     return [
         f"{target.command} (pid {target.pid}, Python {attached.hello.python})",
-        f"paused for {format_duration_ns(image.pause_ns)}; snapshot of {format_count(image.objects)} objects, "
+        f"{paused}snapshot of {format_count(image.objects)} objects, "
         f"{format_bytes(image.bytes)}, and {format_count(image.edges)} references: "
         f"{format_duration_ns(image.build_ns)}, {format_bytes(image.memory)} of tables",
         *(f"unknown: {gap}" for gap in image.gaps),
