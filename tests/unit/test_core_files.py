@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import tracemalloc
@@ -11,11 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from heaptop.dumps.cores import walking
 from heaptop.dumps.cores.backing import Backing, build_id, is_same
 from heaptop.dumps.cores.core_memory import CoreMemory
+from heaptop.dumps.cores.core_python import CorePython
 from heaptop.dumps.cores.elf_core import CoreFile, begins_as_core, read_core
+from heaptop.dumps.cores.walker import ENDED
+from heaptop.dumps.cores.walking import CoreWalk
 from heaptop.errors import DumpDamaged, DumpError, NotADump
+from heaptop.injector.inspect.layout import PythonVersion
 from heaptop.injector.inspect.memory import RemoteFault
+from heaptop.protocol import bounds
+from heaptop.protocol.images import ImageTypes
+from heaptop.protocol.messages import TypeName
 
 PAGE = 4096
 AT = 0x7F0000000000
@@ -227,6 +236,38 @@ def test_notes_take_no_more_memory_than_a_few_times_their_size(tmp_path: Path, h
         tracemalloc.stop()
     assert core.entry == 0
     assert peak < 5 * len(content)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"1", b"[[], 1]", b'["cut", "x"]', b'["cut"]', b'["no such", 1]', b"[" * 100_000, b"\xff"]
+)
+def test_whatever_a_walk_ends_with_is_one_sentence(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = CoreWalk.__new__(CoreWalk)
+    walk._path = "core"
+    monkeypatch.setattr(walk, "_receive", lambda: (ENDED, content))
+    with pytest.raises(DumpDamaged, match="its walk failed"):
+        walk._answer()
+
+
+def test_types_that_a_walk_makes_up_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = CoreWalk.__new__(CoreWalk)
+    walk._path = "core"
+    with pytest.raises(DumpDamaged, match="not in order"):
+        walk._types([ImageTypes(1, 1, (TypeName("a", "b"),))])
+    monkeypatch.setattr(bounds, "TYPES", 0)
+    with pytest.raises(DumpDamaged, match="core is damaged"):
+        walk._types([ImageTypes(1, 0, (TypeName("a", "b"), TypeName("a", "c")))])
+
+
+def test_where_no_process_can_be_started_a_walk_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(walking.subprocess, "Popen", refuse)
+    with opened(tmp_path / "core", elf_core([(AT, b"a" * PAGE, PAGE)])) as (fd, name):
+        memory = CoreMemory(read_core(fd, name), fd, Backing())
+        with pytest.raises(BlockingIOError):
+            CoreWalk(memory, CorePython(PythonVersion(3, 12), 0, {}), 1 << 30, lambda *_: None)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import heaptop
 from heaptop.dumps.cores.core_memory import CoreMemory, Piece
@@ -27,9 +27,7 @@ from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.registry import REPLIES
 
 M = TypeVar("M", bound=Message)
-LAUNCHER: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from heaptop.dumps.cores.walker import main; main()"
-)
+LAUNCHER: Final = "import sys; sys.path.append(sys.argv[1]); from heaptop.dumps.cores.walker import main; main()"
 PIECE: Final = struct.Struct("<QQQq")
 """``struct mapped_piece`` of ``native/cores``."""
 ATTEMPTS: Final = 6
@@ -57,10 +55,12 @@ class CoreWalk:
         self._told = told
         self._process: subprocess.Popen[bytes]
         for attempt in range(ATTEMPTS):
+            self._process = _start(sorted({piece.fd for piece in memory.pieces}), attempt)
             try:
-                self._begin(memory.pieces, python, limit, attempt)
+                self._begin(memory.pieces, python, limit)
                 return
             except Collided as error:
+                self.close()
                 place = error.args[0]
             except BaseException:
                 self.close()
@@ -85,8 +85,7 @@ class CoreWalk:
         process.kill()
         process.wait()
 
-    def _begin(self, pieces: list[Piece], python: CorePython, limit: int, attempt: int) -> None:
-        self._process = _start(sorted({piece.fd for piece in pieces}), attempt)
+    def _begin(self, pieces: list[Piece], python: CorePython, limit: int) -> None:
         packed = b"".join(PIECE.pack(piece.start, piece.end, piece.offset, piece.fd) for piece in pieces)
         plan = {
             "library": str(library().path),
@@ -100,22 +99,24 @@ class CoreWalk:
         }
         head = json.dumps(plan).encode()
         self._send(LENGTH.pack(len(head)) + head + packed)
-        try:
-            messages = self._answer()
-        except Collided:
-            self.close()
-            raise
-        self.types = [each for each in messages if isinstance(each, ImageTypes)]
-        count = 0
-        for each in self.types:
-            check_types(each.first + len(each.names))
-            if each.first != count:
-                raise ProtocolError("The types of a core are not in order.")
-            count += len(each.names)
+        messages = self._answer()
+        self.types = self._types(messages)
         found = [each for each in messages if isinstance(each, Image)]
         if len(found) != 1:
             raise damaged(self._path, "its heap cannot be walked")
         self.image = found[0]
+
+    def _types(self, messages: list[Message]) -> list[ImageTypes]:
+        found, count = [each for each in messages if isinstance(each, ImageTypes)], 0
+        for each in found:
+            if each.first != count:
+                raise damaged(self._path, "its types are not in order")
+            count += len(each.names)
+        try:
+            check_types(count)
+        except ProtocolError as error:
+            raise damaged(self._path, error.message.rstrip(".")) from error
+        return found
 
     def ask(self, question: Question, kind: type[M]) -> M:
         """The answer to a question. Errors: DumpDamaged, OutOfResources."""
@@ -147,7 +148,7 @@ class CoreWalk:
             elif kind == ANSWER:
                 return self._decode(content)
             elif kind == ENDED:
-                raise self._ending(*json.loads(content))
+                raise self._ending(content)
             else:
                 raise damaged(self._path, "its walk failed")
 
@@ -177,9 +178,9 @@ class CoreWalk:
             data += part
         return data
 
-    def _ending(self, how: Any, address: Any) -> HeaptopError | Collided:
+    def _ending(self, content: bytes) -> HeaptopError | Collided:
         """The error that the end of the child is."""
-        place = address if isinstance(address, int) else 0
+        how, place = _read_ending(content)
         if how == "collides":
             return Collided(place)
         if how == "memory":
@@ -189,6 +190,15 @@ class CoreWalk:
                 fix="Read it on a machine with more memory.",
             )
         return damaged(self._path, ENDINGS.get(how, "its walk failed").format(place))
+
+
+def _read_ending(content: bytes) -> tuple[str, int]:
+    """How the child ended, and at which address; nothing of both where that is not said."""
+    try:
+        how, place = json.loads(content)
+    except (ValueError, TypeError, RecursionError):
+        return "", 0
+    return (how, place) if isinstance(how, str) and isinstance(place, int) else ("", 0)
 
 
 ENDINGS: Final = {
