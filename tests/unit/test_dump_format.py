@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,6 +176,23 @@ def test_a_dump_ends_behind_its_last_section(tmp_path: Path) -> None:
 def test_a_dump_that_is_not_there_says_what_one_is(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command) == NotADump.exit_code
     assert "A heap dump is a file written by `heaptop dump`." in capsys.readouterr().err
+
+
+def test_a_redaction_that_a_signal_ends_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(dump: object, file: DumpFile) -> dict[str, str]:
+        file._append(b"half a file")
+        assert (tmp_path / "out").exists()
+        os.kill(os.getpid(), signal.SIGTERM)
+        return {}
+
+    monkeypatch.setattr("heaptop.dumps.reader.HeapDump", lambda path: nullcontext())
+    monkeypatch.setattr("heaptop.dumps.redacting.redact", half)
+    before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("the signal would have killed heaptop"))
+    try:
+        assert main(["redact", str(tmp_path / "it"), "-o", str(tmp_path / "out")]) == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(

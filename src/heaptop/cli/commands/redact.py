@@ -40,12 +40,13 @@ class RedactCommand:
         from heaptop.dumps.reader import HeapDump
         from heaptop.dumps.redacting import redact
         from heaptop.dumps.writer import DumpFile
+        from heaptop.watching.recording import ended_by_signals
 
         keep_apart(args.output, args.file)
         if args.names is not None:
             keep_apart(args.names, args.file)
             keep_apart(args.names, args.output)
-        with HeapDump(args.file) as dump, DumpFile(args.output, force=args.force) as file:
+        with ended_by_signals(), HeapDump(args.file) as dump, DumpFile(args.output, force=args.force) as file:
             old = redact(dump, file)
         if args.names is not None:
             try:
