@@ -23,7 +23,7 @@ from heaptop.errors import DumpDamaged, DumpError, NotADump
 from heaptop.injector.inspect.layout import PythonVersion
 from heaptop.injector.inspect.memory import RemoteFault
 from heaptop.protocol import bounds
-from heaptop.protocol.images import ImageTypes
+from heaptop.protocol.images import ImageTypes, Question, Waste
 from heaptop.protocol.messages import TypeName
 
 PAGE = 4096
@@ -247,6 +247,22 @@ def test_whatever_a_walk_ends_with_is_one_sentence(content: bytes, monkeypatch: 
     monkeypatch.setattr(walk, "_receive", lambda: (ENDED, content))
     with pytest.raises(DumpDamaged, match="its walk failed"):
         walk._answer()
+
+
+def test_a_walk_that_collides_after_it_has_begun_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process ends with any number."""
+    walk = CoreWalk.__new__(CoreWalk)
+    walk._path = "core"
+    monkeypatch.setattr(walk, "_send", lambda data: None)
+    monkeypatch.setattr(walk, "_receive", lambda: (ENDED, b'["collides", 4096]'))
+    with pytest.raises(DumpDamaged, match="its walk failed"):
+        walk.ask(Question(1), Waste)
+
+
+def test_a_core_that_was_written_before_1970_has_a_time(tmp_path: Path) -> None:
+    with opened(tmp_path / "core", elf_core([(AT, b"a" * PAGE, PAGE)])) as (fd, name):
+        os.utime(name, (-10, -10))
+        assert read_core(fd, name).wall == 0.0
 
 
 def test_types_that_a_walk_makes_up_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def read_core(fd: int, path: str) -> CoreFile:
     return CoreFile(
         path=path,
         size=status.st_size,
-        wall=status.st_mtime,
+        wall=max(status.st_mtime, 0.0),
         segments=segments,
         files=_files(path, said.get(NT_FILE, b"")),
         pid=pid,

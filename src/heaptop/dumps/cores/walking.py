@@ -122,7 +122,11 @@ class CoreWalk:
         """The answer to a question. Errors: DumpDamaged, OutOfResources."""
         packed = question.pack(FIRST_ID)
         self._send(LENGTH.pack(len(packed)) + packed)
-        for message in self._answer():
+        try:
+            messages = self._answer()
+        except Collided as error:
+            raise damaged(self._path, "its walk failed") from error
+        for message in messages:
             if isinstance(message, kind):
                 return message
             if isinstance(message, Failure):
