@@ -17,6 +17,7 @@ from heaptop.injector.api import AttachOptions, MallocTable
 from heaptop.injector.backends.run import RunBackend
 from heaptop.injector.requests import Launch, Request
 from tests.integration.test_native_sites import LINES, PROGRAM, argv
+from tests.interpreters import Interpreter
 from tests.support import building, preloaded
 from tests.support.leaking import ENVIRONMENT, HEAPTOP
 from tests.support.processes import PATIENCE
@@ -115,6 +116,18 @@ def test_an_interpreter_that_the_library_is_not_loaded_into_is_refused(tmp_path:
     done = run(tmp_path, "--python", str(wrapper), program=argv("stay"))
     assert done.returncode == 44
     assert "was not loaded into the interpreter" in done.stderr
+
+
+@pytest.mark.pythons("3.11-debian")  # static: the program itself calls malloc
+def test_the_interpreter_that_a_script_started_is_named(interpreter: Interpreter, tmp_path: Path) -> None:
+    python = interpreter.path
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+    wrapper.chmod(0o755)
+    _, found = document(tmp_path, "--python", str(wrapper), "--native-interval", "1KiB", program=argv("extension"))
+    libraries = {row["library"] for row in found["libraries"]}
+    assert os.path.realpath(python) in libraries
+    assert str(wrapper) not in libraries
 
 
 def test_options_of_the_report_need_native(tmp_path: Path) -> None:

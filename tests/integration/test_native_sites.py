@@ -48,7 +48,7 @@ def ended(interpreter: Interpreter, way: str, folder: Path, code: int = 7) -> Ma
     try:
         with launched(interpreter, argv(way), folder, native=table) as attachment:
             assert status_of(attachment) == code, output_of(folder)
-        found = table.sites(interpreter.path)
+        found = table.sites()
     finally:
         table.close()
     assert found.dropped == found.missed == 0
@@ -134,7 +134,7 @@ def test_the_program_is_sampled_on_when_heaptop_leaves(interpreter: Interpreter,
             assert attachment.close() is None
             assert list(resting(pid).threads) == [pid]
         # and was killed: the table outlives it
-        assert holds(sums(at(table.sites(interpreter.path), "extension")).estimate(), LEAKED)
+        assert holds(sums(at(table.sites(), "extension")).estimate(), LEAKED)
     finally:
         table.close()
 

@@ -56,7 +56,8 @@ def run(command: Sequence[str], *, interval: int = FINE, preloaded: str = "", ex
             except BaseException:
                 child.kill()
                 raise
-        return Run(child.returncode, output, table.refusal(child.pid), table.sites(executable or command[0]))
+        table.executable = executable or command[0]
+        return Run(child.returncode, output, table.refusal(child.pid), table.sites())
     finally:
         table.close()
 

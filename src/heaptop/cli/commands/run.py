@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import sys
 import time
@@ -235,20 +234,13 @@ def report(end: NativeEnd, native: MallocTable, args: argparse.Namespace) -> Non
             why="It continues, and the samples are those of the program before.",
             fix="Start what it becomes: `heaptop run --native -- prog.py`.",
         )
-    found = native.sites(_executable(end.pid, args))
+    found = native.sites()
     if args.json:
         top = args.top or None
         document = native_json(found, pid=end.pid, python=end.python, exited=end.exited, status=end.status, top=top)
         print(json.dumps(document, indent=2))
     else:
         print("\n".join(as_lines(found, rows_shown(args, TOP), exited=end.exited)))
-
-
-def _executable(pid: int, args: argparse.Namespace) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/exe")
-    except OSError:  # it has ended
-        return os.path.realpath(shutil.which(args.python or sys.executable) or "")
 
 
 def program_of(args: argparse.Namespace) -> list[str]:

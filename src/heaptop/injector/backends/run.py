@@ -25,6 +25,7 @@ from heaptop.injector.inspect.links import HELLO_LIMIT, ready, receive
 from heaptop.injector.inspect.process import read_facts
 from heaptop.injector.inspect.threads import naming
 from heaptop.injector.preload import library, loading
+from heaptop.injector.preload.malloc_table import executable
 from heaptop.injector.requests import Connection, Launch, Launched, Request
 
 START_LIMIT: Final = 20.0
@@ -62,8 +63,10 @@ class RunBackend:
             text = naming(number) + bootstrap(number, request.token, child.pid, os.fstat(number).st_ino)
         try:
             _bring_in(gate, ours, child, text, request)
-            if request.launch.native is not None and (why := request.launch.native.refusal(child.pid)):
-                raise LaunchFailed(f"Its native memory cannot be sampled: {why}.", fix=loading.FIX)
+            if request.launch.native is not None:
+                if why := request.launch.native.refusal(child.pid):
+                    raise LaunchFailed(f"Its native memory cannot be sampled: {why}.", fix=loading.FIX)
+                request.launch.native.executable = executable(child.pid)
         except BaseException:
             ours.close()
             child.kill()

@@ -73,6 +73,8 @@ class MallocTable:
 
     def __init__(self, interval: int) -> None:
         """``interval``: mean bytes between samples; taken as the next lower power of two."""
+        self.executable = "?"
+        """The program's path: to be set while it runs, because afterwards its link is gone."""
         self.exponent = max(10, min(interval.bit_length() - 1, 30))
         self.fd = os.memfd_create(NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
@@ -99,15 +101,23 @@ class MallocTable:
             return STATES.get(state, STATES[0])
         return REPLACED if _has_lost_the_table(pid) else ""
 
-    def sites(self, executable: str) -> MallocSites:
+    def sites(self) -> MallocSites:
         """What lives now. Errors: :class:`TableInvalid`."""
-        return read_sites(self._read, executable)
+        return read_sites(self._read, self.executable)
 
     def _read(self, at: int, size: int) -> bytes:
         return os.pread(self.fd, size, at)
 
     def close(self) -> None:
         os.close(self.fd)
+
+
+def executable(pid: int) -> str:
+    """The path of a program that runs; ``?`` where it is not known."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return "?"
 
 
 def _has_lost_the_table(pid: int) -> bool:

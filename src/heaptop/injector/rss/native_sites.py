@@ -5,11 +5,10 @@ Only what the program has written of it is read: no page of it comes into its me
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from heaptop.injector.inspect.memory import RemoteMemory
-from heaptop.injector.preload.malloc_table import MAPPED, SIZE, read_sites
+from heaptop.injector.preload.malloc_table import MAPPED, SIZE, executable, read_sites
 from heaptop.injector.rss.smaps import Vma
 from heaptop.protocol.messages import MallocSites
 
@@ -23,12 +22,5 @@ def read(pid: int, tid: int, vmas: Iterable[Vma]) -> MallocSites | None:
         return None
     with RemoteMemory(pid, tid) as memory:
         return read_sites(
-            lambda at, size: memory.read(start + at, size) if size else b"", _executable(pid), pid, MOST_SITES
+            lambda at, size: memory.read(start + at, size) if size else b"", executable(pid), pid, MOST_SITES
         )
-
-
-def _executable(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        return "?"
