@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.rss.memory import NAMES, explain, explain_counted, grown_since_attach, live_bytes, memory_json
+from heaptop.errors import ProtocolError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import (
     OWN_ARENA,
     Malloc,
+    MallocBlocks,
+    MallocSite,
     MallocSites,
     Memory,
     MemoryRequest,
@@ -79,6 +82,17 @@ def test_what_native_samples_leave_out_is_noted() -> None:
     assert said.startswith("At least: 3 samples of native memory")
     assert "At most: 2 frees of native memory" in said
     assert "5 smaller sites" in said
+
+
+@pytest.mark.parametrize("change", [{"size": 0}, {"interval": 0}])
+def test_native_samples_that_cannot_be_are_refused(change: dict[str, int]) -> None:
+    def said(blocks: MallocBlocks) -> bytes:
+        sites = (MallocSite("libz", "f", (), "none", (blocks,)),)
+        return encode(replace(memory(), outside=replace(OUTSIDE, native=MallocSites(MIB, MIB, 1, 0, 0, sites))))
+
+    decode(said(MallocBlocks(1, 1, 1, 1)), REPLIES)
+    with pytest.raises(ProtocolError):
+        decode(said(replace(MallocBlocks(1, 1, 1, 1), **change)), REPLIES)
 
 
 amounts = st.integers(0, 1 << 40)

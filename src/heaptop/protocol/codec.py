@@ -73,6 +73,8 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("Tick", "threads"): (-1, MAX_INT),
     ("Sampler", "interval"): (0, MAX_INTERVAL),
     ("Sampler", "intervals"): (1, MAX_INTERVAL),
+    ("MallocBlocks", "size"): (1, MAX_INT),
+    ("MallocBlocks", "interval"): (1, MAX_INTERVAL),
     ("Samples", "clock"): (0, MAX_CLOCK),
     ("GcEvent", "clock"): (0, MAX_CLOCK),
     ("ObjectRow", "generation"): (UNTRACKED, PERMANENT),
