@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from heaptop.errors import (
     AlreadyAttached,
@@ -215,6 +216,32 @@ def test_a_program_for_another_machine_is_refused(elf_class: int, machine: int, 
         # A Python that only reads such a file is none of it.
         both = [*mappings, *read_mappings(os.getpid())]
         assert finding.find_interpreter(os.getpid(), memory, both, "").version.pair == sys.version_info[:2]
+
+
+@contextmanager
+def mapped_as_data(library: str, path: Path) -> Iterator[None]:
+    """A library in this process's memory, as it would be laid out there, and all of it data: of ``path``."""
+    with open(library, "rb") as source:
+        elf = ELFFile(source)
+        parts = [part for part in elf.iter_segments() if part["p_type"] == "PT_LOAD"]
+        content = bytearray(max(part["p_vaddr"] + part["p_memsz"] for part in parts))
+        for part in parts:
+            content[part["p_vaddr"] : part["p_vaddr"] + part["p_filesz"]] = part.data()
+    path.write_bytes(content)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        yield
+
+
+def found_in_this_process() -> finding.Interpreter:
+    with RemoteMemory(os.getpid()) as memory:
+        return finding.find_interpreter(os.getpid(), memory, read_mappings(os.getpid()), "")
+
+
+def test_a_c_library_that_is_read_as_data_is_not_called(tmp_path: Path) -> None:
+    before = found_in_this_process()
+    libc = next(each.path for each in read_mappings(os.getpid()) if os.path.basename(each.path).startswith("libc.so"))
+    with mapped_as_data(libc, tmp_path / "libc.so"):
+        assert found_in_this_process() == before
 
 
 def test_heaptop_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:

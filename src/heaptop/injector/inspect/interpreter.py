@@ -113,6 +113,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
     runtime = python.lookup("_PyRuntime") or 0
     if is_free_threaded(memory, runtime, version):
         raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
+    found = _running(found, mappings)
     syscall_instruction, restorer = _instructions(pid, _libc_symbol(pid, found, "syscall"), memory, mappings)
     return Interpreter(
         path=printable(python.path, LONGEST),
@@ -137,12 +138,17 @@ def _check_architecture(pid: int, found: list[ElfImage]) -> None:
 
 
 def defining_image(found: list[ElfImage], mappings: list[Mapping]) -> ElfImage | None:
-    """The interpreter's. Its code is mapped: a program that reads a libpython as data does not run it."""
-    running = {mapping.path for mapping in mappings if "x" in mapping.permissions}
-    for image in found:
-        if image.path in running and all(defines(image, name) for name in DEFINING):
+    """The interpreter's."""
+    for image in _running(found, mappings):
+        if all(defines(image, name) for name in DEFINING):
             return image
     return None
+
+
+def _running(found: list[ElfImage], mappings: list[Mapping]) -> list[ElfImage]:
+    """Those whose code is mapped: a program that reads a library as data does not run it."""
+    running = {mapping.path for mapping in mappings if "x" in mapping.permissions}
+    return [image for image in found if image.path in running]
 
 
 def defines(image: ElfImage, name: str) -> bool:
