@@ -48,7 +48,7 @@ from heaptop.injector.inspect import preflight, process
 from heaptop.injector.inspect.layout import SUPPORTED, PythonVersion
 from heaptop.injector.inspect.memory import Mapping, RemoteMemory, read_mappings
 from tests.interpreters import NEWEST, OLDEST, SAMPLE, Interpreter
-from tests.support import building
+from tests.support import building, native
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.outside import Answer, answer, answer_of_child, become_nobody, without_capabilities
 from tests.support.processes import (
@@ -219,17 +219,26 @@ def test_a_program_for_another_machine_is_refused(elf_class: int, machine: int, 
 
 
 @contextmanager
-def mapped_as_data(library: str, path: Path) -> Iterator[None]:
-    """A library in this process's memory, as it would be laid out there, and all of it data: of ``path``."""
+def laid_out(library: str, path: Path | None = None, **changes: int) -> Iterator[None]:
+    """A library in this process's memory, in one mapping: data, of a file at ``path``; or code, of a memfd that is
+    named as one of heaptop's cores. ``changes`` are made to its dynamic section."""
     with open(library, "rb") as source:
         elf = ELFFile(source)
         parts = [part for part in elf.iter_segments() if part["p_type"] == "PT_LOAD"]
         content = bytearray(max(part["p_vaddr"] + part["p_memsz"] for part in parts))
         for part in parts:
             content[part["p_vaddr"] : part["p_vaddr"] + part["p_filesz"]] = part.data()
-    path.write_bytes(content)
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
-        yield
+        (dynamic,) = (part for part in elf.iter_segments() if part["p_type"] == "PT_DYNAMIC")
+        for number, tag in enumerate(dynamic.iter_tags()):
+            if tag.entry.d_tag in changes:
+                struct.pack_into("<Q", content, dynamic["p_vaddr"] + 16 * number + 8, changes[tag.entry.d_tag])
+    file = os.memfd_create(f"heaptop-core-{0:016x}-3") if path is None else os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        os.write(file, content)
+        with mmap.mmap(file, 0, prot=mmap.PROT_READ | (mmap.PROT_EXEC if path is None else 0)):
+            yield
+    finally:
+        os.close(file)
 
 
 def found_in_this_process() -> finding.Interpreter:
@@ -240,7 +249,13 @@ def found_in_this_process() -> finding.Interpreter:
 def test_a_c_library_that_is_read_as_data_is_not_called(tmp_path: Path) -> None:
     before = found_in_this_process()
     libc = next(each.path for each in read_mappings(os.getpid()) if os.path.basename(each.path).startswith("libc.so"))
-    with mapped_as_data(libc, tmp_path / "libc.so"):
+    with laid_out(libc, tmp_path / "libc.so"):
+        assert found_in_this_process() == before
+
+
+def test_a_file_that_is_named_as_a_native_core_and_is_none_is_left_alone() -> None:
+    before = found_in_this_process()
+    with laid_out(str(native.core()), DT_SYMTAB=1 << 40):
         assert found_in_this_process() == before
 
 

@@ -35,6 +35,7 @@ LIBC_FILES: Final = ("libc.so", "libc-", "libpthread", "ld-musl-")
 ONLY_GLIBC: Final = "gnu_get_libc_version"
 
 CORE_FILE: Final = re.compile("/memfd:heaptop-core-([0-9a-f]{16})-")
+CORE_AGAIN: Final = "heaptop_core_again"
 
 LARGEST_CODE: Final = 8 << 20
 """Bytes of a libc's code that are searched: glibc has 1.5 MB, musl 0.6."""
@@ -64,7 +65,7 @@ class Interpreter:
     musl: bool
     """The C library is musl, and not glibc."""
     core_again: dict[str, int]
-    """By build, ``heaptop_core_again`` of the native cores that earlier sessions have left."""
+    """By build, ``heaptop_core_again`` of the native cores that earlier sessions have left; on musl."""
 
 
 PARAMS_SYMBOLS: Final = {
@@ -114,6 +115,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
     if is_free_threaded(memory, runtime, version):
         raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
     found = _running(found, mappings)
+    musl = not any(defines(image, ONLY_GLIBC) for image in _libc_images(found))
     syscall_instruction, restorer = _instructions(pid, _libc_symbol(pid, found, "syscall"), memory, mappings)
     return Interpreter(
         path=printable(python.path, LONGEST),
@@ -124,8 +126,8 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
         syscall_instruction=syscall_instruction,
         restorer=restorer,
         runtime=runtime,
-        musl=not any(defines(image, ONLY_GLIBC) for image in _libc_images(found)),
-        core_again=_cores(found),
+        musl=musl,
+        core_again=_cores(found) if musl else {},
     )
 
 
@@ -242,7 +244,8 @@ def _libc_images(found: list[ElfImage]) -> list[ElfImage]:
 def _cores(found: list[ElfImage]) -> dict[str, int]:
     """What the program may have put there itself is called in its own process, by a thread under its own filter."""
     cores = ((CORE_FILE.match(image.path), image) for image in found)
-    return {match[1]: address for match, image in cores if match and (address := image.lookup("heaptop_core_again"))}
+    named = ((match[1], image) for match, image in cores if match and defines(image, CORE_AGAIN))
+    return {build: image.lookup(CORE_AGAIN) or 0 for build, image in named}
 
 
 def _instructions(pid: int, function: int, memory: RemoteMemory, mappings: list[Mapping]) -> tuple[int, int]:
