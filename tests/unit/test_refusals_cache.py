@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from heaptop.injector.agent import core
 from heaptop.injector.inspect import refusals_cache
 
 
@@ -18,6 +19,15 @@ def test_a_refusal_is_kept_until_it_goes_better() -> None:
     refusals_cache.store(here, "build", "")
     assert refusals_cache.refusal(here, "build") == ""
     assert [each.name for each in refusals_cache.record().parent.iterdir()] == [refusals_cache.record().name]
+
+
+def test_what_is_about_one_process_is_not_kept_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "finds_by_path", lambda: False)
+    monkeypatch.setattr(core, "mapped_numbers", lambda build: list(range(core.MOST_COPIES)))
+    with pytest.raises(RuntimeError) as refused:
+        core.import_core("build", [])
+    refusals_cache.store(os.getpid(), "build", core.core_failure(refused.value))
+    assert refusals_cache.refusal(os.getpid(), "build") == ""
 
 
 def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

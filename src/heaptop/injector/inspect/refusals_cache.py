@@ -24,6 +24,8 @@ MOST: Final = 100
 """Interpreters that are remembered; the oldest are forgotten first."""
 _LARGEST: Final = 1 << 20
 """Bytes of the file."""
+OF_ONE_PROCESS: Final = "copies of the native core are mapped"
+"""In a reason of the agent's that is about its process, and not about the executable."""
 
 
 def record() -> Path:
@@ -39,6 +41,8 @@ def refusal(pid: int, build: str) -> str:
 
 def store(pid: int, build: str, why: str) -> None:
     """Keep the reason; an empty one forgets what was kept."""
+    if OF_ONE_PROCESS in why:
+        return
     known = _read()
     if not known and not why:
         return
