@@ -68,7 +68,7 @@ def bill_of_materials(version: str, built: Path) -> dict[str, object]:
 
 FLAGS = ["-std=gnu11", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra"]
 
-def core(name: str, macros: list[tuple[str, str | None]], link_args: list[str]) -> Extension:
+def core(name: str, macros: list[tuple[str, str | None]], flags: list[str], link_args: list[str]) -> Extension:
     """The native core, for one C library."""
     return Extension(
         f"heaptop.injector.native.{name}",
@@ -81,7 +81,7 @@ def core(name: str, macros: list[tuple[str, str | None]], link_args: list[str]) 
         # Later flags win over those that the building Python brings along. -fno-strict-aliasing: objects are read
         # by offset. -z now: a snapshot child must never meet the dynamic linker. -s: the whole file stays in the
         # target's memory, and five sixths of it would be debug information.
-        extra_compile_args=FLAGS,
+        extra_compile_args=[*FLAGS, *flags],
         extra_link_args=["-Wl,-z,now", "-Wl,-s", *link_args],
     )
 
@@ -90,8 +90,9 @@ setup(
     cmdclass={"bdist_wheel": Wheel},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
     ext_modules=[
-        core("_core", [], []),
-        core("_core_musl", [("HEAPTOP_MUSL", None)], ["-nostdlib", "-lgcc"]),
+        core("_core", [], [], []),
+        # Ubuntu's gcc checks bounds by functions (__snprintf_chk) that musl does not have.
+        core("_core_musl", [("HEAPTOP_MUSL", None)], ["-U_FORTIFY_SOURCE"], ["-nostdlib", "-lgcc"]),
         # No module: `heaptop run --native` preloads it.
         Extension(
             "heaptop.injector.preload._malloc",
