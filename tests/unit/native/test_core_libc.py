@@ -14,8 +14,8 @@ from heaptop.injector.native import library
 
 BOTH = frozenset(
     {
-        *("clock_gettime", "dl_iterate_phdr", "dlsym", "getauxval", "getpid", "memcmp", "memcpy", "memmove", "memset"),
-        *("snprintf", "strchr", "strcmp", "strlen", "strncmp", "strnlen", "strrchr", "strstr"),
+        *("clock_gettime", "dl_iterate_phdr", "dlsym", "getauxval", "getpid", "memchr", "memcmp", "memcpy"),
+        *("memmove", "memset", "snprintf", "strchr", "strcmp", "strlen", "strncmp", "strnlen", "strrchr", "strstr"),
     }
 )
 """With the same interface in glibc and musl: plain C, or structures that both have from the same headers of ELF."""
