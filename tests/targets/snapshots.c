@@ -88,7 +88,7 @@ static int work(void *context, struct result *out) {
 
 int begin(int kind, long argument, long wall_ms, unsigned long bytes) {
     static long given;
-    struct snapshot_limits limits = {(uint64_t)wall_ms * 1000000, bytes, 0, described};
+    struct snapshot_limits limits = {.wall_ns = (uint64_t)wall_ms * 1000000, .result_bytes = bytes, .descriptor = described};
     what = kind;
     given = argument;
     return snapshot_begin(&one, work, &given, &limits);

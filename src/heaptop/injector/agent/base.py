@@ -56,5 +56,7 @@ def is_builtin(function: Any) -> bool:
     return type(function) is type(len)
 
 
-INTERPRETERS = frozenset(("_interpreters", "_xxsubinterpreters"))
-"""Modules by which a program makes others from Python; those that C code makes are not seen."""
+def may_have_interpreters() -> bool:
+    """Whether the program may have made interpreters from Python; those that C code makes are not seen. To list them is not
+    safe: that writes into their states, which may just be freed."""
+    return "_interpreters" in sys.modules or "_xxsubinterpreters" in sys.modules

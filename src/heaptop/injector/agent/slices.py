@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import INTERPRETERS, gc
+from heaptop.injector.agent.base import gc, may_have_interpreters
 from heaptop.injector.agent.clock import clock, cpu_clock, pauses
 from heaptop.injector.agent.collector import begun_collections
 from heaptop.injector.agent.counting import PIECE, census_bytes, drop_lists, end_slice, new_census
@@ -150,8 +150,7 @@ def left_out(c: Any) -> str:
         parts.append("dicts of attributes that the collector does not track")
     if arrays:
         parts.append("items, bases and dtypes of %d numpy arrays" % arrays)
-    # To list them writes into their states, which may just be freed. Before 3.9 they shared the collector's lists.
-    if sys.version_info >= (3, 9) and not INTERPRETERS.isdisjoint(sys.modules):
+    if sys.version_info >= (3, 9) and may_have_interpreters():  # before, they shared the collector's lists
         parts.append("objects of other interpreters, if there are any")
     return "left out: " + ", ".join(parts)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import INTERPRETERS, builtin_module, is_builtin
+from heaptop.injector.agent.base import builtin_module, is_builtin, may_have_interpreters
 
 MAX_TRACED_DEPTH = 4
 """Frames of a stack. A loop that does nothing but allocate takes 4 to 9 times its CPU time with one, 5 to 11 times with
@@ -44,7 +44,7 @@ def start_refusal() -> str:
     found = hooking_tool()
     if found:
         return "%s is loaded, and other tools' hooks cannot be removed safely beside its own" % found
-    if not INTERPRETERS.isdisjoint(sys.modules):
+    if may_have_interpreters():
         return "there may be several interpreters, and tracemalloc is not safe with them"
     return "" if stops_safely(tuple(sys.version_info[:3])) else CRASHES % tuple(sys.version_info[:3])
 
