@@ -57,6 +57,6 @@ def is_builtin(function: Any) -> bool:
 
 
 def may_have_interpreters() -> bool:
-    """Whether the program may have made interpreters from Python; those that C code makes are not seen. To list them is not
-    safe: that writes into their states, which may just be freed."""
+    """Whether the program may have made interpreters from Python; those that C code makes are not seen. To list them is
+    not safe: that writes into their states, which may just be freed."""
     return "_interpreters" in sys.modules or "_xxsubinterpreters" in sys.modules
