@@ -203,7 +203,7 @@ def test_a_thread_that_may_be_within_musls_fork_or_dlopen_is_not_taken(interpret
     with running(interpreter, "in_libc", where) as target:
         assert eventually(lambda: len(blocked_threads(target.pid)) == 2)
         assert target.pid not in blocked_threads(target.pid, musl=True)
-        assert len(blocked_threads(target.pid, musl=True)) == 1
+        assert eventually(lambda: len(blocked_threads(target.pid, musl=True)) == 1)
         attach_once(target.pid)
         assert target.alive
 

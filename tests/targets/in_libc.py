@@ -22,7 +22,8 @@ if sys.argv[1] == "futex":
     if libc.prctl(GET_TID_ADDRESS, ctypes.byref(address), 0, 0, 0):
         raise OSError("no PR_GET_TID_ADDRESS")
     ready()
-    libc.syscall(FUTEX, address, WAIT, 0, None, None, 0)
+    while True:  # the end of each thread wakes it
+        libc.syscall(FUTEX, address, WAIT, 0, None, None, 0)
 else:
     with tempfile.TemporaryDirectory() as folder:
         os.mkfifo(folder + "/library")
