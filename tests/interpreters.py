@@ -205,9 +205,10 @@ def since(oldest: str) -> tuple[str, ...]:
 
 
 def required() -> frozenset[str]:
-    """The interpreters that must be here: the words of HEAPTOP_REQUIRE_PYTHONS, or with ``all`` each supported one."""
+    """The interpreters that must be here: the words of HEAPTOP_REQUIRE_PYTHONS, or with ``all`` each supported one, but
+    for those on musl: they are built from sources that a mirror may not have."""
     words = os.environ.get(REQUIRE_VARIABLE, "").split()
-    return frozenset((*SUPPORTED, *MUSL) if words == ["all"] else words)
+    return frozenset(SUPPORTED if words == ["all"] else words)
 
 
 class MissingInterpreter(Exception):

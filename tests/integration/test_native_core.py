@@ -52,10 +52,10 @@ def core_lines(pid: int) -> list[str]:
     return [f"{line[1]} {line[5]}" for line in lines]
 
 
-def counted(attachment: Attachment, mode: str) -> Census:
+def counted(attachment: Attachment, mode: str, *, whole: bool = True) -> Census:
     census = attachment.message(Census)
     assert (census.mode, census.mode_reason) == (mode, "")
-    assert is_whole(census)
+    assert is_whole(census) == whole
     assert sum(row.count for row in census.rows) > 5_000
     return census
 
@@ -367,10 +367,11 @@ def test_with_little_address_space_it_is_counted_in_some_mode(interpreter: Inter
 @pytest.mark.pythons("3.8", "3.13", "3.14")
 def test_a_main_thread_in_a_subinterpreter(interpreter: Interpreter) -> None:
     with running(interpreter, "subinterpreter", "sleep", wrapper=with_proc(interpreter)) as target:
+        alone = interpreter.version >= (3, 12)  # it has a GIL of its own
         with attached(target.pid) as attachment:
-            counted(attachment, "clone")
+            counted(attachment, "clone", whole=not alone)
         with attached(target.pid, mode="stop", pause_budget=60.0) as attachment:
-            counted(attachment, "stop")
+            counted(attachment, "stop", whole=not alone)
         assert target.alive
 
 

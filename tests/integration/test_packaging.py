@@ -61,6 +61,7 @@ case " $* " in
 *" -c "*)
     source=${{*##* -c }}
     made={objects}/$(echo "${{source%% *}}" | tr / -)
+    case " $* " in *HEAPTOP_MUSL*) made=$made-musl ;; esac
     [ -e "$made" ] || {real} "$@" -O0 -o "$made" || exit
     while [ "$1" != -o ]; do shift; done
     exec cp "$made" "$2" ;;

@@ -75,7 +75,7 @@ ALLOWED = {
     "analysis.text": ["time_words", "units"],
     "injector": ["inspect"],
     "injector.inspect": [
-        *["elf", "interpreter", "layout", "memory", "preflight", "privileges"],
+        *["containers", "elf", "interpreter", "layout", "memory", "preflight", "privileges"],
         *["proc", "process", "target_files"],
     ],
     "protocol": ["text"],

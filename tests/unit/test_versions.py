@@ -74,7 +74,7 @@ def test_ci_requires_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
     said = (ROOT / ".ci/run").read_text()
     (words,) = re.findall(rf"^export {interpreters.REQUIRE_VARIABLE}=(\S+)", said, re.MULTILINE)
     monkeypatch.setenv(interpreters.REQUIRE_VARIABLE, words)
-    assert interpreters.required() == {*interpreters.SUPPORTED, *interpreters.MUSL}
+    assert interpreters.required() == {*interpreters.SUPPORTED}
 
 
 def test_no_other_python_of_the_front_end_compares_versions_of_a_target() -> None:
