@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -21,10 +19,9 @@ from heaptop.dumps.reader import HeapDump
 from heaptop.errors import DumpDamaged, HeaptopError
 from tests.interpreters import NEWEST, Interpreter
 from tests.support import native
+from tests.support.leaking import document, heaptop
 from tests.support.processes import PATIENCE, Target, running, with_proc
 
-HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
-ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 BY_THE_ATTACH: Final = (10, 4096)
 """Objects and bytes by which the process differs while heaptop is attached, which it is after the core was written."""
 BY_INTERNED_NAMES: Final = (1200, 200_000)
@@ -45,17 +42,6 @@ def target(interpreter: Interpreter) -> Iterator[Target]:
     native.core()
     with running(interpreter, "why_planted", wrapper=with_proc(interpreter)) as started:
         yield started
-
-
-def heaptop(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [*HEAPTOP, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT)
-
-
-def document(*arguments: object) -> Any:
-    done = heaptop(*arguments, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
 
 
 def write_core(target: Target, path: Path) -> Path:

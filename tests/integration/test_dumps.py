@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import random
 import re
 import resource
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,11 +27,10 @@ from heaptop.recordings.format import frames
 from tests import interpreters
 from tests.interpreters import NEWEST, OLDEST
 from tests.support import native
+from tests.support.leaking import ENVIRONMENT, HEAPTOP, document, heaptop
 from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
 pytestmark = pytest.mark.sample(2)
-HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
-ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 SESSION: Final = "__main__.Session"
 
 
@@ -55,17 +52,6 @@ def dumped(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "objects" in done.stderr
     return path
-
-
-def heaptop(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [*HEAPTOP, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT)
-
-
-def document(*arguments: object) -> Any:
-    done = heaptop(*arguments, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
 
 
 def is_as_it_was(target: Target) -> bool:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -20,10 +17,9 @@ from heaptop.injector.inspect.threads import thread_ids
 from tests import interpreters
 from tests.interpreters import NEWEST, OLDEST, Interpreter
 from tests.support import native
+from tests.support.leaking import ENVIRONMENT, HEAPTOP, document, heaptop
 from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
-HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
-ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 SESSION: Final = "__main__.Session"
 
 
@@ -36,17 +32,6 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
         pytest.skip(str(error))
     with running(interpreter, "why_planted") as started:
         yield started
-
-
-def heaptop(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [*HEAPTOP, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT)
-
-
-def document(*arguments: object) -> Any:
-    done = heaptop(*arguments, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
 
 
 def is_as_it_was(target: Target) -> bool:

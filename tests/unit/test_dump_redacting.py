@@ -161,7 +161,7 @@ def test_files_of_python_and_the_system_lose_their_folder_and_others_their_name(
 
 
 def test_only_messages_that_are_known_are_passed_on(renames: Renames) -> None:
-    """What a session is told later, or finds, may have any name in it."""
+    """Messages of any kind may contain names of the program."""
     hello = Hello(1, "token", 4711, "3.12.1", "/home/ann/bin/python", (), True, 1)
     told: list[Message] = [hello, Failure(1, "secret"), Bye("secret"), Core(1, "", False, False, "secret")]
     assert [*renames.messages(told)] == [Hello(1, "", 4711, "3.12.1", "", (), True, 1)]

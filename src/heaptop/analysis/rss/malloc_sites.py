@@ -1,6 +1,6 @@
 """Live native memory by allocation site, line and library: estimates of what a preloaded library has sampled.
 
-This module never reads a process: it takes a :class:`~heaptop.protocol.messages.MallocSites`.
+It works on a :class:`~heaptop.protocol.messages.MallocSites`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class CoreMemory:
         self.core = core
         stored = [Piece(each.start, each.start + each.stored, fd, each.offset) for each in core.segments if each.stored]
         self._set(stored)
-        """At first only what the core itself has: by that, the others are told from other builds."""
+        """At first only what the core itself has, by which files of another build are recognised."""
         starts = {each.path: each.start for each in core.files if each.offset == 0}
         mains = {each.path for each in core.files if each.start <= core.entry < each.end}
         absent: list[Piece] = []
