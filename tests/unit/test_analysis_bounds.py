@@ -214,9 +214,11 @@ TYPES = [
         ("", "dict"),
         ("shop", "Store"),
         ("_queue", "SimpleQueue"),
+        ("sqlite3", "Connection"),
+        ("", "list"),
     )
 ]
-MODULE, OF_QUEUE, DEQUE, LRU, DICT, STORE, SIMPLE = range(len(TYPES))
+MODULE, OF_QUEUE, DEQUE, LRU, DICT, STORE, SIMPLE, CONNECTION, LIST = range(len(TYPES))
 
 
 def found_in(*objects: tuple[int, int, int]) -> Fill | None:
@@ -247,6 +249,8 @@ def found_in(*objects: tuple[int, int, int]) -> Fill | None:
         ([(STORE, -1, 100)], "shop.Store", -1, (-1, -1, -1)),
         ([(STORE, -1, 100), (DICT, 80, -1), (DICT, 8, -1)], "dict", -1, (-1, 4, 8)),
         ([(MODULE, -1, -1), (DICT, 80, -1)], "dict", -1, (-1, 40, 80)),
+        ([(CONNECTION, -1, -1), (LIST, 80, -1)], "sqlite3.Connection", 200, (-1, 40, 80)),
+        ([(CONNECTION, -1, -1), (DICT, 80, -1)], "dict", -1, (-1, 40, 80)),
     ],
 )
 def test_the_bound_is_the_containers_own_or_that_of_whose_container_it_is(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -580,6 +581,37 @@ def test_a_container_that_has_just_begun_says_nothing_of_those_before_it() -> No
     (rows,) = (each for each in Hunting(serving_shop).checks(4).suspects if each.type == "shop.views.Row")
     assert (rows.holder, rows.series) == ("list", (8, 20, 20, 20))
     assert (rows.verdict, rows.evidence[0]) == (NO_LEAK, "as many go as come: 20 at mark 2, 20 now")
+
+
+def pruned_shop(counts: tuple[int, ...], others: tuple[int, ...], image: int) -> PlantedHeap:
+    """References to rows collect in a list, which is another one from the second image on. So many are elsewhere."""
+    kept = [reference(0x7000_0000 + (image > 1) * 0x100_0000 + each * 0x100) for each in range(counts[image - 1])]
+    elsewhere = [reference(0x7200_0000 + each * 0x100) for each in range(others[image - 1])]
+    rows, catalogue = list_of(0x6000_0000 + (image > 1) * 0x1000, kept), list_of(0x6100_0000, elsewhere)
+    roots = (Root("module", "module shop.rows", rows.address), Root("module", "module shop.all", catalogue.address))
+    return PlantedHeap((rows, catalogue, *kept, *elsewhere), roots)
+
+
+def reference(address: int) -> Planted:
+    return Planted(address, TypeName("shop.views", "Reference"), 80)
+
+
+def list_of(address: int, items: Sequence[Planted]) -> Planted:
+    held = tuple(Reference("[*]", each.address) for each in items)
+    return Planted(address, TypeName("", "list"), 56 + 8 * len(items), held, length=len(items))
+
+
+STEADY_OTHERS, CHANGING_OTHERS = (500,) * 4, (900, 800, 750, 700)
+
+
+@pytest.mark.parametrize("others", [STEADY_OTHERS, CHANGING_OTHERS])
+@pytest.mark.parametrize(("counts", "verdict"), [((170, 44, 113, 186), NO_LEAK), ((0, 44, 113, 186), LEAK)])
+def test_a_list_that_replaced_another_since_the_first_mark_is_judged_together_with_that(
+    counts: tuple[int, ...], verdict: str, others: tuple[int, ...]
+) -> None:
+    references = named(Hunting(lambda image: pruned_shop(counts, others, image)).checks(4), "shop.views.Reference")
+    assert references is not None
+    assert (references.verdict, references.series) == (verdict, counts)
 
 
 def test_growth_by_type_module_and_retainer() -> None:

@@ -39,6 +39,9 @@ _QUEUES: Final = frozenset(
 )
 _WITHOUT_BOUND: Final = frozenset(("_queue.SimpleQueue", "queue.SimpleQueue"))
 """Types that have none and say nothing of it."""
+_CLEARED: Final = {"sqlite3.Connection": 200}
+"""Types in C that clear a list of their own of what is gone, after so many additions: a connection has a weak reference
+to each cursor (CPython's Modules/_sqlite/connection.c, drop_unused_cursor_references)."""
 _NO_LIMIT: Final = 2**31 - 1
 """A bound from here on is none: references alone to so many items take 16 GiB. ``sys.maxsize`` is one, and what
 multiprocessing takes where nobody has said one."""
@@ -155,6 +158,9 @@ def fill_of(
     name, bound, counted = type_name(types, last.type), last.bound, last
     if owner is not None and (type_name(types, owner.type) in _QUEUES or last.bound <= 0 < owner.bound):
         name, bound, counted = type_name(types, owner.type), owner.bound, owner if owner.length >= 0 else last
+    if owner is not None and name == "list" and type_name(types, owner.type) in _CLEARED:
+        name = type_name(types, owner.type)
+        bound = _CLEARED[name]
     if bound >= _NO_LIMIT or name in _WITHOUT_BOUND:
         bound = 0
     if bound > 0 > counted.length:

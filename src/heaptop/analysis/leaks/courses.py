@@ -80,16 +80,16 @@ class Courses:
 
     def course(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> Turnover:
         """By the length of the container, where that is how many there are; of all objects of the type, where most of
-        the new ones are here; else by what was seen here at the marks."""
+        the new ones are here; else by what was seen here at the marks, which goes first where the container is new."""
         lengths, everywhere = self._lengths(candidate, aged), self.everywhere(named.type)
         # What others hold as well is not below the container, and may be old.
         shared = max(0, lengths[-1] - aged.count) if lengths else 0
         here = Turnover(self._at.seconds, tuple(aged.born), aged.old + shared, lengths, few=self._at.few)
         if lengths and here.is_exact:
             return replace(here, between=everywhere.between) if _differ_evenly(everywhere.totals, lengths) else here
-        if self.is_most(named):
-            return everywhere
         here = replace(here, totals=lengths or self._kept(candidate, named, aged))
+        if self.is_most(named) and not (here.is_exact and self._is_young(candidate.holder)):
+            return everywhere
         return here if here.is_exact else self._by_length(candidate) or here
 
     def _by_length(self, candidate: Candidate) -> Turnover | None:
@@ -181,21 +181,21 @@ class Courses:
         return seen if any(count for _, count in seen) else ()
 
     def _lengths(self, candidate: Candidate, aged: BirthCounts) -> tuple[int, ...]:
-        """How long the container was at each mark; empty where that does not say how many objects there were. Of a
-        container that is younger than the last mark it says nothing: another one may have held as many before."""
-        holder, last = candidate.holder, len(self._at.marks) - 1
-        if holder is None or not self._at.epochs.was_there(holder.seen, last):
-            return ()
-        return self._lengths_of(holder) if _is_alike(holder.length, aged.count) else ()
+        """How long the container was at each mark; empty where that does not say how many objects there were."""
+        holder = candidate.holder
+        return self._lengths_of(holder) if holder is not None and _is_alike(holder.length, aged.count) else ()
 
     def _lengths_of(self, holder: AccumulationPoint) -> tuple[int, ...]:
-        """How long a container was at each mark and is now, -1 where that is not known; empty where it never is."""
-        was_there = self._at.epochs.was_there
-        lengths = [
-            0 if not was_there(holder.seen, place) else -1 if each is None else each.length  # 0: it is younger
-            for place, each in enumerate(self.at_marks(holder))
-        ]
+        """How long a container was at each mark and is now, -1 where that is not known; empty where it never is. Of one
+        that is younger than the first mark too: another one may have held as many before."""
+        if self._is_young(holder):
+            return ()
+        lengths = [-1 if each is None else each.length for each in self.at_marks(holder)]
         return (*lengths, holder.length) if any(length >= 0 for length in lengths) else ()
+
+    def _is_young(self, holder: AccumulationPoint | None) -> bool:
+        """Whether that container was not there at the first mark."""
+        return holder is not None and not self._at.epochs.was_there(holder.seen, 0)
 
     def _kept(self, candidate: Candidate, named: TypeSum, aged: BirthCounts) -> tuple[int, ...]:
         """How many of the type were kept along such paths at each mark."""
