@@ -41,7 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "pythons(*names, stress=names): the interpreters of the fixture `interpreter`; the latter under --whole",
     )
-    config.addinivalue_line("markers", "sample(part): takes long; one case in so many runs without --whole")
+    config.addinivalue_line(
+        "markers", "sample(part, least=1): takes long; one case in so many runs without --whole, or so many cases"
+    )
     config.addinivalue_line("markers", "stress: takes minutes; runs with --stress only")
     config.addinivalue_line("markers", "slow: starts processes, or takes seconds; not in make quick")
 
@@ -52,7 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if item.get_closest_marker("stress"):
                 item.add_marker(pytest.mark.skip(reason="a stress test: make stress"))
     if not _is_whole(config):
-        kept = sample.cases(items, _part, lambda item: item.nodeid)
+        kept = sample.on_few_pythons(items, _test, _case, _python, interpreters.MUSL)
+        kept = sample.cases(kept, _part, lambda item: item.nodeid, _least)
         config.hook.pytest_deselected(items=[*set(items).difference(kept)])
         items[:] = kept
 
@@ -61,19 +64,37 @@ def _is_whole(config: pytest.Config) -> bool:
     return bool(config.getoption("--whole") or config.getoption("--stress"))
 
 
+def _test(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _python(item: pytest.Item) -> str:
+    """The interpreter of that fixture, or an empty text."""
+    called = getattr(item, "callspec", None)
+    return called.params.get("interpreter", "") if called else ""
+
+
+def _case(item: pytest.Item) -> str:
+    """What the values of a test's other parameters are called."""
+    return f"-{item.nodeid.partition('[')[2][:-1]}-".replace(f"-{_python(item)}-", "-", 1)
+
+
 def _part(item: pytest.Item) -> int:
     mark = item.get_closest_marker("sample")
     return mark.args[0] if mark else 1
 
 
+def _least(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("sample")
+    return mark.kwargs.get("least", 1) if mark else 1
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """``interpreter`` runs over all supported ones, or over those of the nearest ``pythons`` mark; or over a sample."""
+    """``interpreter`` runs over all supported ones, or over those of the nearest ``pythons`` mark."""
     if "interpreter" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("pythons")
         names: Sequence[str] = mark.args if mark else interpreters.SUPPORTED
-        if not _is_whole(metafunc.config):
-            names = sample.pythons(names, metafunc.definition.nodeid)
-        elif mark:
+        if mark and _is_whole(metafunc.config):
             names = mark.kwargs.get("stress", names)
         metafunc.parametrize("interpreter", names, indirect=True)
 

@@ -81,21 +81,21 @@ def check_cycles(interpreter: Interpreter, name: str, cycles: int) -> None:
         assert target.stderr() == ""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 @pytest.mark.parametrize("name", ["sleeper", "lock", "asyncio_idle"])
 def test_cycles_leave_a_resting_target_as_it_was(interpreter: Interpreter, name: str, cycles: int) -> None:
     check_cycles(interpreter, name, cycles)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, least=3)
 @pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.14", *MUSL, stress=(*SUPPORTED, *MUSL))
 @pytest.mark.parametrize("name", ["busy", "threads8", "churn_joined", "churn_main"])
 def test_cycles_leave_a_working_target_as_it_was(interpreter: Interpreter, name: str, cycles: int) -> None:
     check_cycles(interpreter, name, cycles)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.11", "3.13", "3.14")
 @pytest.mark.parametrize("name", ["gevent_loop", "uvloop_loop", "asyncio_sleeper", "alternating", "input_blocked"])
 def test_cycles_leave_a_loop_as_it_was(interpreter: Interpreter, name: str, cycles: int) -> None:

@@ -154,7 +154,7 @@ def is_alone(place: Container, before: Facts) -> bool:
     )
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.12", NEWEST)
 @pytest.mark.parametrize("kind", ["default", "user-namespace"])
 def test_a_heaptop_that_is_killed_outside_leaves_nothing(
@@ -171,7 +171,7 @@ def test_a_heaptop_that_is_killed_outside_leaves_nothing(
         check_unharmed(place, before)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.12", NEWEST)
 @pytest.mark.parametrize("kind", ["default", "with-ptrace"])
 def test_a_container_beside_that_is_killed_with_its_helper_leaves_nothing(
@@ -193,7 +193,7 @@ def test_a_container_beside_that_is_killed_with_its_helper_leaves_nothing(
         check_unharmed(place, before)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.12", NEWEST)
 def test_a_container_that_is_killed_takes_all_of_heaptops_with_it(
     interpreter: Interpreter, request: pytest.FixtureRequest

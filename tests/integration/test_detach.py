@@ -62,7 +62,7 @@ def check_removal(pid: int, backend: str, folder: Path) -> None:
         remove_agent(pid)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons(*SAMPLE, *MUSL)
 @pytest.mark.parametrize("name", ["sleeper", "busy"])
 def test_the_agent_of_a_heaptop_that_is_stopped(interpreter: Interpreter, name: str, tmp_path: Path) -> None:

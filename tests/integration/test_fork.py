@@ -34,7 +34,7 @@ def test_children_are_as_without_an_agent(interpreter: Interpreter, cycles: int)
         assert all(FORK_WARNING in line for line in lines[:1])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13")
 @pytest.mark.parametrize("lives", ["0", "20"], ids=["running", "blocked"])
 def test_no_child_waits_for_a_lock_of_the_agents_thread(interpreter: Interpreter, lives: str) -> None:

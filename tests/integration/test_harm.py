@@ -151,7 +151,7 @@ def test_a_child_that_keeps_the_socket_open_holds_nobody_up(interpreter: Interpr
                 os.kill(child, signal.SIGKILL)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.11-debian", "3.13", *MUSL)
 def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "setuid_storm") as target:
@@ -161,7 +161,7 @@ def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter
         assert target.terminate() == EXIT_CODE
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, least=3)
 @pytest.mark.pythons("3.8", "3.13", *MUSL, stress=("3.8", "3.11-debian", "3.13", *MUSL))
 @pytest.mark.parametrize(("seconds", "handled"), [(0, 20), (0.0005, 20), (5, 0)])
 @pytest.mark.parametrize("name", ["setuid_storm", "sleeper"])

@@ -156,7 +156,7 @@ def test_looking_at_what_is_no_agents_socket_keeps_no_descriptor(what: str, tmp_
         assert sorted(os.listdir("/proc/self/fd")) == before
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.timeout(180)
 @pytest.mark.pythons("3.8", "3.12")
 def test_a_target_that_reads_from_our_end_is_given_up_in_time(

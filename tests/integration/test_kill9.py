@@ -76,7 +76,7 @@ def die(pid: int, delay: float, mode: str = "clone") -> None:
         assert eventually(lambda: not helpers().keys() & set(ours))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, least=3)
 @pytest.mark.pythons("3.8", "3.11", "3.13", "3.14", *MUSL)
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_killed_heaptop_harms_no_target(interpreter: Interpreter, name: str, request: pytest.FixtureRequest) -> None:

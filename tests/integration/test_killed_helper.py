@@ -145,7 +145,7 @@ def got_in(target: Target) -> bool:
     return True
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.12", "3.14", *MUSL)
 @pytest.mark.parametrize("name", ["sleeper", "busy", "threads8"])
 def test_an_attach_may_die_at_any_step(

@@ -120,7 +120,7 @@ def test_the_offsets_are_those_that_sys_remote_exec_writes_to(interpreter: Inter
 # -- where it is taken -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, least=3)
 @pytest.mark.parametrize("name", ["sleeper", "busy"])
 def test_taken_where_another_tracer_is(interpreter: Interpreter, name: str) -> None:
     with running(interpreter, name) as target:
@@ -142,7 +142,7 @@ def test_taken_where_another_tracer_is(interpreter: Interpreter, name: str) -> N
         assert target.stderr() == ""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.parametrize("name", ["asyncio_sleeper", "gevent_loop", "threads8", "churn_main", "alternating"])
 def test_all_kinds_of_programs(interpreter: Interpreter, name: str) -> None:
     with running(interpreter, name) as target:

@@ -247,7 +247,7 @@ print(json.dumps(found), flush=True)
 """What a program has, by its own account."""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.parametrize(
     "wrapper",
     [

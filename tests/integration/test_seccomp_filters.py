@@ -14,7 +14,7 @@ from tests.support.processes import Facts, difference, running
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="reading filters needs CAP_SYS_ADMIN")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.12")
 @pytest.mark.parametrize(
     ("call", "computing", "remedy"),

@@ -99,7 +99,7 @@ def test_metrics_and_profiles_agree_on_what_a_process_keeps(interpreter: Interpr
         assert serve.end(signal.SIGTERM) == 0
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, least=3)
 @pytest.mark.pythons("3.8", "3.12", "3.14")
 @pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda way: way.name)
 def test_whatever_ends_it_leaves_its_targets_as_they_were(
@@ -121,7 +121,7 @@ def test_whatever_ends_it_leaves_its_targets_as_they_were(
             assert (target.said(), target.stderr()) == ([], "")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.9", "3.13")
 def test_killed_while_it_attaches_it_harms_none_and_its_successor_attaches_again(
     interpreter: Interpreter, word: str, file: Path

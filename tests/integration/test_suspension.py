@@ -34,7 +34,7 @@ def outcome(pid: int) -> str:
     return ""
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, least=3)
 @pytest.mark.pythons("3.8", "3.12")
 @pytest.mark.parametrize("way", ["direct", "int80", "executable", "handler32", "handler33", "handler34"])
 def test_no_code_of_the_target_escapes_its_filter(interpreter: Interpreter, way: str, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def wait_for_end(process: subprocess.Popen[bytes], master: int | None) -> None:
     assert eventually(has_ended)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.12", "3.14")
 @pytest.mark.parametrize("way", [*WAYS_OUT, "q", "closed"], ids=str)
 def test_the_screen_ends_and_the_target_is_as_it_was(interpreter: Interpreter, way: signal.Signals | str) -> None:
@@ -103,7 +103,7 @@ def test_the_screen_ends_and_the_target_is_as_it_was(interpreter: Interpreter, w
         assert (target.said(), target.stderr()) == ([], "")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))
 @pytest.mark.parametrize("name", ["busy", "lock"])
 def test_closing_and_attaching_again_at_once(interpreter: Interpreter, name: str) -> None:
@@ -163,7 +163,7 @@ def test_the_second_is_told_who_is_there(interpreter: Interpreter, name: str) ->
         assert is_whole(first.census())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, least=3)
 @pytest.mark.pythons("3.8", "3.12", "3.14")
 @pytest.mark.parametrize("name", ["busy", "sleeper"])
 def test_of_two_at_once_one_gets_in(interpreter: Interpreter, name: str, cycles: int) -> None:
