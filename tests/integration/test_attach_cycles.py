@@ -58,13 +58,22 @@ def sizes(facts: list[Facts]) -> tuple[list[int], list[int]]:
     return [len(each) for each in data], [sum(region.end - region.start for region in each) for each in data]
 
 
-def check_flat(name: str, facts: list[Facts]) -> None:
-    """A leak makes the least of the later figures exceed the greatest of the earlier ones; a swing does not."""
+def rising(name: str, facts: list[Facts]) -> list[list[int]]:
+    """Figures of which the least of the later ones exceeds the greatest of the earlier ones, as a leak makes it."""
     half = len(facts) // 2
     regions, data = sizes(facts)
-    assert min(regions[half:]) <= max(regions[:half]) or max(regions) - min(regions) <= 2, regions
-    assert min(data[half:]) <= max(data[:half]) + (ARENA if name in STILL else SLACK), data
+    found = []
+    if min(regions[half:]) > max(regions[:half]) and max(regions) - min(regions) > 2:
+        found.append(regions)
+    if min(data[half:]) > max(data[:half]) + (ARENA if name in STILL else SLACK):
+        found.append(data)
+    return found
+
+
+def check_flat(name: str, facts: list[Facts]) -> None:
+    assert rising(name, facts) == []
     if name in STILL:
+        _, data = sizes(facts)
         assert max(data) - min(data) <= SWING, data
         rest = difference(facts[0], facts[-1], allow_pages=False)
         assert [each for each in rest if not each.startswith("anonymous regions")] == []
@@ -74,6 +83,9 @@ def check_cycles(interpreter: Interpreter, name: str, cycles: int) -> None:
     with running(interpreter, name) as target:
         before = Facts.of(target.pid)
         after = cycle(target, cycles)
+        # What a working target maps itself swings: of a few moments all later ones may lie above the earlier ones.
+        while name not in STILL and rising(name, after[SETTLED - 1 :]) and len(after) < 5 * cycles:
+            after += cycle(target, cycles)
         assert difference(before, after[-1]) == []
         check_flat(name, after[SETTLED - 1 :])
         assert target.terminate() == EXIT_CODE

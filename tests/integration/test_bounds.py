@@ -30,7 +30,7 @@ def suspect_of(found: dict[str, Any], type: str) -> dict[str, Any]:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.14")
 def test_what_a_hunt_says_of_bounds(interpreter: Interpreter, is_whole: bool) -> None:
     """Of every other program; of all with --whole."""

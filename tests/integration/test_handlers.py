@@ -11,7 +11,7 @@ import pytest
 
 from tests.interpreters import Interpreter, cache_dir
 from tests.support.leaking import ENVIRONMENT, HEAPTOP
-from tests.support.processes import PATIENCE, need_installed, running
+from tests.support.processes import ANY_PAUSE, PATIENCE, need_installed, running
 from tests.support.web import serving, under_load
 
 
@@ -30,7 +30,7 @@ def by_handler(pid: int) -> dict[str, int]:
 
 def handlers_of_leak(pid: int, type: str) -> dict[str, float]:
     """The shares of the suspect of this type in a hunt."""
-    found = heaptop("leaks", pid, "--for", 5)
+    found = heaptop("leaks", pid, "--for", 5, *ANY_PAUSE)
     suspect = next(each for each in found["suspects"] if each["type"].endswith(type))
     return {each["name"]: each["share"] for each in suspect["handlers"]}
 

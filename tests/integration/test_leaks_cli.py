@@ -15,7 +15,7 @@ import pytest
 
 from heaptop.cli.commands.leaks import LEAK_FOUND
 from tests.support.leaking import ENVIRONMENT, HEAPTOP, is_as_it_was, leaking_sessions
-from tests.support.processes import PATIENCE, Target, eventually
+from tests.support.processes import ANY_PAUSE, PATIENCE, Target, eventually
 
 SESSION: Final = "__main__.Session"
 
@@ -28,6 +28,7 @@ def target() -> Iterator[Target]:
 
 def test_the_culprit_is_named(target: Target) -> None:
     command = [*HEAPTOP, "leaks", str(target.pid), "--for", "12", "--collect", "--fail-on-leak", "--json"]
+    command += ANY_PAUSE
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (LEAK_FOUND, "")
     found: dict[str, Any] = json.loads(done.stdout)
@@ -44,7 +45,7 @@ def test_the_culprit_is_named(target: Target) -> None:
 def test_ctrl_c_has_what_is_known_told(target: Target) -> None:
     """Once, after the first mark, which the line of progress tells."""
     ours, theirs = pty.openpty()
-    command = [*HEAPTOP, "leaks", str(target.pid), "--for", "300"]
+    command = [*HEAPTOP, "leaks", str(target.pid), "--for", "300", *ANY_PAUSE]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT) as hunting,
         open(ours, "rb", buffering=0) as progress,

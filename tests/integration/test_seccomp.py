@@ -18,7 +18,17 @@ from heaptop.injector.inspect import preflight
 from tests.interpreters import MUSL, SAMPLE, Interpreter
 from tests.support.attaching import attach_once, resting
 from tests.support.outside import answer, answer_of_child, become_nobody, in_child
-from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, eventually, running, with_proc
+from tests.support.processes import (
+    ANY_PAUSE,
+    EXIT_CODE,
+    PATIENCE,
+    Facts,
+    Target,
+    difference,
+    eventually,
+    running,
+    with_proc,
+)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root is what makes the difference here")
 
@@ -52,6 +62,7 @@ def test_a_collection_and_a_fork_make_no_call_that_a_filter_was_not_asked_about(
     """Either would end a program whose filter kills for it: nothing looks for the threads of the process in /proc."""
     with running(interpreter, "seccomp", "kill", call, "0", "fork") as target:
         command = [sys.executable, "-m", "heaptop", "leaks", str(target.pid), "--for", "3", "--marks", "2", "--collect"]
+        command += ANY_PAUSE
         done = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
         assert target.alive
         assert done.returncode == 0, done.stderr
@@ -67,7 +78,7 @@ def test_agent_and_core_make_no_call_but_those_that_filters_are_asked_about(inte
     only = "only=" + ",".join(map(str, sorted(numbers)))
     with running(interpreter, "seccomp", "kill", only, "0", "fork", wrapper=with_proc(interpreter)) as target:
         for arguments in (
-            ["leaks", str(target.pid), "--for", "4", "--marks", "2", "--collect"],
+            ["leaks", str(target.pid), "--for", "4", "--marks", "2", "--collect", *ANY_PAUSE],
             ["census", str(target.pid), "--memory"],
             ["waste", str(target.pid)],
         ):

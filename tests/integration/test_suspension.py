@@ -107,10 +107,10 @@ def test_a_stop_that_comes_while_a_thread_is_held_is_not_lost(
 ) -> None:
     with running(interpreter, "hostile/escaping", way, str(tmp_path)) as target:
         try:
-            attach_once(target.pid, wait=1.0)
+            attach_once(target.pid, wait=5.0 if state == "T" else PATIENCE)
         except InterpreterBusy:
             assert state == "T"
-        assert read_facts(target.pid).state == state
+        assert eventually(lambda: read_facts(target.pid).state == state)
         target.signal(signal.SIGCONT)
         assert eventually(target.said), "the attack was not tried"
         assert outcome(target.pid) == ""
@@ -175,7 +175,7 @@ with RemoteMemory(pid, writable=True) as memory:
     libc = next(each for each in read_mappings(pid) if "libc.so.6" in each.path and "x" in each.permissions)
     code = memory.read(libc.start, libc.end - libc.start)
     thread = ptrace.StoppedThread(pid, memory)
-    thread.stop(2)
+    thread.stop(30)
     assert hijack.is_own_stack(SimpleNamespace(pid=pid, live_tid=pid), thread)
     top = thread.registers.rsp - hijack.RED_ZONE - 512
     memory.write(top, path.encode() + bytes(1))
@@ -184,14 +184,14 @@ with RemoteMemory(pid, writable=True) as memory:
     registers.rax, registers.rdi, registers.rsi = 83, top, 0o755
     registers.rip = libc.start + code.index(interpreter.SYSCALL_AND_RET)
     thread._hijack(registers, ptrace.QUIET_MASK, Everything())
-    thread._run(2)  # it stands at the entry of mkdir
+    thread._run(30)  # it stands at the entry of mkdir
     if way == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if way == "detached":
         ptrace.request(ptrace.DETACH, pid)
         os._exit(0)
     if way == "run":
-        thread._run(2)
+        thread._run(30)
     thread.release()
 """
 """Suspends the filter of a thread, has it enter a mkdir, and goes one way or another from there."""
@@ -206,7 +206,7 @@ def test_a_call_that_was_entered_is_made_only_under_the_suspension(
     with running(interpreter, "hostile/escaping", "none", str(tmp_path)) as target:
         before = Facts.of(target.pid)
         command = [sys.executable, "-c", TRACER, SOURCES, str(target.pid), str(tmp_path / "escaped"), way]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
         assert done.returncode == (-signal.SIGKILL if way == "killed" else 0), done.stderr
         assert eventually(lambda: Facts.of(target.pid).tracer == 0)
         assert outcome(target.pid) == ""  # it goes on, and is as it was

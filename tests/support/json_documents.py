@@ -46,7 +46,7 @@ COMMANDS: Final = {
     "why-retainers": ("heaptop.why", "why {pid} {type} --retainers 3 --json"),
     "why-object": ("heaptop.object", "why {pid} {address} --json"),
     "waste": ("heaptop.waste", "waste {pid} --json"),
-    "leaks": ("heaptop.leaks", "leaks {pid} --for 3 --marks 3 --json"),
+    "leaks": ("heaptop.leaks", "leaks {pid} --for 3 --marks 3 --pause-budget 60000 --json"),
     "leaks-gate": ("heaptop.leaks", "leaks {pid} --for 3 --marks 3 --fail-on-leak --ignore nothing.* --json"),
     "record": ("heaptop.record", "record {pid} -o {file} --for 4 --interval 1 --marks 3 --json"),
     "report": ("heaptop.report", "report {file} --json"),

@@ -33,6 +33,10 @@ EXIT_CODE: Final = 7
 PATIENCE: Final = 60.0
 """Seconds that a test waits for what must come; long, for a machine that is busy with other things."""
 
+ANY_PAUSE: Final = ("--pause-budget", "60000")
+"""For commands that make several censuses: on a busy machine one may pause its target for longer than they go on after
+without asking, and nobody here would answer."""
+
 SETXID_SIGNAL: Final = 1 << 32
 GLIBC_SIGNALS: Final = 1 << 31 | SETXID_SIGNAL
 """Signals 32 and 33, thread cancellation and the broadcast of setuid, as bits of a mask."""

@@ -58,7 +58,7 @@ def exercise(interpreter: Interpreter, *arguments: str, program: str = "core_exe
         env={**os.environ, "PYTHONPATH": "", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return done.stdout.strip() or f"exit code {done.returncode}: {done.stderr[-2000:]}"
@@ -98,7 +98,7 @@ def test_sanitizers_find_nothing_in_what_hypothesis_makes_up(is_whole: bool) -> 
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     told = done.stdout + done.stderr
