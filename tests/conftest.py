@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -24,7 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # Machines are busy: no test is about how long it takes. What is sanitized takes several times as long as what is not,
 # and is tried a second time.
-settings.register_profile("heaptop", deadline=None)
+settings.register_profile("heaptop", deadline=None, max_examples=40)
+settings.register_profile("whole", deadline=None)
 settings.register_profile("sanitized", deadline=None, max_examples=30)
 settings.register_profile("quick", deadline=None, max_examples=15)  # make quick
 settings.load_profile("sanitized" if core_builds.sanitized_throughout() else "heaptop")
@@ -33,6 +35,8 @@ IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if _is_whole(config) and not config.getoption("--hypothesis-profile") and not core_builds.sanitized_throughout():
+        settings.load_profile("whole")
     os.environ["HEAPTOP_CONFIG"] = os.devnull  # the reader's own settings do not reach the tests, nor what they start
     for number in IGNORED_IN_THE_BACKGROUND:  # by nohup, or by a shell's &: what the tests start would ignore it too
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -128,10 +132,19 @@ def quick_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "TICK_INTERVAL", 0.1)
 
 
+@pytest.fixture(scope="session")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders, each new. Not those of ``tmp_path``: to make one, pytest reads the names of all that it has made."""
+    folder = tmp_path_factory.mktemp("states")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def state_of_its_own(states: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """What heaptop keeps for its user from one attach to the next is no test's business but its own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = next(states)
+    folder.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
 
 
 @pytest.fixture(scope="session", autouse=True)

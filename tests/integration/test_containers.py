@@ -106,6 +106,7 @@ def test_inside_it_attaches_with_the_rights_of_the_container_unless_a_filter_is_
         check_unharmed(place, before)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.pythons("3.12")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("profile", PROFILES)

@@ -21,13 +21,13 @@ from tests.support import native
 from tests.support.building import TARGETS
 from tests.support.hostile_names import NAMED, SHOWN, harmful, harmful_json
 from tests.support.leaking import ENVIRONMENT, HEAPTOP
-from tests.support.processes import PATIENCE, Target, eventually, running, starting, this_python
+from tests.support.processes import ANY_PAUSE, PATIENCE, Target, eventually, running, starting, this_python
 from tests.support.pty_terminal import PtyTerminal, pty_terminal
 from tests.targets.hostile import recordings as hostile
 
 NOBODY: Final = "4194305"
 """A pid above the largest that Linux gives."""
-AGAIN: Final = ("--rate", "4KiB")
+AGAIN: Final = ("--rate", "4KiB", *ANY_PAUSE)
 LIVE: Final[dict[str, Sequence[str]]] = {
     "ps": ["ps"],
     "ps-json": ["ps", "--json"],
@@ -160,13 +160,13 @@ def recording(target: Target, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("command", LIVE)
 def test_no_name_of_a_target_moves_a_cursor(target: Target, command: str) -> None:
     check_names(target, command)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("command", SAMPLE)
 def test_no_name_of_a_target_on_another_python_does(other_target: Target, command: str) -> None:
     check_names(other_target, command)
@@ -201,7 +201,7 @@ def test_no_name_of_a_tracer_moves_a_cursor(target: Target) -> None:
             assert eventually(lambda: terminal.process.poll() is not None), terminal.text
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", RECORDED)
 def test_no_name_in_a_recording_moves_a_cursor(recording: str, command: str, tmp_path: Path) -> None:
     argv = [recording if part == "FILE" else part for part in RECORDED[command]]
@@ -220,7 +220,7 @@ def test_no_name_in_a_recording_moves_a_cursor(recording: str, command: str, tmp
     assert done.returncode == 0
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["text"])
 @pytest.mark.parametrize("command", RECORDED)
 def test_no_text_of_a_crafted_recording_moves_a_cursor(kind: str, command: str, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_no_text_of_a_crafted_recording_moves_a_cursor(kind: str, command: str, 
     checked(done, is_json="json" in command and done.returncode == 0)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_no_wrong_argument_moves_a_cursor(wrong: str, tmp_path: Path) -> None:
     file = str(hostile.make("ends", tmp_path / "a.heaptop"))
@@ -238,7 +238,7 @@ def test_no_wrong_argument_moves_a_cursor(wrong: str, tmp_path: Path) -> None:
     assert SHOWN in checked(done)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "content",
     [

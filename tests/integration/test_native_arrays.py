@@ -18,6 +18,8 @@ from tests.support import native
 from tests.support.building import TARGETS, library_with
 from tests.support.processes import PATIENCE, starting, with_proc
 
+pytestmark = pytest.mark.sample(2)
+
 INSTALLED = BARE
 """With the numpy that .ci/target-packages finds for each: from 1.24 to the newest."""
 BETWEEN = {"3.9": "1.26", "3.12": "2.2"}

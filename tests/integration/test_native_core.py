@@ -35,6 +35,8 @@ from tests.support.attaching import Attachment, attach_once, attached, is_whole,
 from tests.support.outside import become_nobody, in_child
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, kept, running, with_proc
 
+pytestmark = pytest.mark.sample(2)
+
 
 @pytest.fixture(autouse=True)
 def built() -> native.Library:

@@ -12,6 +12,8 @@ from tests.support import native
 from tests.support.building import TARGETS, library
 from tests.support.processes import PATIENCE, starting, with_proc
 
+pytestmark = pytest.mark.sample(2)
+
 TELLING = since("3.13")
 LIMIT, LIVES = 10_000, 1_000
 """REBORN_LIMIT of reborn.h, and SAMPLE_LIVES of sample.h."""

@@ -13,6 +13,8 @@ from tests.interpreters import Interpreter, since
 from tests.support import core_builds, native
 from tests.support.processes import need_package
 
+pytestmark = pytest.mark.sample(2)
+
 PROGRAM = "roots_planted.py"
 
 

@@ -24,6 +24,8 @@ from tests.interpreters import NEWEST, OLDEST, SAMPLE, SUPPORTED, Interpreter, s
 from tests.support import building, core_builds, native
 from tests.support.building import TARGETS
 
+pytestmark = pytest.mark.sample(2)
+
 OVER = "another tool's hook lies over heaptop's, which stays, passing everything on"
 
 

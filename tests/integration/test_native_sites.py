@@ -34,7 +34,7 @@ LINES = {
 LEAKED = 4000 * 3000
 """Bytes that one call of the module leaves."""
 
-pytestmark = pytest.mark.pythons("3.8", "3.9", "3.11", "3.12", "3.13")
+pytestmark = [pytest.mark.pythons("3.8", "3.9", "3.11", "3.12", "3.13"), pytest.mark.sample(2)]
 
 
 def argv(way: str) -> list[str]:

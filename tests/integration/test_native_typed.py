@@ -12,6 +12,8 @@ from tests.support import native
 from tests.support.building import TARGETS
 from tests.support.processes import PATIENCE, starting, with_proc
 
+pytestmark = pytest.mark.sample(2)
+
 MANY = 300
 
 

@@ -16,6 +16,8 @@ from tests.interpreters import Interpreter
 from tests.support.images import Explorer, exploring
 from tests.support.processes import running, with_proc
 
+pytestmark = pytest.mark.sample(2)
+
 Path = tuple[int, str, str]
 """How many objects, by which kind of root, and the labels of the steps to them."""
 PROGRAM: Final = File(__file__).parents[1] / "targets" / "retained_planted.py"

@@ -26,6 +26,8 @@ from tests.support.processes import (
 )
 from tests.support.web import serving, under_load
 
+pytestmark = pytest.mark.sample(2)
+
 STEADY = (
     "busy",
     "sleeper",

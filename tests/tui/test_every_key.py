@@ -280,6 +280,7 @@ def test_every_table_and_every_action_is_here() -> None:
         assert {key.action for key in keys} == set(checks)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "key"), presses("LIVE"))
 async def test_each_key_does_what_it_says_on_a_process(name: str, key: Key) -> None:
     source = FakeSource()
@@ -288,6 +289,7 @@ async def test_each_key_does_what_it_says_on_a_process(name: str, key: Key) -> N
         await pressed(stage, name, ON_LIVE.get(key.action))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "key"), presses("RECORDING"))
 async def test_each_key_does_what_it_says_on_a_recording(tmp_path: Path, name: str, key: Key) -> None:
     async with opened(written(tmp_path / "night.heaptop", TICKS)) as stage:
@@ -296,6 +298,7 @@ async def test_each_key_does_what_it_says_on_a_recording(tmp_path: Path, name: s
         await pressed(stage, name, ON_RECORDING.get(key.action))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "key"), presses("PICKER"))
 async def test_each_key_does_what_it_says_in_the_picker(monkeypatch: pytest.MonkeyPatch, name: str, key: Key) -> None:
     monkeypatch.setattr(picker, "REFRESH_SECONDS", 1000.0)
@@ -303,6 +306,7 @@ async def test_each_key_does_what_it_says_in_the_picker(monkeypatch: pytest.Monk
         await pressed(stage, name, ON_PICKER.get(key.action))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "key"), presses("SEVERAL"))
 async def test_each_key_does_what_it_says_on_several_processes(name: str, key: Key) -> None:
     async with in_tabs() as stage:
