@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -89,6 +91,25 @@ def test_it_is_loaded_counts_and_is_found_again(interpreter: Interpreter) -> Non
         assert core_lines(target.pid) == mapped
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
+
+
+@pytest.mark.pythons(*SUPPORTED, *MUSL)
+def test_a_debugger_that_attaches_later_opens_no_descriptor_of_its_own(interpreter: Interpreter) -> None:
+    """A debugger opens each file that the loader names, and `/proc/self/fd/3` is a pipe of the debugger's."""
+    if shutil.which("gdb") is None:
+        pytest.skip("no gdb is installed")
+    with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
+        for reused in (False, True):
+            with attached(target.pid) as attachment:
+                assert attachment.message(Core).reused == reused
+            resting(target.pid)
+            words = ["gdb", "-nx", "-batch", "-p", str(target.pid), "-ex", "info sharedlibrary"]
+            run = subprocess.run(
+                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=True
+            )
+            assert "heaptop-core" in run.stdout
+            assert "/proc/self/fd" not in run.stdout + run.stderr
+        assert target.terminate() == EXIT_CODE
 
 
 def test_collections_are_noted_by_the_core(interpreter: Interpreter) -> None:

@@ -9,6 +9,7 @@
    process: the library is never unloaded, and one agent at a time uses it. */
 
 #include "pages.h"
+#include "lookup.h"
 #include "raw.h"
 #include "clone/clone.h"
 #include "cores/cored.h"
@@ -634,6 +635,19 @@ PyObject *heaptop_core_again(void);
 
 __attribute__((visibility("default"))) PyObject *heaptop_core_again(void) { return PyCFunction_New(&again, NULL); }
 
+/* Debuggers and crash handlers open the file that the loader names for each library. The name of a descriptor would be one
+   of their own, and perhaps a pipe that never answers. So the loader's text becomes a name that no file has, in its place:
+   glibc finds the library again by another copy of the name, and musl by none. */
+static void name_no_descriptor(void) {
+    static const char from[] = "/proc/self/fd/", to[] = "/memfd:heaptop-core";
+    struct lookup_object here;
+    if (lookup_object(&definition, &here) && strncmp(here.file, from, sizeof from - 1) == 0 && strlen(here.file) >= sizeof to)
+        memcpy((char *)here.file, to, sizeof to);
+}
+
 PyMODINIT_FUNC PyInit__core(void);
 
-__attribute__((visibility("default"))) PyObject *PyInit__core(void) { return PyModuleDef_Init(&definition); }
+__attribute__((visibility("default"))) PyObject *PyInit__core(void) {
+    name_no_descriptor();
+    return PyModuleDef_Init(&definition);
+}
