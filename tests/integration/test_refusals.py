@@ -47,7 +47,7 @@ from heaptop.injector.inspect import interpreter as finding
 from heaptop.injector.inspect import preflight, process
 from heaptop.injector.inspect.layout import SUPPORTED, PythonVersion
 from heaptop.injector.inspect.memory import Mapping, RemoteMemory, read_mappings
-from tests.interpreters import NEWEST, OLDEST, SAMPLE, Interpreter
+from tests.interpreters import MUSL, NEWEST, OLDEST, SAMPLE, Interpreter
 from tests.support import building, native
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.outside import Answer, answer, answer_of_child, become_nobody, without_capabilities
@@ -59,6 +59,7 @@ from tests.support.processes import (
     running,
     starting,
     this_python,
+    with_proc,
 )
 
 need_root = pytest.mark.skipif(os.geteuid() != 0, reason="giving up root needs root")
@@ -251,6 +252,16 @@ def test_a_c_library_that_is_read_as_data_is_not_called(tmp_path: Path) -> None:
     libc = next(each.path for each in read_mappings(os.getpid()) if os.path.basename(each.path).startswith("libc.so"))
     with laid_out(libc, tmp_path / "libc.so"):
         assert found_in_this_process() == before
+
+
+@pytest.mark.pythons(*SAMPLE, *MUSL)
+def test_a_program_that_reads_its_own_libraries_as_data_is_attached_to(interpreter: Interpreter) -> None:
+    """As symbolizers do that print stacks: the kernel maps what is mapped later below what runs."""
+    with running(interpreter, "reads_own_code", wrapper=with_proc(interpreter)) as target:
+        assert int(target.detail) >= 2
+        attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
 
 
 def test_a_file_that_is_named_as_a_native_core_and_is_none_is_left_alone() -> None:

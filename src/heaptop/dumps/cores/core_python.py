@@ -41,7 +41,7 @@ def find_python(memory: CoreMemory, backing: Backing, wanted: list[str]) -> Core
     core = memory.core
     try:
         found = images(memory, memory.mappings())
-        python = defining_image(found, memory.mappings())
+        python = defining_image(found)
         if python is None:
             raise _why_none(memory, backing, found)
         version = read_version(python, memory)

@@ -115,6 +115,8 @@ class ElfImage:
     path: str
     elf_class: int
     machine: int
+    runs: bool = False
+    """Whether its code is mapped. What a program reads as data is no code to call."""
     bias: int = 0
     """What is added to an address of the file to get one of the process."""
     dynamic: dict[int, int] = field(default_factory=dict)
@@ -218,25 +220,52 @@ class ElfImage:
         return found
 
 
+Identity = tuple[str, int, str]
+"""Of a file: device, inode and path."""
+
+
+def _identity(mapping: Mapping) -> Identity:
+    return mapping.device, mapping.inode, mapping.path
+
+
+def _begins_file(mapping: Mapping) -> bool:
+    return not mapping.offset and mapping.permissions.startswith("r") and mapping.path.startswith("/")
+
+
+def _below_code(mappings: list[Mapping]) -> dict[Identity, int]:
+    """Where each file that runs begins. Elsewhere the same file may be mapped as data, as programs do that look up
+    symbols of their own."""
+    latest: dict[Identity, int] = {}
+    found: dict[Identity, int] = {}
+    for mapping in mappings:
+        if _begins_file(mapping):
+            latest[_identity(mapping)] = mapping.start
+        if "x" in mapping.permissions and _identity(mapping) in latest:
+            found.setdefault(_identity(mapping), latest[_identity(mapping)])
+    return found
+
+
 def images(memory: ReadableMemory, mappings: list[Mapping]) -> list[ElfImage]:
-    """Every ELF file mapped from its first byte, in address order; each once; unreadable ones are left out.
+    """Every ELF file mapped from its first byte, in address order; each once, where it runs if it does; unreadable ones
+    are left out.
 
     Raises Exhausted, as do all look-ups in them, where there is more to read than any real program has.
     """
     metered = Metered(memory)
     found: list[ElfImage] = []
-    seen: set[tuple[str, int, str]] = set()
+    seen: set[Identity] = set()
+    running = _below_code(mappings)
     for mapping in mappings:
-        identity = mapping.device, mapping.inode, mapping.path
-        if mapping.offset or not mapping.permissions.startswith("r") or not mapping.path.startswith("/"):
-            continue
-        if identity in seen:
+        identity = _identity(mapping)
+        runs = running.get(identity) == mapping.start
+        if not _begins_file(mapping) or identity in seen or (identity in running and not runs):
             continue
         try:
             image = ElfImage.at(metered, mapping.start, mapping.path)
         except (RemoteFault, struct.error):
             continue
         if image is not None:
+            image.runs = runs
             seen.add(identity)
             found.append(image)
             if len(found) > MOST_IMAGES:

@@ -101,7 +101,7 @@ LIBC_SYMBOLS: Final = {
 def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], executable: str) -> Interpreter:
     """The interpreter of ``pid``. Raises the TargetError that gives the reason there is none heaptop may enter."""
     found = images(memory, mappings)
-    python = defining_image(found, mappings)
+    python = defining_image(found)
     if python is None:
         _check_architecture(pid, found)
         raise _why_no_python(pid, found, executable)
@@ -114,7 +114,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
     runtime = python.lookup("_PyRuntime") or 0
     if is_free_threaded(memory, runtime, version):
         raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
-    found = _running(found, mappings)
+    found = [image for image in found if image.runs]
     musl = not any(defines(image, ONLY_GLIBC) for image in _libc_images(found))
     syscall_instruction, restorer = _instructions(pid, _libc_symbol(pid, found, "syscall"), memory, mappings)
     return Interpreter(
@@ -139,18 +139,12 @@ def _check_architecture(pid: int, found: list[ElfImage]) -> None:
             raise UnsupportedArchitecture(f"Process {pid} is a {width}-bit {machine_name(image.machine)} program.")
 
 
-def defining_image(found: list[ElfImage], mappings: list[Mapping]) -> ElfImage | None:
+def defining_image(found: list[ElfImage]) -> ElfImage | None:
     """The interpreter's."""
-    for image in _running(found, mappings):
-        if all(defines(image, name) for name in DEFINING):
+    for image in found:
+        if image.runs and all(defines(image, name) for name in DEFINING):
             return image
     return None
-
-
-def _running(found: list[ElfImage], mappings: list[Mapping]) -> list[ElfImage]:
-    """Those whose code is mapped: a program that reads a library as data does not run it."""
-    running = {mapping.path for mapping in mappings if "x" in mapping.permissions}
-    return [image for image in found if image.path in running]
 
 
 def defines(image: ElfImage, name: str) -> bool:
