@@ -264,6 +264,15 @@ def test_a_program_that_reads_its_own_libraries_as_data_is_attached_to(interpret
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons(*SAMPLE)
+def test_a_program_with_two_c_libraries_is_refused(interpreter: Interpreter) -> None:
+    """A function of the one that Python does not use crashed the program."""
+    with running(interpreter, "second_libc", wrapper=with_proc(interpreter)) as target:
+        assert target.detail == "2"
+        check_refused(target.pid, InjectionDenied, "2 C libraries", "heaptop run")
+        assert target.terminate() == EXIT_CODE
+
+
 def test_a_file_that_is_named_as_a_native_core_and_is_none_is_left_alone() -> None:
     before = found_in_this_process()
     with laid_out(str(native.core()), DT_SYMTAB=1 << 40):

@@ -232,33 +232,34 @@ def _begins_file(mapping: Mapping) -> bool:
     return not mapping.offset and mapping.permissions.startswith("r") and mapping.path.startswith("/")
 
 
-def _below_code(mappings: list[Mapping]) -> dict[Identity, int]:
-    """Where each file that runs begins. Elsewhere the same file may be mapped as data, as programs do that look up
-    symbols of their own."""
+def _below_code(mappings: list[Mapping]) -> set[tuple[Identity, int]]:
+    """The files that run, and where each begins: at several places if it was loaded several times. Elsewhere the same
+    file may be mapped as data, as programs do that look up symbols of their own."""
     latest: dict[Identity, int] = {}
-    found: dict[Identity, int] = {}
+    found: set[tuple[Identity, int]] = set()
     for mapping in mappings:
+        identity = _identity(mapping)
         if _begins_file(mapping):
-            latest[_identity(mapping)] = mapping.start
-        if "x" in mapping.permissions and _identity(mapping) in latest:
-            found.setdefault(_identity(mapping), latest[_identity(mapping)])
+            latest[identity] = mapping.start
+        if "x" in mapping.permissions and identity in latest:
+            found.add((identity, latest[identity]))
     return found
 
 
 def images(memory: ReadableMemory, mappings: list[Mapping]) -> list[ElfImage]:
-    """Every ELF file mapped from its first byte, in address order; each once, where it runs if it does; unreadable ones
-    are left out.
+    """Every ELF file mapped from its first byte, in address order: where it runs, or else once; unreadable ones are
+    left out.
 
     Raises Exhausted, as do all look-ups in them, where there is more to read than any real program has.
     """
     metered = Metered(memory)
     found: list[ElfImage] = []
-    seen: set[Identity] = set()
     running = _below_code(mappings)
+    seen = {identity for identity, _ in running}
     for mapping in mappings:
         identity = _identity(mapping)
-        runs = running.get(identity) == mapping.start
-        if not _begins_file(mapping) or identity in seen or (identity in running and not runs):
+        runs = (identity, mapping.start) in running
+        if not _begins_file(mapping) or (identity in seen and not runs):
             continue
         try:
             image = ElfImage.at(metered, mapping.start, mapping.path)

@@ -33,6 +33,8 @@ PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
 LIBC_FILES: Final = ("libc.so", "libc-", "libpthread", "ld-musl-")
 """How the names of files begin that are a C library. musl's is its dynamic linker too."""
 ONLY_GLIBC: Final = "gnu_get_libc_version"
+SYSTEM_CALL: Final = "syscall"
+"""A function that every C library has, and its libpthread has not."""
 
 CORE_FILE: Final = re.compile("/memfd:heaptop-core-([0-9a-f]{16})-")
 CORE_AGAIN: Final = "heaptop_core_again"
@@ -115,8 +117,9 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
     if is_free_threaded(memory, runtime, version):
         raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
     found = [image for image in found if image.runs]
+    _check_one_libc(pid, found)
     musl = not any(defines(image, ONLY_GLIBC) for image in _libc_images(found))
-    syscall_instruction, restorer = _instructions(pid, _libc_symbol(pid, found, "syscall"), memory, mappings)
+    syscall_instruction, restorer = _instructions(pid, _libc_symbol(pid, found, SYSTEM_CALL), memory, mappings)
     return Interpreter(
         path=printable(python.path, LONGEST),
         version=version,
@@ -217,6 +220,16 @@ def _required(pid: int, image: ElfImage, symbol: str) -> int:
             why="It was built without the C API that heaptop calls.",
         )
     return address
+
+
+def _check_one_libc(pid: int, found: list[ElfImage]) -> None:
+    """A thread that one C library has made is none of the other's: a call of the wrong one ends in a crash."""
+    number = sum(defines(image, SYSTEM_CALL) for image in _libc_images(found))
+    if number > 1:
+        raise InjectionDenied(
+            f"Process {pid} has loaded {number} C libraries.",
+            why="dlmopen or LD_AUDIT did that, and heaptop cannot tell which one Python uses.",
+        )
 
 
 def _libc_symbol(pid: int, found: list[ElfImage], symbol: str) -> int:
