@@ -273,6 +273,16 @@ def test_a_program_with_two_c_libraries_is_refused(interpreter: Interpreter) -> 
         assert target.terminate() == EXIT_CODE
 
 
+@pytest.mark.pythons(*SAMPLE)
+def test_a_thread_that_the_c_library_has_not_made_is_not_called_in(interpreter: Interpreter) -> None:
+    with running(interpreter, "raw_thread", wrapper=with_proc(interpreter)) as target:
+        before = Facts.of(target.pid)
+        check_text(answer(target.pid), InjectionDenied, str(target.pid), "thread pointer")
+        assert difference(before, resting(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
 def test_a_file_that_is_named_as_a_native_core_and_is_none_is_left_alone() -> None:
     before = found_in_this_process()
     with laid_out(str(native.core()), DT_SYMTAB=1 << 40):

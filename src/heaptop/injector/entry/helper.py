@@ -470,6 +470,7 @@ class PtraceAttempt(Attempt):
                 self.wait_for(None, FILTER_PAUSE)
 
     def _arm_and_trigger(self, inside: HijackedThread, choice: TriggerChoice) -> None:
+        hijack.check_thread_pointer(inside)
         if inside.filters:
             self._check_filters(inside.filters, choice)
         if self.ours is None:  # else a thread that ended under our hands has got as far as that
@@ -613,6 +614,7 @@ class PtraceAttempt(Attempt):
         """Escalate: by now another thread may be blocked, which can start the native thread at once."""
 
         def work(inside: HijackedThread, choice: TriggerChoice) -> None:
+            hijack.check_thread_pointer(inside)
             if choice.trigger == "thread" or params.queued <= params.pending_ran:
                 self._pull(inside, choice)
 

@@ -175,6 +175,22 @@ def is_own_stack(plan: AttachPlan, thread: StoppedThread) -> bool:
     return False
 
 
+def check_thread_pointer(inside: HijackedThread) -> None:
+    """Raise InjectionDenied where the C library has not made the thread: a function of it that is called there crashes,
+    perhaps with a lock held. Of its own threads the thread pointer leads to itself (System V ABI for x86-64, TLS)."""
+    pointer = inside.thread.registers.fs_base
+    try:
+        if inside.memory.u64(pointer) == pointer:
+            return
+    except RemoteFault:
+        pass
+    raise InjectionDenied(
+        f"Thread {inside.thread.tid} of process {inside.plan.pid} has no thread pointer of the C library's.",
+        why="heaptop calls functions there that need one. Translators such as valgrind run programs so, and some "
+        "libraries make such threads.",
+    )
+
+
 def map_pages(inside: HijackedThread) -> RemoteMappings:
     """Make both mappings. Raises InjectionDenied where executable memory is forbidden.
 
