@@ -55,6 +55,15 @@ def test_resident_memory_that_jumps_alone_is_a_jump_of_its_own() -> None:
     assert [(jump.bytes // MIB, jump.is_rss) for jump in jumps(heap, rss)] == [(30, False), (20, True)]
 
 
+def test_heaptops_own_memory_after_the_attach_is_no_jump_of_the_program() -> None:
+    heap = course(*[MIB] * 10, seconds=10)
+    attach = course(5 * MIB, *[MIB] * 9, seconds=10)
+    assert jumps(heap, attach) == []
+    more, later = course(50 * MIB, *[MIB] * 9, seconds=10), course(*[MIB] * 4, 5 * MIB, *[MIB] * 5, seconds=10)
+    assert [(jump.bytes // MIB, jump.is_rss) for jump in jumps(heap, more)] == [(50, True)]
+    assert [(jump.bytes // MIB, jump.is_rss) for jump in jumps(heap, later)] == [(5, True)]
+
+
 def test_the_largest_come_first() -> None:
     found = jumps(course(*[0] * 5, 4 * MIB, *[0] * 5, 9 * MIB, *[0] * 5, 6 * MIB, *[0] * 5))
     assert [jump.bytes // MIB for jump in found] == [4, 9, 6]

@@ -22,6 +22,10 @@ FEW_SHARE: Final = 0.1
 """… and so much of the largest size a jump."""
 HALF: Final = 0.5
 """Of a jump of the heap: a step of resident memory that is so large says when it was."""
+OVERHEAD_BYTES: Final = 8 << 20
+OVERHEAD_NS: Final = 15 * 10**9
+"""After an attach heaptop's own memory grows, by less than this in such a time: resident memory that grows so at the
+beginning of a recording is no jump of the program's."""
 
 Sizes = Sequence[tuple[int, int]]
 """(time in nanoseconds, bytes), ascending."""
@@ -83,11 +87,11 @@ class RecordedJump:
 
 
 def jumps(heap: Sizes, rss: Sizes = ()) -> list[Jump]:
-    """The jumps of the live heap at censuses, and those of resident memory at ticks that no jump of the heap explains;
-    oldest first."""
+    """The jumps of the live heap at censuses, and those of resident memory at ticks that no jump of the heap and not
+    heaptop's own memory explains; oldest first."""
     found = [Jump(begin, end, more) for begin, end, more in _rises(heap)]
     others = [Jump(begin, end, more, is_rss=True) for begin, end, more in _rises(rss)]
-    others = [one for one in others if not any(_meet(one, jump) for jump in found)]
+    others = [one for one in others if not any(_meet(one, jump) for jump in found) and not _is_overhead(one, rss)]
     return sorted([*found, *others], key=lambda jump: jump.end_ns)
 
 
@@ -119,6 +123,10 @@ def _rises(sizes: Sizes) -> list[tuple[int, int, int]]:
         else:
             found.append((begin, end, more))
     return found
+
+
+def _is_overhead(one: Jump, rss: Sizes) -> bool:
+    return one.begin_ns - rss[0][0] < OVERHEAD_NS and one.bytes < OVERHEAD_BYTES
 
 
 def _meet(one: Jump, other: Jump) -> bool:
