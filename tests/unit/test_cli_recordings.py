@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.analysis.reports.moments_diff import DIFFS, Changed, MomentSizes
+from heaptop.analysis.reports.moments_diff import DIFFS, Changed, MomentSizes, most_changed
 from heaptop.analysis.reports.recorded import gaps
 from heaptop.cli.commands import diff
 from heaptop.cli.options import with_times
@@ -178,6 +178,14 @@ def test_a_report_says_what_is_damaged(night: Path, tmp_path: Path, capsys: pyte
 
 
 # -- diff ----------------------------------------------------------------------------------------------------
+
+
+def test_of_a_difference_the_rows_that_changed_least_are_left_out_whether_they_grew_or_shrank() -> None:
+    changes = {"dict": 900, "set": 5, "float": 1, "int": -20, "str": -8000}
+    rows = [Changed(name, MomentSizes(1, max(-by, 0)), MomentSizes(1, max(by, 0))) for name, by in changes.items()]
+    assert [row.name for row in most_changed(rows, 3)] == ["dict", "int", "str"]
+    assert most_changed(rows, None) == rows
+    assert most_changed(rows[:3], 2) == rows[:2]
 
 
 def test_diff_is_from_the_beginning_to_the_end(night: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.heap.path_words import path_text, type_of
 from heaptop.analysis.leaks.marks import send_pieces, take_pieces
-from heaptop.analysis.reports.moments_diff import Changed, MomentSizes, changed_json, total
+from heaptop.analysis.reports.moments_diff import Changed, MomentSizes, changed_json, most_changed, total
 from heaptop.analysis.snapshot.asking import Asking
 from heaptop.analysis.text.recorded_times import utc
 from heaptop.protocol.images import AGES, GROUPS, PATHS, Ages, Groups, Image, Paths, Question, Selection
@@ -119,7 +119,7 @@ def heaps_diff_json(
 ) -> DiffJson:
     """The document, with at most ``top`` rows (all for None)."""
     grown = total(found.rows)
-    shown = found.rows if top is None else found.rows[:top]
+    shown = most_changed(found.rows, top)
     rows = [changed_json(row) for row in shown]
     for row, document in zip(shown, rows, strict=True):
         if found.new is not None and found.gone is not None:

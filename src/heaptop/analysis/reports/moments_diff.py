@@ -5,7 +5,7 @@ This module never prints: it makes rows, and the document of ``heaptop diff --js
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -102,6 +102,12 @@ def grown(before: Recorded, after: Recorded, by: str, top: int | None) -> list[C
     return [row for row in changed_rows(before, after, by) if row.bytes > row.error][:top]
 
 
+def most_changed(rows: Sequence[Changed], top: int | None) -> list[Changed]:
+    """Those that grew or shrank most, at most ``top`` (all for None), in the order of ``rows``."""
+    kept = set(sorted(range(len(rows)), key=lambda place: -abs(rows[place].bytes))[:top])
+    return [row for place, row in enumerate(rows) if place in kept]
+
+
 def total(rows: Iterable[Changed]) -> Changed:
     """All of them as one row."""
     listed = list(rows)
@@ -145,7 +151,7 @@ def moment_json(recorded: Recorded) -> MomentJson:
 def diff_json(before: Recorded, after: Recorded, by: str, top: int | None) -> DiffJson:
     """The document, with at most ``top`` rows (all for None). Bytes of producers are estimates."""
     rows = [row for row in changed_rows(before, after, by) if row.bytes or row.count]
-    shown = rows if top is None else rows[:top]
+    shown = most_changed(rows, top)
     grown = total(rows)
     return {
         "schema": "heaptop.diff",

@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from heaptop.analysis.reports.dumps_diff import ComparedHeap, HeapsDiff
-from heaptop.analysis.reports.moments_diff import Changed, MomentSizes, total
+from heaptop.analysis.reports.moments_diff import Changed, MomentSizes, most_changed, total
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.cli.terminal import table
 
@@ -16,8 +16,8 @@ _NAMES: Final = {"type": "TYPE", "module": "MODULE", "path": "KEPT BY"}
 def heaps_diff_lines(
     before: ComparedHeap, after: ComparedHeap, by: str, found: HeapsDiff, top: int | None
 ) -> list[str]:
-    """What grew most first, at most ``top`` rows (all for None)."""
-    shown, whole = found.rows[:top], total(found.rows)
+    """What grew most first; at most ``top`` rows (all for None), those that changed most."""
+    shown, whole = most_changed(found.rows, top), total(found.rows)
     lines = [f"before  {_heap(before)}", f"after   {_heap(after)}", ""]
     lines += _rows(shown, by, found) if shown else ["Nothing changed."]
     if len(found.rows) > len(shown):

@@ -13,7 +13,7 @@ from typing import Final
 from heaptop.analysis.leaks.findings_report import findings_lines
 from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.jumps import RecordedJump
-from heaptop.analysis.reports.moments_diff import Changed, changed_rows, grown, total
+from heaptop.analysis.reports.moments_diff import Changed, changed_rows, grown, most_changed, total
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.estimate import INTERVAL
 from heaptop.analysis.samples.producers import NO_SITE, NO_SITE_MEANS
@@ -150,14 +150,14 @@ def _notices(recorded: Recorded) -> list[str]:
 
 
 def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> list[str]:
-    """What changed between two moments, what grew most first."""
+    """What changed between two moments, what grew most first; at most ``top`` rows, those that changed most."""
     rows = [row for row in changed_rows(before, after, by) if row.bytes or row.count]
-    shown = rows[:top]
+    shown = most_changed(rows, top)
     whole = total(rows)
     lines = [f"before  {_moment(before)}", f"after   {_moment(after)}", ""]
     lines += _rows(shown, by, "AFTER") if rows else ["Nothing changed."]
     if len(rows) > len(shown):
-        left = rows[len(shown) :]
+        left = [row for row in rows if row not in shown]
         shrunk = sum(row.bytes < 0 for row in left)
         lines.append(f"({len(left)} more, {shrunk} of them shrank)" if shrunk else f"({len(left)} more)")
     lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
