@@ -178,7 +178,7 @@ def explain_counted(memory: Memory, snapshot: Snapshot) -> MemoryByUse | None:
     mapped = snapshot.census.mapped
     if found is None or not mapped:
         return found
-    note = f"{format_bytes(mapped)} of live objects are mappings (mmap, Arrow): they are in the rows of their kind."
+    note = f"{format_bytes(mapped)} of live objects (mmap, Arrow) are in the rows of mappings instead."
     return replace(found, notes=(*found.notes, note))
 
 

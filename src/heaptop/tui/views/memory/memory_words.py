@@ -20,7 +20,7 @@ ABOUT: Final = {
     "other": (
         "Allocated by Python's allocator or malloc, but not a counted object: buffers of C libraries, interpreter "
         "tables, free lists. If this grows and live objects do not, native code keeps memory: an extension or "
-        "ctypes. A native profiler shows which; restarting the worker frees it."
+        "ctypes. A start with heaptop run --native shows which line; restarting the worker frees it."
     ),
     "pools": (
         "Free blocks in partly used pools: Python reuses them only for objects of the same size and cannot return "
