@@ -66,6 +66,15 @@ def test_every_view_says_what_it_shows_and_from_which_paper(name: str) -> None:
     assert [source for source in cited if source.short != "CPython"]
 
 
+def test_what_a_view_shows_and_its_keys_come_before_what_is_known_of_the_session() -> None:
+    key = PICKER[0]
+    page = HelpPage("Processes", PICKER, first="Sampling is off.", shows="All processes.", here=(key.action,))
+    lines = help_text(page, LOOK).plain.splitlines()
+    assert lines[0] == "All processes."
+    assert key.description in lines[2]
+    assert lines[3:6] == ["", "In this session", "Sampling is off."]
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_the_page_of_a_view_has_its_keys_and_figures(name: str) -> None:
     """``python -m tests.support.view_pages`` writes them."""

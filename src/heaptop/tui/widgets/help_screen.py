@@ -53,17 +53,19 @@ class HelpPage:
 
 
 def help_text(page: HelpPage, look: ChartStyle, width: int = WIDTH) -> Text:
-    """What the view shows, its keys, its figures, filters, all other keys in two columns where there is room, and the
-    header's figures. Where figures come from is in ``docs/sources.md``."""
+    """What the view shows, its keys, what must be known of this session, its figures, filters, all other keys in two
+    columns where there is room, and the header's figures. Where figures come from is in ``docs/sources.md``."""
     here = keys_here(page)
     text = Text()
-    for paragraph in (page.first, page.shows):
-        if paragraph:
-            text.append(look.text(_filled(paragraph, width)) + "\n\n")
+    if page.shows:
+        text.append(look.text(_filled(page.shows, width)) + "\n\n")
     for key in here:
         first, *more = wrap(page.means.get(key.action, key.description), width - KEY)
         text.append_text(_key_line(key, first, look)).append("\n")
         text.append("".join(f"{'':{KEY}}{look.text(line)}\n" for line in more))
+    if page.first:
+        text.append("\nIn this session\n" if here else "In this session\n", "bold")
+        text.append(look.text(_filled(page.first, width)) + "\n")
     if page.explains:
         text.append("\nWhat the figures mean\n" if here else "", "bold")
     for one in page.explains:
