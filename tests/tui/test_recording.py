@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import Census, CensusRequest, Row
 from heaptop.protocol.source import Event, Player, Received
@@ -141,7 +142,8 @@ async def test_the_whole_recording_stays_visible_wherever_the_cursor_stands(jump
         heap, marks = before
         assert heap.startswith(" heap")
         assert (marks.count("▲"), marks.split()[0], marks.split()[-1]) == (3, "15:07", "15:45")
-        assert "(▲ jump, │ here)" in marks
+        lowest = format_bytes(min(size for _, size in stage.screen.state.heap))
+        assert f"(lowest {lowest}, ▲ jump, │ here)" in marks
         assert [heap[marks.index("▲") - 1], heap[-12]] == ["▁", "█"]
         await stage.press(*["left_parenthesis"] * 12)
         await stage.at(0)

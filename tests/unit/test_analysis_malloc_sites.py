@@ -115,6 +115,7 @@ def test_the_document_has_the_rows_of_the_table() -> None:
     assert [row["line"] for row in document["lines"]] == [4, 5]
     assert len(document["libraries"]) == 2
     text = "\n".join(as_lines(found(*SITES), 2, exited=True))
+    assert "(no Python stack): the thread ran no Python code, or had released the GIL" in text
     assert "never freed" in text
     assert "/srv/app.py:5" in text
     assert "(2 more sites: --top)" in text

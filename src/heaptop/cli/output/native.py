@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from heaptop.analysis.rss.malloc_sites import NativeGroup, by_library, by_site, notes, total
+from heaptop.analysis.rss.malloc_sites import NO_STACK, NativeGroup, by_library, by_site, notes, total
 from heaptop.analysis.samples.estimate import INTERVAL, Estimate
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.cli.terminal import table
@@ -28,10 +28,12 @@ def as_lines(found: MallocSites, top: int | None, *, exited: bool) -> list[str]:
 
 def _remarks(found: MallocSites) -> Iterator[str]:
     yield (
-        f"estimated from {format_count(found.sampled)} samples, one each {format_bytes(found.interval)} of malloc and "
+        f"estimated from {format_count(found.sampled)} samples, one per {format_bytes(found.interval)} of malloc and "
         f"mmap; ± is the larger side of the {INTERVAL}"
     )
     yield "the line is that of the innermost Python frame; memory of Python's objects is in the interpreter's rows"
+    if any(site.gap == "none" for site in found.sites):
+        yield f"({NO_STACK['none']}): the thread ran no Python code, or had released the GIL"
     yield from notes(found)
 
 

@@ -36,18 +36,19 @@ class Course:
     now_ns: int
 
 
-def _write_legend(marks: list[str], legend: str) -> None:
-    """Explain the marks among them, as far right as there is room."""
-    room = len(legend) + 4
-    for begin in range(len(marks) - room, -1, -1):
-        if marks[begin : begin + room] == [" "] * room:
-            marks[begin + 2 : begin + room - 2] = legend
-            return
+def _write_legend(marks: list[str], *legends: str) -> None:
+    """Explain the marks among them, as far right as there is room, by the first legend that has room."""
+    for legend in legends:
+        room = len(legend) + 4
+        for begin in range(len(marks) - room, -1, -1):
+            if marks[begin : begin + room] == [" "] * room:
+                marks[begin + 2 : begin + room - 2] = legend
+                return
 
 
 class RecordingLine(Widget):
-    """Two lines: the live heap from the first moment to the last, and below it the jumps and the times of the ends.
-    What comes after the moment that is shown is dim."""
+    """Two lines: the live heap from the first moment to the last, between its lowest and its highest, and below it the
+    jumps and the times of the ends. What comes after the moment that is shown is dim."""
 
     DEFAULT_CSS = """
     RecordingLine { height: 2; background: $surface; }
@@ -95,7 +96,9 @@ class RecordingLine(Widget):
         marks = [" "] * self._width
         for jump in course.jumps:
             marks[self._column(jump.end_ns, span)] = look.text("▲")
-        _write_legend(marks, look.text("(▲ jump, │ here)"))
+        lowest = format_bytes(min((size for _, size in course.heap), default=0))
+        short = look.text("▲ jump, │ here")
+        _write_legend(marks, f"(lowest {lowest}, {short})", f"({short})")
         begin, end = (span.clock(time, seconds=span.seconds < 600) for time in (span.first_ns, span.last_ns))
         dim = Style(dim=True)
         return [Segment(f"{f' {begin}':{LEFT}}", dim), Segment("".join(marks)), Segment(f"{end:>{RIGHT - 1}}", dim)]
