@@ -114,7 +114,7 @@ ON_LIVE: dict[str, Check] = {
     "next_view(1)": Check(lambda stage: stage.live.view.NAME, "producers"),
     "last_view": Check(lambda stage: stage.live.view.NAME, "lifetimes", ("6", "8")),
     "cycle_key": Check(lambda stage: stage.bands.words[0], "Bands by module"),
-    "variant": Check(lambda stage: stage.live.view.words[0], f"Producers ≈ tree, live{WITHOUT_C}", ("2",)),
+    "variant": Check(lambda stage: stage.live.view.words[0], f"Producers ≈ sampled tree, live{WITHOUT_C}", ("2",)),
     "filter": Check(editing, True),
     "drill": Check(lambda stage: stage.bands.depth, 2, ("b",)),
     "back": Check(lambda stage: stage.bands.depth, 1, ("b", "enter")),

@@ -50,7 +50,7 @@ async def test_producers_in_all_shapes(size: tuple[int, int]) -> None:
         assert "list_orders" not in stage.text
         says_nothing_unknown(stage)
         await stage.press("b")
-        assert stage.live.view.words[0].startswith("Producers ≈ tree, live"), "what was allocated is not known"
+        assert stage.live.view.words[0].startswith("Producers ≈ sampled tree, live"), "what was allocated is not known"
         await stage.press("v")
         assert "create_session" in stage.text
         assert "list_orders" not in stage.text

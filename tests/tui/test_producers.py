@@ -158,8 +158,8 @@ async def test_enter_zooms_into_a_box_of_the_icicle() -> None:
         await stage.press(*STATES["icicle"])
         check_golden("producers-icicle-80x24", stage.app)
         await stage.press("enter", "b")
-        assert "Producers ≈ icicle, allocated  ›  create_session (shop/views.py)" in stage.lines(2)[0]
-        assert stage.lines(3, 6) == ["everything ≈38.6 MiB", "main (shop/app.py)", "›create_session (shop/views.py)"]
+        assert "Producers ≈ sampled icicle, allocated  ›  create_session (shop/views.py)" in stage.lines(2)[0]
+        assert stage.lines(3, 6) == ["all samples ≈38.6 MiB", "main (shop/app.py)", "›create_session (shop/views.py)"]
         assert stage.lines(-3)[0] == "allocated ≈9.52 MiB (7.14 MiB itself), 24.7% of its caller's, 24.7% of all"
 
 
@@ -357,7 +357,7 @@ async def test_stacks_show_frames_with_the_line_where_it_can_be_read(
         await stage.press("b", "greater_than_sign", "i")
         assert [row.strip() for row in rows(stage)] == frames, "they have one order"
         await stage.press("v")
-        assert stage.live.view.words[0].startswith("Producers ≈ tree")
+        assert stage.live.view.words[0].startswith("Producers ≈ sampled tree")
 
 
 async def test_the_tree_expands_and_collapses() -> None:
@@ -391,7 +391,7 @@ async def test_the_tree_of_a_table_sorted_by_what_was_allocated_is_of_that() -> 
 async def test_enter_on_a_function_shows_its_callers_and_callees() -> None:
     async with sampled() as stage:
         await stage.press("b", "j", "enter")
-        assert stage.live.view.words[0] == "Producers ≈ tree, live  ›  create_session (shop/views.py)"
+        assert stage.live.view.words[0] == "Producers ≈ sampled tree, live  ›  create_session (shop/views.py)"
         text = [row.strip() for row in rows(stage)]
         assert text[0].startswith("▾ Callers of create_session")
         assert "main (shop/app.py)" in rows(stage)[1]
@@ -405,7 +405,7 @@ async def test_enter_on_a_function_shows_its_callers_and_callees() -> None:
 async def test_the_icicle_moves_zooms_and_goes_back() -> None:
     async with sampled() as stage:
         await stage.press("v", "v")
-        assert "›everything" in stage.text
+        assert "›all samples" in stage.text
         await stage.press("j", "j")
         assert "›create_session" in stage.text
         await stage.press("l")
@@ -418,7 +418,7 @@ async def test_the_icicle_moves_zooms_and_goes_back() -> None:
         await stage.press("G")
         assert "›InstanceState" in stage.text
         await stage.press("pageup")
-        assert "›everything" in stage.text
+        assert "›all samples" in stage.text
         await stage.press("pagedown", "k", "k", "k", "down", "home", "end", "enter")
         assert len(chart(stage).zoom) == 3
         await stage.press("escape")
@@ -426,7 +426,8 @@ async def test_the_icicle_moves_zooms_and_goes_back() -> None:
         await stage.press("escape")
         assert not chart(stage).zoom
         await stage.press("escape")
-        assert stage.live.view.words[0] == f"Producers ≈ icicle, live{WITHOUT_C}", "what key v chose is no level"
+        title = f"Producers ≈ sampled icicle, live{WITHOUT_C}"
+        assert stage.live.view.words[0] == title, "what key v chose is no level"
         assert "nothing to go back to" in stage.text
 
 

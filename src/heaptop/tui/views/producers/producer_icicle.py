@@ -52,7 +52,7 @@ def icicle_scene(
 ) -> IcicleScene:
     """``style``: of a function. ``approximate``: the types that free lists hand on."""
     about = "" if known is KnownBlocks.TRACED else "≈"
-    title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
+    title = f"{'all samples' if about else 'everything'} {about}{format_bytes(whole(amounts.total(0, measure)))}"
     figures = box_figures(amounts, measure, approximate, known=known)
     detail = partial(box_words, amounts, measure, about, approximate)
     return IcicleScene(amounts, measure, style, title, detail, figures)

@@ -115,5 +115,6 @@ class ProducersLevel(drill.Level):
             said = by_words(self.key, status)
         else:
             shape = {"table": "leak table, by call stack", "stacks": "stacks"}.get(self.shape.value)
-            said = f"≈ {shape or f'{self.shape.value}, {measure}'}{now_words(status)}"
+            sampled = "sampled " if status.on and status.means != TRACEMALLOC else ""
+            said = f"≈ {shape or f'{sampled}{self.shape.value}, {measure}'}{now_words(status)}"
         return said.removeprefix("≈ ") if status.means == TRACEMALLOC else said
