@@ -128,7 +128,9 @@ def test_jumps_that_follow_each_other_in_few_censuses_are_told_apart(
 
 def test_a_heap_that_grows_evenly_has_no_jump(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(night)]) == 0
-    assert "jumps" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "\nNo jumps of live heap or RSS.\n" in said
+    assert "Largest jumps" not in said
 
 
 def test_of_looks_since_one_mark_the_last_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
