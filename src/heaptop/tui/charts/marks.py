@@ -1,4 +1,4 @@
-"""How a figure that is made of samples is marked: ≈ unless it is exact, and ``none seen`` where there is no sample.
+"""How a figure that is made of samples is marked: ≈ unless it is exact, and ``no samples`` where there is none.
 
 This module never estimates anything.
 """
@@ -12,7 +12,7 @@ from heaptop.analysis.text.units import format_bytes, format_count
 
 NONE: Final = "no samples"
 """For 0: small blocks may have been missed."""
-SHORT_NONE: Final = "unsampled"
+SHORT_NONE: Final = "0 samples"
 """For no samples, where there is no room for these words."""
 
 

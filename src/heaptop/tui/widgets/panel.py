@@ -27,12 +27,13 @@ def waiting_text(session: AttachSession, *, leaving: bool) -> tuple[str, str]:
 def attaching_text(
     target: TargetInfo | Opening, phase: str = "attaching", seconds: float = 0.0, note: str = ""
 ) -> tuple[str, str]:
-    """The same, of what is known before there is a session."""
+    """The same, of what is known before there is a session. Below a second there is no time: while heaptop loads
+    nothing counts, and 0 s would be wrong."""
     lines = [
         target.command,
         (f"Python {target.python}, " if target.python else "") + f"user {target.user}" + (f". {note}" if note else ""),
         "",
-        f"{phase}: {seconds:.0f} s",
+        f"{phase}: {seconds:.0f} s" if seconds >= 1 else phase,
         "",
         "Esc cancels, q cancels and quits; both leave nothing behind in the process.",
     ]

@@ -17,7 +17,7 @@ EXPLAINED: Final = (
         BEE.at("§4.1"),
     ),
     FigureHelp(
-        ("Live", "≈Live", "≈", "exact", "no samples", "unsampled"),
+        ("Live", "≈Live", "≈", "exact", "no samples", "0 samples"),
         "What is live of what was allocated there. ≈ marks a column of estimates (exact where every such block "
         "is sampled). No samples does not mean zero; memory that C code takes from malloc or PyMem_RawMalloc "
         "(such as zlib contexts) is never sampled.",
