@@ -16,6 +16,7 @@ from heaptop.errors import LaunchFailed
 from heaptop.injector.api import AttachOptions, MallocTable
 from heaptop.injector.backends.run import RunBackend
 from heaptop.injector.requests import Launch, Request
+from heaptop.injector.rss import own
 from tests.integration.test_native_sites import LINES, PROGRAM, argv
 from tests.interpreters import Interpreter
 from tests.support import building, preloaded
@@ -81,6 +82,8 @@ def test_a_later_attach_reads_the_sites_from_outside(tmp_path: Path) -> None:
         assert (site["stack"][0]["file"], site["stack"][0]["line"]) == (str(PROGRAM), LINES["extension"])
         assert site["bytes"] > 4_000_000
         assert "native samples" in {each["name"] for each in memory["own"]}
+        assert own.before(found["pid"]).native  # what view 2 goes by
+        assert not own.before(os.getpid()).native
         assert memory["rss"] == sum(row["bytes"] for row in memory["rows"])
     finally:
         os.kill(found["pid"], signal.SIGKILL)

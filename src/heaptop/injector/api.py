@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from heaptop.injector.diagnosis import Check, Diagnosis, diagnose
@@ -60,4 +61,4 @@ def launch_source(
     launch = Launch(tuple(argv), python or sys.executable, output, force, native)
     command = " ".join([launch.python, *argv])
     target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")
-    return LiveSource(target, options, launch=launch, before=own.NOTHING)
+    return LiveSource(target, options, launch=launch, before=replace(own.NOTHING, native=native is not None))

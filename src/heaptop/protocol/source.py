@@ -81,6 +81,8 @@ class Attached(Event):
     """For how long the injection stopped the target; 0 where it did not."""
     rss_before: int | None = None
     """Resident bytes of the target before heaptop looked at it; None where there was none, or that is not known."""
+    native: bool = False
+    """It was started with a preloaded library that samples native memory (``heaptop run --native``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class AttachBaseline:
     rss: int | None = None
     heaps: frozenset[int] | None = None
     """Where a heap of a thread's arena may have been: none of them is of heaptop's making. None: it is not known."""
+    native: bool = False
+    """It has a table of native samples."""
 
 
 UNKNOWN: Final = AttachBaseline()
@@ -48,10 +50,12 @@ NOTHING: Final = AttachBaseline(None, frozenset())
 def before(pid: int) -> AttachBaseline:
     """As it is now."""
     try:
-        starts = {mapping.start for mapping in read_mappings(pid)}
+        mappings = read_mappings(pid)
     except OSError:
         return AttachBaseline()
-    return AttachBaseline(process.rss_bytes(pid), frozenset(start for start in starts if start % HEAP_ALIGNMENT == 0))
+    heaps = frozenset(each.start for each in mappings if each.start % HEAP_ALIGNMENT == 0)
+    native = any(each.path.split(" ")[0] == MAPPED for each in mappings)
+    return AttachBaseline(process.rss_bytes(pid), heaps, native)
 
 
 def sort_of(vma: Vma, kind: str, name: str) -> tuple[str, str]:

@@ -233,8 +233,10 @@ class LiveSource:
                 hello = conversation.greet(max(HELLO_PATIENCE, self._options.wait), self._progress)
                 target = replace(self._target, pid=connection.pid, python=hello.python)
                 attached = True
-                before = self._before.rss
-                self._deliver(Attached(target, hello, connection.backend, connection.stopped_ns, before))
+                before = self._before
+                self._deliver(
+                    Attached(target, hello, connection.backend, connection.stopped_ns, before.rss, before.native)
+                )
                 # Before the program's first line: it finds the descriptors that it would find without us.
                 conversation.prepare(CORE_PATIENCE)
                 if connection.launched is not None:

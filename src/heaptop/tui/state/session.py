@@ -23,7 +23,7 @@ from heaptop.analysis.text.time_words import Times
 from heaptop.choices import SamplingRate
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
-from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Memory, Message, Sampler, Tick
+from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, MallocSites, Memory, Message, Sampler, Tick
 from heaptop.protocol.source import (
     DUMP,
     Attached,
@@ -256,6 +256,8 @@ class Display:
     ticks: tuple[Tick, ...] = ()
     memory: MemoryFacts = field(default_factory=MemoryFacts)
     """What resident memory was used for, as far as somebody asked."""
+    native: bool = False
+    """The process was started with ``--native``, as far as the attach saw."""
     cpu_share: float | None = None
     interval_ns: int | None = None
     censuses: int = 0
@@ -293,6 +295,17 @@ class Display:
         """How moments since the attach are written."""
         return Times.of(chosen, None if self.zero_wall is None else self.zero_wall + self.origin_ns / 1e9)
 
+    @property
+    def native_sites(self) -> MallocSites | None:
+        """Where native memory was allocated, as reported last."""
+        outside = self.memory.latest.memory.outside if self.memory.latest is not None else None
+        return outside.native if outside is not None else None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether native memory is sampled, or was when a recording was made."""
+        return self.native or self.native_sites is not None
+
     def freeze(self) -> Display:
         """The same display, of which nothing moves when more is received."""
         return replace(self, held=True, sampling=self.sampling.freeze() if self.sampling is not None else None)
@@ -320,6 +333,7 @@ class Display:
             tick=session.tick,
             ticks=tuple(session.history.ticks),
             memory=session.memory.facts,
+            native=session.attached is not None and session.attached.native,
             cpu_share=session.cpu_share,
             interval_ns=session.interval_ns,
             censuses=session.censuses,

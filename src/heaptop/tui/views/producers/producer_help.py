@@ -104,4 +104,10 @@ EXPLAINED: Final = (
         "allocated there.",
         BEE.at("§4.1"),
     ),
+    FigureHelp(
+        ("Python line", "Called by"),
+        "Native memory (heaptop run --native, key b): the innermost Python line, and the library and function that "
+        "called malloc or mmap. Figures are live bytes, estimated from the samples of the preloaded library; they are "
+        "read as often as those of view 9. Enter shows the call stack of the largest site.",
+    ),
 )

@@ -12,16 +12,21 @@ from typing import cast
 
 from heaptop.analysis.callers.call_paths import Measure
 from heaptop.analysis.callers.producer_table import TABLE_KEYS, Callee, OlderThanSampling, ProducerRow
-from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.filters.kept_samples import retainer_term
 from heaptop.analysis.filters.predicates import NameTerm
+from heaptop.analysis.rss.malloc_sites import NativeGroup
 from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.state import drill
 from heaptop.tui.state.drill import exact_term
 from heaptop.tui.state.sampling_words import by_words, now_words
 from heaptop.tui.views.producers.call_rows import ExpandedCalls
+from heaptop.tui.views.producers.native_sheets import FIELDS, row_key
 from heaptop.tui.views.producers.producer_sheets import KnownBlocks
+
+NATIVE_SITES = "native"
+"""The key of native sites: no sampled block has it."""
 
 
 class FigureShape(Enum):
@@ -59,7 +64,12 @@ class ProducersLevel(drill.Level):
     @property
     def has_groups(self) -> bool:
         """Whether it is a table whose rows are made in steps."""
-        return self.is_table and self.key != "function"
+        return self.is_table and self.key not in ("function", NATIVE_SITES)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it shows native sites, or the stack of one."""
+        return self.key == NATIVE_SITES and self.shape in (FigureShape.TABLE, FigureShape.STACKS)
 
     @property
     def kept_by(self) -> NameTerm | None:
@@ -76,11 +86,14 @@ class ProducersLevel(drill.Level):
         """What tree and icicle show: what was allocated is not always known."""
         return self.chosen if known is KnownBlocks.ALL else "live"
 
-    def bys(self, known: KnownBlocks) -> Mapping[str, str]:
-        """Of a table its keys; in tree and icicle, what lives or all that was allocated, where that is known."""
+    def bys(self, known: KnownBlocks, *, native: bool = False) -> Mapping[str, str]:
+        """Of a table its keys; in tree and icicle, what lives or all that was allocated, where that is known.
+
+        ``native``: the process was started with ``--native``."""
         if self.is_table:
             more = {"chain": "by call stack, the leak table", "handler": "by handler: request, task, thread"}
-            return {key: more.get(key, f"by {key}") for key in TABLE_KEYS}
+            keys = {key: more.get(key, f"by {key}") for key in TABLE_KEYS}
+            return {**keys, NATIVE_SITES: "native memory, by line and library"} if native else keys
         is_open = self.shape is not FigureShape.STACKS and known is KnownBlocks.ALL
         return {"live": "live memory", "allocated": "all allocations"} if is_open else {}
 
@@ -89,17 +102,24 @@ class ProducersLevel(drill.Level):
         return self.key if self.is_table else self.chosen
 
     def shown_by(self, by: str) -> ProducersLevel:
-        return replace(self, key=by) if self.is_table else replace(self, chosen=cast("Measure", by))
+        if not self.is_table:
+            return replace(self, chosen=cast("Measure", by))
+        is_askable = by != NATIVE_SITES or set(self.where.attributes) <= set(FIELDS)
+        return replace(self, key=by, where=self.where if is_askable else EVERYTHING)
 
     def next_shape(self, sort: str) -> ProducersLevel:
         """Table, tree, icicle. ``sort``: the column that a table is sorted by."""
         shape = _VARIANTS[(_VARIANTS.index(self.shape) + 1) % len(_VARIANTS)]
+        if self.is_native:  # no path of sampled blocks leads to them
+            return replace(self, key="site", shape=shape)
         # Of what is sorted by what it allocates, the largest may well keep nothing: in what lives it has no line.
         churns = self.is_table and sort in ("allocated", "freed")
         return replace(self, shape=shape, chosen="allocated" if churns else self.chosen)
 
-    def inside(self, row: ProducerRow) -> ProducersLevel | None:
+    def inside(self, row: ProducerRow | NativeGroup) -> ProducersLevel | None:
         """What a row of a table opens; None for nothing."""
+        if isinstance(row, NativeGroup):
+            return replace(self, shape=FigureShape.STACKS, name=row_key(row), title=row.caller)
         if isinstance(row, OlderThanSampling):
             return None
         if isinstance(row, Callee):
@@ -111,6 +131,8 @@ class ProducersLevel(drill.Level):
 
     def words(self, status: SamplingStatus, measure: Measure) -> str:
         """What is behind the view's name."""
+        if self.is_native:
+            return "≈ native memory, by line and library" if self.is_table else "≈ native memory"
         if self.is_table and self.key != "chain":
             said = by_words(self.key, status)
         else:

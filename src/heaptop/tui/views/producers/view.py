@@ -19,7 +19,8 @@ from heaptop.analysis.callers.producer_table import OlderThanSampling, ProducerG
 from heaptop.analysis.filters.filters import LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.kept_samples import retainer_term
 from heaptop.analysis.filters.predicates import NameTerm
-from heaptop.analysis.text.units import format_duration_ns
+from heaptop.analysis.rss import malloc_sites
+from heaptop.analysis.text.units import filtered_words, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.protocol.text import printable
@@ -32,6 +33,7 @@ from heaptop.tui.state.session import Display
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.producers.call_rows import CallTree, part_rows
+from heaptop.tui.views.producers.native_sheets import FIELDS, SORTS, native_rows, native_sheet, native_stack, row_key
 from heaptop.tui.views.producers.producer_figures import ProducerFigures, kept_blocks
 from heaptop.tui.views.producers.producer_help import EXPLAINED
 from heaptop.tui.views.producers.producer_icicle import BoxStyles, icicle_scene
@@ -88,7 +90,7 @@ class ProducersView(LevelView[ProducersLevel]):
         ),
     )
     MEANS: ClassVar[Mapping[str, str]] = {
-        "cycle_key": "site, function, module, stack, handler; tree, icicle: live, allocated",
+        "cycle_key": "site, function, module, stack, handler, native; tree: live, allocated",
         "variant": "table, tree of calls, icicle",
         "drill": "stacks of a site; callers and callees; zooms the icicle in",
     }
@@ -168,6 +170,10 @@ class ProducersView(LevelView[ProducersLevel]):
     def _draw_now(self, display: Display, look: ChartStyle) -> None:
         level, figures = self._level, self._figures
         self._no_site = self._filtered = ""
+        if level.is_native:
+            self.remove_class("icicle")
+            self._show_native(display, look)
+            return
         is_begun = figures.begin(display, level)
         self.set_class(is_begun and level.shape is FigureShape.ICICLE, "icicle")
         if not is_begun:
@@ -210,6 +216,22 @@ class ProducersView(LevelView[ProducersLevel]):
     def _show_stacks(self, look: ChartStyle) -> None:
         self._rows = self._figures.stacks
         self.list.show(stack_sheet(self._rows, self.size.width, look, self._source_lines().line))
+
+    def _show_native(self, display: Display, look: ChartStyle) -> None:
+        """Sites of native memory, or the stack of one."""
+        found, level = display.native_sites, self._level
+        column, descending = self._chosen
+        everything = native_rows(found, level.where, column, descending) if found is not None else []
+        if level.is_table:
+            self._rows = everything
+            hidden = len(malloc_sites.by_site(found)) - len(everything) if found is not None else 0
+            self._filtered = filtered_words(hidden) if level.where else ""
+            self.list.show(native_sheet(everything, look, self.size.width, column, descending, self._nothing))
+        else:
+            row = next((row for row in everything if row_key(row) == level.name), None)
+            self._rows = native_stack(row) if row is not None else []
+            self.list.show(stack_sheet(self._rows, self.size.width, look, self._source_lines().line))
+        self._count = len(self._rows)
 
     def _source_lines(self) -> SourceLines:
         target = self.now.target
@@ -256,6 +278,10 @@ class ProducersView(LevelView[ProducersLevel]):
 
     @property
     def _nothing(self) -> str:
+        if self._level.is_native:
+            if self.now.native_sites is None:
+                return "Waiting for figures of native memory."
+            return f"Nothing matches {self.where}." if self.where else "No sampled block of native memory is live."
         return self._figures.nothing(self.now, self._level)
 
     @property
@@ -267,7 +293,27 @@ class ProducersView(LevelView[ProducersLevel]):
         return self.kept_by is not None
 
     @property
+    def wants_memory(self) -> bool:
+        return self._level.is_native
+
+    @property
+    def sampled(self) -> bool:
+        return not self._level.is_native
+
+    @property
+    def _native_notes(self) -> Sequence[str]:
+        found = self.now.native_sites
+        return [*malloc_sites.notes(found)] if self._level.is_native and found is not None else []
+
+    @property
+    def notices(self) -> str:
+        return "\n".join(self._native_notes)
+
+    @property
     def note(self) -> str:
+        if self._level.is_native:
+            said = self._native_notes
+            return said[0] + (f" ({len(said) - 1} more, press ?)" if len(said) > 1 else "") if said else ""
         kept = kept_blocks(self.now, self._level) if self.wants_graph else None
         if kept is None:
             return super().note or (self.now.graph.words if self.wants_graph else "")
@@ -278,7 +324,7 @@ class ProducersView(LevelView[ProducersLevel]):
     def words(self) -> tuple[str, str]:
         level, status = self._level, self.now.sampling_status
         what = level.words(status, self._measure)
-        if status.means != TRACEMALLOC and self._count and not self.trail:
+        if status.means != TRACEMALLOC and not level.is_native and self._count and not self.trail:
             what += WITHOUT_C
         left = f"{self.TITLE} {what}{self.trail}"
         if not self._count or level.shape is FigureShape.ICICLE:
@@ -287,6 +333,9 @@ class ProducersView(LevelView[ProducersLevel]):
 
     @property
     def age_ns(self) -> int:
+        if self._level.is_native:
+            latest = self.now.memory.latest
+            return max(self.now.now_ns - latest.memory.time_ns, 0) if latest is not None else 0
         return max(one.age_ns(self.now) for one in (self._drawn, self._figures.selector))
 
     def _crumb(self, outer: ProducersLevel, level: ProducersLevel) -> str:
@@ -327,6 +376,9 @@ class ProducersView(LevelView[ProducersLevel]):
         return self.query_one(IcicleChart) if self.has_class("icicle") else self.list
 
     def _check_filter(self, where: Filter) -> None:
+        if self._level.is_native:
+            where.allow(FIELDS, "Native memory")
+            return
         where.allow((*LIVE_BLOCKS, "retainer"), "Producers")
         if retainer_term(where) is not None and self._is_traced:
             raise UsageError(
@@ -336,7 +388,7 @@ class ProducersView(LevelView[ProducersLevel]):
 
     @property
     def bys(self) -> Mapping[str, str]:
-        return self._level.bys(self._known)
+        return self._level.bys(self._known, native=self.now.is_native)
 
     @property
     def by(self) -> str:
@@ -405,6 +457,8 @@ class ProducersView(LevelView[ProducersLevel]):
 
     @property
     def _sortable(self) -> Sequence[str]:
+        if self._level.is_native:
+            return tuple(SORTS) if self._level.is_table else ()
         return self._columns if self._level.is_table else ()
 
     @property
