@@ -343,6 +343,24 @@ class MallocJson(TypedDict):
     mapped_chunks: int
     wraps: bool
     """They are of 32 bits."""
+    free_chunks: int
+    """How many pieces `free` is in; 0 where that is not known."""
+
+
+class OtherMallocJson(TypedDict):
+    """Figures of an allocator in malloc's place, by its own functions; null where it has none that are safe to call."""
+
+    name: str
+    """`jemalloc`, `tcmalloc` or `mimalloc`."""
+    library: str
+    in_use: int | None
+    """Given out; of jemalloc with what threads keep in their caches."""
+    free_blocks: int | None
+    """In partly used pages; of tcmalloc all that its caches keep."""
+    free_pages: int | None
+    """Unused pages that were not returned to the kernel."""
+    metadata: int | None
+    """Its own tables; 0 where it does not report them."""
 
 
 class NativeEstimateJson(TypedDict):
@@ -419,6 +437,10 @@ class MemoryJson(CensusHeadJson):
     anonymous: list[MappingJson]
     arenas: ArenasJson | None
     malloc: MallocJson | None
+    other_malloc: OtherMallocJson | None
+    """Of a program whose malloc is jemalloc's, tcmalloc's or mimalloc's."""
+    advice: list[str]
+    """What makes malloc keep less free memory, where its figures show that it helps."""
     native: list[NativeSiteJson] | None
     """Where native memory was allocated, the largest sites, of a program that `heaptop run --native` started."""
     notes: list[str]

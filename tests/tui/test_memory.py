@@ -21,6 +21,7 @@ from heaptop.protocol.messages import (
     MallocSites,
     Memory,
     MemoryRequest,
+    OtherMalloc,
     Outside,
     Pymalloc,
     Region,
@@ -32,7 +33,7 @@ from heaptop.recordings.replay import ReplaySource
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.views.memory.memory_tables import arena_size, parts
-from heaptop.tui.views.memory.memory_words import ABOUT, DENIED, FIRST, RECORDED
+from heaptop.tui.views.memory.memory_words import ABOUT, DENIED, FIRST, RECORDED, about
 from heaptop.tui.views.memory.view import series
 from heaptop.tui.widgets.help_screen import HelpScreen
 from tests.fakes.source import OUTSIDE, FakeSource
@@ -252,6 +253,37 @@ def test_another_malloc_has_the_memory_without_a_name() -> None:
     found = {part.name: part.bytes for part in parts(facts, "malloc", None)}
     assert found["memory of libjemalloc.so.2"] == 1_400_000
     assert [part.name for part in parts(facts, "rest", None)] == ["[vdso]"]
+
+
+JEMALLOC = Memory(
+    0, 0, 1, malloc_library="/usr/lib/libjemalloc.so.2", malloc_name="jemalloc",
+    other_malloc=OtherMalloc(20 * MIB, 2 * MIB, 40 * MIB, MIB),
+    outside=Outside((Region("anonymous", "", 63 * MIB, 63 * MIB),), 0, 0, 0, None, 0, ()),
+)  # fmt: skip
+
+
+def test_an_allocators_own_figures_are_in_its_rows_by_its_name() -> None:
+    history = MemoryHistory()
+    history.feed(JEMALLOC, [])
+    for key in ("malloc", "malloc_free"):
+        figures = {part.name: part.size for part in parts(history.facts, key, None) if part.kind == "figure"}
+        assert figures == {
+            "jemalloc: in use": 20 * MIB,
+            "jemalloc: free in caches and partly used pages": 2 * MIB,
+            "jemalloc: unused pages": 40 * MIB,
+            "jemalloc: its own tables": MIB,
+        }
+    found = parts(history.facts, "other", None)
+    assert [part.name for part in found if part.size == 20 * MIB] == ["in use in jemalloc"]
+    assert all((part.bytes or 0) >= 0 for part in found)
+
+
+def test_advice_is_beside_what_malloc_keeps_only_where_the_figures_show_that_it_helps() -> None:
+    history = MemoryHistory()
+    history.feed(JEMALLOC, [])
+    assert "background_thread:true" in about(history.facts, "malloc_free")
+    assert "background_thread" not in about(history.facts, "rest")
+    assert about(read(), "malloc_free") == ABOUT["malloc_free"]
 
 
 NATIVE = MallocSites(

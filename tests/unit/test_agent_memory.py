@@ -10,7 +10,7 @@ import msgpack
 import pytest
 
 from heaptop.protocol.codec import decode
-from heaptop.protocol.messages import Malloc, Memory, OwnPages
+from heaptop.protocol.messages import Malloc, Memory, OtherMalloc, OwnPages
 from heaptop.protocol.registry import REPLIES
 from tests.support.agents import agent_space
 
@@ -38,13 +38,20 @@ def answer(core: object, reason: str = "") -> Memory:
 
 
 def stats(**changes: object) -> SimpleNamespace:
-    found = {"allocator": "pymalloc", "foreign": None, "malloc": (300, 200, 100, 40, 2, False), **changes}
+    found = {
+        "allocator": "pymalloc",
+        "foreign": None,
+        "malloc": (300, 200, 100, 40, 2, False, 5),
+        "name": None,
+        "other": None,
+        **changes,
+    }
     return SimpleNamespace(heap_stats=lambda: found, own_pages=lambda: [(4096, 8192, "tables")])
 
 
 def test_with_a_core_the_agent_reports_malloc() -> None:
     said = answer(stats())
-    assert said.malloc == Malloc(300, 200, 100, 40, 2, False)
+    assert said.malloc == Malloc(300, 200, 100, 40, 2, False, 5)
     assert (said.allocator, said.malloc_gap, said.malloc_library) == ("pymalloc", "", "")
     assert said.own_pages == (OwnPages(4096, 8192, "tables"),)
     assert (said.own_small, said.own_large) == (300, 7000)
@@ -54,12 +61,24 @@ def test_below_a_hook_the_allocator_has_no_name() -> None:
     assert answer(stats(allocator=None)).allocator == ""
 
 
-@pytest.mark.parametrize(("library", "named"), [("/lib/libjemalloc.so.2", "libjemalloc"), (None, "another library")])
-def test_another_malloc_is_named_and_not_read(library: str | None, named: str) -> None:
+@pytest.mark.parametrize(("library", "named"), [("/lib/libscudo.so", "libscudo"), (None, "another library")])
+def test_an_unknown_malloc_is_named_by_its_library_and_not_read(library: str | None, named: str) -> None:
     said = answer(stats(malloc=None, foreign=library))
     assert said.malloc is None
     assert named in said.malloc_gap
     assert said.malloc_library == (library or "")
+
+
+def test_figures_of_an_allocator_in_mallocs_place_are_reported_with_its_name() -> None:
+    said = answer(stats(malloc=None, foreign="/lib/libjemalloc.so.2", name="jemalloc", other=(900, 50, 70, 8)))
+    assert (said.malloc, said.malloc_name, said.malloc_gap) == (None, "jemalloc", "")
+    assert said.other_malloc == OtherMalloc(900, 50, 70, 8)
+
+
+def test_one_that_has_no_figures_is_named_in_the_reason() -> None:
+    said = answer(stats(malloc=None, foreign="/lib/libmimalloc.so.2", name="mimalloc"))
+    assert (said.malloc_name, said.other_malloc) == ("mimalloc", None)
+    assert said.malloc_gap == "The program's malloc is mimalloc: it does not report what is free in it."
 
 
 def test_without_a_core_the_agent_says_why_malloc_is_unknown() -> None:

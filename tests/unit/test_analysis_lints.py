@@ -20,6 +20,7 @@ from heaptop.protocol.messages import (
     MallocSite,
     MallocSites,
     Memory,
+    OtherMalloc,
     Outside,
     Region,
     TypeName,
@@ -223,17 +224,32 @@ def test_growth_that_live_objects_explain_is_none_however_steady() -> None:
     assert only(replace(found, image=replace(EMPTY, bytes=6 * MIB))) is None
 
 
-def memory(in_use: int, free: int) -> Memory:
+def memory(in_use: int, free: int, pieces: int = 0) -> Memory:
     """What malloc has given out, and what it keeps."""
     outside = Outside((Region("heap", "", in_use + free, in_use + free),), 0, 0, 0, None, 0, ())
-    return Memory(0, 0, 0, malloc=Malloc(in_use + free, in_use, free, 0, 0, False), outside=outside)
+    return Memory(0, 0, 0, malloc=Malloc(in_use + free, in_use, free, 0, 0, False, pieces), outside=outside)
+
+
+def other_memory(name: str, in_use: int, pages: int) -> Memory:
+    """The same of an allocator in its place."""
+    outside = Outside((Region("anonymous", "", in_use + pages, in_use + pages),), 0, 0, 0, None, 0, ())
+    figures = OtherMalloc(in_use, 0, pages, 0)
+    return Memory(0, 0, 0, malloc_library="x.so", malloc_name=name, other_malloc=figures, outside=outside)
 
 
 @pytest.mark.parametrize(
     ("after", "words"),
     [
         (memory(90 * MIB, 10 * MIB), "a native leak: 40.0 MiB more are in use outside Python objects"),
-        (memory(50 * MIB, 50 * MIB), "fragmentation: allocators keep 40.0 MiB more free memory"),
+        (
+            memory(50 * MIB, 50 * MIB),
+            "fragmentation: allocators keep 40.0 MiB more free memory, 40.0 MiB of it in malloc",
+        ),
+        (
+            memory(50 * MIB, 50 * MIB, pieces=128),
+            "fragmentation: allocators keep 40.0 MiB more free memory, 40.0 MiB of it in malloc. "
+            "malloc_trim(0) returns at least 49.0 MiB (for example through ctypes)",
+        ),
         (memory(70 * MIB, 30 * MIB), "+20.0 MiB in use outside Python objects, and +20.0 MiB free in allocators"),
         (None, "a native leak or fragmentation (allocators were not queried)"),
     ],
@@ -241,5 +257,27 @@ def memory(in_use: int, free: int) -> Memory:
 def test_where_resident_memory_went(after: Memory | None, words: str) -> None:
     then = MarkContext(rss=60 * MIB, memory=memory(50 * MIB, 10 * MIB))
     lint = only(seen(MarkContext(rss=100 * MIB, memory=after), then))
+    assert lint is not None
+    assert lint.sentence == f"resident memory grew by 40.0 MiB, and live objects by 0 B: {words}"
+
+
+@pytest.mark.parametrize(
+    ("in_use", "pages", "words"),
+    [
+        (
+            90, 10,
+            "a native leak: 40.0 MiB more are in use outside Python objects (jemalloc gave out 40.0 MiB more)",
+        ),
+        (
+            50, 50,
+            "fragmentation: allocators keep 40.0 MiB more free memory, 40.0 MiB of it in jemalloc. jemalloc keeps 50.0 "
+            "MiB of unused pages: with MALLOC_CONF=background_thread:true,dirty_decay_ms:1000 in the environment it "
+            "returns them after about a second",
+        ),
+    ],
+)  # fmt: skip
+def test_where_resident_memory_went_is_told_by_the_allocators_name(in_use: int, pages: int, words: str) -> None:
+    then = MarkContext(rss=60 * MIB, memory=other_memory("jemalloc", 50 * MIB, 10 * MIB))
+    lint = only(seen(MarkContext(rss=100 * MIB, memory=other_memory("jemalloc", in_use * MIB, pages * MIB)), then))
     assert lint is not None
     assert lint.sentence == f"resident memory grew by 40.0 MiB, and live objects by 0 B: {words}"

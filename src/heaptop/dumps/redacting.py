@@ -21,6 +21,7 @@ from heaptop.errors import DumpDamaged
 from heaptop.protocol.bounds import NAME
 from heaptop.protocol.images import DUMP_SECTIONS, Blocks, ImageTypes, Place, Step, Waste
 from heaptop.protocol.messages import (
+    MALLOCS,
     OWN_ARENA,
     Census,
     CodeName,
@@ -318,7 +319,8 @@ class Renames:
     def _memory(self, memory: Memory) -> Memory:
         gap = "The program's malloc is not glibc's." if memory.malloc_library else _remark(memory.malloc_gap)
         outside = memory.outside and self._outside(memory.outside)
-        return replace(memory, outside=outside, malloc_library=self.file(memory.malloc_library), malloc_gap=gap)
+        library, name = self.file(memory.malloc_library), memory.malloc_name if memory.malloc_name in MALLOCS else ""
+        return replace(memory, outside=outside, malloc_library=library, malloc_gap=gap, malloc_name=name)
 
     def _outside(self, outside: Outside) -> Outside:
         native = outside.native

@@ -347,6 +347,26 @@ class Malloc:
     mapped_chunks: int
     wraps: bool
     """An older glibc's figures, which are of 32 bits: a figure of 4 GiB and more has lost its upper part."""
+    free_chunks: int = 0
+    """How many pieces ``free`` is in; 0 where that is not known."""
+
+
+MALLOCS: Final = ("jemalloc", "tcmalloc", "mimalloc")
+"""Allocators that take malloc's place, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMalloc:
+    """Figures of an allocator of :data:`MALLOCS`, by its own functions."""
+
+    in_use: int
+    """Bytes given out: of jemalloc with what threads keep for reuse in their caches."""
+    free_blocks: int
+    """Bytes of free blocks in partly used pages; of tcmalloc all that its caches keep."""
+    free_pages: int
+    """Bytes of unused pages that the allocator has not returned to the kernel."""
+    metadata: int
+    """Bytes of its own tables; 0 where it does not report them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,6 +525,10 @@ class Memory(Message):
     """Bytes that the agent's Python objects take, about: of those that lie in Python's arenas, where it has any."""
     own_large: int = 0
     """And of those that are too large for these: malloc's."""
+    malloc_name: str = ""
+    """Which of :data:`MALLOCS` the program's malloc is, by the functions of its library; empty for none of them."""
+    other_malloc: OtherMalloc | None = None
+    """Its figures, where it has any that can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)

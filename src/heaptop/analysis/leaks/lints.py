@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.leaks.marks import MarkContext
+from heaptop.analysis.rss.allocators import malloc_name
 from heaptop.analysis.rss.malloc_sites import largest_growth
 from heaptop.analysis.rss.memory import explain
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_rate
@@ -213,10 +214,33 @@ def _where_memory_went(seen: LintContext) -> str:
     if native > 2 * max(free, 0):
         seconds = (seen.now.time_ns - seen.then.time_ns) / 1e9
         rate = f", {format_rate(native / seconds, bytes_=True)}," if seconds > 0 else ""
-        return f"a native leak: {format_bytes(native)} more{rate} are in use outside Python objects"
+        return f"a native leak: {format_bytes(native)} more{rate} are in use outside Python objects{_given_out(seen)}"
     if free > 2 * max(native, 0):
-        return f"fragmentation: allocators keep {format_bytes(free)} more free memory"
+        return f"fragmentation: allocators keep {format_bytes(free)} more free memory{_kept_by_malloc(seen)}"
     return f"{format_change(native)} in use outside Python objects, and {format_change(free)} free in allocators"
+
+
+def _given_out(seen: LintContext) -> str:
+    """How much more an allocator in malloc's place has given out, by its own figures."""
+    then, now = (each.memory.other_malloc if each.memory is not None else None for each in (seen.then, seen.now))
+    if then is None or now is None or seen.now.memory is None or now.in_use <= then.in_use:
+        return ""
+    return f" ({malloc_name(seen.now.memory)} gave out {format_bytes(now.in_use - then.in_use)} more)"
+
+
+def _kept_by_malloc(seen: LintContext) -> str:
+    """How much of it is malloc's, by its name, and what makes it keep less."""
+    then, now = (
+        explain(each.memory, size) if each.memory is not None else None
+        for each, size in ((seen.then, seen.mark.bytes), (seen.now, seen.image.bytes))
+    )
+    if then is None or now is None or seen.now.memory is None:
+        return ""
+    before, after = ({row.key: row.bytes for row in each.rows}.get("malloc_free", 0) for each in (then, now))
+    if after <= before:
+        return ""
+    advice = "".join(f". {sentence.rstrip('.')}" for sentence in now.advice)
+    return f", {format_bytes(after - before)} of it in {malloc_name(seen.now.memory)}{advice}"
 
 
 def _own_growth(seen: LintContext) -> int:

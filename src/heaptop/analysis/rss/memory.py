@@ -19,13 +19,22 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
 from heaptop.analysis.heap.history import Snapshot, known_hidden
+from heaptop.analysis.rss import allocators
 from heaptop.analysis.rss.malloc_sites import by_site, site_json
 from heaptop.analysis.rss.malloc_sites import notes as native_notes
 from heaptop.analysis.text.units import format_bytes
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, Outside, Pymalloc, Region
 
 if TYPE_CHECKING:
-    from heaptop.documents import ArenasJson, MallocJson, MappingJson, MemoryJson, MemoryRowJson, NativeSiteJson
+    from heaptop.documents import (
+        ArenasJson,
+        MallocJson,
+        MappingJson,
+        MemoryJson,
+        MemoryRowJson,
+        NativeSiteJson,
+        OtherMallocJson,
+    )
 
 NARROW: Final = 1 << 32
 """Where mallinfo's figures, of 32 bits, begin again at 0."""
@@ -94,6 +103,8 @@ class MemoryByUse:
     """In the order of :data:`NAMES`, those that are not known left out; they sum to ``rss``."""
     notes: tuple[str, ...]
     """Sentences on what is not known, and on figures that do not fit each other."""
+    advice: tuple[str, ...] = ()
+    """Sentences on what makes malloc keep less free memory, where its figures show that it helps."""
 
 
 def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> MemoryByUse | None:
@@ -110,13 +121,9 @@ def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> M
     arenas = _arenas(outside.pymalloc, whole.get("arena", 0))
     found.update(arenas)
     malloc = memory.malloc if heaps_certain(memory) else None
-    heaps = whole.get("heap", 0)
     own = OwnUse.of(memory, outside)
-    taken = min(max(malloc.in_use - own.in_arena, 0), heaps) if malloc else heaps
-    found["malloc_free"] = heaps - taken
-    in_use = found.pop("in_use") + taken + whole.get("chunk", 0)
-    if memory.malloc_library:
-        in_use += sum(region.rss for region in outside.regions if region.kind == "anonymous" and not _is_named(region))
+    taken, found["malloc_free"] = _of_malloc(memory, malloc, outside, own)
+    in_use = found.pop("in_use") + taken
     beside = min(own.beside, in_use)
     in_use -= beside
     found["own"] = own.mapped + beside
@@ -125,21 +132,52 @@ def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> M
     found["stacks"], found["files"], found["shared"] = (whole.get(kind, 0) for kind in ("stack", "file", "shared"))
     rss = sum(whole.values())
     found["rest"] = rss - sum(found.values())
-    unknown = {"malloc_free"} if malloc is None else set()
+    malloc_unknown = malloc is None and memory.other_malloc is None
+    unknown = {"malloc_free"} if malloc_unknown else set()
     if not found["own"]:
         unknown.add("own")
     if live is None:
         unknown.add("live")
-    meanings = {key: _meaning(key, malloc is None, live is None, outside.rss_before) for key in NAMES}
+    meanings = {key: _meaning(key, malloc_unknown, live is None, outside.rss_before) for key in NAMES}
+    meanings["malloc_free"] = allocators.kept_words(memory) or meanings["malloc_free"]
+    names = {**NAMES, "malloc_free": f"free in {allocators.malloc_name(memory)}"}
     rows = (
         MemoryRow(key, name, found[key], key not in MEASURED, meanings[key])
-        for key, name in NAMES.items()
+        for key, name in names.items()
         if key not in unknown
     )
     notes = [*_notes(memory, outside, live, in_use)]
     if live is not None and not hidden_known:
         notes.append(HIDDEN_UNKNOWN)
-    return MemoryByUse(rss, tuple(rows), tuple(notes))
+    advised = () if malloc_unknown else tuple(allocators.advice(memory, found["malloc_free"], rss))
+    return MemoryByUse(rss, tuple(rows), tuple(notes), advised)
+
+
+def _of_malloc(memory: Memory, malloc: Malloc | None, outside: Outside, own: OwnUse) -> tuple[int, int]:
+    """Resident bytes that malloc has given out, and that it keeps free. Blocks that were never touched are not
+    resident, and nothing tells them from others: so what is free is rather too small."""
+    if not memory.malloc_library:
+        heaps = sum(region.rss for region in outside.regions if region.kind == "heap")
+        taken = min(max(malloc.in_use - own.in_arena, 0), heaps) if malloc else heaps
+        return _heaps(outside) - heaps + taken, heaps - taken
+    # The kernel does not tell whose anonymous memory is: with the allocator's own figures, what it does not account for
+    # is someone else's.
+    memory_of_it = _plain(outside) + _heaps(outside)
+    other = memory.other_malloc
+    if other is None:
+        return memory_of_it, 0
+    taken = min(other.in_use + other.metadata, memory_of_it)
+    return taken, min(other.free_blocks + other.free_pages, memory_of_it - taken)
+
+
+def _heaps(outside: Outside) -> int:
+    """Resident memory that looks like malloc's."""
+    return sum(region.rss for region in outside.regions if region.kind in ("heap", "chunk"))
+
+
+def _plain(outside: Outside) -> int:
+    """Resident anonymous memory without a name."""
+    return sum(region.rss for region in outside.regions if region.kind == "anonymous" and not _is_named(region))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +235,7 @@ def _resident(live: int, in_use: int, absent: int) -> int:
 
 
 def _absent(outside: Outside, malloc: Malloc | None, own: OwnUse) -> int:
-    """Bytes of malloc's that are given out and not resident."""
+    """Bytes of malloc's that are given out and not resident, as far as glibc's figures tell."""
     chunks = sum(region.size - region.rss for region in outside.regions if region.kind == "chunk")
     heaps = sum(region.rss for region in outside.regions if region.kind == "heap")
     return max(0, chunks) + max(0, malloc.in_use - own.in_arena - heaps if malloc else 0)
@@ -273,6 +311,12 @@ def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> I
             "The size of malloc's large blocks is left out: the figure has 32 bits (glibc before 2.33), and they "
             "may be larger."
         )
+    other = memory.other_malloc
+    if other is not None and other.in_use + other.metadata > _plain(outside) + _heaps(outside):
+        yield (
+            f"{allocators.malloc_name(memory)} has given out more than is resident: large blocks were never touched. "
+            "More of its memory may be free than is shown."
+        )
     if outside.pymalloc is None and not memory.blocks:
         yield "Python's allocator of small objects is not in use: all its memory comes from malloc."
     elif outside.pymalloc is None and not outside.gaps:
@@ -327,6 +371,8 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
         "anonymous": _regions_json(regions, "anonymous"),
         "arenas": cast("ArenasJson", asdict(outside.pymalloc)) if outside and outside.pymalloc else None,
         "malloc": _malloc_json(memory),
+        "other_malloc": _other_malloc_json(memory),
+        "advice": list(explained.advice) if explained else [],
         "native": _native_json(outside),
         "notes": list(explained.notes) if explained else [NOT_SAID],
     }
@@ -348,6 +394,21 @@ def _malloc_json(memory: Memory) -> MallocJson | None:
     if not mapped_certain(memory):
         found["mapped"] = None
     return found
+
+
+def _other_malloc_json(memory: Memory) -> OtherMallocJson | None:
+    name = allocators.malloc_name(memory)
+    if name == "malloc":
+        return None
+    other = memory.other_malloc
+    return {
+        "name": name,
+        "library": memory.malloc_library,
+        "in_use": other.in_use if other else None,
+        "free_blocks": other.free_blocks if other else None,
+        "free_pages": other.free_pages if other else None,
+        "metadata": other.metadata if other else None,
+    }
 
 
 def _row_json(row: MemoryRow, rss: int) -> MemoryRowJson:

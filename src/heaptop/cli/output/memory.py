@@ -58,7 +58,8 @@ def as_lines(taken: CensusResult, top: int | None) -> list[str]:
         return [NOT_SAID]
     lines = [*_uses(explained), "", *_details(memory.outside, top)]
     # Files, threads and libraries are called what the target likes; so all of it is made fit for a terminal here.
-    noted = [*census_notices(taken, EVERYTHING, 0), *_notices(memory, memory.outside), *explained.notes]
+    noted = [*census_notices(taken, EVERYTHING, 0), *_notices(memory, memory.outside)]
+    noted += [*explained.notes, *explained.advice]
     if any(row.key == "own" for row in explained.rows):
         noted.append(OWN_LEFT_OUT)
     return [printable(line) for line in [*lines, "", *noted]]

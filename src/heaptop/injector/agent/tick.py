@@ -88,7 +88,7 @@ def memory_blocks() -> int:
 def memory(s: Any, number: int) -> None:
     """Answer with Memory: what the allocators report of themselves. heaptop reads from outside what is resident."""
     begin = clock()
-    allocator, malloc, library, gap = "", None, "", ""
+    allocator, malloc, library, gap, name, other = "", None, "", "", "", None
     if s.core is None:
         gap = "Only the native core can query malloc's free memory, and it is not loaded: %s." % s.core_reason.rstrip(
             "."
@@ -96,9 +96,11 @@ def memory(s: Any, number: int) -> None:
     else:
         stats = s.core.heap_stats()
         allocator, malloc = stats["allocator"] or "", stats["malloc"]
-        library = stats["foreign"] or ""
-        if malloc is None:
-            gap = "The program's malloc is not glibc's but that of %s." % (library or "another library")
+        library, name, other = stats["foreign"] or "", stats["name"] or "", stats["other"]
+        if malloc is None and other is None:
+            gap = "The program's malloc is %s: it does not report what is free in it." % (
+                name or "not glibc's but that of %s" % (library or "another library")
+            )
     end = clock()
     if s.own_bytes is None:
         s.own_bytes = own_bytes(s)
@@ -113,6 +115,8 @@ def memory(s: Any, number: int) -> None:
             "malloc": malloc,
             "malloc_gap": gap,
             "malloc_library": library,
+            "malloc_name": name,
+            "other_malloc": other,
             "duration_ns": end - begin,
             "own_pages": [] if s.core is None else s.core.own_pages(),
             "own_small": s.own_bytes[0],

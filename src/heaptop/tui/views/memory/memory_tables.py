@@ -12,6 +12,7 @@ from typing import Final
 
 from rich.style import Style
 
+from heaptop.analysis.rss.allocators import malloc_name
 from heaptop.analysis.rss.malloc_sites import by_site
 from heaptop.analysis.rss.memory import NAMES, OwnUse, heaps_certain, mapped_certain
 from heaptop.analysis.rss.memory_history import OWNERS, MemoryFacts, Reading, owner_of, owners
@@ -192,6 +193,13 @@ def _malloc(memory: Memory) -> Iterator[UsePart]:
         name = f"memory of {printable(memory.malloc_library)}"
         yield UsePart(name, "heap", sum(r.rss for r in plain), sum(r.size for r in plain), None)
     yield from _native_sites(memory)
+    name, other = malloc_name(memory), memory.other_malloc
+    if other is not None:
+        yield UsePart(f"{name}: in use", "figure", None, other.in_use, None)
+        yield UsePart(f"{name}: free in caches and partly used pages", "figure", None, other.free_blocks, None)
+        yield UsePart(f"{name}: unused pages", "figure", None, other.free_pages, None)
+        if other.metadata:
+            yield UsePart(f"{name}: its own tables", "figure", None, other.metadata, None)
     malloc = memory.malloc
     if malloc is None:
         return
@@ -220,8 +228,10 @@ def _given_out(reading: Reading) -> Iterator[UsePart]:
     for region in _regions(memory, "chunk"):
         yield UsePart("malloc's large blocks", "blocks", region.rss, region.size, None)
     heaps = sum(region.rss for region in _regions(memory, "heap"))
-    free = reading.row("malloc_free")
-    if free is not None:
+    free, other = reading.row("malloc_free"), memory.other_malloc
+    if other is not None:
+        yield UsePart(f"in use in {malloc_name(memory)}", "figure", None, other.in_use, None)
+    elif free is not None:
         yield UsePart("in use in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
     else:
         yield UsePart("malloc's heaps, free parts too", "heap", heaps, None, None)

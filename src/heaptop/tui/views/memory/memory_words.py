@@ -35,8 +35,8 @@ ABOUT: Final = {
         "Pool headers, and pool ends that no block fits. A few percent of the arenas is normal; nothing to do."
     ),
     "malloc_free": (
-        "Freed, but kept by malloc for later. malloc_trim(0) returns most of it (for example through ctypes); "
-        "MALLOC_ARENA_MAX=2 or MALLOC_TRIM_THRESHOLD_ in the environment keeps less from the start."
+        "Freed, but kept by malloc for later allocations. A page returns to the system only when no block on it is in "
+        "use."
     ),
     "stacks": (
         "Thread stacks, as far as they were ever touched; untouched pages cost nothing. Fewer threads and less "
@@ -130,6 +130,8 @@ def about(facts: MemoryFacts, key: str) -> str:
     """What a use or an owner is, and what one can do; of heaptop's own also what RSS has become since it is there."""
     change = grown_since_attach(facts.latest.memory) if key == "own" and facts.latest is not None else None
     text = ABOUT[key]
+    if key in ("malloc", "malloc_free") and facts.latest is not None:
+        text = " ".join((text, *facts.latest.explained.advice))
     return text if change is None else f"{text} RSS has changed by {format_change(change)} since the attach."
 
 

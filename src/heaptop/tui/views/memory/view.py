@@ -116,7 +116,8 @@ class MemoryView(LevelView[MemoryLevel]):
         FigureHelp(
             ("What it is",),
             "Arena use is read from Python's own tables; malloc reports what is in use and free (mallinfo2 of "
-            "glibc); live objects are from the last census, with their Attributes (view 1).",
+            "glibc; jemalloc and tcmalloc by functions of theirs, with their names); live objects are from the last "
+            "census, with their Attributes (view 1).",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         FigureHelp(

@@ -1,0 +1,61 @@
+"""Holds blocks of malloc's and frees some of them, or allocates in threads beside forks.
+
+Arguments: ``SIZE EVERY`` for 80 MB of blocks of this size, of which every EVERYth stays and the last one, or ``churn``.
+SIGUSR1: returns what is free to the kernel, as the allocator's documentation says.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+from steady import ready, say
+
+TOTAL = 80_000_000
+
+
+def give_back(_number, _frame):
+    program = ctypes.CDLL(None)
+    if hasattr(program, "MallocExtension_ReleaseFreeMemory"):
+        program.MallocExtension_ReleaseFreeMemory()
+    else:
+        program.malloc_trim(0)
+    say("RETURNED")
+
+
+def churn():
+    number = 0
+    while True:
+        number += 1
+        kept = [bytes(600 + (number * 37 + i * 911) % 40_000) for i in range(300)]
+        del kept[::2]
+
+
+def child():
+    kept = [bytes(3000 + i) for i in range(200)]
+    os._exit(0 if len(kept) == 200 else 9)
+
+
+if sys.argv[1] == "churn":
+    for _ in range(3):
+        threading.Thread(target=churn, daemon=True).start()
+    ready()
+    while True:
+        pid = os.fork()
+        if pid == 0:
+            child()
+        status = os.waitpid(pid, 0)[1]
+        if status:
+            say(f"BADCHILD {status}")
+        time.sleep(0.01)
+
+size, every = int(sys.argv[1]), int(sys.argv[2])
+blocks = [bytes(size) for _ in range(TOTAL // size)]
+last = blocks[-1]  # malloc's heap ends with it
+blocks = blocks[::every] if every else []
+signal.signal(signal.SIGUSR1, give_back)
+ready()
+while True:
+    time.sleep(0.05)
