@@ -96,6 +96,19 @@ def test_python_mode_reports_what_it_leaves_out(interpreter: Interpreter) -> Non
         assert "objects of other interpreters" in census["cut"]
 
 
+@pytest.mark.pythons(*since("3.12"))
+@pytest.mark.parametrize("mode", ["clone", "python"])
+def test_blocks_are_not_counted_beside_other_interpreters(interpreter: Interpreter, mode: str) -> None:
+    """From 3.12 on that reads the arenas of all of them, also while one frees them: it crashed the program."""
+    with several(interpreter, "own") as target, attached(target.pid, mode=mode) as attachment:
+        assert attachment.tick().blocks is None
+        assert attachment.census().rows
+        assert attachment.tick().blocks is None
+    with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
+        with attached(target.pid, mode=mode) as attachment:
+            assert (attachment.tick().blocks or 0) > 1000
+
+
 @pytest.mark.pythons("3.9", "3.12", "3.13", NEWEST)
 @pytest.mark.parametrize("kind", ["shared", "own"])
 def test_interpreters_that_come_and_go_are_not_harmed_by_censuses(interpreter: Interpreter, kind: str) -> None:

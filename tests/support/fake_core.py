@@ -60,7 +60,7 @@ class FakeCore:
 
     def as_module(self) -> Any:
         names = ["open", "check", "begin", "end", "abort", "stop", "close", "malloc_stacks"]
-        names += ["gc_watch", "gc_unwatch", "gc_read", "gc_begun", "heaptop_gc"]
+        names += ["blocks", "gc_watch", "gc_unwatch", "gc_read", "gc_begun", "heaptop_gc"]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def open(self, version: int) -> None:
@@ -75,6 +75,9 @@ class FakeCore:
         if self.check_errors:
             raise self.check_errors.pop(0)
         return self.difference
+
+    def blocks(self, function: Callable[[], int]) -> int | None:
+        return function()
 
     def gc_watch(self, leave: object, blocks: object) -> None:
         """Notes nothing, as the next four."""

@@ -301,8 +301,9 @@ class Tick(Message):
     time_ns: int
     rss: int | None
     """Resident bytes; None when the target cannot read its own /proc (heaptop then fills it in from outside)."""
-    blocks: int
-    """``sys.getallocatedblocks()``: memory blocks the allocator has given out."""
+    blocks: int | None
+    """``sys.getallocatedblocks()``: memory blocks the allocator has given out. None where counting them is not safe:
+    beside other interpreters, from 3.12 on."""
     gc_enabled: bool
     gc_counts: tuple[int, int, int]
     """``gc.get_count()``."""
@@ -505,8 +506,8 @@ class Memory(Message):
     KIND: ClassVar[str] = "memory"
     id: int
     time_ns: int
-    blocks: int
-    """``sys.getallocatedblocks()``; 0 where pymalloc is not in use."""
+    blocks: int | None
+    """``sys.getallocatedblocks()``; 0 where pymalloc is not in use, None as in :attr:`Tick.blocks`."""
     allocator: str = ""
     """By CPython's own name: ``pymalloc``, ``malloc``, ``pymalloc_debug``, ``malloc_debug``, ``mimalloc``…; empty
     where it is unknown: no native core, or something is hooked in."""

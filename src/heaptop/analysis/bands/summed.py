@@ -192,11 +192,12 @@ class Summing:
         self._tick_count += 1
         self._tick_ns = max(*(tick.time_ns for tick in ticks), self._tick_ns + 1)
         known = [tick.rss for tick in ticks if tick.rss is not None]
+        blocks = [tick.blocks for tick in ticks if tick.blocks is not None]
         return Tick(
             id=self._tick_count,
             time_ns=self._tick_ns,
             rss=sum(known) if len(known) == len(ticks) else None,
-            blocks=sum(tick.blocks for tick in ticks),
+            blocks=sum(blocks) if len(blocks) == len(ticks) else None,
             gc_enabled=all(tick.gc_enabled for tick in ticks),
             gc_counts=(0, 0, 0),
             frozen=sum(tick.frozen for tick in ticks),

@@ -196,7 +196,7 @@ class OwnUse:
         regions = [region for region in outside.regions if region.kind == "own"]
         has_arena = any(region.name == OWN_ARENA and region.rss for region in regions)
         large, small = memory.own_large, memory.own_small
-        if outside.pymalloc is None and not memory.blocks:  # all of them are malloc's
+        if outside.pymalloc is None and memory.blocks == 0:  # all of them are malloc's
             large, small = large + small, 0
         in_arena = large if has_arena else 0
         return cls(sum(region.rss for region in regions), in_arena, small + large - in_arena)
@@ -317,7 +317,7 @@ def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> I
             f"{allocators.malloc_name(memory)} has given out more than is resident: large blocks were never touched. "
             "More of its memory may be free than is shown."
         )
-    if outside.pymalloc is None and not memory.blocks:
+    if outside.pymalloc is None and memory.blocks == 0:
         yield "Python's allocator of small objects is not in use: all its memory comes from malloc."
     elif outside.pymalloc is None and not outside.gaps:
         yield "The arenas of small objects were not found: they are in other mappings."

@@ -218,7 +218,7 @@ class GcProfile:
     def series(self) -> tuple[GcSeries, ...]:
         """The curves: the heap at each tick, and live and allocated at the collections that know. Empty ones too."""
         resident = [(tick.time_ns, tick.rss) for tick in self._ticks if tick.rss is not None]
-        blocks = [(tick.time_ns, tick.blocks) for tick in self._ticks]
+        blocks = [(tick.time_ns, tick.blocks) for tick in self._ticks if tick.blocks is not None]
         live = [(row.time_ns, row.live_blocks) for row in self._rows if row.live_blocks is not None]
         allocated = [(row.time_ns, row.allocated) for row in self._rows if row.allocated is not None]
         return (

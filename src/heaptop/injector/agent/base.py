@@ -56,6 +56,16 @@ def is_builtin(function: Any) -> bool:
     return type(function) is type(len)
 
 
+def allocated_blocks(s: Any) -> int | None:
+    """``sys.getallocatedblocks()``; None where there may be other interpreters and Python is 3.12 or later: it reads
+    the arenas of all, also while one with a GIL of its own frees them, and the process would crash."""
+    if s.core is not None:
+        return s.core.blocks(sys.getallocatedblocks)  # type: ignore[no-any-return]
+    if sys.version_info >= (3, 12) and may_have_interpreters():
+        return None
+    return sys.getallocatedblocks()
+
+
 def may_have_interpreters() -> bool:
     """Whether the program may have made interpreters from Python; those that C code makes are not seen. To list them is
     not safe: that writes into their states, which may just be freed."""

@@ -64,7 +64,7 @@ def census_in_clone(s: Any, number: int) -> str:
     if s.crashes >= MAX_CRASHES:
         return str(s.core_reason)
     begin, cpu = clock(), cpu_clock()
-    limit = CLONE_TIME + CLONE_RATE * memory_blocks()
+    limit = CLONE_TIME + CLONE_RATE * memory_blocks(s)
     try:
         child, pause, pause_cpu = begin_clone(s, limit)
     except (OSError, RuntimeError, MemoryError) as error:
@@ -132,7 +132,7 @@ def census_preferred_stopped(s: Any, number: int, reason: str) -> bool:
         count_stopped(s, number, reason, limit, True)
         return True
     except TimeoutError:
-        s.stop_rate = expected_rate(STOP_MARGIN * limit)
+        s.stop_rate = expected_rate(s, STOP_MARGIN * limit)
     except RuntimeError:
         s.clone_knows_more = True
     except (OSError, MemoryError):
@@ -154,7 +154,7 @@ def census_stopped(s: Any, number: int, reason: str) -> str:
             count_stopped(s, number, reason, budget, False)
             return ""
         except TimeoutError:
-            s.stop_rate = expected_rate(STOP_MARGIN * budget)
+            s.stop_rate = expected_rate(s, STOP_MARGIN * budget)
             expected = expected_stop(s)
         except (OSError, RuntimeError, MemoryError) as error:
             return joined(reason, "not stopped either: " + core_failure(error))
@@ -165,13 +165,13 @@ def census_stopped(s: Any, number: int, reason: str) -> str:
 
 def expected_stop(s: Any) -> int:
     """Nanoseconds that a count in the target itself is expected to take; 0 where that cannot be known."""
-    blocks = memory_blocks()
+    blocks = memory_blocks(s)
     return STOP_LEAST + int(blocks * s.stop_rate) if blocks else 0
 
 
-def expected_rate(pause: int) -> float:
+def expected_rate(s: Any, pause: int) -> float:
     """The rate by which a count is expected to take so long."""
-    return pause / max(memory_blocks(), 1)
+    return pause / max(memory_blocks(s), 1)
 
 
 def count_stopped(s: Any, number: int, reason: str, limit: int, as_clone: bool) -> None:
@@ -194,7 +194,7 @@ def count_stopped(s: Any, number: int, reason: str, limit: int, as_clone: bool) 
     # By the core's own clock: when it is back, whoever has waited for the GIL runs first, and not we.
     pause, used = stats["pause_ns"], cpu_clock() - stop_cpu
     exclude_call(s, stop_cpu, pause)
-    s.stop_rate = expected_rate(min(pause, used))
+    s.stop_rate = expected_rate(s, min(pause, used))
     send_counted(s, number, "stop", reason, types, rows, stats, begin, (pause, min(pause, used)), cpu_clock() - cpu)
 
 

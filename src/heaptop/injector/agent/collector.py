@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix, read_proc, signals
+from heaptop.injector.agent.base import allocated_blocks, builtin_module, gc, is_builtin, posix, read_proc, signals
 from heaptop.injector.agent.clock import clock, cpu_clock, exclude_call
 from heaptop.injector.agent.fork_warning import remove_identical
 from heaptop.injector.agent.values import take_all
@@ -40,7 +40,7 @@ def make_gc_callback(s: Any) -> Any:
                     info["collected"],
                     info["uncollectable"],
                     clock() - s.gc_start,
-                    sys.getallocatedblocks() if generation == 2 else None,
+                    allocated_blocks(s) if generation == 2 else None,
                     s.core.sample_clock() if s.sampling else None,
                 )
                 # flat, so that no tracked tuple is left behind in the middle of a collection

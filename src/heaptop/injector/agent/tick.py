@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix, read_proc
+from heaptop.injector.agent.base import allocated_blocks, builtin_module, gc, is_builtin, posix, read_proc
 from heaptop.injector.agent.clock import clock, cpu_clock
 from heaptop.injector.agent.collector import ended_collections
 from heaptop.injector.agent.fork_warning import keep_filter_first
@@ -36,7 +36,7 @@ def tick(s: Any, number: int) -> None:
             "id": number,
             "time_ns": clock(),
             "rss": resident(),
-            "blocks": sys.getallocatedblocks(),
+            "blocks": allocated_blocks(s),
             "gc_enabled": bool(gc.isenabled()),
             "gc_counts": list(gc.get_count()),
             "frozen": gc.get_freeze_count(),
@@ -79,10 +79,10 @@ def exits() -> int | None:
     return int(count()) if is_builtin(count) else None
 
 
-def memory_blocks() -> int:
+def memory_blocks(s: Any) -> int:
     """How many there are, or as many as resident memory has room for where Python's allocator is another (it counts
-    none then); 0 where neither is known."""
-    return sys.getallocatedblocks() or (resident() or 0) // BLOCK_SIZE
+    none then) or cannot be asked; 0 where neither is known."""
+    return allocated_blocks(s) or (resident() or 0) // BLOCK_SIZE
 
 
 def memory(s: Any, number: int) -> None:
@@ -110,7 +110,7 @@ def memory(s: Any, number: int) -> None:
         {
             "id": number,
             "time_ns": begin,
-            "blocks": sys.getallocatedblocks(),
+            "blocks": allocated_blocks(s),
             "allocator": allocator,
             "malloc": malloc,
             "malloc_gap": gap,

@@ -188,17 +188,35 @@ void layout_find_others(void) {
         layout_interpreters_at(interpreters.own, interpreters.first);
 }
 
-static const char *find_interpreters(void) {
+/* The caller's, and the first of all. False where a symbol is missing. */
+static bool find_ends(const void **own, const void **first) {
     void *(*get)(void), *(*head)(void);
     *(void **)&get = lookup_symbol("PyInterpreterState_Get");
     if (get == NULL)
         *(void **)&get = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
     *(void **)&head = lookup_symbol("PyInterpreterState_Head");
     if (get == NULL || head == NULL)
+        return false;
+    *own = get();
+    *first = head();
+    return true;
+}
+
+static bool is_alone(const void *own, const void *first) {
+    return first == own && pointer_at(own, layout.interpreter_next) == NULL;
+}
+
+bool layout_has_others(void) {
+    const void *own, *first;
+    return !find_ends(&own, &first) || !is_alone(own, first);
+}
+
+static const char *find_interpreters(void) {
+    const void *own, *first;
+    if (!find_ends(&own, &first))
         return "a symbol of the interpreter is missing";
-    const void *own = get(), *first = head();
     interpreters = (struct interpreters){.own = own, .first = first};
-    interpreters.left_out = first != own || pointer_at(own, layout.interpreter_next) != NULL;
+    interpreters.left_out = !is_alone(own, first);
     if (symbols.thread_state_is_shared)
         layout_find_others();
     return NULL;

@@ -377,6 +377,9 @@ extern struct interpreters interpreters;
    NULL when all is found, else a sentence (static storage) that gives the reason native mode is refused. */
 const char *layout_open(uint32_t version);
 
+/* Whether there is any other interpreter now. Needs the GIL, and reads nothing of the others. */
+bool layout_has_others(void);
+
 /* In a clone: find the other interpreters, where layout_open left that to it. */
 void layout_find_others(void);
 

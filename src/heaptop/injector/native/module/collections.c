@@ -41,9 +41,22 @@ static int64_t number(PyObject *value) {
     return result;
 }
 
+/* What sys.getallocatedblocks says, or None. Where interpreters may have locks of their own it reads the arenas of all of
+   them, also while another frees them: the process would crash. */
+static PyObject *count_blocks(PyObject *function) {
+    bool is_safe = symbols.thread_state_is_shared || !layout_has_others();
+    return is_safe ? PyObject_CallObject(function, NULL) : new_reference(Py_None);
+}
+
+PyObject *collections_blocks(PyObject *module, PyObject *args) {
+    PyObject *function;
+    (void)module;
+    return PyArg_ParseTuple(args, "O:blocks", &function) ? count_blocks(function) : NULL;
+}
+
 /* How many blocks there are; -1 when it is not said. */
 static int64_t blocks(void) {
-    PyObject *result_object = PyObject_CallObject(watch.blocks, NULL);
+    PyObject *result_object = count_blocks(watch.blocks);
     int64_t result = number(result_object);
     Py_XDECREF(result_object);
     return result;

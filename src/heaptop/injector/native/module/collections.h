@@ -32,6 +32,9 @@ PyObject *collections_read(PyObject *module, PyObject *args);
 /* gc_begun() -> collections that have begun since it is watched. */
 PyObject *collections_begun(PyObject *module, PyObject *args);
 
+/* blocks(function) -> what sys.getallocatedblocks, which is given, says; None where calling it is not safe. */
+PyObject *collections_blocks(PyObject *module, PyObject *args);
+
 /* Where the rows are. */
 struct pages_range collections_range(void);
 

@@ -568,6 +568,7 @@ static PyMethodDef methods[] = {
     {"image_cancel", imaging_cancel, METH_VARARGS, "image_cancel(): the answer may be partial."},
     {"image_end", imaging_end, METH_VARARGS, "image_end(): (reason, expected, CPU time in ns)."},
     {"heaptop_gc", collections_note, METH_VARARGS, "heaptop_gc(phase, info): for gc.callbacks, see collections.h."},
+    {"blocks", collections_blocks, METH_VARARGS, "blocks(function): blocks in use, or None."},
     {"gc_watch", collections_watch, METH_VARARGS, "gc_watch(leave, blocks): note collections from now on."},
     {"gc_unwatch", collections_unwatch, METH_VARARGS, "gc_unwatch(): note nothing any more."},
     {"gc_read", collections_read, METH_VARARGS, "gc_read(): (rows, dropped): what has ended since the last."},
