@@ -180,7 +180,7 @@ class CountedCensusJson(CensusHeadJson):
 
 
 class CensusRowJson(CensusTotalJson):
-    """A type, a module or a generation."""
+    """A type, a module, a generation or an interpreter."""
 
     name: str
     sizeof_guessed: int
@@ -201,7 +201,7 @@ class FilteredCountJson(FilteredJson):
 
 
 class CensusJson(CountedCensusJson):
-    """`heaptop census` by type, module or generation: live objects, the largest rows first."""
+    """`heaptop census` by type, module, generation or interpreter: live objects, the largest rows first."""
 
     schema: Literal["heaptop.census"]
     version: Literal[1]

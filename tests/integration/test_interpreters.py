@@ -18,6 +18,7 @@ from tests.support.leaking import ENVIRONMENT, HEAPTOP
 from tests.support.processes import EXIT_CODE, PATIENCE, Target, difference, running, with_proc
 
 PLANTED = 5000
+MAIN, ALL = "interpreter 0 (main)", "(not distinguished)"
 LEFT_OUT = "objects of some interpreters are not counted"
 
 
@@ -27,6 +28,12 @@ def several(interpreter: Interpreter, *arguments: str) -> AbstractContextManager
 
 def planted(target: Target, *options: str) -> tuple[int, dict[str, Any]]:
     """How many of the planted objects a census counts, and its document."""
+    census = counted(target, *options)
+    return sum(row["count"] for row in census["rows"] if row["name"] == "__main__.Planted"), census
+
+
+def counted(target: Target, *options: str) -> Any:
+    """The document of a census."""
     ran = subprocess.run(
         [*HEAPTOP, "census", str(target.pid), "--json", "--top", "0", *options],
         capture_output=True,
@@ -36,8 +43,13 @@ def planted(target: Target, *options: str) -> tuple[int, dict[str, Any]]:
         timeout=PATIENCE,
     )
     assert ran.returncode == 0, ran.stderr
-    census = json.loads(ran.stdout)
-    return sum(row["count"] for row in census["rows"] if row["name"] == "__main__.Planted"), census
+    return json.loads(ran.stdout)
+
+
+def by_interpreter(target: Target, *options: str) -> tuple[dict[str, int], dict[str, Any]]:
+    """Objects of each interpreter, and the document."""
+    census = counted(target, "--by", "interpreter", *options)
+    return {row["name"]: row["count"] for row in census["rows"]}, census
 
 
 @pytest.mark.pythons("3.8", "3.9", "3.11", "3.12", "3.13", NEWEST)
@@ -53,6 +65,55 @@ def test_objects_of_an_interpreter_under_the_same_gil_are_counted(interpreter: I
         assert difference(before, resting(target.pid)) == []
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.9", "3.12", "3.13", NEWEST)
+def test_objects_are_labelled_with_their_interpreter(interpreter: Interpreter) -> None:
+    native.core()
+    with several(interpreter, "shared") as target:
+        number = target.detail
+        objects, census = by_interpreter(target)
+        assert objects.keys() == {MAIN, f"interpreter {number}"}
+        assert census["complete"]
+        whole = counted(target)["total"]["count"]  # by another attach, which leaves a few objects in caches
+        assert sum(objects.values()) == pytest.approx(whole, rel=0.001), "each object is counted once"
+        within, _ = by_interpreter(target, "--where", "type:=__main__.Planted")
+        assert within == {f"interpreter {number}": PLANTED}
+        assert planted(target, "--where", f"interpreter:{number}")[0] == PLANTED
+        assert planted(target, "--where", "interpreter:main")[0] == 0
+
+
+@pytest.mark.pythons("3.9", "3.12", "3.13", NEWEST)
+def test_a_classes_name_in_two_interpreters_is_one_type_in_each(interpreter: Interpreter) -> None:
+    native.core()
+    with several(interpreter, "shared", "both") as target:
+        objects, _ = by_interpreter(target, "--where", "type:=__main__.Planted")
+        assert objects == {MAIN: PLANTED, f"interpreter {target.detail}": PLANTED}
+        assert planted(target)[0] == 2 * PLANTED
+
+
+@pytest.mark.pythons(*since("3.12"))
+def test_where_some_interpreters_are_left_out_the_others_are_labelled(interpreter: Interpreter) -> None:
+    native.core()
+    with several(interpreter, "own") as target:
+        objects, census = by_interpreter(target)
+        assert (objects.keys(), census["complete"]) == ({MAIN}, False)
+
+
+@pytest.mark.pythons("3.8", "3.9", "3.13", NEWEST)
+def test_where_there_is_one_interpreter_none_is_distinguished(interpreter: Interpreter) -> None:
+    native.core()
+    with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
+        objects, census = by_interpreter(target)
+        assert (objects.keys(), census["complete"]) == ({ALL}, True)
+
+
+@pytest.mark.pythons("3.8")
+def test_interpreters_that_share_a_collector_are_not_distinguished(interpreter: Interpreter) -> None:
+    native.core()
+    with several(interpreter, "shared") as target:
+        objects, census = by_interpreter(target)
+        assert (objects.keys(), census["complete"]) == ({ALL}, True)
 
 
 @pytest.mark.pythons("3.9", "3.12", "3.13")
@@ -111,12 +172,14 @@ def test_blocks_are_not_counted_beside_other_interpreters(interpreter: Interpret
 
 @pytest.mark.pythons("3.9", "3.12", "3.13", NEWEST)
 @pytest.mark.parametrize("kind", ["shared", "own"])
-def test_interpreters_that_come_and_go_are_not_harmed_by_censuses(interpreter: Interpreter, kind: str) -> None:
+def test_interpreters_that_come_and_go_are_not_harmed_by_censuses(
+    interpreter: Interpreter, kind: str, request: pytest.FixtureRequest
+) -> None:
     if kind == "own" and interpreter.version < (3, 12):
         pytest.skip("a GIL of its own came with Python 3.12")
     with several(interpreter, kind, "churn") as target:
         with attached(target.pid) as attachment:
-            for _ in range(20):
+            for _ in range(300 if request.config.getoption("--stress") else 20):
                 check_census(attachment, kind)
         assert target.alive, target.stderr()
         assert target.stderr() == ""

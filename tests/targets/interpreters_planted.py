@@ -1,6 +1,7 @@
 """Objects in another interpreter, under the same GIL (``shared``) or one of its own (``own``, from Python 3.12 on).
 
-With ``churn`` as a second argument a thread makes such interpreters and ends them again, without a pause.
+It says which id that has. With ``churn`` as a second argument a thread makes such interpreters and ends them again,
+without a pause; with ``both`` the main interpreter has as many objects, of a class of the same name.
 """
 
 import signal
@@ -43,13 +44,15 @@ def churn(kind):
         interpreters.destroy(other)
 
 
-kept = create(sys.argv[1])
-run(kept, CODE)
+other = create(sys.argv[1])
+run(other, CODE)
 if sys.argv[2:] == ["churn"]:
     threading.Thread(target=churn, args=sys.argv[1:2], daemon=True).start()
-steady.ready()
+if sys.argv[2:] == ["both"]:
+    exec(CODE)
+steady.ready(int(other))
 try:
     while True:
         signal.pause()
 finally:
-    interpreters.destroy(kept)
+    interpreters.destroy(other)

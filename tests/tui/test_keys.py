@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,14 +13,14 @@ from heaptop.analysis.bands.table import SORTS
 from heaptop.analysis.filters.attributes import BAND_KEYS
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
-from heaptop.protocol.messages import Decision
+from heaptop.protocol.messages import Decision, Row
 from heaptop.tui.keys.bindings import PICKER, QUESTION, Key, grouped
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.picker import PickerScreen
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets.footer import hints
 from heaptop.tui.widgets.help_screen import HelpScreen, halves
-from tests.fakes.source import FakeSource
+from tests.fakes.source import FakeAgent, FakeSource
 from tests.tui.support import LARGE, SMALL, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
@@ -86,11 +87,27 @@ def test_help_has_every_key_once() -> None:
 async def test_b_goes_round_the_band_keys() -> None:
     async with on_stage() as stage:
         seen = []
-        for _ in range(len(BAND_KEYS) + 2):
+        for _ in range(len(BAND_KEYS) + 1):  # but for interpreter, where there is one; and lifetime
             seen.append(stage.bands.words[0].removeprefix("Bands by "))
             await stage.press("b")
         samples = [f"{key}, not sampled" for key in ("producer", "producer-module", "size", "lifetime")]
         assert seen == ["type", "module", "generation", *samples, "retainer", "kind", "type"]
+
+
+async def test_b_goes_to_interpreters_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    count_one = FakeAgent._rows
+
+    def count_two(agent: FakeAgent, step: int, native: bool) -> Iterator[Row]:
+        for row in count_one(agent, step, native):
+            yield from (replace(row, interpreter=0), replace(row, interpreter=1))
+
+    monkeypatch.setattr(FakeAgent, "_rows", count_two)
+    async with on_stage() as stage:
+        await stage.press("b", "b", "b")
+        assert stage.bands.words[0] == "Bands by interpreter"
+        assert stage.bands.list.row_key == "interpreter 0 (main)"
+        await stage.press("enter")
+        assert stage.bands.words[0] == "Bands by type  ›  interpreter:=0"
 
 
 async def test_b_leaves_out_what_does_not_go_with_the_filter() -> None:

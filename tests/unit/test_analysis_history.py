@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.heap.history import MAX_TOTAL, Amount, Cell, History, halve_older
 from heaptop.errors import ProtocolError
-from heaptop.protocol.messages import Bye, CensusRequest, TickRequest, TypeName, Types
+from heaptop.protocol.messages import Bye, CensusRequest, Row, TickRequest, TypeName, Types
 from tests.fakes.source import FakeAgent
 from tests.unit.census_cases import NAMES, Heap, census, heaps, history
 
@@ -64,6 +64,15 @@ def test_a_row_of_an_unnamed_type_is_refused_and_nothing_is_taken() -> None:
 def test_a_type_counted_twice_is_refused() -> None:
     with pytest.raises(ProtocolError, match="twice"):
         history([]).feed(census(0, {(0, 0): (1, 1)}, order=[(0, 0), (0, 0)]))
+
+
+def test_a_type_may_be_counted_once_in_each_interpreter() -> None:
+    one, other = Row(0, 0, 1, 1, interpreter=0), Row(0, 0, 2, 2, interpreter=1)
+    taken = history([])
+    taken.feed(replace(census(0, {}), rows=(one, other)))
+    assert [(cell.interpreter, cell.count) for cell in taken.snapshots[0].cells] == [(0, 1), (1, 2)]
+    with pytest.raises(ProtocolError, match="twice"):
+        taken.feed(replace(census(1, {}), rows=(one, other, replace(other, count=7))))
 
 
 def test_the_same_row_twice_is_refused_also_where_it_is_known() -> None:

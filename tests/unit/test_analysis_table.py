@@ -15,9 +15,9 @@ from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.bands.table import SORTS, SPARK, TableRow, rows, table
 from heaptop.analysis.filters.attributes import BAND_KEYS, band_key
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.heap.history import Amount, History, Snapshot
 from heaptop.protocol.messages import Pauses, Row, Types
-from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, keys, ramp, snapshots
+from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, history, keys, ramp, snapshots
 
 
 def counted(snapshot: Snapshot, key: str, text: str) -> tuple[Counter[str], Counter[str]]:
@@ -89,7 +89,7 @@ def test_no_snapshot_no_row() -> None:
 
 def test_the_registry_knows_its_names() -> None:
     counted, sampled, frozen = (
-        ("type", "module", "generation"),
+        ("type", "module", "generation", "interpreter"),
         ("producer", "producer-module", "size"),
         ("retainer", "kind"),
     )
@@ -97,10 +97,33 @@ def test_the_registry_knows_its_names() -> None:
     (snapshot,) = snapshots([{(2, generation): (1, 1) for generation in (-1, 0, 1, 2, 3)}])
     labels = {key: [band.label(cell) for cell in snapshot.cells] for key, band in BAND_KEYS.items()}
     assert labels["generation"] == ["untracked", "gen 0", "gen 1", "gen 2", "permanent"]
+    assert set(labels["interpreter"]) == {"(not distinguished)"}
     assert set(labels["type"]) == {"shop.models.Session"}
     assert set(labels["module"]) == {"shop.models"}
     assert {label for key in sampled for label in labels[key]} == {"(not sampled)"}
     assert {label for key in frozen for label in labels[key]} == {"(not in a snapshot)"}
+
+
+def test_rows_by_interpreter_have_the_objects_of_each_by_its_id() -> None:
+    taken = history([])
+    found = [Row(2, 0, 1, 100, 0, 0, 0), Row(2, 0, 2, 20, 0, 0, 1), Row(2, 1, 3, 3, 0, 0, 1), Row(2, 0, 4, 4, 0, 0, 12)]
+    taken.feed(replace(census(0, {}), rows=tuple(found)))
+    (snapshot,) = taken.snapshots
+    assert snapshot.has_interpreters
+    assert snapshot.total == Amount(10, 127)
+    rows = table((snapshot,), "interpreter", EVERYTHING)
+    assert {row.name: (row.count, row.bytes) for row in rows} == {
+        "interpreter 0 (main)": (1, 100),
+        "interpreter 1": (5, 23),
+        "interpreter 12": (4, 4),
+    }
+    for text, count in [("interpreter:1", 5), ("interpreter:1,12", 9), ("!interpreter:1", 5), ("interpreter:main", 1)]:
+        assert sum(cell.count for cell in parse_filter(text).select(snapshot)) == count, text
+
+
+def test_where_there_is_one_interpreter_none_is_distinguished() -> None:
+    assert not snapshots([{(2, 0): (1, 1)}])[0].has_interpreters
+    assert not snapshots([{}])[0].has_interpreters
 
 
 @given(heaps, keys, filters, st.none() | st.integers(0, 5))

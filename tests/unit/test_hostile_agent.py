@@ -81,6 +81,15 @@ def test_types_beyond_the_limit_are_one_other_type_and_the_census_says_so() -> N
     assert "(other types)" in snapshot.census.cut
 
 
+def test_types_beyond_the_limit_stay_apart_by_interpreter() -> None:
+    gate = MessageBounds(types=FEW)
+    rows = tuple(Row(kind, 0, 1, 100, interpreter=kind % 2) for kind in range(2 * FEW))
+    gate.take(named(0, 2 * FEW))
+    merged = gate.take(census(1, rows))
+    assert isinstance(merged, Census)
+    assert [(row.interpreter, row.count) for row in merged.rows if row.type == FEW] == [(0, FEW / 2), (1, FEW / 2)]
+
+
 def test_a_census_within_the_limit_is_let_through_as_it_is() -> None:
     gate = MessageBounds(types=FEW)
     assert gate.take(named(0, FEW)) == named(0, FEW)

@@ -180,11 +180,18 @@ def test_rows_as_in_the_census_before_are_the_same_objects_however_many_come_bet
         assert [[*astuple(row)] for row in census.rows] == rows
         return census.rows
 
-    first = said([[0, 0, 1, 1, 0, 0], [1, 0, 2, 2, 0, 0]])
-    second = said([[1, 0, 2, 2, 0, 0], [0, 0, 5, 1, 0, 0], [1, 0, 2, 2, 0, 0]])
+    first = said([[0, 0, 1, 1, 0, 0, -1], [1, 0, 2, 2, 0, 0, 4]])
+    second = said([[1, 0, 2, 2, 0, 0, 4], [0, 0, 5, 1, 0, 0, 0], [1, 0, 2, 2, 0, 0, 4]])
     assert second[0] is first[1] is second[2]
-    said([[number, 1, 7, 7, 0, 0] for number in range(MAX_KNOWN - 1)])
-    assert said([[1, 0, 2, 2, 0, 0]]) == (first[1],)
+    said([[number, 1, 7, 7, 0, 0, -1] for number in range(MAX_KNOWN - 1)])
+    assert said([[1, 0, 2, 2, 0, 0, 4]]) == (first[1],)
+
+
+def test_no_interpreter_is_below_the_one_that_represents_none() -> None:
+    kind, content = as_wire(FakeAgent().answer(CensusRequest(1))[-1])
+    content["rows"] = [[0, 0, 1, 1, 0, 0, -2]]
+    with pytest.raises(ProtocolError, match="a Row whose interpreter is"):
+        decode(repacked(kind, content), REPLIES)
 
 
 def test_a_newer_peer_may_say_more() -> None:
@@ -319,7 +326,9 @@ def test_what_is_no_hello_is_refused(payload: bytes) -> None:
 
 def test_field_order_of_records_is_the_wire_order() -> None:
     """Arrays have no names: moving a field in these classes would change the wire without a version."""
-    assert [field.name for field in fields(Row)] == ["type", "generation", "count", "bytes", "hidden", "guessed"]
+    assert [field.name for field in fields(Row)] == [
+        *("type", "generation", "count", "bytes", "hidden", "guessed", "interpreter"),
+    ]
     assert [field.name for field in fields(TypeName)] == ["module", "qualname"]
     assert [field.name for field in fields(CodeName)] == ["file", "function", "line"]
     assert [field.name for field in fields(StackNode)] == ["parent", "code", "line"]

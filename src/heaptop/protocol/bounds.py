@@ -130,16 +130,18 @@ class MessageBounds:
         beyond = [row for row in message.rows if row.type >= other]
         if not beyond:
             return message
-        sums: dict[int, Row] = {}
+        sums: dict[tuple[int, int], Row] = {}
         for row in beyond:
-            known = sums.get(row.generation) or Row(other, row.generation, 0, 0)
-            sums[row.generation] = Row(
+            place = row.generation, row.interpreter
+            known = sums.get(place) or Row(other, row.generation, 0, 0)
+            sums[place] = Row(
                 other,
                 row.generation,
                 known.count + row.count,
                 known.bytes + row.bytes,
                 known.hidden + row.hidden,
                 known.guessed + row.guessed,
+                row.interpreter,
             )
         said = f"heaptop separates {other:,} types; others are counted as {OTHER_TYPES.full}"
         cut = f"{message.cut}; {said}" if message.cut else said

@@ -36,6 +36,7 @@ from heaptop.protocol.messages import (
     MAX_BLOCK,
     MAX_CLOCK,
     MAX_INTERVAL,
+    NO_INTERPRETER,
     PERMANENT,
     PROTOCOL_VERSION,
     TYPED,
@@ -68,6 +69,7 @@ _OF_A_KIND: Final = ("KindTotal", "Group", "PathGroup", "ObjectRow", "Unit", "Ac
 
 BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("Row", "generation"): (UNTRACKED, PERMANENT),
+    ("Row", "interpreter"): (NO_INTERPRETER, MAX_INT),
     ("GcEvent", "generation"): (0, PERMANENT),
     ("Failure", "request"): (-1, MAX_INT),
     ("Tick", "threads"): (-1, MAX_INT),

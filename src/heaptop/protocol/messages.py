@@ -18,6 +18,9 @@ PROTOCOL_VERSION: Final = 1
 UNTRACKED: Final = -1
 """Generation of an object the collector does not know (str, int, float, …), reached from one it knows."""
 
+NO_INTERPRETER: Final = -1
+"""Interpreter of an object where interpreters are not distinguished."""
+
 PERMANENT: Final = 3
 """Generation of an object moved away by ``gc.freeze()``."""
 
@@ -175,7 +178,7 @@ class Types(Message):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Objects of one type in one GC generation."""
+    """Objects of one type in one GC generation, and in one interpreter where there are several."""
 
     type: int
     generation: int
@@ -190,6 +193,9 @@ class Row:
     guessed: int = 0
     """How many of the objects may be larger: their ``__sizeof__`` is written in Python, and their basic size is
     counted, or they own memory of a C library, and nobody knows how much."""
+    interpreter: int = NO_INTERPRETER
+    """The id of the interpreter they are of, as Python has it; :data:`NO_INTERPRETER` where interpreters are not
+    distinguished: there is one, or Python mode counted, or Python 3.8 runs them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from heaptop.analysis.heap.history import AnyCell
 from heaptop.analysis.samples.moments import SiteCell
 from heaptop.analysis.samples.sizes import CLASS_RANGES
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import PERMANENT, UNTRACKED
+from heaptop.protocol.messages import NO_INTERPRETER, PERMANENT, UNTRACKED
 
 _GENERATIONS: Final = {PERMANENT: "permanent", UNTRACKED: "untracked"}
 
@@ -23,6 +23,13 @@ _GENERATIONS: Final = {PERMANENT: "permanent", UNTRACKED: "untracked"}
 def generation_label(generation: int) -> str:
     """``gen 0`` to ``gen 2``, ``permanent`` (after ``gc.freeze()``), ``untracked`` (not the collector's)."""
     return _GENERATIONS.get(generation) or f"gen {generation}"
+
+
+def interpreter_label(interpreter: int) -> str:
+    """``interpreter 0 (main)``, ``interpreter 1``, and what represents those that are not distinguished."""
+    if interpreter == NO_INTERPRETER:
+        return NOT_DISTINGUISHED
+    return "interpreter 0 (main)" if interpreter == 0 else f"interpreter {interpreter}"
 
 
 class Origin(Enum):
@@ -35,6 +42,8 @@ class Origin(Enum):
     RETAINERS = "graph censuses by retainer set"
 
 
+NOT_DISTINGUISHED: Final = "(not distinguished)"
+"""The band of what interpreter is not known: most processes have one."""
 NOT_SAMPLED: Final = "(not sampled)"
 """The band of a cell that no sample is behind."""
 NOT_FROZEN: Final = "(not in a snapshot)"
@@ -84,6 +93,7 @@ BAND_KEYS: Final[dict[str, BandKey]] = {
         BandKey("type", "Type", lambda cell: cell.type.full),
         BandKey("module", "Module", lambda cell: cell.type.module),
         BandKey("generation", "Generation", lambda cell: generation_label(cell.generation), Origin.CENSUS),
+        BandKey("interpreter", "Interpreter", lambda cell: interpreter_label(cell.interpreter), Origin.CENSUS),
         BandKey("producer", "Producer", site_of, Origin.SAMPLES),
         BandKey("producer-module", "Producer's module", producer_module_of, Origin.SAMPLES),
         BandKey("size", "Block size", size_label, Origin.SAMPLES),

@@ -26,7 +26,7 @@ from heaptop.analysis.samples.clock import parse_lifetime
 from heaptop.analysis.text.units import parse_size
 from heaptop.errors import UsageError
 
-ATTRIBUTES: Final = ("type", "module", "generation", "site", "producer-module", "retainer", "kind")
+ATTRIBUTES: Final = ("type", "module", "generation", "interpreter", "site", "producer-module", "retainer", "kind")
 """What names are known of."""
 MEASURES: Final = ("size", "count", "retained")
 """Figures that can be bounded; ``retained`` is known of rows of an open snapshot alone."""
@@ -282,7 +282,8 @@ class _Reader:
         text = self._text[begin : self._at]
         if not text:
             raise self._wrong(f"A value of {attribute!r} is empty.", self._at)
-        return Pattern(text, "exact") if exact else Pattern.bare(text)
+        whole = exact or (attribute == "interpreter" and text.isdecimal())  # 1 is not 12
+        return Pattern(text, "exact") if whole else Pattern.bare(text)
 
     def _end_of_bare(self) -> int:
         """Where text without quotes ends: parentheses in it come in pairs, as in ``main()``."""

@@ -11,7 +11,7 @@ This module never looks at a heap by itself: a :class:`Filter` answers for one c
     term        = attribute ":" patterns | patterns   patterns alone are for the type
                 | measure ( ">" | ">=" | "<" | "<=" | "=" ) number
                 | "lifetime" ">" ( bytes | time )     of sampled blocks, in bytes allocated meanwhile or in time
-    attribute   = "type" | "module" | "generation" | "gen"
+    attribute   = "type" | "module" | "generation" | "gen" | "interpreter"
                 | "site" | "producer" | "producer-module"       of sampled blocks: who allocated them
                 | "retainer" | "kind"                           of frozen objects: by what they are kept
     patterns    = pattern { "," pattern }             alternatives
@@ -42,6 +42,7 @@ from heaptop.analysis.filters.attributes import (
     BandKey,
     Origin,
     generation_label,
+    interpreter_label,
     kind_of,
     producer_module_of,
     retainer_of,
@@ -68,7 +69,7 @@ from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
 MEASURES: Final = filter_reader.MEASURES
-COUNTED: Final = ("type", "module", "generation", "size", "count")
+COUNTED: Final = ("type", "module", "generation", "interpreter", "size", "count")
 """What a census has."""
 SAMPLED: Final = ("type", "module", "site", "producer-module", "size", "count")
 """What is known of sampled blocks that live or lived."""
@@ -78,6 +79,7 @@ ORIGINS: Final = {
     "type": Origin.ANY,
     "module": Origin.ANY,
     "generation": Origin.CENSUS,
+    "interpreter": Origin.CENSUS,
     "site": Origin.SAMPLES,
     "producer-module": Origin.SAMPLES,
     "retainer": Origin.RETAINERS,
@@ -119,6 +121,8 @@ def _names(cell: AnyCell, attribute: str) -> tuple[str, ...]:
         return (kind_of(cell),)
     if attribute == "retainer":
         return retainer_of(cell), *(cell.retainers if isinstance(cell, GraphCell) else ())
+    if attribute == "interpreter":
+        return interpreter_label(cell.interpreter), str(cell.interpreter)
     return generation_label(cell.generation), str(cell.generation)
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from heaptop.analysis.heap.history import CELL_LIMIT, Amount, halve_older
 from heaptop.analysis.heap.path_words import type_of
 from heaptop.protocol.images import KINDS, Groups, Image, Retainers, RetainerSet, Unit
-from heaptop.protocol.messages import UNTRACKED, TypeName
+from heaptop.protocol.messages import NO_INTERPRETER, UNTRACKED, TypeName
 
 SMALLER: Final = "(smaller ones)"
 """The band of all that an answer had no room for, and the type of its objects."""
@@ -39,6 +39,7 @@ class GraphCell:
     count: int
     bytes: int
     generation: ClassVar[int] = UNTRACKED
+    interpreter: ClassVar[int] = NO_INTERPRETER
     hidden: ClassVar[int] = 0
     guessed: ClassVar[int] = 0
     counted: ClassVar[bool] = True

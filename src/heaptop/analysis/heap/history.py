@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Protocol, TypeVar
 
 from heaptop.errors import ProtocolError
 from heaptop.protocol.bounds import check_types
-from heaptop.protocol.messages import Census, Message, Row, Tick, TypeName, Types
+from heaptop.protocol.messages import NO_INTERPRETER, Census, Message, Row, Tick, TypeName, Types
 
 CELL_LIMIT: Final = 4_000_000
 """Cells kept over all snapshots: 8 bytes each where nothing changed, about 150 where something did."""
@@ -38,6 +38,8 @@ class AnyCell(Protocol):
     def type(self) -> TypeName: ...
     @property
     def generation(self) -> int: ...
+    @property
+    def interpreter(self) -> int: ...
     @property
     def count(self) -> int: ...
     @property
@@ -66,7 +68,7 @@ class Moment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Objects of one type in one GC generation, at one moment."""
+    """Objects of one type in one GC generation, and in one interpreter where there are several, at one moment."""
 
     type: TypeName
     generation: int
@@ -75,11 +77,12 @@ class Cell:
     bytes: int
     hidden: int = 0
     guessed: int = 0
+    interpreter: int = NO_INTERPRETER
     counted: ClassVar[bool] = True
 
     @property
     def place(self) -> Hashable:
-        return self.type, self.generation
+        return self.type, self.generation, self.interpreter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,9 +94,15 @@ class Snapshot:
     census: Census
     """The message it came from, with ``rows`` left empty: what it cost, and whether it is complete."""
     cells: tuple[Cell, ...]
-    """One a type and generation, none empty; an unchanged cell is the same object as in the snapshot before."""
+    """One a type, generation and interpreter, none empty; an unchanged cell is the same object as in the snapshot
+    before."""
     total: Amount
     """Every object of the census."""
+
+    @property
+    def has_interpreters(self) -> bool:
+        """Whether interpreters are distinguished: all of its cells have one, or none has."""
+        return bool(self.cells) and self.cells[0].interpreter != NO_INTERPRETER
 
 
 class History:
@@ -108,8 +117,8 @@ class History:
         self._limit = limit
         self._cell_limit = cell_limit
         self._types: list[TypeName] = []
-        self._cells: dict[tuple[int, int], Cell] = {}
-        """The latest cell of every (type id, generation), for sharing."""
+        self._cells: dict[tuple[int, int, int], Cell] = {}
+        """The latest cell of every (type id, generation, interpreter), for sharing."""
         self._rows: Sequence[Row] = ()
         """Of the last census."""
         self._row_cells: list[Cell] = []
@@ -194,7 +203,7 @@ class History:
         changed = {at: self._cell_of(rows[at], message) for at in others}
         moved = len(rows) != len(before) or any(key != _key(before[at]) for at, (key, _) in changed.items())
         if moved and len(set(map(_key, rows))) < len(rows):
-            raise ProtocolError(f"Census {message.id} counts a type twice in one generation.")
+            raise ProtocolError(f"Census {message.id} counts a type twice in one generation of one interpreter.")
         gone = [*[before[at] for at in others if at < len(before)], *before[len(rows) :]]
         new = [rows[at] for at in others]
         count = self._total.count + sum([row.count for row in new]) - sum([row.count for row in gone])
@@ -210,7 +219,7 @@ class History:
         self._rows, self._row_cells = rows, cells
         return cells
 
-    def _cell_of(self, row: Row, message: Census) -> tuple[tuple[int, int], Cell]:
+    def _cell_of(self, row: Row, message: Census) -> tuple[tuple[int, int, int], Cell]:
         kind, key = row.type, _key(row)
         if not 0 <= kind < len(self._types):
             raise ProtocolError(f"Type {kind} in census {message.id} was never named.")
@@ -222,7 +231,8 @@ class History:
             or cell.hidden != row.hidden
             or cell.guessed != row.guessed
         ):
-            cell = Cell(self._types[kind], row.generation, row.count, row.bytes, row.hidden, row.guessed)
+            name = self._types[kind]
+            cell = Cell(name, row.generation, row.count, row.bytes, row.hidden, row.guessed, row.interpreter)
         return key, cell
 
 
@@ -230,8 +240,8 @@ def _is_empty(row: Row) -> bool:
     return not (row.bytes or row.count)
 
 
-def _key(row: Row) -> tuple[int, int]:
-    return row.type, row.generation
+def _key(row: Row) -> tuple[int, int, int]:
+    return row.type, row.generation, row.interpreter
 
 
 def halve_older(items: list[T]) -> int:

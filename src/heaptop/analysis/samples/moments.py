@@ -29,7 +29,7 @@ from heaptop.analysis.samples.estimate import poisson_interval, whole
 from heaptop.analysis.samples.producers import NO_SITE, Sites
 from heaptop.analysis.samples.samples import PlaceholderType, SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import class_of
-from heaptop.protocol.messages import UNTRACKED, TypeName
+from heaptop.protocol.messages import NO_INTERPRETER, UNTRACKED, TypeName
 
 _TICKS: Final = 3
 """Ticks before a census whose samples it may be of."""
@@ -53,6 +53,7 @@ class SiteCell:
     count: int
     bytes: int
     generation: ClassVar[int] = UNTRACKED
+    interpreter: ClassVar[int] = NO_INTERPRETER
     hidden: ClassVar[int] = 0
     guessed: ClassVar[int] = 0
 

@@ -32,7 +32,8 @@ TRACED = ("producer", "producer-module")
 """What tracemalloc can tell of these."""
 RETAINED = ("retainer", "kind")
 """What an open snapshot tells."""
-KEYS = ("type", "module", "generation", *SAMPLED, *RETAINED)
+COUNTED = ("type", "module", "generation", "interpreter")
+KEYS = (*COUNTED, *SAMPLED, *RETAINED)
 RETAINERS = 3
 """Members of a retainer set unless a person says otherwise."""
 SAMPLING_FLAGS = {
@@ -50,7 +51,7 @@ TOP_FILES = 5
 
 
 class CensusCommand:
-    """Take one census, and print the live objects by type, module or generation.
+    """Take one census, and print the live objects by type, module, generation or interpreter.
 
     By producer, producer-module, handler (of a request, task or thread), size and lifetime it samples allocations
     first: see --for. By retainer and by kind of root it takes a snapshot.
@@ -69,8 +70,8 @@ class CensusCommand:
             "--by",
             metavar="ATTR",
             default="type",
-            help=f"group rows by type, module or generation, or {', '.join((*SAMPLED, *RETAINED))}; site is "
-            "producer (default %(default)s)",
+            help=f"group rows by {', '.join(COUNTED)}, {', '.join((*SAMPLED, *RETAINED))}; site is producer (default "
+            "%(default)s)",
         )
         parser.add_argument(
             "--for",
@@ -115,8 +116,8 @@ class CensusCommand:
         add_attach_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.filters import filters
         from heaptop.analysis.filters.attributes import band_key
-        from heaptop.analysis.filters.filters import COUNTED, parse_filter
         from heaptop.cli.counting import as_json, as_lines, take_census
 
         args.by = GROUPINGS.get(args.by, args.by)
@@ -132,8 +133,8 @@ class CensusCommand:
             raise UsageError(f"Unknown grouping {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
         _refuse_sampling(args, f"a census by {args.by} shows one moment and samples nothing")
         # A wrong key or filter is said before anything is touched.
-        by, where = band_key(args.by), parse_filter(args.where)
-        where.allow(COUNTED, f"Counts by {args.by}")
+        by, where = band_key(args.by), filters.parse_filter(args.where)
+        where.allow(filters.COUNTED, f"Counts by {args.by}")
         taken = take_census(
             target_source(args, sample_interval=0)[0],
             ProgressLine(),

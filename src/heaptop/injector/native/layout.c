@@ -93,6 +93,7 @@ static const char *find_symbols(uint32_t version) {
             return "a type of the interpreter is missing";
     *(void **)&symbols.set_allocator = lookup_symbol("PyMem_SetAllocator");
     *(void **)&symbols.get_allocator = lookup_symbol("PyMem_GetAllocator");
+    *(void **)&symbols.interpreter_id = lookup_symbol("PyInterpreterState_GetID");
     *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");
     *(void **)&symbols.thread_state =
         lookup_symbol(version >= 0x030D0000 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
@@ -158,6 +159,10 @@ static bool is_empty(const void *other, gc_head *const lists[LISTS]) {
     return false;
 }
 
+static int64_t id_of(const void *interpreter) {
+    return symbols.without_code || symbols.interpreter_id == NULL ? -1 : symbols.interpreter_id(interpreter);
+}
+
 static bool is_collecting(const gc_head *generation0) { return *(int *)at(generation0, layout.gc_collecting) != 0; }
 
 static void note_interpreter(const void *own, const void *other) {
@@ -167,6 +172,7 @@ static void note_interpreter(const void *own, const void *other) {
     if (interpreters.count < MOST_INTERPRETERS && shares_lock(own, other) && find_lists_of(own, other, lists) &&
         (lists[0] == NULL || !is_collecting(lists[0]))) {
         memcpy(interpreters.lists[interpreters.count], lists, sizeof lists);
+        interpreters.ids[interpreters.count] = id_of(other);
         interpreters.others[interpreters.count++] = other;
     } else if (!is_empty(other, lists)) {
         interpreters.left_out++;
@@ -175,7 +181,7 @@ static void note_interpreter(const void *own, const void *other) {
 
 void layout_interpreters_at(const void *own, const void *first) {
     enum { MOST = 1 << 16 };
-    interpreters = (struct interpreters){.own = own, .first = first};
+    interpreters = (struct interpreters){.own = own, .own_id = id_of(own), .first = first};
     for (int i = 0; i < MOST && raw_readable((uint64_t)at(first, layout.interpreter_next)); i++) {
         note_interpreter(own, first);
         first = pointer_at(first, layout.interpreter_next);
@@ -215,7 +221,7 @@ static const char *find_interpreters(void) {
     const void *own, *first;
     if (!find_ends(&own, &first))
         return "a symbol of the interpreter is missing";
-    interpreters = (struct interpreters){.own = own, .first = first};
+    interpreters = (struct interpreters){.own = own, .own_id = id_of(own), .first = first};
     interpreters.left_out = !is_alone(own, first);
     if (symbols.thread_state_is_shared)
         layout_find_others();

@@ -337,6 +337,7 @@ struct symbols {
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
     void (*get_allocator)(int domain, void *allocator);
+    int64_t (*interpreter_id)(const void *); /* reads it from the state, and nothing else */
     void *(*thread_state)(void);           /* the calling thread's, or NULL where it has no GIL … */
     bool thread_state_is_shared;           /* … but up to 3.11 that of whoever has the GIL */
     bool tracer_is_notified;                   /* a reference tracer, from 3.14 on, when another takes its place */
@@ -367,6 +368,7 @@ const char *layout_symbol(int position, void ***place);
 enum { MOST_INTERPRETERS = 64 };
 struct interpreters {
     const void *others[MOST_INTERPRETERS];       /* under the same lock */
+    int64_t ids[MOST_INTERPRETERS], own_id;   /* as Python has them; -1: not known */
     gc_head *lists[MOST_INTERPRETERS][LISTS]; /* of each; NULL where all interpreters share gc_lists (3.8) */
     uint32_t count, left_out; /* and how many have objects that are not read; before the clone looked: whether any may */
     const void *own, *first;  /* the caller's, and the first in the list of all */

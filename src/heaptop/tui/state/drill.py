@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from heaptop.analysis.filters.attributes import band_key
+from heaptop.analysis.filters.attributes import NOT_DISTINGUISHED, band_key
 from heaptop.analysis.filters.filters import EVERYTHING, Filter, origin_of, parse_filter
 from heaptop.analysis.filters.predicates import NameTerm, Pattern
 from heaptop.errors import UsageError
@@ -14,6 +14,7 @@ _INSIDE: Final = {
     "module": ("type",),
     "type": ("generation",),
     "generation": ("type",),
+    "interpreter": ("type",),
     "producer-module": ("producer",),
     "producer": ("type",),
     "retainer": ("type",),
@@ -47,6 +48,8 @@ def exact_term(key: str, name: str) -> str:
     is one of."""
     if key == "generation":
         return f"generation:={name.removeprefix('gen ')}"
+    if key == "interpreter" and name != NOT_DISTINGUISHED:
+        return f"interpreter:={name.split()[1]}"
     term = str(NameTerm(_TERMS.get(key, key), (Pattern(name, "exact"),)))
     return f"{term} !retainer:+" if key == "retainer" and "+" not in name else term
 

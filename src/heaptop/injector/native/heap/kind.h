@@ -69,7 +69,8 @@ struct kind {
     PyCFunction sizeof_method;
     kind_measure measure;
     uint32_t position; /* kinds_at of it is this; UINT32_MAX for ``nobody`` */
-    uint32_t number;   /* of its name, see names.h; census.c fills it in */
+    uint32_t number;   /* of its name, see names.h; census.c fills it in, */
+    struct kind *named; /* and the first record of that name */
     uint64_t count[ROWS], bytes[ROWS], hidden[ROWS];
     uint64_t guessed[ROWS]; /* of count, those whose bytes are a guess, or are no less (owners.h) */
 };
@@ -83,6 +84,12 @@ struct kind_member { /* structmember.h, PyMemberDef */
     int flags;
     const char *doc;
 };
+
+/* Forget what was counted. */
+static inline void kind_clear(struct kind *kind) {
+    for (int row = 0; row < ROWS; row++)
+        kind->count[row] = kind->bytes[row] = kind->hidden[row] = kind->guessed[row] = 0;
+}
 
 /* Whether tp_traverse may forget the type, as in old versions, and in many extensions still. */
 static inline bool kind_is_watched(const struct kind *kind) { return kind->type_visits < KIND_ASKED; }

@@ -5,7 +5,9 @@
 #include "heap/size.h"
 #include "heap/window.h"
 
-enum { FIRST_STACK = 1 << 13, FIRST_EXCLUDED = 1 << 9 };
+#include <string.h>
+
+enum { FIRST_STACK = 1 << 13, FIRST_EXCLUDED = 1 << 9, FIRST_PARTS = 1 << 9 };
 
 int walk_open(struct walk *w, bool call_methods) {
     *w = (struct walk){.room = FIRST_STACK, .excluded_room = FIRST_EXCLUDED};
@@ -21,7 +23,9 @@ void walk_close(struct walk *w) {
     owners_forget(&w->seen);
     pages_unmap(w->stack, w->room * sizeof *w->stack);
     pages_unmap(w->excluded, w->excluded_room * sizeof *w->excluded);
+    pages_unmap(w->parts, w->part_room * sizeof *w->parts);
     w->stack = w->excluded = NULL;
+    w->parts = NULL;
 }
 
 /* -- leaving objects out ------------------------------------------------------------------------------------ */
@@ -145,12 +149,21 @@ static bool chase_halves(struct walk *w, gc_head *head, unsigned age, gc_head **
     return true;
 }
 
+/* Have the sweep pass by the objects of another interpreter, whose turn comes later. */
+static void postpone(struct walk *w, gc_head *const lists[LISTS]) {
+    for (unsigned list = 0; list < LISTS; list++)
+        for (gc_head *g = gc_next(lists[list]); g != lists[list]; g = gc_next(g))
+            marks_exclude(&w->marks, gc_object(g));
+}
+
 /* The lists of other interpreters, each object with the age that it has there. A walk_status. */
 static int chase_others(struct walk *w) {
     for (uint32_t i = 0; i < interpreters.count; i++)
         for (unsigned list = 0; list < LISTS && interpreters.lists[i][list] != NULL; list++)
             if (!chase(w, interpreters.lists[i][list], age_of(list), NULL))
                 return timed_out(w) ? WALK_TIMED_OUT : w->marks.failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
+    for (uint32_t i = 0; w->parts != NULL && i < interpreters.count; i++)
+        postpone(w, interpreters.lists[i]);
     return WALK_OK;
 }
 
@@ -294,6 +307,15 @@ static void sweep_region(struct walk *w, struct window *window, const struct reg
     }
 }
 
+static void empty_window(struct walk *w, struct window *window) {
+    for (int i = 0; i < WINDOW; i++) {
+        uintptr_t oldest = window_leave(window);
+        if (oldest != 0)
+            leave(w, oldest);
+    }
+    finish(w);
+}
+
 static void sweep(struct walk *w) {
     struct window window = {0};
     uint32_t highest = w->marks.highest; /* a region mapped from here on has no tracked objects */
@@ -301,12 +323,16 @@ static void sweep(struct walk *w) {
         for (uint32_t i = w->marks.lowest; i <= highest; i++)
             if (w->marks.regions[plane][i] != NULL)
                 sweep_region(w, &window, w->marks.regions[plane][i], ((uint64_t)i << REGION_BITS) + 8u * (unsigned)plane);
-    for (int i = 0; i < WINDOW; i++) {
-        uintptr_t oldest = window_leave(&window);
-        if (oldest != 0)
-            leave(w, oldest);
-    }
-    finish(w);
+    empty_window(w, &window);
+}
+
+/* The same for objects that were postponed. */
+static void sweep_lists(struct walk *w, gc_head *const lists[LISTS]) {
+    struct window window = {0};
+    for (unsigned list = 0; list < LISTS; list++)
+        for (gc_head *g = gc_next(lists[list]); g != lists[list] && !timed_out(w); g = gc_next(g))
+            enter(w, &window, gc_object(g), list);
+    empty_window(w, &window);
 }
 
 static void add_up(struct walk *w) {
@@ -324,14 +350,71 @@ static void add_up(struct walk *w) {
     }
 }
 
+/* -- 2: one interpreter after the other -------------------------------------------------------------------- */
+
+static bool open_parts(struct walk *w) {
+    bool may_be_several = interpreters.count != 0 || interpreters.left_out != 0;
+    bool are_apart = interpreters.count == 0 || interpreters.lists[0][0] != NULL;
+    if (!w->by_interpreter || !may_be_several || !are_apart)
+        return true;
+    w->part_room = FIRST_PARTS;
+    w->parts = pages_map(FIRST_PARTS * sizeof *w->parts);
+    return w->parts != NULL;
+}
+
+static struct walk_part *add_part(struct walk *w) {
+    if (w->part_count == w->part_room) {
+        size_t size = w->part_room * sizeof *w->parts;
+        struct walk_part *larger = pages_grow(w->parts, size, 2 * size);
+        if (larger == NULL)
+            return NULL;
+        w->parts = larger;
+        w->part_room *= 2;
+    }
+    return &w->parts[w->part_count++];
+}
+
+/* Move what w->kinds have counted to parts. */
+static void take_parts(struct walk *w, int64_t interpreter) {
+    for (uint32_t i = 0; i < w->kinds.count; i++) {
+        struct kind *kind = kinds_at(&w->kinds, i);
+        uint64_t objects = 0;
+        for (int row = 0; row < ROWS; row++)
+            objects += kind->count[row];
+        struct walk_part *part = objects == 0 ? NULL : add_part(w);
+        w->failed = w->failed || (objects != 0 && part == NULL);
+        if (part == NULL)
+            continue;
+        *part = (struct walk_part){.kind = i, .interpreter = interpreter};
+        memcpy(part->count, kind->count, sizeof kind->count);
+        memcpy(part->bytes, kind->bytes, sizeof kind->bytes);
+        memcpy(part->hidden, kind->hidden, sizeof kind->hidden);
+        memcpy(part->guessed, kind->guessed, sizeof kind->guessed);
+        kind_clear(kind);
+    }
+}
+
+static void count_parts(struct walk *w) {
+    take_parts(w, interpreters.own_id);
+    for (uint32_t i = interpreters.count; i-- > 0 && !timed_out(w);) { /* the newest is the first */
+        sweep_lists(w, interpreters.lists[i]);
+        add_up(w);
+        take_parts(w, interpreters.ids[i]);
+    }
+}
+
 int walk_run(struct walk *w) {
+    if (!open_parts(w))
+        return WALK_NO_MEMORY;
     int status = chase_all(w);
     if (status != WALK_OK)
         return status;
     sweep(w);
+    add_up(w);
+    if (w->parts != NULL)
+        count_parts(w);
     if (timed_out(w))
         return WALK_TIMED_OUT;
-    add_up(w);
     return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
 }
 
@@ -356,6 +439,6 @@ static size_t deepest(const struct walk *w) {
 
 uint64_t walk_bytes(const struct walk *w) {
     uint64_t records = w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
-    records += w->seen.size * sizeof *w->seen.slots;
+    records += w->seen.size * sizeof *w->seen.slots + w->part_count * sizeof *w->parts;
     return marks_bytes(&w->marks) + (deepest(w) + w->excluded_count) * sizeof *w->stack + records;
 }

@@ -33,6 +33,12 @@ enum walk_status {
 
 enum { RING = 16 };
 
+struct walk_part { /* what was counted of a type in one interpreter */
+    uint32_t kind; /* kinds_at */
+    int64_t interpreter;
+    uint64_t count[ROWS], bytes[ROWS], hidden[ROWS], guessed[ROWS];
+};
+
 struct walk {
     struct marks marks;
     struct kinds kinds;
@@ -42,6 +48,9 @@ struct walk {
     size_t depth, room;
     PyObject **excluded; /* those left out */
     size_t excluded_count, excluded_room;
+    bool by_interpreter;     /* set before walk_run: where there may be several, count each alone: */
+    struct walk_part *parts; /* in place of the counters of w->kinds. What several refer to counts with the first of */
+    size_t part_count, part_room; /* them: the caller's, then the oldest. NULL: there are no others, or no lists of theirs */
     bool failed;
     uint64_t objects, guessed;
     uint64_t opaque, opaque_bytes; /* without code (rules.h): objects that may refer to more than is known, and their bytes */
@@ -60,7 +69,7 @@ void walk_close(struct walk *w);
 /* Leave an object out, and its code when it is a function; nothing is reached through them. Before walk_run. */
 void walk_exclude(struct walk *w, PyObject *o);
 
-/* Count every object into w->kinds. The GIL is held, or this is a snapshot child. Returns enum walk_status. */
+/* Count every object into w->kinds, or w->parts. The GIL is held, or this is a snapshot child. Returns enum walk_status. */
 int walk_run(struct walk *w);
 
 /* Count an object that nothing in the heap may lead to, and what it leads to. After walk_run. WALK_OK or WALK_NO_MEMORY;

@@ -19,7 +19,7 @@ struct packing {
 
 enum { PACKS = 5 };
 
-enum { FIRST_ROOM = 1 << 16, LONGEST_HEAD = 5, LONGEST_NUMBER = 9, LONGEST_ROW = 1 + 6 * LONGEST_NUMBER };
+enum { FIRST_ROOM = 1 << 16, LONGEST_HEAD = 5, LONGEST_NUMBER = 9, LONGEST_ROW = 1 + 7 * LONGEST_NUMBER };
 
 static bool packing_open(struct packing *p, const struct census_request *request) {
     struct pack *const packs[PACKS] = {&p->types, &p->rows, &p->keys, &p->kinds, &p->typed};
@@ -67,48 +67,102 @@ static struct name *entry_of(struct packing *p, const struct name_text *module, 
     return name != NULL ? name : add(p, module, qualname);
 }
 
-/* Give a type its number; types of one name share the counters of the first. False when there is no memory. */
+/* Give a type its number. False when there is no memory. */
 static bool name_kind(struct packing *p, struct kind *kind) {
     struct names *names = p->request->names;
     struct name_text module, qualname;
     names_read(kind->type, &module, &qualname);
-    for (int row = 0; row < ROWS; row++)
-        kind->guessed[row] = kind->size == SIZE_GUESS ? kind->count[row] : kind->guessed[row];
     struct name *name = entry_of(p, &module, &qualname);
     if (name == NULL)
         return false;
-    kind->number = name->number;
     if (name->census != names->census) {
         name->census = names->census;
         name->first = kind;
-        return true;
     }
-    for (int row = 0; row < ROWS; row++) {
-        name->first->count[row] += kind->count[row];
-        name->first->bytes[row] += kind->bytes[row];
-        name->first->hidden[row] += kind->hidden[row];
-        name->first->guessed[row] += kind->guessed[row];
-        kind->count[row] = 0;
-    }
+    kind->number = name->number;
+    kind->named = name->first;
     return true;
 }
 
-static bool pack_rows(struct packing *p, const struct kind *kind) {
+/* Have types of one name share the counters of the first. */
+static void merge(struct kind *kind) {
+    for (int row = 0; row < ROWS; row++)
+        kind->guessed[row] = kind->size == SIZE_GUESS ? kind->count[row] : kind->guessed[row];
+    struct kind *first = kind->named;
+    if (first == kind)
+        return;
+    for (int row = 0; row < ROWS; row++) {
+        first->count[row] += kind->count[row];
+        first->bytes[row] += kind->bytes[row];
+        first->hidden[row] += kind->hidden[row];
+        first->guessed[row] += kind->guessed[row];
+    }
+    kind_clear(kind);
+}
+
+/* ``interpreter``: NULL where the row has none. */
+static bool pack_rows(struct packing *p, const struct kind *kind, const int64_t *interpreter) {
     if (!packs_make_room(&p->rows, ROWS * LONGEST_ROW))
         return false;
     for (int row = 0; row < ROWS; row++) {
         if (kind->count[row] == 0)
             continue;
         p->row_count++;
-        pack_array(&p->rows, 6);
+        pack_array(&p->rows, interpreter == NULL ? 6 : 7);
         pack_uint(&p->rows, kind->number);
         pack_int(&p->rows, row == UNTRACKED ? -1 : row);
         pack_uint(&p->rows, kind->count[row]);
         pack_uint(&p->rows, kind->bytes[row]);
         pack_uint(&p->rows, kind->hidden[row]);
         pack_uint(&p->rows, kind->guessed[row]);
+        if (interpreter != NULL)
+            pack_int(&p->rows, *interpreter);
     }
     return true;
+}
+
+/* The rows of what w->kinds have counted. */
+static bool pack_kinds_rows(struct walk *w, struct packing *p, const int64_t *interpreter) {
+    for (uint32_t i = 0; i < w->kinds.count; i++)
+        merge(kinds_at(&w->kinds, i));
+    for (uint32_t i = 0; i < w->kinds.count; i++)
+        if (!pack_rows(p, kinds_at(&w->kinds, i), interpreter))
+            return false;
+    return true;
+}
+
+static void put_back(struct walk *w, const struct walk_part *part) {
+    struct kind *kind = kinds_at(&w->kinds, part->kind);
+    for (int row = 0; row < ROWS; row++) {
+        kind->count[row] += part->count[row];
+        kind->bytes[row] += part->bytes[row];
+        kind->hidden[row] += part->hidden[row];
+        kind->guessed[row] += part->guessed[row];
+    }
+}
+
+/* The rows of each interpreter, which are next to each other. */
+static bool pack_parts(struct walk *w, struct packing *p) {
+    for (size_t i = 0; i < w->part_count;) {
+        int64_t interpreter = w->parts[i].interpreter;
+        for (uint32_t kind = 0; kind < w->kinds.count; kind++)
+            kind_clear(kinds_at(&w->kinds, kind));
+        for (; i < w->part_count && w->parts[i].interpreter == interpreter; i++)
+            put_back(w, &w->parts[i]);
+        if (!pack_kinds_rows(w, p, &interpreter))
+            return false;
+    }
+    return true;
+}
+
+/* More rows than a message may have (protocol/codec.py) are packed without their interpreters. */
+static bool pack_all_rows(struct walk *w, struct packing *p) {
+    enum { MOST_ROWS = 1 << 18 };
+    if (w->part_count * ROWS <= MOST_ROWS && w->parts != NULL)
+        return pack_parts(w, p);
+    for (size_t i = 0; i < w->part_count; i++)
+        put_back(w, &w->parts[i]);
+    return pack_kinds_rows(w, p, NULL);
 }
 
 static int pack_census(struct walk *w, struct packing *p) {
@@ -118,9 +172,8 @@ static int pack_census(struct walk *w, struct packing *p) {
     for (uint32_t i = 0; i < w->kinds.count; i++)
         if (!name_kind(p, kinds_at(&w->kinds, i)))
             return CENSUS_NO_MEMORY;
-    for (uint32_t i = 0; i < w->kinds.count; i++)
-        if (!pack_rows(p, kinds_at(&w->kinds, i)))
-            return CENSUS_NO_MEMORY;
+    if (!pack_all_rows(w, p))
+        return CENSUS_NO_MEMORY;
     pack_array_close(&p->types, types, p->new_types);
     pack_array_close(&p->rows, rows, p->row_count);
     return p->types.full || p->rows.full || p->keys.full ? CENSUS_TOO_LONG : 0;
@@ -248,6 +301,7 @@ static int walk_from(struct walk *w, const struct census_request *request, uint6
         return WALK_NO_MEMORY;
     w->middle = (gc_head *)middle;
     w->limit = request->limit;
+    w->by_interpreter = true;
     for (size_t i = 0; i < request->excluded_count; i++)
         walk_exclude(w, (PyObject *)request->excluded[i]);
     return walk_run(w);

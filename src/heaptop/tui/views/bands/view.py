@@ -416,7 +416,9 @@ class BandsView(LevelView[Level]):
         return {key: f"by {TITLES[key].lower()}" for key in TITLES if self._goes(key)}
 
     def _goes(self, key: str) -> bool:
-        """Whether it goes together with the filter."""
+        """Whether it goes together with the filter, and there is something to distinguish by it."""
+        if key == "interpreter" and not any(snapshot.has_interpreters for snapshot in self.now.snapshots[-1:]):
+            return False
         try:
             self._origin(Level(key, self.where))
         except UsageError:
