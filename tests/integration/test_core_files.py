@@ -6,11 +6,8 @@ import os
 import random
 import shutil
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -19,16 +16,9 @@ from heaptop.dumps.reader import HeapDump
 from heaptop.errors import DumpDamaged, HeaptopError
 from tests.interpreters import NEWEST, Interpreter
 from tests.support import native
+from tests.support.dumped_heaps import check_same_heap, loaded
 from tests.support.leaking import document, heaptop
 from tests.support.processes import PATIENCE, Target, running, with_proc
-
-BY_THE_ATTACH: Final = (10, 4096)
-"""Objects and bytes by which the process differs while heaptop is attached, which it is after the core was written."""
-BY_INTERNED_NAMES: Final = (1200, 200_000)
-"""From 3.14 on, names of the agent's code among them: they are interned for good."""
-
-Figures = dict[str, tuple[int, int]]
-"""Objects and bytes, by type."""
 
 
 @pytest.fixture(autouse=True)
@@ -51,22 +41,6 @@ def write_core(target: Target, path: Path) -> Path:
     return path
 
 
-@contextmanager
-def loaded(dump: HeapDump) -> Iterator[HeapDump]:
-    with dump:
-        dump.load()
-        yield dump
-
-
-def counted(dump: HeapDump) -> Figures:
-    objects: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
-    for row in dump.counts():
-        objects[dump.types[row.type].full] += row.count
-        sizes[dump.types[row.type].full] += row.bytes
-    return {name: (objects[name], sizes[name]) for name in objects}
-
-
 def test_a_core_has_the_heap_of_the_snapshot(interpreter: Interpreter, target: Target, tmp_path: Path) -> None:
     """Types and objects; bytes but for types that are measured by code, which are named. What is opaque is stated."""
     core = write_core(target, tmp_path / "core.1")
@@ -76,15 +50,7 @@ def test_a_core_has_the_heap_of_the_snapshot(interpreter: Interpreter, target: T
         loaded(open_core(str(core), CoreOptions(), lambda *told: None)) as found,
     ):
         assert (found.whole, found.info.origin, found.info.pid) == (True, "core file", target.pid)
-        one, other = counted(live), counted(found)
-        most = BY_INTERNED_NAMES if interpreter.version >= (3, 14) else BY_THE_ATTACH
-        guessed = {found.types[number].full for number in found.image.guessed}
-        changed = {name: (one.get(name, (0, 0)), other.get(name, (0, 0))) for name in one | other}
-        counts = {name: pair for name, pair in changed.items() if pair[0][0] != pair[1][0]}
-        assert sum(abs(live[0] - core[0]) for live, core in counts.values()) <= most[0], counts
-        sizes = {name: pair for name, pair in changed.items() if name not in guessed and pair[0][1] != pair[1][1]}
-        assert sum(abs(live[1] - core[1]) for live, core in sizes.values()) <= most[1], sizes
-        assert found.image.opaque < found.image.bytes / 100
+        check_same_heap(interpreter, live, found)
 
 
 def refusal(core: Path) -> str:

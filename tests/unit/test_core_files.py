@@ -238,12 +238,17 @@ def test_notes_take_no_more_memory_than_a_few_times_their_size(tmp_path: Path, h
     assert peak < 5 * len(content)
 
 
+def unbegun_walk() -> CoreWalk:
+    walk = CoreWalk.__new__(CoreWalk)
+    walk._core = CoreFile("core", 0, 0.0, (), (), 1, "", 0, 0)
+    return walk
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"1", b"[[], 1]", b'["cut", "x"]', b'["cut"]', b'["no such", 1]', b"[" * 100_000, b"\xff"]
 )
 def test_whatever_a_walk_ends_with_is_one_sentence(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    walk = CoreWalk.__new__(CoreWalk)
-    walk._path = "core"
+    walk = unbegun_walk()
     monkeypatch.setattr(walk, "_receive", lambda: (ENDED, content))
     with pytest.raises(DumpDamaged, match="its walk failed"):
         walk._answer()
@@ -251,8 +256,7 @@ def test_whatever_a_walk_ends_with_is_one_sentence(content: bytes, monkeypatch: 
 
 def test_a_walk_that_collides_after_it_has_begun_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process ends with any number."""
-    walk = CoreWalk.__new__(CoreWalk)
-    walk._path = "core"
+    walk = unbegun_walk()
     monkeypatch.setattr(walk, "_send", lambda data: None)
     monkeypatch.setattr(walk, "_receive", lambda: (ENDED, b'["collides", 4096]'))
     with pytest.raises(DumpDamaged, match="its walk failed"):
@@ -266,8 +270,7 @@ def test_a_core_that_was_written_before_1970_has_a_time(tmp_path: Path) -> None:
 
 
 def test_types_that_a_walk_makes_up_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    walk = CoreWalk.__new__(CoreWalk)
-    walk._path = "core"
+    walk = unbegun_walk()
     with pytest.raises(DumpDamaged, match="not in order"):
         walk._types([ImageTypes(1, 1, (TypeName("a", "b"),))])
     monkeypatch.setattr(bounds, "TYPES", 0)

@@ -37,9 +37,10 @@ from heaptop.cli.commands.waste import WasteCommand
 from heaptop.cli.commands.why import Why
 from heaptop.cli.config_file import parse
 from heaptop.cli.help import ALL, CommandHelp, add_help_all, list_of_commands
-from heaptop.cli.options import add_config, report_cost, with_times, written_units
+from heaptop.cli.options import add_config, offer_copy, report_cost, with_times, written_units
 from heaptop.cli.terminal import clean
 from heaptop.cli.version import Version
+from heaptop.errors import HeaptopError
 
 
 class Command(Protocol):
@@ -134,5 +135,9 @@ def run(argv: Sequence[str], *, is_program: bool = False) -> int:
     args.is_program = is_program
     command: Command = args.command
     report_cost(args)
-    with written_units(args):
-        return command.run(args)
+    try:
+        with written_units(args):
+            return command.run(args)
+    except HeaptopError as error:
+        offer_copy(args, error)
+        raise

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from heaptop.choices import ADAPTIVE, DUMP_SUFFIX, MODES, NOT_SAMPLED, THEMES, TIMEOUT, TIMES, UNITS, SamplingRate
 from heaptop.cli.first_run import first_run
-from heaptop.errors import UsageError
+from heaptop.errors import HeaptopError, InterpreterBusy, SeccompTarget, TransportFailed, UsageError
 
 if TYPE_CHECKING:
     from heaptop.dumps.reader import HeapDump
@@ -42,6 +42,8 @@ MOST_RETAINERS = 16
 """Members of a retainer set: the native core tells no more apart."""
 MOMENT = "+90m, -1h, 02:13, or seconds"
 """How a moment of a recording is written."""
+COPYABLE = (SeccompTarget, InterpreterBusy, TransportFailed)
+"""What keeps heaptop from running code in a process, and not from copying it."""
 _TIME_OPTIONS = ("--at", "--to")
 _BEFORE_THE_END = re.compile(r"-\d[\d.dhms]*")
 
@@ -136,6 +138,23 @@ def add_attach_options(parser: argparse.ArgumentParser, *, budget_ms: int = 100)
         action="store_true",
         help="use PEP 768 although the program was started with it disabled",
     )
+
+
+def add_no_inject(parser: argparse.ArgumentParser) -> None:
+    """``--no-inject``, of commands that :func:`target_source` serves."""
+    group = parser.add_argument_group("without attaching")
+    group.add_argument(
+        "--no-inject",
+        action="store_true",
+        help="run no code in the process: stop it within the pause budget, copy its memory, and count the copy; what "
+        "C types of other libraries refer to is not known then, and nothing is sampled",
+    )
+
+
+def offer_copy(args: argparse.Namespace, error: HeaptopError) -> None:
+    """Where an attach was refused, and this command could do without: say so."""
+    if isinstance(error, COPYABLE) and getattr(args, "no_inject", True) is False:
+        error.fix += "\nOr count a copy of its memory, with no code run in it: add `--no-inject`."
 
 
 def add_census_pace(group: argparse._ActionsContainer, interval: float, share: float) -> None:
@@ -361,6 +380,21 @@ def core_dump(path: str, args: argparse.Namespace) -> HeapDump:
         progress.clear()
 
 
+def process_dump(pid: int, args: argparse.Namespace) -> HeapDump:
+    """The heap of a process that is copied, not loaded yet. Errors: as
+    :func:`heaptop.dumps.cores.conversion.open_copy`."""
+    from heaptop.cli.terminal import ProgressLine
+    from heaptop.dumps.cores.conversion import CoreOptions, open_copy
+
+    if args.mode != MODES[0]:
+        raise UsageError("--no-inject counts a copy: it has no mode.", fix=f"Leave `--mode {args.mode}` out.")
+    progress = ProgressLine()
+    try:
+        return open_copy(pid, CoreOptions(args.exe, args.root), args.pause_budget, progress_of(progress))
+    finally:
+        progress.clear()
+
+
 def progress_of(progress: ProgressReport) -> Callable[[str, int, int], None]:
     """Shows how far a walk is."""
     return lambda what, done, total: progress.show(f"{what}: {done / total:.0%}" if total else what)
@@ -381,9 +415,11 @@ def source_of(target: str, args: argparse.Namespace, **others: Any) -> tuple[Sou
             return _source_of_dump(HeapDump(target), args), target
     if is_core(target):
         return _source_of_dump(core_dump(target, args), args), target
+    pid = pid_of(target)
+    if getattr(args, "no_inject", False):
+        return _source_of_dump(process_dump(pid, args), args), pid
     from heaptop.injector.api import attach_source
 
-    pid = pid_of(target)
     return attach_source(pid, attach_options(args, **others)), pid
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from heaptop.dumps.reader import HeapDump
 from heaptop.errors import DumpDamaged, HeaptopError, UsageError, fault
+from heaptop.protocol.dumped import COPY
 from heaptop.protocol.images import (
     FIRST_ID,
     UNREACHED,
@@ -80,7 +81,8 @@ class DumpSource:
     @property
     def target(self) -> TargetInfo:
         info = self.dump.info
-        note = f"{info.origin or 'heap dump'} {self.dump.path}"
+        kind = info.origin if info.origin != COPY or not self.dump.path else ""
+        note = f"{kind or 'heap dump'} {self.dump.path}".rstrip()
         return TargetInfo(info.pid, info.command, info.python, info.user, note)
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
@@ -176,10 +178,13 @@ class DumpSource:
             number = self._numbers[each.type]
             rows.append(Row(number, each.generation, each.count, each.bytes, 0, each.count if number in guessed else 0))
         cut = "" if self.dump.whole else f"the file is cut, and {image.objects:,} objects were written"
+        mode, reason = "clone", ""
+        if self.dump.info.origin == COPY:
+            mode, reason = "stop", "; ".join(("no code ran in the process (--no-inject)", *image.gaps))
         census = Census(
-            0, image.time_ns, "clone", self.dump.whole, cut, tuple(rows), image.build_ns, image.pause_ns, 0, 0, 0
+            0, image.time_ns, mode, self.dump.whole, cut, tuple(rows), image.build_ns, image.pause_ns, 0, 0, 0
         )
-        census = replace(census, sizeof_guessed=sum(row.guessed for row in rows))
+        census = replace(census, mode_reason=reason, sizeof_guessed=sum(row.guessed for row in rows))
         if before is None:
             return census
         return replace(

@@ -12,6 +12,8 @@ from heaptop.protocol.messages import Message
 
 VALUES: Final = ("none", "sizes", "all")
 """What a dump holds of values: nothing; lengths and bounds of containers and texts; and short texts and numbers."""
+CORE_FILE, COPY = "core file", "copy"
+"""Origins: a core file; the memory of a process that was copied, with no code run in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class DumpInfo(Message):
     sampled: float = 0.0
     """Seconds for which allocations were sampled before."""
     origin: str = ""
-    """What it was made of: nothing for a live process, else ``core file``."""
+    """What it was made of: nothing for a snapshot of a live process, else one of the two above."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from heaptop.cli.options import (
     TOP,
     add_attach_options,
     add_json,
+    add_no_inject,
     add_sampling_options,
     add_target_or_dump,
     add_timeout,
@@ -60,6 +61,7 @@ class CensusCommand:
     heaptop census PID --by producer --for 60
     heaptop census PID --by retainer --where type:Session
     heaptop census PID --memory
+    heaptop census PID --no-inject
     """
 
     name = "census"
@@ -114,6 +116,7 @@ class CensusCommand:
         add_units(parser)
         add_sampling_options(parser)
         add_attach_options(parser)
+        add_no_inject(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.filters import filters
@@ -121,6 +124,9 @@ class CensusCommand:
         from heaptop.cli.counting import as_json, as_lines, take_census
 
         args.by = GROUPINGS.get(args.by, args.by)
+        if args.no_inject and (args.memory or args.by in SAMPLED):
+            what = "--memory" if args.memory else f"--by {args.by}"
+            raise UsageError(f"{what} needs code in the process.", fix="Leave `--no-inject` out.")
         if args.retainers is not None and args.by != "retainer":
             raise UsageError("--retainers needs --by retainer: it is the largest retainer set of a row.")
         if args.memory:

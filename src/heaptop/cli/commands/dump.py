@@ -11,6 +11,7 @@ from heaptop.cli.options import (
     NEVER,
     add_attach_options,
     add_core_files,
+    add_no_inject,
     add_timeout,
     add_units,
     attach_options,
@@ -42,6 +43,7 @@ class DumpCommand:
     heaptop dump PID -o before.heapdump
     heaptop dump PID --for 30
     heaptop dump core.1234 -o crash.heapdump
+    heaptop dump PID --no-inject
     """
 
     name = "dump"
@@ -79,6 +81,7 @@ class DumpCommand:
         add_timeout(parser)
         add_units(parser)
         add_attach_options(parser)
+        add_no_inject(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.samples.sampling import Sampling
@@ -93,6 +96,8 @@ class DumpCommand:
         if is_core(args.target):
             return _convert(args)
         pid = target_pid(args)
+        if args.no_inject:
+            return _copy(pid, args)
         path = args.output or time.strftime(f"heaptop-{pid}-%Y%m%d-%H%M%S.heapdump")
         rate = {} if args.seconds else {"sample_interval": 0}
         source = CapturedSource(attach_source(pid, attach_options(args, interval=NEVER, **rate)))
@@ -125,9 +130,30 @@ def _convert(args: argparse.Namespace) -> int:
     keep_apart(path, args.target)
     progress, options = ProgressLine(), CoreOptions(args.exe, args.root)
     with ended_by_signals(), DumpFile(path, force=args.force) as file:
-        info = write_core(args.target, options, file, args.values, progress_of(progress))
+        info, _ = write_core(args.target, options, file, args.values, progress_of(progress))
     progress.clear()
     _report(info, file)
+    return 0
+
+
+def _copy(pid: int, args: argparse.Namespace) -> int:
+    """Of a copy of the process."""
+    from heaptop.analysis.text.units import format_duration_ns
+    from heaptop.dumps.cores.conversion import CoreOptions, write_copy
+    from heaptop.dumps.writer import DumpFile
+    from heaptop.watching.recording import ended_by_signals
+
+    if args.seconds:
+        raise UsageError("--for samples allocations, which takes code in the process.", fix="Leave `--no-inject` out.")
+    path = args.output or time.strftime(f"heaptop-{pid}-%Y%m%d-%H%M%S.heapdump")
+    progress, options = ProgressLine(), CoreOptions(args.exe, args.root)
+    with ended_by_signals(), DumpFile(path, force=args.force) as file:
+        info, image = write_copy(pid, options, args.pause_budget, file, args.values, progress_of(progress))
+    progress.clear()
+    _report(info, file)
+    notice(f"process {pid} was stopped for {format_duration_ns(image.pause_ns)}")
+    for gap in image.gaps:
+        notice(f"unknown: {gap}")
     return 0
 
 

@@ -9,6 +9,7 @@ from heaptop.cli.options import (
     TOP,
     add_attach_options,
     add_json,
+    add_no_inject,
     add_target_or_dump,
     add_timeout,
     add_units,
@@ -52,6 +53,7 @@ class WasteCommand:
         add_json(parser)
         add_units(parser)
         add_attach_options(parser)
+        add_no_inject(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         import json

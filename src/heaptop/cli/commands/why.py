@@ -12,6 +12,7 @@ from heaptop.cli.options import (
     TOP,
     add_attach_options,
     add_json,
+    add_no_inject,
     add_target_or_dump,
     add_timeout,
     add_units,
@@ -70,6 +71,7 @@ class Why:
         add_json(parser)
         add_units(parser)
         add_attach_options(parser)
+        add_no_inject(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.analysis.snapshot.why import address_of

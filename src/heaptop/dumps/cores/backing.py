@@ -12,8 +12,10 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from heaptop.errors import limit_met
+from heaptop.errors import HeaptopError, limit_met
+from heaptop.injector.inspect import target_files
 from heaptop.injector.inspect.elf import SEGMENT_SIZE
+from heaptop.injector.inspect.process import read_facts
 
 PT_NOTE: Final = 4
 NT_GNU_BUILD_ID: Final = 3
@@ -29,9 +31,10 @@ Head = Callable[[], bytes]
 class Backing:
     """Files found, each open once. Close it at the end."""
 
-    def __init__(self, exe: str | None = None, root: str | None = None) -> None:
-        """``exe`` stands for the main program, wherever it was; below ``root`` the paths of the core are looked up."""
-        self._exe, self._root = exe, root
+    def __init__(self, exe: str | None = None, root: str | None = None, pid: int = 0) -> None:
+        """``exe`` stands for the main program, wherever it was; below ``root`` the paths of the core are looked up. Of
+        a live process, with that ``pid``, its own files are taken where these are not given."""
+        self._exe, self._root, self._pid = exe, root, pid
         self._open: dict[str, int] = {}
         self.refused: dict[str, str] = {}
         """By path in the core, why its file was not taken."""
@@ -56,7 +59,8 @@ class Backing:
         place = name if self._root is None else os.path.join(self._root, name.lstrip("/"))
         if is_main and self._exe:
             place = self._exe
-        fd = open_regular(place, HEADER)
+        is_own = self._pid and place == name
+        fd = _open_own(self._pid, name, is_main) if is_own else open_regular(place, HEADER)
         if fd < 0:
             self.refused[name] = f"{place} cannot be read"
             return -1
@@ -65,6 +69,21 @@ class Backing:
             self.refused[name] = f"{place} is another build"
             return -1
         return fd
+
+
+def _open_own(pid: int, path: str, is_main: bool) -> int:
+    """A file that a live process has mapped, below its root and with its user's rights; -1 where there is none. The
+    program itself even where its file was deleted since."""
+    try:
+        task = f"/proc/{pid}/task/{read_facts(pid).live_tid}"
+        root = os.readlink(f"{task}/root").rstrip("/")  # empty, but for a chroot
+        known = path.removeprefix(root) if path.startswith(f"{root}/") else path
+        with target_files.opened(f"{task}/exe") if is_main else target_files.opened_as_known(pid, known) as file:
+            return os.dup(file.fileno())
+    except (OSError, ValueError, HeaptopError) as error:
+        if (limit := limit_met(error)) is not None:
+            raise limit from error
+        return -1
 
 
 def open_regular(path: str, least: int = 0) -> int:

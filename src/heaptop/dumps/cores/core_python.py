@@ -50,43 +50,43 @@ def find_python(memory: CoreMemory, backing: Backing, wanted: list[str]) -> Core
         is_debug = any(defines(python, name) for name in DEBUG_SYMBOLS)
     except (RemoteFault, Exhausted) as error:
         if backing.refused:
-            raise missing_files(core.path, backing) from error
+            raise missing_files(core.name, backing) from error
         raise DumpDamaged(
-            f"The interpreter in the core file {core.path} cannot be read: {error}.",
+            f"The interpreter in the {core.name} cannot be read: {error}.",
             why="The file was cut or changed.",
             fix="Write another: `gcore -o core PID`.",
         ) from error
     if not version.supported:
         raise UnsupportedPython(
-            f"The core file {core.path} is of Python {version}.",
+            f"The {core.name} is of Python {version}.",
             why=f"heaptop reads CPython {layout.SUPPORTED}. {UnsupportedPython.why}",
         )
     if is_free_threaded(memory, runtime, version):
-        raise FreeThreadedTarget(f"The core file {core.path} is of a free-threaded build of Python {version}.")
+        raise FreeThreadedTarget(f"The {core.name} is of a free-threaded build of Python {version}.")
     if is_debug:
         raise UnsupportedPython(
-            f"The core file {core.path} is of a debug build of Python {version}.",
+            f"The {core.name} is of a debug build of Python {version}.",
             why="The native core does not read debug builds.",
         )
     return CorePython(version, runtime, symbols)
 
 
 def _why_none(memory: CoreMemory, backing: Backing, found: list[ElfImage]) -> Exception:
-    path = memory.core.path
+    name = memory.core.name
     if any(defines(image, layout.PYPY_MARKER) for image in found):
-        return PyPyTarget(f"The core file {path} is of PyPy, not CPython.")
+        return PyPyTarget(f"The {name} is of PyPy, not CPython.")
     if not backing.refused and found:
-        return NotPython(f"The core file {path} is not of a Python process.")
-    return missing_files(path, backing)
+        return NotPython(f"The {name} is not of a Python process.")
+    return missing_files(name, backing)
 
 
-def missing_files(path: str, backing: Backing) -> DumpDamaged:
+def missing_files(name: str, backing: Backing) -> DumpDamaged:
     """The error that says which programs and libraries a core needs and has not got."""
-    likely = sorted(backing.refused, key=lambda name: ("python" not in os.path.basename(name), name))
-    named = "; ".join(printable(backing.refused[name], 300) for name in likely[:MOST_NAMED])
+    likely = sorted(backing.refused, key=lambda path: ("python" not in os.path.basename(path), path))
+    named = "; ".join(printable(backing.refused[path], 300) for path in likely[:MOST_NAMED])
     more = f"; and {len(likely) - MOST_NAMED} more" if len(likely) > MOST_NAMED else ""
     return DumpDamaged(
-        f"The interpreter in the core file {path} was not found: {named or 'it names no program'}{more}.",
-        why="A core leaves out what is in programs and libraries: heaptop needs the same builds of them.",
+        f"The interpreter in the {name} was not found: {named or 'it names no program'}{more}.",
+        why="What is in programs and libraries is read from their files: heaptop needs the same builds of them.",
         fix="Give the program with `--exe PATH`, or a copy of the machine's or container's files with `--root DIR`.",
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from heaptop.errors import DumpDamaged, NotADump
+from heaptop.errors import DumpDamaged, HeaptopError, ImageLost, NotADump
 from heaptop.injector.inspect.elf import ELFCLASS64, EM_X86_64, PT_LOAD, SEGMENT_SIZE, machine_name
 from heaptop.protocol.text import printable
 
@@ -86,7 +86,25 @@ class CoreFile:
     entry: int
     """Address at which the program began: in its main executable. 0: not known."""
     missing: int
-    """Bytes that the file should have and does not, because it was cut."""
+    """Bytes that the file should have and does not, because it was cut; of a copy, those that could not be read."""
+    is_copy: bool = False
+    """There is no file: it is the memory of a process that was copied while that stood still."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence."""
+        return f"copy of process {self.pid}" if self.is_copy else f"core file {self.path}"
+
+    def damaged(self, how: str) -> HeaptopError:
+        """The error where its heap is not one, as far as that can be known."""
+        if not self.is_copy:
+            return damaged(self.path, how)
+        return ImageLost(
+            f"The {self.name} cannot be counted: {how}.",
+            why="It was stopped at a moment when its heap was being changed, or a thread of it in C changed it. The "
+            "process continues.",
+            fix="Retry: at another moment its heap is whole.",
+        )
 
 
 def begins_as_core(path: str) -> bool:
@@ -133,7 +151,7 @@ def read_core(fd: int, path: str) -> CoreFile:
         files=_files(path, said.get(NT_FILE, b"")),
         pid=pid,
         command=command,
-        entry=_entry(said.get(NT_AUXV, b"")),
+        entry=entry_in(said.get(NT_AUXV, b"")),
         missing=missing,
     )
 
@@ -150,7 +168,7 @@ def _word(data: bytes) -> int:
     return int.from_bytes(data, "little")
 
 
-def _entry(note: bytes) -> int:
+def entry_in(note: bytes) -> int:
     """Where the program began, by its auxiliary vector; 0 where that does not say."""
     size = min(len(note), LARGEST_AUXV) // 16 * 16
     said: dict[int, int] = dict(struct.iter_unpack("<QQ", note[:size]))

@@ -15,7 +15,6 @@ from typing import Final, TypeVar
 import heaptop
 from heaptop.dumps.cores.core_memory import CoreMemory, Piece
 from heaptop.dumps.cores.core_python import CorePython
-from heaptop.dumps.cores.elf_core import damaged
 from heaptop.dumps.cores.walker import ANSWER, ENDED, HEAD, LENGTH, PROGRESS, STEP
 from heaptop.errors import DumpDamaged, HeaptopError, OutOfResources, ProtocolError
 from heaptop.injector.native import library
@@ -51,7 +50,7 @@ class CoreWalk:
 
     def __init__(self, memory: CoreMemory, python: CorePython, limit: int, told: Told) -> None:
         """Walk it, with so much memory for tables. Errors: DumpDamaged, OutOfResources."""
-        self._path = memory.core.path
+        self._core = memory.core
         self._told = told
         self._process: subprocess.Popen[bytes]
         for attempt in range(ATTEMPTS):
@@ -66,7 +65,7 @@ class CoreWalk:
                 self.close()
                 raise
         raise DumpDamaged(
-            f"The core file {self._path} cannot be mapped: the process that reads it has memory at {place:#x} itself.",
+            f"The {self._core.name} cannot be mapped: the process that reads it has memory at {place:#x} itself.",
             why=f"That was so in {ATTEMPTS} processes: addresses are not random on this machine, or are few.",
             fix="Switch address space randomisation on (`sysctl kernel.randomize_va_space=2`), or read it elsewhere.",
         )
@@ -103,19 +102,19 @@ class CoreWalk:
         self.types = self._types(messages)
         found = [each for each in messages if isinstance(each, Image)]
         if len(found) != 1:
-            raise damaged(self._path, "its heap cannot be walked")
+            raise self._core.damaged("its heap cannot be walked")
         self.image = found[0]
 
     def _types(self, messages: list[Message]) -> list[ImageTypes]:
         found, count = [each for each in messages if isinstance(each, ImageTypes)], 0
         for each in found:
             if each.first != count:
-                raise damaged(self._path, "its types are not in order")
+                raise self._core.damaged("its types are not in order")
             count += len(each.names)
         try:
             check_types(count)
         except ProtocolError as error:
-            raise damaged(self._path, error.message.rstrip(".")) from error
+            raise self._core.damaged(error.message.rstrip(".")) from error
         return found
 
     def ask(self, question: Question, kind: type[M]) -> M:
@@ -125,13 +124,13 @@ class CoreWalk:
         try:
             messages = self._answer()
         except Collided as error:
-            raise damaged(self._path, "its walk failed") from error
+            raise self._core.damaged("its walk failed") from error
         for message in messages:
             if isinstance(message, kind):
                 return message
             if isinstance(message, Failure):
-                raise damaged(self._path, message.text)
-        raise damaged(self._path, "its walk does not answer")
+                raise self._core.damaged(message.text)
+        raise self._core.damaged("its walk does not answer")
 
     # -- the process -----------------------------------------------------------------------------------------
 
@@ -154,20 +153,20 @@ class CoreWalk:
             elif kind == ENDED:
                 raise self._ending(content)
             else:
-                raise damaged(self._path, "its walk failed")
+                raise self._core.damaged("its walk failed")
 
     def _decode(self, content: bytes) -> list[Message]:
         try:
             found = [decode(payload, REPLIES) for payload in FrameReader().feed(content)]
         except ProtocolError as error:
-            raise damaged(self._path, error.message.rstrip(".")) from error
+            raise self._core.damaged(error.message.rstrip(".")) from error
         return [each for each in found if each is not None]
 
     def _receive(self) -> tuple[bytes, bytes]:
         """The next thing that it writes."""
         kind, size = HEAD.unpack(self._read(HEAD.size))
         if size > MAX_FRAME + (1 << 20):
-            raise damaged(self._path, "its walk failed")
+            raise self._core.damaged("its walk failed")
         return kind, self._read(size)
 
     def _read(self, size: int) -> bytes:
@@ -175,10 +174,10 @@ class CoreWalk:
         fd, data = self._process.stdout.fileno(), b""
         while len(data) < size:
             if not select.select([fd], [], [], PATIENCE)[0]:
-                raise damaged(self._path, f"its walk did not answer within {PATIENCE:g} s")
+                raise self._core.damaged(f"its walk did not answer within {PATIENCE:g} s")
             part = os.read(fd, min(size - len(data), 1 << 20))
             if not part:
-                raise damaged(self._path, "its walk failed")
+                raise self._core.damaged("its walk failed")
             data += part
         return data
 
@@ -189,11 +188,11 @@ class CoreWalk:
             return Collided(place)
         if how == "memory":
             return OutOfResources(
-                f"There is too little memory to walk the core file {self._path}.",
+                f"There is too little memory to walk the {self._core.name}.",
                 why="Memory of gdb's cores is copied, and the graph takes some 60 bytes an object.",
                 fix="Read it on a machine with more memory.",
             )
-        return damaged(self._path, ENDINGS.get(how, "its walk failed").format(place))
+        return self._core.damaged(ENDINGS.get(how, "its walk failed").format(place))
 
 
 def _read_ending(content: bytes) -> tuple[str, int]:

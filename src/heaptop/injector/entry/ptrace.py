@@ -206,7 +206,7 @@ def _abort_address(tid: int, address: int, memory: RemoteMemory) -> int | None:
     return int(abort) if not flags and begin <= address < begin + length else None
 
 
-def _is_resumed(registers: Registers) -> bool:
+def is_resumed(registers: Registers) -> bool:
     """Whether the kernel resumes by a call of its own, restart_syscall, what the thread was stopped in."""
     return signed(registers.orig_rax) >= 0 and signed(registers.rax) == sigframe.RESTARTED_BY_BLOCK
 
@@ -288,7 +288,7 @@ class StoppedThread:
                 if resume == CONT:
                     request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
                 request(resume, self.tid, 0, number)
-            elif steps and self._get_mask() & GLIBC_HANDLERS and not _is_resumed(self._get_registers()):
+            elif steps and self._get_mask() & GLIBC_HANDLERS and not is_resumed(self._get_registers()):
                 # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first. One that
                 # waits with a time-out is in no such handler, and a filter may forbid to resume it.
                 resume, steps = SYSCALL, steps - 1
@@ -370,7 +370,7 @@ class StoppedThread:
 
         For a filter that does not allow restart_syscall, by which the kernel makes it go on. Raises OSError.
         """
-        if _is_resumed(self.registers):
+        if is_resumed(self.registers):
             self.registers.rax = sigframe.EINTR
             self._set_registers(self.registers)  # at once: this process may be killed
 

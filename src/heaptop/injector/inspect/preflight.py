@@ -212,7 +212,8 @@ def shadow_stack_error(facts: ProcessFacts) -> InjectionDenied | None:
         f"Process {facts.pid} ({facts.name}) runs with a shadow stack.",
         why="The processor would kill it at the return from a call that heaptop makes in one of its threads.",
         fix="Start the program with the agent in it: `heaptop run -- prog.py`, or without shadow stacks "
-        "(GLIBC_TUNABLES=glibc.cpu.x86_shstk=off).",
+        "(GLIBC_TUNABLES=glibc.cpu.x86_shstk=off). Or count a copy of its memory, with no code run in it: "
+        f"`heaptop census {facts.pid} --no-inject`.",
     )
 
 

@@ -84,7 +84,7 @@ def _known(pid: int, path: str) -> Iterator[int]:
     """What ``pid`` knows by an absolute path, as an O_PATH descriptor, with the rights of its user until the end of the
     block."""
     facts = read_facts(pid)
-    root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    root = os.open(f"/proc/{pid}/task/{facts.live_tid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with acting_as(facts.uids[3], facts.gids[3]):
             found = look_up(root, path)

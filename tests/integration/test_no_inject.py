@@ -1,0 +1,228 @@
+"""``--no-inject``: the heap of a copy is that of the process, and the process is as it was, whoever is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from heaptop.dumps.reader import HeapDump
+from heaptop.errors import (
+    PauseTooLong,
+    ProcessNotFound,
+    SeccompTarget,
+    StoppedTarget,
+    TracedTarget,
+    UsageError,
+)
+from heaptop.injector.inspect import process
+from tests.interpreters import MUSL, SAMPLE, Interpreter
+from tests.support import native
+from tests.support.dumped_heaps import check_same_heap, loaded
+from tests.support.leaking import ENVIRONMENT, HEAPTOP, document, heaptop
+from tests.support.processes import (
+    EXIT_CODE,
+    PATIENCE,
+    Facts,
+    Target,
+    difference,
+    eventually,
+    running,
+    this_python,
+    with_proc,
+)
+
+ENOUGH: Final = ("--pause-budget", "20000")
+"""Milliseconds: for a machine that is busy with other things."""
+
+
+def copy(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return heaptop(*arguments, "--no-inject", *ENOUGH)
+
+
+def untouched(before: Facts, target: Target) -> list[str]:
+    return difference(before, Facts.of(target.pid), allow_pages=False)
+
+
+@pytest.mark.pythons(*SAMPLE, *MUSL)
+def test_a_copy_has_the_heap_of_the_snapshot(interpreter: Interpreter, tmp_path: Path) -> None:
+    """Types and objects; bytes but for types that are measured by code, which are named. What is opaque is stated."""
+    native.core()
+    with running(interpreter, "why_planted", wrapper=with_proc(interpreter)) as target:
+        before = Facts.of(target.pid)
+        done = copy("dump", target.pid, "-o", tmp_path / "copy.heapdump")
+        assert done.returncode == 0, done.stderr
+        assert "was stopped for" in done.stderr
+        assert untouched(before, target) == []
+        assert heaptop("dump", target.pid, "-o", tmp_path / "live.heapdump").returncode == 0
+        with (
+            loaded(HeapDump(str(tmp_path / "live.heapdump"))) as live,
+            loaded(HeapDump(str(tmp_path / "copy.heapdump"))) as found,
+        ):
+            assert (found.whole, found.info.origin, found.info.pid) == (True, "copy", target.pid)
+            assert found.image.pause_ns > 0
+            check_same_heap(interpreter, live, found)
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.12")
+def test_commands_answer_of_a_copy(interpreter: Interpreter) -> None:
+    native.core()
+    with running(interpreter, "why_planted") as target:
+        census = document("census", target.pid, "--top", 0, "--no-inject", *ENOUGH)
+        assert sum(row["count"] for row in census["rows"] if row["name"] == "__main__.Session") > 0
+        assert census["mode"] == "stop"
+        assert census["pause_ms"] > 0
+        assert "--no-inject" in census["mode_reason"]
+        why = document("why", target.pid, "__main__.Session", "--no-inject", *ENOUGH)
+        assert why["paths"]
+        assert document("waste", target.pid, "--no-inject", *ENOUGH)["rows"]
+        words = copy("census", target.pid).stdout
+        assert "longest pause" in words
+        assert "no code ran in the process" in words
+        for more in (["--memory"], ["--by", "producer"], ["--mode", "stop"]):
+            assert copy("census", target.pid, *more).returncode == UsageError.exit_code
+        assert copy("dump", target.pid, "--for", 3).returncode == UsageError.exit_code
+        assert target.said() == []
+
+
+@pytest.mark.pythons("3.8", "3.12", *MUSL)
+@pytest.mark.parametrize("name", ["sleeper", "lock", "asyncio_sleeper", "threads8", "leader_gone"])
+def test_the_target_runs_on_as_if_nothing_had_been(interpreter: Interpreter, name: str) -> None:
+    """Sleeps take their time, locks stay, and there is no mapping, descriptor or thread more."""
+    native.core()
+    with running(interpreter, name) as target:
+        before = Facts.of(target.pid)
+        for _ in range(3):
+            done = copy("census", target.pid)
+            # One that changes its heap all the time may be stopped where no other thread could see it.
+            assert done.returncode == 0 or (name == "threads8" and "Retry" in done.stderr), done.stderr
+        assert [line for line in untouched(before, target) if not line.startswith("anonymous")] == []
+        assert target.said() == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root can read filters")
+@pytest.mark.pythons("3.8", "3.13")
+def test_a_process_whose_filter_forbids_the_attach_is_copied(interpreter: Interpreter) -> None:
+    native.core()
+    with running(interpreter, "seccomp", "kill", "rt_sigtimedwait") as target:
+        refused = heaptop("census", target.pid)
+        assert refused.returncode == SeccompTarget.exit_code
+        assert "--no-inject" in refused.stderr
+        before = Facts.of(target.pid)
+        done = copy("census", target.pid)
+        assert done.returncode == 0, done.stderr
+        assert untouched(before, target) == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root can give up a capability")
+@pytest.mark.pythons("3.8", "3.13")
+@pytest.mark.parametrize("wait", ["poll", "lock", "sleep"])
+def test_a_wait_with_a_time_out_survives_a_filter_that_kills_for_its_restart(
+    interpreter: Interpreter, wait: str
+) -> None:
+    """The kernel continues it by restart_syscall."""
+    native.core()
+    with running(interpreter, "seccomp", "kill", "restart_syscall", "0", wait) as target:
+        for without in ((), ("setpriv", "--bounding-set=-sys_admin")):  # the latter cannot read filters
+            command = [*without, *HEAPTOP, "census", str(target.pid), "--no-inject", *ENOUGH]
+            for _ in range(2):
+                subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True, env=ENVIRONMENT)
+                assert target.alive
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.12")
+def test_a_process_whose_interpreter_was_deleted_since_is_copied(interpreter: Interpreter, tmp_path: Path) -> None:
+    """As by an upgrade."""
+    native.core()
+    library = Path(shutil.copy(Path(interpreter.path).parents[1] / "lib/libpython3.12.so.1.0", tmp_path))
+    with running(interpreter, "sleeper", environment={"LD_LIBRARY_PATH": str(tmp_path)}) as target:
+        library.unlink()
+        assert f"{library} (deleted)" in Path(f"/proc/{target.pid}/maps").read_text()
+        done = copy("census", target.pid)
+        assert done.returncode == 0, done.stderr
+        assert target.said() == []
+
+
+@pytest.mark.pythons("3.12")
+def test_a_copy_over_the_budget_is_refused_with_the_figure_before_anything_is_stopped(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target:
+        done = heaptop("census", target.pid, "--no-inject", "--pause-budget", "1")
+        assert done.returncode == PauseTooLong.exit_code
+        assert "would stop it for about" in done.stderr
+        assert "--pause-budget" in done.stderr
+        assert target.said() == []
+
+
+@pytest.mark.pythons("3.12")
+def test_one_that_stands_still_or_is_traced_is_left_alone(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target:
+        with running(this_python(), "tracer", str(target.pid)) as tracer:
+            assert copy("census", target.pid).returncode == TracedTarget.exit_code
+            assert Facts.of(target.pid).tracer == tracer.pid
+        target.stop()
+        assert copy("census", target.pid).returncode == StoppedTarget.exit_code
+        assert process.read_facts(target.pid).state == "T"
+        target.signal(signal.SIGCONT)
+        assert target.terminate() == EXIT_CODE
+
+
+def states(pid: int) -> set[str]:
+    return {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{pid}/task").iterdir()}
+
+
+def stopped_copier(started: subprocess.Popen[bytes], target: Target) -> int:
+    """The process that copies, which is stopped in the middle of it; 0 where it was too fast."""
+    copier = 0
+    while started.poll() is None and not copier:
+        copier = process.read_facts(target.pid).tracer
+    try:
+        if copier:
+            os.kill(copier, signal.SIGSTOP)
+            eventually(lambda: process.read_facts(copier).state == "T", 1)
+    except (ProcessLookupError, ProcessNotFound):
+        return 0
+    return copier if process.read_facts(target.pid).tracer == copier else 0
+
+
+@contextlib.contextmanager
+def held_in_the_stop(target: Target) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A heaptop that is in the middle of the stop, and the process that copies for it."""
+    command = [*HEAPTOP, "census", str(target.pid), "--no-inject", *ENOUGH]
+    quiet = subprocess.DEVNULL
+    for _ in range(20):
+        with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=ENVIRONMENT) as started:
+            try:
+                if copier := stopped_copier(started, target):
+                    yield started, copier
+                    return
+            finally:
+                started.kill()
+    pytest.fail("no stop was met")
+
+
+@pytest.mark.pythons("3.12")
+@pytest.mark.parametrize("who", ["heaptop", "the process that copies"])
+def test_kill_9_in_the_stop_leaves_the_target_running_untraced(interpreter: Interpreter, who: str) -> None:
+    native.core()
+    with running(interpreter, "large_arrays", "150", "10", "10") as target:
+        before = Facts.of(target.pid)
+        with held_in_the_stop(target) as (started, copier):
+            assert eventually(lambda: states(target.pid) == {"t"}, 5), "it stands still"
+            os.kill(started.pid if who == "heaptop" else copier, signal.SIGKILL)
+            assert eventually(lambda: process.read_facts(target.pid).tracer == 0)
+            assert eventually(lambda: states(target.pid) == {"S"})
+        assert untouched(before, target) == []
+        assert target.terminate() == EXIT_CODE

@@ -1,0 +1,102 @@
+"""Which pages of a process are copied, and what happens to those that cannot be read."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from heaptop.injector.entry import memory_copy
+from heaptop.injector.entry.memory_copy import ZERO, CopyLayout, CopyPlan, lay_out
+from heaptop.injector.inspect.memory import Mapping
+from heaptop.injector.inspect.process import image, start_time
+
+PAGE = 4096
+AT = 0x7F0000000000
+
+libc = ctypes.CDLL(None)
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+def mapping(pages: int, inode: int = 0, permissions: str = "rw-p") -> Mapping:
+    return Mapping(AT, AT + pages * PAGE, permissions, 0, "00:00", inode, "/lib.so" if inode else "")
+
+
+def added(pages: int, *runs: tuple[int, int], inode: int = 0) -> CopyLayout:
+    layout = CopyLayout()
+    memory_copy._add(layout, mapping(pages, inode), iter((AT + a * PAGE, AT + b * PAGE) for a, b in runs))
+    return layout
+
+
+def in_pages(layout: CopyLayout) -> list[tuple[int, int, int]]:
+    return [
+        ((start - AT) // PAGE, (end - AT) // PAGE, offset if offset == ZERO else offset // PAGE)
+        for start, end, _, offset in layout.ranges
+    ]
+
+
+def test_pages_that_were_never_written_to_are_zeros_and_a_few_of_them_a_part_of_the_copy() -> None:
+    layout = added(100, (1, 3), (5, 6), (60, 70))
+    assert in_pages(layout) == [(0, 1, ZERO), (1, 6, 0), (6, 60, ZERO), (60, 70, 5), (70, 100, ZERO)]
+    assert [(offset // PAGE, size // PAGE) for _, size, offset in layout.reads] == [(0, 2), (4, 1), (5, 10)]
+    assert (layout.size, layout.bytes, layout.zeros) == (15 * PAGE, 13 * PAGE, 54 * PAGE)
+
+
+def test_unchanged_pages_of_a_file_are_in_the_file() -> None:
+    layout = added(10, (1, 3), (4, 5), inode=7)
+    assert in_pages(layout) == [(1, 3, 0), (4, 5, 2)]
+    assert [((start - AT) // PAGE, (end - AT) // PAGE) for start, end, _ in layout.absent] == [(0, 1), (3, 4), (5, 10)]
+
+
+@pytest.fixture
+def plan() -> CopyPlan:
+    pid = os.getpid()
+    return CopyPlan(pid, start_time(pid), image(pid, pid), pid, 10**9, 1 << 30, -1, 0)
+
+
+@pytest.fixture
+def memory() -> Iterator[tuple[int, mmap.mmap]]:
+    """Eight pages of this process, all but the sixth written to, and where they are."""
+    with mmap.mmap(-1, 8 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
+        for number in (0, 1, 2, 3, 4, 6, 7):
+            pages[number * PAGE] = number + 1
+        first = ctypes.c_char.from_buffer(pages)
+        yield ctypes.addressof(first), pages
+        del first
+
+
+def test_a_look_at_a_process_finds_the_pages_that_it_has_and_makes_none(
+    plan: CopyPlan, memory: tuple[int, mmap.mmap]
+) -> None:
+    at, _ = memory
+    pagemap = os.open("/proc/self/pagemap", os.O_RDONLY)
+    try:
+        for _ in range(2):
+            reads = [each for each in lay_out(plan, pagemap).reads if at <= each[0] < at + 8 * PAGE or each[0] <= at]
+            covered = {page for start, size, _ in reads for page in range(start, start + size, PAGE)}
+            assert [at + number * PAGE in covered for number in range(8)] == [True] * 5 + [False] + [True] * 2
+    finally:
+        os.close(pagemap)
+
+
+def test_a_page_that_cannot_be_read_is_counted_and_the_others_are_read(memory: tuple[int, mmap.mmap]) -> None:
+    at, _ = memory
+    room = ctypes.create_string_buffer(8 * PAGE)
+    batch = [(at, 3 * PAGE, 0), (at + 3 * PAGE, 5 * PAGE, 3 * PAGE)]
+    libc.mprotect(at + 4 * PAGE, PAGE, 0)
+    try:
+        assert memory_copy._read_batch(os.getpid(), ctypes.addressof(room), batch) == PAGE
+    finally:
+        libc.mprotect(at + 4 * PAGE, PAGE, 3)
+    assert [room.raw[number * PAGE] for number in range(8)] == [1, 2, 3, 4, 0, 0, 7, 8]
+
+
+def test_no_call_reads_more_than_its_part() -> None:
+    reads = [(AT, memory_copy.AT_ONCE + PAGE, 0), *((AT * 2 + number * PAGE, PAGE, 0) for number in range(3000))]
+    batches = list(memory_copy._batches(reads))
+    assert all(len(batch) <= memory_copy.MOST_PIECES for batch in batches)
+    assert all(sum(size for _, size, _ in batch) <= memory_copy.AT_ONCE for batch in batches)
+    assert sum(size for batch in batches for _, size, _ in batch) == sum(size for _, size, _ in reads)
