@@ -15,6 +15,7 @@ import pytest
 
 from heaptop.dumps.reader import HeapDump
 from heaptop.errors import (
+    OutOfResources,
     PauseTooLong,
     ProcessNotFound,
     SeccompTarget,
@@ -22,6 +23,7 @@ from heaptop.errors import (
     TracedTarget,
     UsageError,
 )
+from heaptop.injector.entry.memory_copy import Copier, CopyPlan
 from heaptop.injector.inspect import process
 from tests.interpreters import MUSL, SAMPLE, Interpreter
 from tests.support import native
@@ -167,6 +169,18 @@ def test_a_copy_over_the_budget_is_refused_with_the_figure_before_anything_is_st
 
 
 @pytest.mark.pythons("3.12")
+def test_a_copy_that_would_take_more_than_its_share_of_free_memory_is_refused(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target:
+        facts = process.read_facts(target.pid)
+        fd = os.memfd_create("copy")
+        plan = CopyPlan(target.pid, facts.start, facts.image, target.pid, 10**12, 1 << 20, fd, os.getpid())
+        with pytest.raises(OutOfResources, match="too little memory to copy"):
+            Copier(plan).run()
+        assert os.fstat(fd).st_size == 0
+        os.close(fd)
+
+
+@pytest.mark.pythons("3.12")
 def test_one_that_stands_still_or_is_traced_is_left_alone(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target:
         with running(this_python(), "tracer", str(target.pid)) as tracer:
@@ -185,9 +199,9 @@ def states(pid: int) -> set[str]:
 
 def stopped_copier(started: subprocess.Popen[bytes], target: Target) -> int:
     """The process that copies, which is stopped in the middle of it; 0 where it was too fast."""
-    copier = 0
+    copier, status = 0, Path(f"/proc/{target.pid}/status")
     while started.poll() is None and not copier:
-        copier = process.read_facts(target.pid).tracer
+        copier = int(status.read_text().partition("\nTracerPid:")[2].split()[0])
     try:
         if copier:
             os.kill(copier, signal.SIGSTOP)

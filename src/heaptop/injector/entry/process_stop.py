@@ -45,7 +45,7 @@ class ProcessStop:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._seized: list[int] = []
+        self._seized: set[int] = set()
         self._ended: set[int] = set()
 
     def stop(self, seconds: float) -> None:
@@ -57,22 +57,17 @@ class ProcessStop:
             for tid in seized:
                 self._await(tid, end)
 
-    @property
-    def count(self) -> int:
-        """Threads that are stopped."""
-        return len(self._seized)
-
     def release(self) -> None:
         """Let all threads continue. One that did not stop is released by the end of this process."""
         for tid in self._seized:
             with contextlib.suppress(OSError):  # it has ended, or runs
                 request(DETACH, tid)
-        self._seized = []
+        self._seized.clear()
 
     def _seize(self, tid: int) -> bool:
         try:
             request(SEIZE, tid)
-            self._seized.append(tid)
+            self._seized.add(tid)
             request(INTERRUPT, tid)
         except OSError as error:
             if error.errno not in (errno.ESRCH, errno.EPERM):
@@ -97,8 +92,7 @@ class ProcessStop:
 
     def _drop(self, tid: int) -> None:
         self._ended.add(tid)
-        if tid in self._seized:
-            self._seized.remove(tid)
+        self._seized.discard(tid)
 
     def _await(self, tid: int, end: float) -> None:
         """Until a thread that was interrupted has stopped, or ended."""
@@ -130,11 +124,9 @@ class ProcessStop:
 def _forbid_restart(tid: int) -> None:
     """Have a sleep or a wait with a time-out return EINTR, as after a signal, unless the thread's filters are known to
     allow restart_syscall. At once: this process may be killed, and the thread continues then."""
-    if seccomp.mode(tid) == seccomp.OFF:
-        return
     registers = Registers()
     request(GETREGS, tid, 0, ctypes.addressof(registers))
-    if not is_resumed(registers):
+    if not is_resumed(registers) or seccomp.mode(tid) == seccomp.OFF:
         return
     try:
         allowed = seccomp.allows(read_filters(tid), seccomp.RESTART)
