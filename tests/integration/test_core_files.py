@@ -13,12 +13,15 @@ import pytest
 
 from heaptop.dumps.cores.conversion import CoreOptions, open_core
 from heaptop.dumps.reader import HeapDump
+from heaptop.dumps.source import DumpSource
 from heaptop.errors import DumpDamaged, HeaptopError
+from heaptop.protocol.images import Image
+from heaptop.protocol.source import Attached, Event, HeapFile, Received
 from tests.interpreters import NEWEST, Interpreter
 from tests.support import native
 from tests.support.dumped_heaps import check_same_heap, loaded
 from tests.support.leaking import document, heaptop
-from tests.support.processes import PATIENCE, Target, running, with_proc
+from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +104,26 @@ def test_commands_take_a_core_in_place_of_a_process(target: Target, tmp_path: Pa
     assert heaptop("dump", core, "-o", made).returncode == 0
     assert document("census", made, "--top", 0)["rows"] == census["rows"]
     assert "Nothing changed." in heaptop("diff", core, made).stdout
+
+
+@pytest.mark.pythons("3.12")
+def test_a_core_is_a_session_that_begins_with_its_only_snapshot(target: Target, tmp_path: Path) -> None:
+    """Views tell snapshots apart by number, 0 being none, and count time from the beginning."""
+    source = DumpSource(open_core(str(write_core(target, tmp_path / "core.1")), CoreOptions(), lambda *told: None))
+    events: list[Event] = []
+    source.open(events.append)
+    source.image(1.0)
+
+    def images() -> list[Image]:
+        return [each.message for each in events if isinstance(each, Received) and isinstance(each.message, Image)]
+
+    assert eventually(images)
+    source.close(PATIENCE)
+    (attached,) = [event for event in events if isinstance(event, Attached)]
+    (image,) = images()
+    assert image.image == 1
+    assert image.time_ns == attached.hello.time_ns > 0
+    assert attached.target.file == HeapFile("core file", "sizes", redacted=False, opaque=image.opaque)
 
 
 @pytest.mark.pythons("3.12")

@@ -136,6 +136,7 @@ def redacted(target: Target, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 
 def test_a_redacted_file_has_the_same_heap(redacted: tuple[Path, Path]) -> None:
     with HeapDump(str(redacted[0])) as whole, HeapDump(str(redacted[1])) as shared:
+        assert (whole.info.redacted, shared.info.redacted) == (False, True)
         whole.load()
         shared.load()
         assert whole.counts() == shared.counts()

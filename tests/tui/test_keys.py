@@ -60,7 +60,7 @@ def test_footer_draws_keys_of_one_word_together() -> None:
         return [Key(number, number, f"view('{number}')", "", "Views", "view", "next_view(1)") for number in numbers]
 
     assert hints(keys("123456789"), 80) == [("1-9", "view", "next_view(1)")]
-    assert hints(keys("1267"), 80) == [("1267", "view", "next_view(1)")]
+    assert hints(keys("1267"), 80) == [("1-2,6-7", "view", "next_view(1)")]
     assert hints(keys("1234567890"), 80) == [("1-9,0", "view", "next_view(1)")]
     assert hints(keys("12"), 80) == [("1 2", "view", "next_view(1)")], "no view 12"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -27,7 +28,7 @@ from heaptop.protocol.images import (
     Selection,
     Waste,
 )
-from heaptop.protocol.messages import Census, Failure, Memory, Message, Row, Tick, TypeName, Types
+from heaptop.protocol.messages import Census, Failure, Memory, Message, Row, Sampler, Tick, TypeName, Types
 from heaptop.protocol.source import (
     DUMP,
     Attached,
@@ -35,6 +36,7 @@ from heaptop.protocol.source import (
     Deliver,
     Ended,
     Event,
+    HeapFile,
     Received,
     Source,
     TargetInfo,
@@ -43,9 +45,13 @@ from heaptop.protocol.source import (
 )
 
 NO_PROCESS: Final = "this is a heap dump: there is no process to query"
+NO_SITES: Final = "the file has no allocation sites"
+"""Continues *Allocations are not sampled*."""
 TYPES_AT_ONCE: Final = 2000
 KEEP_NS: Final = 1 << 62
 """The snapshot stays open."""
+SNAPSHOT: Final = 1
+"""Number of the only snapshot: what the file says would be that of another session."""
 STORED: Final = {WASTE: Waste, UNREACHED: Blocks}
 """What the file holds the answer to, of all of the heap."""
 
@@ -82,8 +88,9 @@ class DumpSource:
     def target(self) -> TargetInfo:
         info = self.dump.info
         kind = info.origin if info.origin != COPY or not self.dump.path else ""
-        note = f"{kind or 'heap dump'} {self.dump.path}".rstrip()
-        return TargetInfo(info.pid, info.command, info.python, info.user, note)
+        file = HeapFile(kind or "heap dump", info.values, info.redacted, self.dump.image.opaque)
+        note = f"{file.what} {self.dump.path}".rstrip()
+        return TargetInfo(info.pid, info.command, info.python, info.user, note, file=file)
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver = deliver
@@ -114,7 +121,7 @@ class DumpSource:
         """No effect: nothing is asked."""
 
     def close_snapshot(self) -> None:
-        self._work.put(lambda: self._send([ImageGone(self.dump.image.image, "it was closed")]))
+        self._work.put(lambda: self._send([ImageGone(SNAPSHOT, "it was closed")]))
 
     def request(self, make: Callable[[int], Message]) -> int:
         return self._answer(lambda id: [Failure(id, NO_PROCESS)])
@@ -147,7 +154,13 @@ class DumpSource:
 
     def _begin(self) -> None:
         dump = self.dump
-        dump.load(lambda done, total: self._deliver(Waiting("reading the heap dump", done / total if total else 0.0)))
+        begin = time.monotonic()
+
+        def told(done: int, total: int) -> None:
+            share = f", {done / total:.0%}" if total else ""
+            self._deliver(Waiting(f"reading the heap dump{share}", time.monotonic() - begin))
+
+        dump.load(told)
         self._deliver(Attached(self.target, dump.hello, DUMP, 0))
         self._send(self._said())
 
@@ -159,6 +172,8 @@ class DumpSource:
                 names[message.first :] = message.names
             if not isinstance(message, (Census, Tick)):
                 yield message
+        if not any(isinstance(message, Sampler) and message.on for message in self.dump.state):
+            yield Sampler(0, self.dump.image.time_ns, False, 0, 0, (), 0, NO_SITES)
         known = {name: number for number, name in enumerate(names)}
         new = [name for name in dict.fromkeys(self.dump.types) if name not in known]
         known |= {name: len(names) + place for place, name in enumerate(new)}
@@ -206,7 +221,7 @@ class DumpSource:
             ImageTypes(id, first, tuple(types[first : first + TYPES_AT_ONCE]))
             for first in range(0, len(types), TYPES_AT_ONCE)
         ]
-        return [*named, replace(self.dump.image, id=id, keep_ns=KEEP_NS)]
+        return [*named, replace(self.dump.image, id=id, image=SNAPSHOT, keep_ns=KEEP_NS)]
 
     def _asked(self, id: int, question: Question) -> Message:
         if question.what in STORED:

@@ -41,7 +41,9 @@ class DumpInfo(Message):
     sampled: float = 0.0
     """Seconds for which allocations were sampled before."""
     origin: str = ""
-    """What it was made of: nothing for a snapshot of a live process, else one of the two above."""
+    """What it was made of: nothing for a snapshot of a live process, else :data:`CORE_FILE` or :data:`COPY`."""
+    redacted: bool = False
+    """Names of the program were replaced."""
 
 
 @dataclass(frozen=True, slots=True)

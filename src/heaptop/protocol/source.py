@@ -16,6 +16,19 @@ from heaptop.protocol.messages import Census, Hello, Message, Tick
 
 
 @dataclass(frozen=True, slots=True)
+class HeapFile:
+    """A heap dump or core file that is in place of a process."""
+
+    what: str
+    """``heap dump``, ``core file`` (also where it was converted) or ``copy``, of a process."""
+    values: str
+    """One of :data:`heaptop.protocol.dumped.VALUES`."""
+    redacted: bool
+    opaque: int
+    """Bytes of objects in which C code keeps references that nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
 class TargetInfo:
     """What is known of the target from outside, before anyone attaches."""
 
@@ -29,6 +42,8 @@ class TargetInfo:
     """Something the screen should say, such as where a launched program's output goes."""
     is_others: bool = False
     """It runs as another user than heaptop does."""
+    file: HeapFile | None = None
+    """What is read in place of it, where there is no process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,10 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
             from heaptop.tui.screens.replay import ReplayScreen
 
             self.push_screen(ReplayScreen(source, user_code=self._user_code))
+        elif source.target.file is not None:
+            from heaptop.tui.screens.dump import DumpScreen
+
+            self.push_screen(DumpScreen(source, source.target.file, user_code=self._user_code))
         else:
             self.push_screen(LiveScreen(source, way_back=self._picker is not None, user_code=self._user_code))
 

@@ -77,10 +77,16 @@ def elide(text: str, width: int) -> str:
 
 
 def together(shown: Sequence[str]) -> str:
-    """``<>``; of digits without a gap ``1-9,0``, and of two ``1 2``."""
+    """``<>``; of digits ``1-9,0`` or ``1-3,5-9,0``, and of two ``1 2``."""
     all_of_them = "".join(shown)
-    if len(shown) < 2 or all_of_them not in "1234567890":
+    if len(shown) < 2 or not all_of_them.isdigit():
         return all_of_them
     if len(shown) == 2:
         return " ".join(shown)
-    return f"{shown[0]}-9,0" if shown[-1] == "0" else f"{shown[0]}-{shown[-1]}"
+    runs: list[str] = []
+    for digit in all_of_them:
+        if runs and int(digit) == int(runs[-1][-1]) + 1:
+            runs[-1] += digit
+        else:
+            runs.append(digit)
+    return ",".join(run if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -70,7 +70,7 @@ def _write(opened: OpenedCore, file: DumpFile, values: str, told: Told) -> Writt
         answers = [walk.ask(Question(WASTE, limit=MOST_ROWS), Waste)]
         gaps = (*walk.image.gaps, *_gaps(opened.core, walk.image))
         image = replace(walk.image, pause_ns=opened.stopped_ns, gaps=gaps)
-        parts = DumpParts([_hello(opened)], [*walk.types, image], answers)
+        parts = DumpParts([_hello(opened, image.time_ns)], [*walk.types, image], answers)
         written = asked_pieces(info, walk.ask, lambda done, total: told("writing the heap dump", done, total))
         file.write(info, parts, written)
     return info, image
@@ -141,7 +141,7 @@ def _gaps(core: CoreFile, image: Image) -> Iterator[str]:
         yield f"the core file is cut: {core.missing:,} bytes of memory are missing"
 
 
-def _hello(opened: OpenedCore) -> Hello:
+def _hello(opened: OpenedCore, time_ns: int) -> Hello:
     return Hello(
         protocol=PROTOCOL_VERSION,
         token="",
@@ -150,7 +150,7 @@ def _hello(opened: OpenedCore) -> Hello:
         executable=next(iter(opened.core.command.split()), ""),
         capabilities=(),
         gc_enabled=True,
-        time_ns=0,
+        time_ns=time_ns,
     )
 
 

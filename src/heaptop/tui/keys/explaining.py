@@ -89,8 +89,14 @@ ABOVE: Final = (
     ),
     FigureHelp(("○ not attached", "○ all ended"), "heaptop never attached, or all of several processes exited."),
     FigureHelp(
-        ("heap dump",),
-        "A file that holds the heap at one moment: nothing changes, and there is no process to ask.",
+        ("heap dump", "core file", "○ reading", "redacted", "with values", "no lengths"),
+        "A file that holds the heap at one moment: nothing changes, and there is no process to ask. redacted: names of "
+        "the program were replaced. Values are in it, or not even lengths are, as it was written.",
+    ),
+    FigureHelp(
+        ("opaque",),
+        "Of a core file: bytes of objects of C types that may refer to others, without heaptop knowing to which. What "
+        "only they keep alive may be missing.",
     ),
     FigureHelp(
         ("recording", "● rec"),

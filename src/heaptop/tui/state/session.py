@@ -25,7 +25,6 @@ from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, MallocSites, Memory, Message, Sampler, Tick
 from heaptop.protocol.source import (
-    DUMP,
     Attached,
     Ended,
     Event,
@@ -129,7 +128,7 @@ class AttachSession:
     @property
     def is_dump(self) -> bool:
         """What is looked at is a heap dump: nothing changes."""
-        return self.attached is not None and self.attached.backend == DUMP
+        return self.target.file is not None
 
     def restart_silence(self) -> None:
         """Silence restarts: the agent was asked for nothing until now."""
@@ -181,7 +180,7 @@ class AttachSession:
                 self._ticked(message)
             case Decision():
                 self.decision = message
-            case Failure() if message.request < FIRST_ID:
+            case Failure() if message.request < FIRST_ID and not self.is_dump:  # of a file no census can fail
                 self.notice = message.text
             case Sampler() if message.interval and message.means == NATIVE:
                 self.rate = rate_of(message)
@@ -275,6 +274,11 @@ class Display:
     @property
     def latest(self) -> Snapshot | None:
         return self.snapshots[-1] if self.snapshots else None
+
+    @property
+    def is_file(self) -> bool:
+        """It is of a heap dump or core file: nothing changes."""
+        return self.target is not None and self.target.file is not None
 
     @cached_property
     def moments(self) -> tuple[SiteSnapshot, ...]:

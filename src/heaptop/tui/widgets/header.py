@@ -9,7 +9,8 @@ from typing import Final
 
 from heaptop.analysis.text.recorded_times import RecordedSpan
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
-from heaptop.protocol.source import Forecast
+from heaptop.protocol.dumped import VALUES
+from heaptop.protocol.source import Forecast, HeapFile
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.state.control.recording import recording_text
 from heaptop.tui.state.sampling_words import is_traced, rate_text
@@ -32,15 +33,22 @@ def state(session: AttachSession, leaving: bool, held: int | None) -> tuple[str,
         return f"‖ paused{waiting}", "warn"
     if session.company is not None and not session.company.live and session.history.snapshots:
         return "○ all ended", "bad"
-    if session.is_dump and session.phase is AttachPhase.LIVE:
-        return "heap dump", "warn"
+    if session.target.file is not None and session.phase is AttachPhase.LIVE:
+        return _file_words(session.target.file), "warn"
     return {
-        AttachPhase.WAITING: ("○ attaching", "warn"),
+        AttachPhase.WAITING: ("○ reading" if session.is_dump else "○ attaching", "warn"),
         AttachPhase.LIVE: ("● live", "good"),
         AttachPhase.EXITED: ("○ exited", "bad"),
         AttachPhase.ENDED: ("○ detached", "warn"),
         AttachPhase.FAILED: ("○ not attached" if session.attached is None else "○ agent lost", "bad"),
     }[session.phase]
+
+
+def _file_words(file: HeapFile) -> str:
+    """``heap dump · redacted``: what is looked at, and what is known of values in it but their lengths."""
+    nothing, _, everything = VALUES
+    values = {nothing: "no lengths", everything: "with values"}.get(file.values, "")
+    return " · ".join(part for part in (file.what, "redacted" if file.redacted else "", values) if part)
 
 
 def identity(session: AttachSession, leaving: bool, held: int | None) -> list[Field]:
@@ -104,6 +112,8 @@ def figures(session: AttachSession, display: Display) -> list[Field]:
         shared = "" if session.company is None else " (shared pages in each)"
         fields.append(Field(9, "RSS", format_bytes(tick.rss) + shared))
     fields += flags(session, display)
+    if session.target.file is not None:
+        return fields + _of_file(session.target.file, display)
     if latest is None and session.forecast is not None and session.phase is AttachPhase.LIVE:
         fields += foreseen(session.forecast)
     if latest is not None:
@@ -121,6 +131,14 @@ def figures(session: AttachSession, display: Display) -> list[Field]:
         fields.append(Field(1, "census", f"{display.censuses} in {format_duration_ns(latest.census.duration_ns)}"))
         fields.append(Field(8, "mode", latest.census.mode))
     return fields
+
+
+def _of_file(file: HeapFile, display: Display) -> list[Field]:
+    """What is not known of its heap; nobody was paused for it, and nothing is counted again."""
+    latest = display.latest
+    if not file.opaque or latest is None:
+        return []
+    return [Field(9, "opaque", f"{format_bytes(file.opaque)} ({file.opaque / max(latest.total.bytes, 1):.1%})", "warn")]
 
 
 def sampled(session: AttachSession, display: Display) -> list[Field]:

@@ -89,6 +89,7 @@ RECORDED: Final = (
     "This recording has no memory figures up to this moment: only view 9 and marks (view 4) request them. The "
     "chart shows RSS and what the censuses counted."
 )
+NOT_IN_FILE: Final = "This file does not say what memory was used for: heap dumps of a process do, core files do not."
 DENIED: Final = f"{NOT_SAID} heaptop must run as the process's user or as root: try sudo."
 
 
@@ -142,6 +143,8 @@ def cadence(display: Display, *, wide: bool) -> str:
         return ""
     every, age = interval(latest.memory), max(display.now_ns - latest.memory.time_ns, 0)
     old = f"{format_duration_ns(round(age, -9))} old" if age > FRESH else ""
+    if display.is_file:
+        return ""
     if display.held or not display.live or age > LATE * every * 1e9:
         return old
     took = format_duration_ns(took_ns(latest.memory))
@@ -155,6 +158,8 @@ def missing(display: Display) -> str:
         return ""
     if display.memory.unsaid:
         return DENIED
+    if display.is_file:
+        return NOT_IN_FILE
     return RECORDED if display.shown is not None else FIRST
 
 
