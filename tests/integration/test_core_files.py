@@ -1,13 +1,19 @@
-"""Core files of live programs, written by gdb: their heap is the one that a snapshot of the process has."""
+"""Core files of live programs, written by gdb and by the kernel: their heap is the one that a snapshot of the process
+has."""
 
 from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -17,9 +23,9 @@ from heaptop.dumps.source import DumpSource
 from heaptop.errors import DumpDamaged, HeaptopError
 from heaptop.protocol.images import Image
 from heaptop.protocol.source import Attached, Event, HeapFile, Received
-from tests.interpreters import NEWEST, Interpreter
+from tests.interpreters import NEWEST, OLDEST, Interpreter
 from tests.support import native
-from tests.support.dumped_heaps import check_same_heap, loaded
+from tests.support.dumped_heaps import check_same_heap, counted, loaded
 from tests.support.leaking import document, heaptop
 from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
@@ -133,3 +139,61 @@ def test_a_core_whose_program_is_another_build_says_which_and_what_to_give(targe
     assert done.returncode == DumpDamaged.exit_code
     assert "libpython3.12.so.1.0 cannot be read" in done.stderr
     assert "--exe PATH" in done.stderr
+
+
+# -- cores of the kernel -------------------------------------------------------------------------------------
+
+ANONYMOUS: Final = 0x03
+FILES: Final = 0x04
+HEADERS: Final = 0x10
+"""Of ``coredump_filter`` (core(5)): memory of no file; of files, privately mapped; their first pages."""
+
+
+@contextmanager
+def written_by_the_kernel(
+    interpreter: Interpreter, wrapper: tuple[str, ...] = (), filter: int = ANONYMOUS | HEADERS
+) -> Iterator[tuple[Path, Path]]:
+    """The core of a process that has ended, and one that gdb has written of it before. Skips the test where the kernel
+    writes none into the process's folder."""
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if not pattern.isalnum():
+        pytest.skip(f"the kernel gives cores to {pattern.split()[0]}")
+    root = interpreter.root or Path("/")
+    with tempfile.TemporaryDirectory(prefix="heaptop-core-", dir=root / "tmp") as name:
+        folder = Path(name)
+        inside = f"/{folder.relative_to(root)}"
+        with running(interpreter, "core_written", inside, wrapper=(*wrapper, *with_proc(interpreter))) as target:
+            gdbs = write_core(target, folder / "gdb")
+            resource.prlimit(target.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)
+            Path(f"/proc/{target.pid}/coredump_filter").write_text(hex(filter))
+            os.kill(target.pid, signal.SIGABRT)
+            target.process.wait(PATIENCE)
+        (core,) = folder.glob(f"{pattern}*")
+        yield core, gdbs
+
+
+@pytest.mark.pythons(OLDEST, "3.12", "3.14")
+@pytest.mark.parametrize("filter", [ANONYMOUS | HEADERS, ANONYMOUS | HEADERS | FILES], ids=["without-files", "whole"])
+def test_a_core_of_the_kernel_has_the_heap_of_one_of_gdb(interpreter: Interpreter, filter: int) -> None:
+    """Pages of files are left out of it by default: they are read from files of the same build."""
+    native.core()
+    options = CoreOptions(root=None if interpreter.root is None else str(interpreter.root))
+    with (
+        written_by_the_kernel(interpreter, filter=filter) as (core, gdbs),
+        loaded(open_core(str(core), options, lambda *told: None)) as found,
+        loaded(open_core(str(gdbs), CoreOptions(), lambda *told: None)) as expected,
+    ):
+        assert (found.whole, found.info.pid) == (True, expected.info.pid)
+        one, other = counted(found), counted(expected)
+        changed = {name: (one.get(name), other.get(name)) for name in one | other if one.get(name) != other.get(name)}
+        assert one["__main__.Row"][0] == 3000
+        assert sum(abs(one.get(name, (0, 0))[0] - other.get(name, (0, 0))[0]) for name in changed) <= 10, changed
+
+
+@pytest.mark.pythons("3.12")
+def test_a_core_without_the_beginnings_of_files_says_so(interpreter: Interpreter) -> None:
+    """By them it is known which build a file is of."""
+    with written_by_the_kernel(interpreter, filter=ANONYMOUS) as (core, _):
+        said = refusal(core)
+    assert "libpython3.12.so.1.0" in said
+    assert "which build" in said

@@ -165,9 +165,11 @@ def test_blocks_are_not_counted_beside_other_interpreters(interpreter: Interpret
         assert attachment.tick().blocks is None
         assert attachment.census().rows
         assert attachment.tick().blocks is None
-    with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
-        with attached(target.pid, mode=mode) as attachment:
-            assert (attachment.tick().blocks or 0) > 1000
+    with (
+        running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target,
+        attached(target.pid, mode=mode) as attachment,
+    ):
+        assert (attachment.tick().blocks or 0) > 1000
 
 
 @pytest.mark.pythons("3.9", "3.12", "3.13", NEWEST)

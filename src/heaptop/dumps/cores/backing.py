@@ -45,17 +45,19 @@ class Backing:
                 os.close(fd)
         self._open.clear()
 
-    def find(self, path: str, head: Head, *, is_main: bool) -> int:
+    def find(self, path: str, head: Head, *, is_main: bool, is_program: bool) -> int:
         """A descriptor of the file that was mapped as ``path``, whose first bytes in the core are those of ``head``;
-        -1 where there is none that is surely the same."""
+        -1 where there is none that is surely the same. ``is_program``: some of it was mapped to be executed."""
         if path not in self._open:
-            self._open[path] = self._find(path, head(), is_main)
+            self._open[path] = self._find(path, head(), is_main, is_program)
         return self._open[path]
 
-    def _find(self, path: str, head: bytes, is_main: bool) -> int:
+    def _find(self, path: str, head: bytes, is_main: bool, is_program: bool) -> int:
+        name = path.removesuffix(DELETED)
+        if not head and is_program:
+            self.refused[name] = f"the core does not say which build of {name} it is of (coredump_filter)"
         if head[:4] != b"\x7fELF":
             return -1  # data: no object is in it
-        name = path.removesuffix(DELETED)
         place = name if self._root is None else os.path.join(self._root, name.lstrip("/"))
         if is_main and self._exe:
             place = self._exe

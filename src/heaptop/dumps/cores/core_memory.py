@@ -39,11 +39,12 @@ class CoreMemory:
         """At first only what the core itself has, by which files of another build are recognised."""
         starts = {each.path: each.start for each in core.files if each.offset == 0}
         mains = {each.path for each in core.files if each.start <= core.entry < each.end}
+        programs = {each.path for each, flags in self._mapped() if (flags or 0) & EXECUTE}
         absent: list[Piece] = []
         ends = [piece.end for piece in stored]
         for each in core.files:
             head = partial(self._head, starts.get(each.path, NOWHERE))
-            found = backing.find(each.path, head, is_main=each.path in mains)
+            found = backing.find(each.path, head, is_main=each.path in mains, is_program=each.path in programs)
             if found >= 0:
                 absent += _without(each, found, stored, ends)
         self._set(sorted([*stored, *absent], key=lambda piece: piece.start))
@@ -84,15 +85,20 @@ class CoreMemory:
 
     def mappings(self) -> list[Mapping]:
         """The mapped files, as ``/proc/PID/maps`` would have them."""
-        starts = [segment.start for segment in self.core.segments]
         found = []
-        for each in self.core.files:
-            number = bisect_right(starts, each.start) - 1
-            segment = self.core.segments[number] if number >= 0 else None
-            flags = segment.flags if segment is not None and each.start < segment.end else EXECUTE
+        for each, known in self._mapped():
+            flags = EXECUTE if known is None else known
             text = "r" + ("w" if flags & WRITE else "-") + ("x" if flags & EXECUTE else "-") + "p"
             found.append(Mapping(each.start, each.end, text, each.offset, "", 0, each.path))
         return found
+
+    def _mapped(self) -> Iterator[tuple[MappedFile, int | None]]:
+        """Each, and ``p_flags`` of the segment that it is in; None where it has none: gdb leaves some out."""
+        starts = [segment.start for segment in self.core.segments]
+        for each in self.core.files:
+            number = bisect_right(starts, each.start) - 1
+            segment = self.core.segments[number] if number >= 0 else None
+            yield each, segment.flags if segment is not None and each.start < segment.end else None
 
 
 def _without(mapped: MappedFile, fd: int, stored: list[Piece], ends: list[int]) -> Iterator[Piece]:
