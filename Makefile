@@ -34,7 +34,7 @@ PROGRAMS := $(patsubst %,tests/integration/test_%.py,api dumps json_documents mc
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
-test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
+test: $(DEV) ## a sample of what is long, and everything else that is bounded; more with PYTEST_ARGS
 	$(BIN)/python -m compileall -q src/heaptop
 	$(MAKE) --no-print-directory --keep-going --jobs=8 live screen units harm waiting alone programs native
 

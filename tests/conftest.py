@@ -143,7 +143,7 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def state_of_its_own(states: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """What heaptop keeps for its user from one attach to the next is no test's business but its own."""
     folder = next(states)
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
 
 
