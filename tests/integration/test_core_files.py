@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Final
 
 import pytest
 
+from heaptop.dumps.cores import walking
 from heaptop.dumps.cores.conversion import CoreOptions, open_core
 from heaptop.dumps.reader import HeapDump
 from heaptop.dumps.source import DumpSource
@@ -197,3 +199,62 @@ def test_a_core_without_the_beginnings_of_files_says_so(interpreter: Interpreter
         said = refusal(core)
     assert "libpython3.12.so.1.0" in said
     assert "which build" in said
+
+
+# -- cores where the process that reads them has memory itself ------------------------------------------------------
+
+@pytest.fixture
+def asked_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Have cores read as below `setarch -R`, or in gdb: what is started is not placed at random."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec setarch -R "{sys.executable}" "$@"\n')
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+
+
+@pytest.fixture
+def alike(monkeypatch: pytest.MonkeyPatch, asked_alike: None) -> None:
+    """Have cores read as on a machine that places all programs alike."""
+    forget = "import heaptop.dumps.cores.walker as walker; walker.ADDR_NO_RANDOMIZE = 0"
+    monkeypatch.setattr(walking, "LAUNCHER", walking.LAUNCHER.replace("from heaptop", f"{forget}; from heaptop"))
+
+
+@pytest.mark.usefixtures("alike")
+@pytest.mark.pythons("3.12")
+def test_a_core_is_read_where_all_programs_are_placed_alike(interpreter: Interpreter) -> None:
+    """Also the stack, which is at the same addresses in both."""
+    with written_by_the_kernel(interpreter, ("setarch", "-R")) as (core, _):
+        assert refusal(core) == ""
+
+
+@pytest.mark.usefixtures("alike")
+@pytest.mark.pythons("3.12")
+def test_a_core_where_its_reader_must_have_memory_is_one_sentence(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Placed as the first process that tries; the second one is placed otherwise."""
+    with written_by_the_kernel(interpreter, ("setarch", "-R", "-L")) as (core, _):
+        before = own_children()
+        assert refusal(core) == ""
+        monkeypatch.setattr(walking, "ATTEMPTS", 1)
+        assert "has memory at 0x" in refusal(core)
+        assert own_children() == before
+
+
+@pytest.mark.usefixtures("asked_alike")
+@pytest.mark.pythons("3.12")
+def test_a_core_is_read_by_a_process_that_is_placed_at_random_all_the_same(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with written_by_the_kernel(interpreter, ("setarch", "-R", "-L")) as (core, _):
+        monkeypatch.setattr(walking, "ATTEMPTS", 1)
+        assert refusal(core) == ""
+
+
+@pytest.mark.pythons("3.11-debian")
+def test_a_core_of_a_program_at_fixed_addresses_is_read_by_that_program(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with written_by_the_kernel(interpreter) as (core, _):
+        monkeypatch.setattr(sys, "executable", interpreter.path)
+        assert refusal(core) == ""

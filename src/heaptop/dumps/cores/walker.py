@@ -24,6 +24,7 @@ import os
 import resource
 import struct
 import sys
+import threading
 from typing import Any, Final
 
 LENGTH: Final = struct.Struct("<I")
@@ -36,14 +37,23 @@ ANSWERED, READY, ALONE = 1, 2, -1
 """States of ``image_look``."""
 ADDR_COMPAT_LAYOUT: Final = 0x0200000
 """``personality(2)``: memory is mapped from a third of the address space upward, where other processes have none."""
+ADDR_NO_RANDOMIZE: Final = 0x0040000
+"""``personality(2)``: each process is placed as every other."""
 ASK_PERSONALITY: Final = 0xFFFFFFFF
 
 
 def main() -> None:
     """``attempt`` is even: places memory where a core hardly has any; odd: where the kernel does by default."""
     attempt, placed = int(sys.argv[2]), sys.argv[3:] == ["placed"]
-    if not placed and attempt % 2 == 0 and _place_elsewhere():
+    if not placed and _place_elsewhere(below=attempt % 2 == 0):
         os.execv(sys.executable, [*sys.orig_argv, "placed"])
+    # The first stack of a process is where that of the core was, unless addresses are random: the child lets go of it.
+    walk = threading.Thread(target=_walk)
+    walk.start()
+    walk.join()
+
+
+def _walk() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     plan = json.loads(_read(LENGTH.unpack(_read(LENGTH.size))[0]))
     pieces = _read(plan.pop("size"))
@@ -54,11 +64,12 @@ def main() -> None:
         core.image_ask(question)
 
 
-def _place_elsewhere() -> bool:
-    """Whether a program that takes this one's place is placed so; a container may forbid it."""
+def _place_elsewhere(*, below: bool) -> bool:
+    """Whether a program that takes this one's place is placed elsewhere than this one; a container may forbid it."""
     libc = ctypes.CDLL(None)
     now: int = libc.personality(ctypes.c_ulong(ASK_PERSONALITY))
-    changed: int = libc.personality(ctypes.c_ulong(now | ADDR_COMPAT_LAYOUT)) if now >= 0 else -1
+    wanted = now & ~ADDR_NO_RANDOMIZE | (ADDR_COMPAT_LAYOUT if below else 0)
+    changed: int = libc.personality(ctypes.c_ulong(wanted)) if now not in (-1, wanted) else -1
     return changed >= 0
 
 

@@ -3,6 +3,7 @@
 
 #include "cores/mapped.h"
 #include "heap/without_code/rules.h"
+#include "snapshot/answers.h"
 #include "snapshot/image.h"
 #include "snapshot/imaging.h"
 
@@ -115,6 +116,7 @@ PyObject *cored_begin(PyObject *module, PyObject *args) {
                                         .memory = number_of(options, "memory")};
     if (PyErr_Occurred())
         return NULL;
+    answers_note_seed();
     const struct snapshot_limits limits = {.wall_ns = plan.image.keep_ns + MARGIN_NS, .nice = -1, .files = 1};
     return imaging_start(run, NULL, &limits);
 }

@@ -5,9 +5,9 @@
          this library, libc, linker            the same                        ┘ (what is kept)
          files: a core, its libraries          the same                        memory of the core, to be read
 
-   What is kept stays where the kernel has placed it. Where the core had memory there itself, mapped_enter fails, and another
-   helper, which is placed elsewhere, may try again. From then on the clone can do nothing but compute: a seccomp filter lets
-   it take memory, look at the clock, wait and end. */
+   What is kept stays where the kernel has placed it; of the stacks, only the current one is. Where the core had memory there
+   itself, mapped_enter fails, and another helper, which is placed elsewhere, may try again. From then on the clone can do
+   nothing but compute: a seccomp filter lets it take memory, look at the clock, wait and end. */
 #ifndef HEAPTOP_MAPPED_H
 #define HEAPTOP_MAPPED_H
 

@@ -36,6 +36,9 @@ const char *answers_keep_retained(struct answering *a);
 /* Items of a container or a text; -1 where there are none. */
 int64_t answers_length_of(struct answering *a, uint32_t number);
 
+/* Note the kernel's random bytes of this process, for the key of answers_waste: while its first stack is there. */
+void answers_note_seed(void);
+
 /* An object as protocol/images.py's ObjectRow. */
 void answers_pack_row(struct answering *a, uint32_t number);
 

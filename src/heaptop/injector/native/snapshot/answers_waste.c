@@ -114,14 +114,25 @@ struct wasting {
 
 static size_t claimed_bytes(const struct answering *a) { return (a->selection.objects + 1ul) * sizeof(uint32_t); }
 
+static struct {
+    unsigned char bytes[16];
+    bool noted;
+} seed;
+
+void answers_note_seed(void) {
+    const void *random = seed.noted ? NULL : (const void *)getauxval(AT_RANDOM);
+    if (random != NULL)
+        memcpy(seed.bytes, random, sizeof seed.bytes);
+    seed.noted = true;
+}
+
 /* The key, without a system call, which a filter of the target's may forbid: the kernel's 16 bytes for this process, and now. */
 static void make_key(struct wasting *w) {
     const uint64_t zeros[2] = {0, 0};
-    const void *random = (const void *)getauxval(AT_RANDOM);
-    const uint64_t more[] = {raw_clock(), w->a->query->id, (uint64_t)w, (uint64_t)random};
+    const uint64_t more[] = {raw_clock(), w->a->query->id, (uint64_t)w, (uint64_t)&seed};
     struct siphash s = siphash_begin(zeros);
-    if (random != NULL)
-        siphash_add(&s, random, 16);
+    answers_note_seed();
+    siphash_add(&s, seed.bytes, sizeof seed.bytes);
     siphash_add(&s, more, sizeof more);
     struct siphash_result made = siphash_end(&s);
     w->key[0] = made.low;
