@@ -35,11 +35,12 @@ class NewFile:
     path: str
     fd: int
     made: str
-    """What it is called so far: not ``path`` where it is to take another file's place."""
+    """What it is called so far: not ``path`` where it is to take another file's place; empty for a file without a
+    name in the folder ``path``."""
 
     def take_place(self) -> None:
         """From now on it is the one that ``path`` names."""
-        if self.made != self.path:
+        if self.made not in (self.path, ""):
             rename(self.made, self.path)
 
     def give_up(self) -> None:
@@ -47,7 +48,7 @@ class NewFile:
         with suppress(OSError):
             is_ours = _is_regular(self.fd)
             os.close(self.fd)
-            if is_ours:
+            if is_ours and self.made:
                 remove(self.made)
 
 

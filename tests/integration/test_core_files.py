@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ from heaptop.protocol.source import Attached, Event, HeapFile, Received
 from tests.interpreters import NEWEST, OLDEST, Interpreter
 from tests.support import native
 from tests.support.dumped_heaps import check_same_heap, counted, loaded
-from tests.support.leaking import document, heaptop
+from tests.support.leaking import ENVIRONMENT, HEAPTOP, document, heaptop
 from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
 
@@ -258,3 +259,43 @@ def test_a_core_of_a_program_at_fixed_addresses_is_read_by_that_program(
     with written_by_the_kernel(interpreter) as (core, _):
         monkeypatch.setattr(sys, "executable", interpreter.path)
         assert refusal(core) == ""
+
+
+# -- ways out ------------------------------------------------------------------------------------------------
+
+
+def processes_of(folder: Path) -> list[int]:
+    """Those that have a file below it open, or have mapped one."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            names = [os.readlink(each) for each in (entry / "fd").iterdir()]
+            mapped = (entry / "maps").read_text()
+        except OSError:
+            continue
+        if str(folder) in mapped or any(name.startswith(str(folder)) for name in names):
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.pythons("3.12")
+def test_heaptop_that_is_killed_while_it_reads_a_core_leaves_no_process_and_no_file(
+    interpreter: Interpreter, tmp_path: Path
+) -> None:
+    """At several moments: the process that reads the core, and its child, end with heaptop."""
+    with written_by_the_kernel(interpreter) as (core, _):
+        place, before = tmp_path / "tmp", sorted(path.name for path in core.parent.iterdir())
+        place.mkdir()
+        words = [*HEAPTOP, "census", str(core)]
+        environment = {**ENVIRONMENT, "TMPDIR": str(place)}
+        since = time.monotonic()
+        subprocess.run(words, env=environment, capture_output=True, timeout=PATIENCE, check=True)
+        length = time.monotonic() - since
+        for death in range(8):
+            with subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as read:
+                time.sleep(length * (death + 1) / 9)
+                read.kill()
+                read.wait(PATIENCE)
+            assert eventually(lambda: not processes_of(core.parent)), processes_of(core.parent)
+            assert sorted(path.name for path in core.parent.iterdir()) == before
+        assert list(place.iterdir()) == []

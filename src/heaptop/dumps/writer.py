@@ -7,6 +7,7 @@ hand is kept here. A dump that is given up leaves no file.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -69,19 +70,25 @@ def asked_pieces(info: DumpInfo, ask: Ask, told: Told) -> Iterator[bytes]:
         section, offset = piece.section, piece.next
 
 
+def _create_nameless() -> files.NewFile:
+    """A new file of no name, in the folder of temporary files: it is gone however this process ends."""
+    with tempfile.TemporaryFile() as file:
+        return files.NewFile(tempfile.gettempdir(), os.dup(file.fileno()), "")
+
+
 class DumpFile:
     """A heap dump that is being written. As a context manager: what was not finished is removed."""
 
     def __init__(self, path: str, *, force: bool = False, make_room: MakeRoom = lambda more: None) -> None:
-        """Errors: DumpFailed."""
+        """Without a ``path`` the file has no name. Errors: DumpFailed."""
         try:
-            self._file = files.create(path, force=force)
+            self._file = files.create(path, force=force) if path else _create_nameless()
         except FileExistsError as error:
             fix = "Choose another file, or overwrite it: `--force`."
             raise DumpFailed(f"The file {path} exists already.", why="Nothing was written.", fix=fix) from error
         except (OSError, ValueError) as error:
             raise self._failed(path, error) from error
-        self.path = path
+        self.path = self._file.path
         self.size = 0
         self._make_room = make_room
         self._is_open = True
@@ -93,6 +100,11 @@ class DumpFile:
         if self._is_open:
             self._is_open = False
             self._file.give_up()
+
+    @property
+    def fd(self) -> int:
+        """To be read by, until it is whole."""
+        return self._file.fd
 
     def write(self, info: DumpInfo, parts: DumpParts, pieces: Iterable[bytes]) -> None:
         """All of it; the file takes its place at the end. Errors: DumpFailed, and those of ``pieces``."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -91,14 +89,13 @@ def open_copy(pid: int, options: CoreOptions, budget: float, told: Told) -> Heap
 
 
 def _unnamed(write: Callable[[DumpFile], Written]) -> HeapDump:
-    folder = tempfile.mkdtemp(prefix="heaptop-")
-    try:
-        made = os.path.join(folder, "core.heapdump")
-        with DumpFile(made) as file:
+    with DumpFile("") as file:
+        made = os.dup(file.fd)
+        try:
             write(file)
-        return HeapDump(made)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            return HeapDump(f"/proc/self/fd/{made}")
+        finally:
+            os.close(made)
 
 
 @contextmanager
