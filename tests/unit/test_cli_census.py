@@ -395,7 +395,7 @@ def test_a_target_that_cannot_be_sampled(sampled: SampledDoors, capsys: pytest.C
         (["--by", "module", "--depth", "3"], "--depth goes with --by producer"),
         (["--user-code", "/x", "--exact-sites"], "--user-code and --exact-sites go with --by producer"),
         (["--memory", "--rate", "64KiB"], "--memory samples nothing"),
-        (["--by", "nope"], "type, module, generation, producer, producer-module, handler, size, lifetime"),
+        (["--by", "nope"], "type, module, generation, interpreter, producer, producer-module, handler, size, lifetime"),
         (["--by", "size", "--rate", "off"], "--rate off takes none"),
         (["--by", "size", "--rate", "off"], "Leave `--rate off` out: `heaptop census 4711 --by size`"),
         (["--by", "size", "--mode", "python"], "Leave `--mode python` out"),
