@@ -105,7 +105,7 @@ def test_a_debugger_that_attaches_later_opens_no_descriptor_of_its_own(interpret
             resting(target.pid)
             words = ["gdb", "-nx", "-batch", "-p", str(target.pid), "-ex", "info sharedlibrary"]
             run = subprocess.run(
-                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=True
+                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=4 * PATIENCE, check=True
             )
             assert "heaptop-core" in run.stdout
             assert "/proc/self/fd" not in run.stdout + run.stderr
