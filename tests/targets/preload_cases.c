@@ -177,6 +177,32 @@ APART void signals(void) {
     setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
 }
 
+/* So do programs that fork in a handler: the child returns into the middle as well. */
+static volatile int forked, is_child;
+
+static void fork_now(int number) {
+    (void)number;
+    is_child = fork() == 0;
+    forked++;
+}
+
+APART void forks_in_handler(void) {
+    int status;
+    struct itimerval often = {{0, 2000}, {0, 2000}};
+    signal(SIGPROF, fork_now);
+    setitimer(ITIMER_PROF, &often, NULL);
+    while (!is_child && forked < 200)
+        free(leak(1 << 14));
+    setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
+    for (int i = 0; is_child && i < 100; i++)
+        free(leak(1 << 14));
+    if (is_child)
+        _exit(0);
+    while (wait(&status) > 0)
+        if (status != 0)
+            exit(1);
+}
+
 static void execs(char *self) {
     small();
     if (fork() == 0) {
@@ -212,6 +238,8 @@ int main(int count, char **arguments) {
         forks_in_threads();
     if (strcmp(what, "signals") == 0)
         signals();
+    if (strcmp(what, "forks in handler") == 0)
+        forks_in_handler();
     if (strcmp(what, "execs") == 0)
         execs(arguments[0]);
     if (strcmp(what, "replaces itself") == 0) {

@@ -102,6 +102,12 @@ def test_signal_handlers_may_allocate_in_the_middle_of_a_sample() -> None:
     assert found.sites.sampled > 1000
 
 
+def test_a_child_that_is_forked_in_the_middle_of_a_sample_goes_on() -> None:
+    found = run([str(cases()), "forks in handler"], interval=1 << 10)
+    assert found.code == 7
+    assert found.sites.sampled > 1000
+
+
 def test_a_program_that_is_executed_is_without_the_library() -> None:
     found = case("execs")
     assert found.output == "- -\n"

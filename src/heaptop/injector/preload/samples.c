@@ -6,6 +6,7 @@
 #include "sampler/gaps.h"
 #include "sampler/index.h"
 
+#include <pthread.h>
 #include <time.h>
 
 enum { PATIENCE = 1 << 22 }; /* pauses, 60 to 200 ms, as in sampler/sample.c */
@@ -46,19 +47,20 @@ static bool lock(void) {
     return false;
 }
 
-/* With the lock; else false, and ``*lost`` counts it where something is lost by that. */
+/* With the lock; else false, and ``*lost`` counts it where something is lost by that. Busy before the look: the child of a
+   fork from here on has zeros in the table's place. */
 static bool enter(uint64_t *lost) {
     struct samples_thread *thread = &samples_thread;
-    if (!is_on())
-        return false;
-    if (!thread->busy) {
-        thread->busy = true;
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (lock())
-            return true;
-        thread->busy = false;
-    }
-    __atomic_fetch_add(lost, 1, __ATOMIC_RELAXED);
+    const bool was_busy = thread->busy;
+    thread->busy = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    const bool on = is_on();
+    if (on && !was_busy && lock())
+        return true;
+    if (on)
+        __atomic_fetch_add(lost, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    thread->busy = was_busy;
     return false;
 }
 
@@ -267,6 +269,13 @@ static uint32_t *page_of_this_process(void) {
     return page;
 }
 
+/* The child of a fork that a signal handler made in the middle of a sample: it returns there, and has no table. What is
+   left to do there changes zeros. */
+static void in_child(void) {
+    if (samples_thread.busy)
+        raw_mmap(table, sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
+}
+
 void samples_open(struct table *opened, uint8_t interval) {
     table = opened;
     table->base = table->interval = table->finest = table->coarsest = interval;
@@ -279,6 +288,7 @@ void samples_open(struct table *opened, uint8_t interval) {
         table->state = OLD_KERNEL;
         return;
     }
+    pthread_atfork(NULL, NULL, in_child);
     quota_began = now();
     random_state = quota_began ^ (uint64_t)page ^ (uint64_t)table->pid << 32;
     samples_thread.left = samples_thread.interval = 0;
