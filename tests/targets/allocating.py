@@ -1,6 +1,7 @@
 """Holds blocks of malloc's and frees some of them, or allocates in threads beside forks.
 
-Arguments: ``SIZE EVERY`` for 80 MB of blocks of this size, of which every EVERYth stays and the last one, or ``churn``.
+Arguments: ``SIZE EVERY`` for 80 MB of blocks of this size, of which every EVERYth stays and the last one; ``threads``:
+eight threads give out as much together and keep one block each, and wait; or ``churn``.
 SIGUSR1: returns what is free to the kernel, as the allocator's documentation says.
 """
 
@@ -37,6 +38,26 @@ def child():
     kept = [bytes(3000 + i) for i in range(200)]
     os._exit(0 if len(kept) == 200 else 9)
 
+
+def burst(everyone, kept):
+    everyone.wait()
+    blocks = [bytes(4000) for _ in range(TOTAL // 4000 // 8)]
+    kept.append(blocks[-1])
+    del blocks
+    everyone.wait()
+    everyone.wait()  # the arena of a thread that ends is another's
+
+
+if sys.argv[1] == "threads":
+    everyone = threading.Barrier(9)
+    last_of_each = []
+    for _ in range(8):
+        threading.Thread(target=burst, args=(everyone, last_of_each), daemon=True).start()
+    everyone.wait()
+    everyone.wait()
+    ready()
+    while True:
+        time.sleep(0.05)
 
 if sys.argv[1] == "churn":
     for _ in range(3):

@@ -66,6 +66,12 @@ def test_figures_larger_than_resident_memory_do_not_displace_other_rows() -> Non
     assert any("has given out more than is resident" in note for note in found.notes)
 
 
+def test_tables_that_were_never_touched_do_not_displace_what_is_free() -> None:
+    found = explained(other(figures=(60, 5, 25, 50)))
+    assert {row.key: row.bytes // MIB for row in found.rows}["malloc_free"] == 30
+    assert found.notes == explained(other()).notes
+
+
 def test_an_allocator_without_figures_has_no_free_row() -> None:
     found = sizes(other("mimalloc", None))
     assert "malloc_free" not in found

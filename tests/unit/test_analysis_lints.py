@@ -272,7 +272,7 @@ def test_where_resident_memory_went(after: Memory | None, words: str) -> None:
             50, 50,
             "fragmentation: allocators keep 40.0 MiB more free memory, 40.0 MiB of it in jemalloc. jemalloc keeps 50.0 "
             "MiB of unused pages: with MALLOC_CONF=background_thread:true,dirty_decay_ms:1000 in the environment it "
-            "returns them after about a second",
+            "returns them within seconds",
         ),
     ],
 )  # fmt: skip

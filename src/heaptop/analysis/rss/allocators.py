@@ -43,7 +43,7 @@ def _of_pages(name: str, pages: str) -> Iterator[str]:
     if name == "jemalloc":
         yield (
             f"jemalloc keeps {pages} of unused pages: with MALLOC_CONF=background_thread:true,dirty_decay_ms:1000 in "
-            "the environment it returns them after about a second."
+            "the environment it returns them within seconds."
         )
     if name == "tcmalloc":
         yield (
@@ -66,5 +66,5 @@ def _of_glibc(memory: Memory, malloc: Malloc, free: int, least: int) -> Iterator
     if free - main >= least:
         yield (
             f"At least {format_bytes(free - main)} are free in the heaps of threads' arenas: MALLOC_ARENA_MAX=2 in the "
-            "environment makes fewer of them."
+            "environment makes fewer of them, unless it is set."
         )

@@ -166,8 +166,10 @@ def _of_malloc(memory: Memory, malloc: Malloc | None, outside: Outside, own: Own
     other = memory.other_malloc
     if other is None:
         return memory_of_it, 0
-    taken = min(other.in_use + other.metadata, memory_of_it)
-    return taken, min(other.free_blocks + other.free_pages, memory_of_it - taken)
+    taken = min(other.in_use, memory_of_it)
+    free = min(other.free_blocks + other.free_pages, memory_of_it - taken)
+    # Last: much of an allocator's tables was never touched.
+    return taken + min(other.metadata, memory_of_it - taken - free), free
 
 
 def _heaps(outside: Outside) -> int:
@@ -312,7 +314,7 @@ def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> I
             "may be larger."
         )
     other = memory.other_malloc
-    if other is not None and other.in_use + other.metadata > _plain(outside) + _heaps(outside):
+    if other is not None and other.in_use > _plain(outside) + _heaps(outside):
         yield (
             f"{allocators.malloc_name(memory)} has given out more than is resident: large blocks were never touched. "
             "More of its memory may be free than is shown."
