@@ -46,7 +46,9 @@ def stats(**changes: object) -> SimpleNamespace:
         "other": None,
         **changes,
     }
-    return SimpleNamespace(heap_stats=lambda: found, own_pages=lambda: [(4096, 8192, "tables")])
+    return SimpleNamespace(
+        blocks=lambda ask: ask(), heap_stats=lambda: found, own_pages=lambda: [(4096, 8192, "tables")]
+    )
 
 
 def test_with_a_core_the_agent_reports_malloc() -> None:
