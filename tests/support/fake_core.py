@@ -296,9 +296,9 @@ def idle_session(space: dict[str, Any]) -> Any:
 def _few_objects() -> Iterator[None]:
     """The collector names some objects of each generation, and none that are frozen, for which a census looks through
     all modules: these tests are about when Python mode counts, and the whole of a test run's heap takes it seconds."""
-    every = gc.get_objects
+    some = [gc.get_objects(generation)[:1000] for generation in range(3)]  # the same in each census
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(gc, "get_objects", lambda generation: every(generation)[:1000])
+        patched.setattr(gc, "get_objects", lambda generation: [*some[generation]])
         patched.setattr(gc, "get_freeze_count", lambda: 0)
         yield
 
