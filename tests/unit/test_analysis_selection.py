@@ -42,7 +42,7 @@ TERMS = {
 APART = {
     *((eventual.KEY, name) for name in TERMS),
     *((key, "generation") for key in ("producer", "producer-module", "size")),
-    *(("generation", name) for name in ("site", "producer-module", "lifetime")),
+    *((key, name) for key in ("generation", "interpreter") for name in ("site", "producer-module", "lifetime")),
     *((key, "lifetime") for key in ("module", "producer-module")),
 }
 """Bands and attributes that no figures know both of."""

@@ -25,6 +25,7 @@ RESTRICTIONS = {
     "type": "type:Session",
     "module": "module:shop",
     "generation": "gen:2",
+    "interpreter": "interpreter:1",
     "site": "site:views.py",
     "producer-module": "producer-module:shop",
     "retainer": "retainer:cache",
@@ -34,18 +35,20 @@ RESTRICTIONS = {
     "retained": "retained>1kB",
     "lifetime": "lifetime>10MB",
 }
+COUNTS = ("type", "module", "generation", "interpreter")
+"""What a census is grouped by that a clone or a stop takes."""
 _ANY = "type module size count"
 WORKS = {
-    **{f"bands by {key}": f"{_ANY} generation site producer-module retainer kind" for key in ("type", "module")},
-    "bands by type": f"{_ANY} generation site producer-module retainer kind lifetime",
-    "bands by generation": f"{_ANY} generation",
+    "bands by type": f"{_ANY} generation interpreter site producer-module retainer kind lifetime",
+    "bands by module": f"{_ANY} generation interpreter site producer-module retainer kind",
+    **{f"bands by {key}": f"{_ANY} generation interpreter" for key in ("generation", "interpreter")},
     "bands by producer": f"{_ANY} site producer-module lifetime",
     "bands by producer-module": f"{_ANY} site producer-module",
     "bands by size": f"{_ANY} site producer-module lifetime",
     "bands by lifetime": "",
     "bands by retainer": f"{_ANY} retainer",
     "bands by kind": f"{_ANY} kind",
-    **{f"census by {key}": f"{_ANY} generation" for key in ("type", "module", "generation")},
+    **{f"census by {key}": f"{_ANY} generation interpreter" for key in COUNTS},
     **{
         f"census by {key}": f"{_ANY} site producer-module lifetime"
         for key in ("producer", "producer-module", "handler", "size")
@@ -75,7 +78,7 @@ def checks() -> dict[str, Check]:
     found: dict[str, Check] = {}
     for key in TITLES:
         found[f"bands by {key}"] = lambda where, key=key: BandsView._origin(Level(key, where))  # type: ignore[misc]
-    for key in ("type", "module", "generation"):
+    for key in COUNTS:
         found[f"census by {key}"] = lambda where, key=key: where.allow(COUNTED, f"Counts by {key}")  # type: ignore[misc]
     for key in sampled_report.REPORTS:
         found[f"census by {key}"] = lambda where, key=key: sampled_report.check_filter(key, where)  # type: ignore[misc]

@@ -26,7 +26,7 @@ from heaptop.analysis.samples.clock import parse_lifetime
 from heaptop.analysis.text.units import parse_size
 from heaptop.errors import UsageError
 
-ATTRIBUTES: Final = ("type", "module", "generation", "interpreter", "site", "producer-module", "retainer", "kind")
+ATTRIBUTES: Final = ("type", "module", "generation", "site", "producer-module", "retainer", "kind", "interpreter")
 """What names are known of."""
 MEASURES: Final = ("size", "count", "retained")
 """Figures that can be bounded; ``retained`` is known of rows of an open snapshot alone."""

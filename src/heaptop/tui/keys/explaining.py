@@ -89,9 +89,12 @@ ABOVE: Final = (
     ),
     FigureHelp(("○ not attached", "○ all ended"), "heaptop never attached, or all of several processes exited."),
     FigureHelp(
-        ("heap dump", "core file", "○ reading", "redacted", "with values", "no lengths"),
-        "A file that holds the heap at one moment: nothing changes, and there is no process to ask. redacted: names of "
-        "the program were replaced. Values are in it, or not even lengths are, as it was written.",
+        ("heap dump", "core file", "○ reading"),
+        "A file that holds the heap at one moment: nothing changes, and there is no process to ask.",
+    ),
+    FigureHelp(
+        ("redacted", "with values", "no lengths"),
+        "Of such a file: names of the program were replaced; values are in it, or not even lengths are.",
     ),
     FigureHelp(
         ("opaque",),
