@@ -263,7 +263,7 @@ class AlreadyAttached(TargetError):
 
 class AttachCancelled(TargetError):
     exit_code = 29
-    why = "You cancelled it. Nothing of heaptop runs in the target."
+    why = "Nothing of heaptop runs in the process."
 
 
 class InjectionDenied(TargetError):

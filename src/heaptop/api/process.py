@@ -153,8 +153,8 @@ class Process:
         return self._watch.resident
 
     def census(self, by: str = "type", where: str = "") -> CensusTable:
-        """Count all live objects now, by ``type``, ``module`` or ``generation``; ``where`` is a filter as of
-        ``heaptop census --where``. Raises UsageError where they are wrong."""
+        """Count all live objects now, by ``type``, ``module``, ``generation`` or ``interpreter``; ``where`` is a filter
+        as of ``heaptop census --where``. Raises UsageError where they are wrong."""
         self._begin()
         with self._counting():
             return census_table(self._watch.census().snapshot, by, where)
