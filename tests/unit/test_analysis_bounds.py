@@ -202,6 +202,12 @@ def test_another_container_without_a_bound_changes_nothing() -> None:
         assert by_fill(judge(GROWING), found, GROWING) == judge(GROWING)
 
 
+def test_a_list_that_is_cleared_of_what_is_gone_has_room_for_what_is_in_use() -> None:
+    """51 cursors in use, and those that are gone since the last time."""
+    assert said(fill(20, 90, 160, 230, bound=200, holder="sqlite3.Connection"))[0] == UNCLEAR
+    assert said(fill(20, 200, 400, 600, bound=200, holder="sqlite3.Connection"))[0] == LEAK
+
+
 # -- which container, and of what ------------------------------------------------------------------------------
 
 TYPES = [

@@ -614,6 +614,30 @@ def test_a_list_that_replaced_another_since_the_first_mark_is_judged_together_wi
     assert (references.verdict, references.series) == (verdict, counts)
 
 
+def served(image: int) -> PlantedHeap:
+    """Five connections keep 200 references each; one more, made after the first mark, keeps 60 more each time. 300, 240
+    and fewer of the type come and go elsewhere."""
+    objects: list[Planted] = []
+    connections: list[Planted] = []
+    for number in range(6 if image > 1 else 5):
+        count = 200 if number < 5 else 60 * (image - 1)
+        kept = [reference(0x7000_0000 + number * 0x100_0000 + each * 0x100) for each in range(count)]
+        history = list_of(0x6000_0000 + number * 0x1000, kept)
+        held = (Reference("._history", history.address),)
+        connections.append(Planted(0x5000_0000 + number * 0x1000, TypeName("shop.ws", "Connection"), 48, held))
+        objects += (*kept, history)
+    others = [reference(0x7800_0000 + image * 0x100_0000 + each * 0x100) for each in range(360 - 60 * image)]
+    queue, registry = list_of(0x6100_0000, others), list_of(0x6200_0000, connections)
+    roots = (Root("module", "module shop.ws", registry.address), Root("module", "module shop.queue", queue.address))
+    return PlantedHeap((registry, queue, *connections, *objects, *others), roots)
+
+
+def test_a_leak_into_a_container_made_after_the_first_mark_is_found_beside_others_like_it() -> None:
+    references = named(Hunting(served).checks(4), "shop.views.Reference")
+    assert references is not None
+    assert (references.verdict, references.series) == (LEAK, (-1, 60, 120, 180))
+
+
 def test_growth_by_type_module_and_retainer() -> None:
     found = Hunting().checks(4)
     sessions = next(row for row in growth(found, "type").rows if row.name == "shop.models.Session")

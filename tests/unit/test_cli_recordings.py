@@ -190,6 +190,14 @@ def test_of_a_difference_the_rows_that_changed_least_are_left_out_whether_they_g
     assert most_changed(rows[:3], 2) == rows[:2]
 
 
+def test_of_a_difference_growth_is_not_left_out_where_more_has_shrunk() -> None:
+    shrunk = {f"app.Cached{number}": -10_000_000 for number in range(20)}
+    changes = {"app.Leak": 5_000_000, **shrunk}
+    rows = [Changed(name, MomentSizes(1, max(-by, 0)), MomentSizes(1, max(by, 0))) for name, by in changes.items()]
+    assert len(most_changed(rows, 20)) == 20
+    assert most_changed(rows, 20)[0].name == "app.Leak"
+
+
 def test_diff_is_from_the_beginning_to_the_end(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(night), "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)

@@ -156,6 +156,11 @@ def test_what_does_not_fit_together_ends_no_session_and_gives_no_dump(monkeypatc
     assert refused.value.why == "a stack that is not there"
 
 
+def test_an_empty_name_is_no_name_for_a_dump() -> None:
+    with pytest.raises(DumpFailed):
+        DumpFile("")
+
+
 def test_a_dump_ends_behind_its_last_section(tmp_path: Path) -> None:
     asked: list[tuple[int, int]] = []
 

@@ -79,15 +79,15 @@ def _create_nameless() -> files.NewFile:
 class DumpFile:
     """A heap dump that is being written. As a context manager: what was not finished is removed."""
 
-    def __init__(self, path: str, *, force: bool = False, make_room: MakeRoom = lambda more: None) -> None:
+    def __init__(self, path: str | None, *, force: bool = False, make_room: MakeRoom = lambda more: None) -> None:
         """Without a ``path`` the file has no name. Errors: DumpFailed."""
         try:
-            self._file = files.create(path, force=force) if path else _create_nameless()
+            self._file = _create_nameless() if path is None else files.create(path, force=force)
         except FileExistsError as error:
             fix = "Choose another file, or overwrite it: `--force`."
             raise DumpFailed(f"The file {path} exists already.", why="Nothing was written.", fix=fix) from error
         except (OSError, ValueError) as error:
-            raise self._failed(path, error) from error
+            raise self._failed(path or "", error) from error
         self.path = self._file.path
         self.size = 0
         self._make_room = make_room

@@ -41,7 +41,8 @@ _WITHOUT_BOUND: Final = frozenset(("_queue.SimpleQueue", "queue.SimpleQueue"))
 """Types that have none and say nothing of it."""
 _CLEARED: Final = {"sqlite3.Connection": 200}
 """Types in C that clear a list of their own of what is gone, after so many additions: a connection has a weak reference
-to each cursor (CPython's Modules/_sqlite/connection.c, drop_unused_cursor_references)."""
+to each cursor (CPython's Modules/_sqlite/connection.c, drop_unused_cursor_references). What is in use stays: such a
+list may be longer."""
 _NO_LIMIT: Final = 2**31 - 1
 """A bound from here on is none: references alone to so many items take 16 GiB. ``sys.maxsize`` is one, and what
 multiprocessing takes where nobody has said one."""
@@ -90,7 +91,7 @@ class Fill:
 
     @property
     def slack(self) -> float:
-        return max(1, _SLACK * self.bound)
+        return self.bound if self.holder in _CLEARED else max(1, _SLACK * self.bound)
 
     @property
     def is_explaining(self) -> bool:

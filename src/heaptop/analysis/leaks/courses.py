@@ -87,8 +87,10 @@ class Courses:
         here = Turnover(self._at.seconds, tuple(aged.born), aged.old + shared, lengths, few=self._at.few)
         if lengths and here.is_exact:
             return replace(here, between=everywhere.between) if _differ_evenly(everywhere.totals, lengths) else here
-        here = replace(here, totals=lengths or self._kept(candidate, named, aged))
-        if self.is_most(named) and not (here.is_exact and self._is_young(candidate.holder)):
+        is_young = self._is_young(candidate.holder)
+        kept = self._kept(candidate, named, aged) if is_young or not lengths else ()
+        here = replace(here, totals=kept if not lengths or (is_young and min(kept) >= 0) else lengths)
+        if self.is_most(named) and not (here.is_exact and is_young):
             return everywhere
         return here if here.is_exact else self._by_length(candidate) or here
 
@@ -186,11 +188,13 @@ class Courses:
         return self._lengths_of(holder) if holder is not None and _is_alike(holder.length, aged.count) else ()
 
     def _lengths_of(self, holder: AccumulationPoint) -> tuple[int, ...]:
-        """How long a container was at each mark and is now, -1 where that is not known; empty where it never is. Of one
-        that is younger than the first mark too: another one may have held as many before."""
-        if self._is_young(holder):
-            return ()
-        lengths = [-1 if each is None else each.length for each in self.at_marks(holder)]
+        """How long a container was at each mark and is now, -1 where that is not known; empty where it never is. Before
+        it was there, another one may have held as many."""
+        was_there = self._at.epochs.was_there
+        lengths = [
+            each.length if each is not None and was_there(holder.seen, place) else -1
+            for place, each in enumerate(self.at_marks(holder))
+        ]
         return (*lengths, holder.length) if any(length >= 0 for length in lengths) else ()
 
     def _is_young(self, holder: AccumulationPoint | None) -> bool:

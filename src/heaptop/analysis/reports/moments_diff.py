@@ -103,8 +103,13 @@ def grown(before: Recorded, after: Recorded, by: str, top: int | None) -> list[C
 
 
 def most_changed(rows: Sequence[Changed], top: int | None) -> list[Changed]:
-    """Those that grew or shrank most, at most ``top`` (all for None), in the order of ``rows``."""
-    kept = set(sorted(range(len(rows)), key=lambda place: -abs(rows[place].bytes))[:top])
+    """Those that grew or shrank most, at most ``top`` (all for None), in the order of ``rows``, which is by growth.
+    Half of them have grown, if as many have."""
+    if top is None:
+        return list(rows)
+    kept = {place for place, row in enumerate(rows[: top // 2]) if row.bytes > 0}
+    others = sorted(set(range(len(rows))) - kept, key=lambda place: -abs(rows[place].bytes))
+    kept.update(others[: top - len(kept)])
     return [row for place, row in enumerate(rows) if place in kept]
 
 

@@ -37,7 +37,7 @@ def report_lines(
     lines = [*_whose(after), "", *_course(course), ""]
     if jumps:
         lines += ["Largest jumps (live heap, RSS):", *(line for jump in jumps for line in _jump(jump)), ""]
-    else:
+    elif len(course.points) > 1:
         lines += ["No jumps of live heap or RSS.", ""]
     for by, title in (("type", "What grew most, by type"), ("producer", "By allocation site (estimates)")):
         rows = grown(before, after, by, top)

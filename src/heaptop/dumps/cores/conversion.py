@@ -89,7 +89,7 @@ def open_copy(pid: int, options: CoreOptions, budget: float, told: Told) -> Heap
 
 
 def _unnamed(write: Callable[[DumpFile], Written]) -> HeapDump:
-    with DumpFile("") as file:
+    with DumpFile(None) as file:
         made = os.dup(file.fd)
         try:
             write(file)

@@ -34,6 +34,7 @@ typedef int jemalloc_mallctl(const char *name, void *old, size_t *old_size, void
 
 static int jemalloc_figure(jemalloc_mallctl *mallctl, const char *name, size_t *out) {
     size_t size = sizeof *out;
+    *out = SIZE_MAX; /* no figure, whoever that function is of */
     return mallctl(name, out, &size, NULL, 0) == 0 && size == sizeof *out;
 }
 

@@ -93,6 +93,7 @@ class ProducersLevel(drill.Level):
         if self.is_table:
             more = {"chain": "by call stack, the leak table", "handler": "by handler: request, task, thread"}
             keys = {key: more.get(key, f"by {key}") for key in TABLE_KEYS}
+            native = native and self._is_askable_of_native
             return {**keys, NATIVE_SITES: "native memory, by line and library"} if native else keys
         is_open = self.shape is not FigureShape.STACKS and known is KnownBlocks.ALL
         return {"live": "live memory", "allocated": "all allocations"} if is_open else {}
@@ -104,8 +105,13 @@ class ProducersLevel(drill.Level):
     def shown_by(self, by: str) -> ProducersLevel:
         if not self.is_table:
             return replace(self, chosen=cast("Measure", by))
-        is_askable = by != NATIVE_SITES or set(self.where.attributes) <= set(FIELDS)
+        is_askable = by != NATIVE_SITES or self._is_askable_of_native
         return replace(self, key=by, where=self.where if is_askable else EVERYTHING)
+
+    @property
+    def _is_askable_of_native(self) -> bool:
+        """Whether native sites know of what the filter asks for."""
+        return set(self.where.attributes) <= set(FIELDS)
 
     def next_shape(self, sort: str) -> ProducersLevel:
         """Table, tree, icicle. ``sort``: the column that a table is sorted by."""
