@@ -21,7 +21,7 @@ from heaptop.injector.entry.ptrace import BLOCKED
 from heaptop.injector.inspect.threads import agent_thread, blocked_threads
 from heaptop.protocol.messages import Core, GcEvents
 from heaptop.protocol.source import Attached
-from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter, since
 from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, opened, resting
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, with_proc
 
@@ -60,6 +60,23 @@ def called(target: Target) -> int:
 def moves(target: Target) -> bool:
     """Whether it went on calling between two askings."""
     return called(target) + 1 < called(target)
+
+
+@pytest.mark.pythons(*SAMPLE, *since("3.12"))
+def test_a_library_whose_beginning_waits_for_the_gil_is_loaded_in_a_session(interpreter: Interpreter) -> None:
+    """dlopen holds the dynamic linker's lock meanwhile: nobody with the GIL may wait for that."""
+    with running(interpreter, "loading_plugin", wrapper=with_proc(interpreter)) as target:
+        with attached(target.pid, interval=0.1) as attachment:
+            assert attachment.message(Core).loaded
+            assert attachment.census().rows
+            target.signal(signal.SIGUSR1)
+            assert eventually(lambda: "main goes on" in target.said())
+            while "loaded" not in target.said() and target.alive:
+                attachment.tick()
+                assert attachment.census().rows
+            moments = target.said().count("main goes on")
+            assert eventually(lambda: target.said().count("main goes on") > moments)
+        assert target.terminate() == EXIT_CODE
 
 
 @pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))

@@ -70,6 +70,7 @@ NEEDS: Final[Mapping[str, Needs]] = {
     "hostile/dispatching": Needs(library="hostile/dispatching.c"),
     "hostile/escaping": Needs(library="hostile/escaping.c"),
     "list_locked": Needs(pipe=True),
+    "loading_plugin": Needs(library="late_plugin.c"),
     "raw_thread": Needs(library="raw_thread.c"),
     "retained_planted": Needs(library="keeping.c"),
     "uvloop_loop": Needs(package="uvloop"),

@@ -93,6 +93,11 @@ static const char *find_symbols(uint32_t version) {
             return "a type of the interpreter is missing";
     *(void **)&symbols.set_allocator = lookup_symbol("PyMem_SetAllocator");
     *(void **)&symbols.get_allocator = lookup_symbol("PyMem_GetAllocator");
+    *(void **)&symbols.interpreter = lookup_symbol("PyInterpreterState_Get");
+    if (symbols.interpreter == NULL)
+        *(void **)&symbols.interpreter = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
+    *(void **)&symbols.first_interpreter = lookup_symbol("PyInterpreterState_Head");
+    symbols.runtime = lookup_symbol("_PyRuntime");
     *(void **)&symbols.interpreter_id = lookup_symbol("PyInterpreterState_GetID");
     *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");
     *(void **)&symbols.thread_state =
@@ -196,15 +201,10 @@ void layout_find_others(void) {
 
 /* The caller's, and the first of all. False where a symbol is missing. */
 static bool find_ends(const void **own, const void **first) {
-    void *(*get)(void), *(*head)(void);
-    *(void **)&get = lookup_symbol("PyInterpreterState_Get");
-    if (get == NULL)
-        *(void **)&get = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
-    *(void **)&head = lookup_symbol("PyInterpreterState_Head");
-    if (get == NULL || head == NULL)
+    if (symbols.interpreter == NULL || symbols.first_interpreter == NULL)
         return false;
-    *own = get();
-    *first = head();
+    *own = symbols.interpreter();
+    *first = symbols.first_interpreter();
     return true;
 }
 

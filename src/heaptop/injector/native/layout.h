@@ -337,6 +337,8 @@ struct symbols {
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
     void (*get_allocator)(int domain, void *allocator);
+    void *(*interpreter)(void), *(*first_interpreter)(void); /* found once: lookup.h */
+    const void *runtime; /* _PyRuntime */
     int64_t (*interpreter_id)(const void *); /* reads it from the state, and nothing else */
     void *(*thread_state)(void);           /* the calling thread's, or NULL where it has no GIL … */
     bool thread_state_is_shared;           /* … but up to 3.11 that of whoever has the GIL */

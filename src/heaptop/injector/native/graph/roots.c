@@ -65,7 +65,7 @@ static bool has_locks(void) { return !symbols.thread_state_is_shared; }
 static bool is_in_lock(const struct roots *r, uint64_t address) {
     enum { LOCK_BYTES = 512, RUNTIME_BYTES = 1 << 16 };
     bool own = has_locks(); /* else it stands near the beginning of _PyRuntime */
-    uint64_t lock = (uint64_t)(own ? pointer_at(r->interpreter, layout.interpreter_lock) : lookup_symbol("_PyRuntime"));
+    uint64_t lock = (uint64_t)(own ? pointer_at(r->interpreter, layout.interpreter_lock) : symbols.runtime);
     return address - lock < (own ? LOCK_BYTES : RUNTIME_BYTES);
 }
 
