@@ -113,6 +113,7 @@ PyObject *cored_begin(PyObject *module, PyObject *args) {
     plan.image = (struct image_request){.id = number_of(options, "id"),
                                         .begin_ns = raw_clock(),
                                         .keep_ns = number_of(options, "keep_ns"),
+                                        .gc_enabled = true, /* which nobody knows */
                                         .memory = number_of(options, "memory")};
     if (PyErr_Occurred())
         return NULL;

@@ -152,7 +152,7 @@ static bool chase_halves(struct walk *w, gc_head *head, unsigned age, gc_head **
 /* Have the sweep pass by the objects of another interpreter, whose turn comes later. */
 static void postpone(struct walk *w, gc_head *const lists[LISTS]) {
     for (unsigned list = 0; list < LISTS; list++)
-        for (gc_head *g = gc_next(lists[list]); g != lists[list]; g = gc_next(g))
+        for (gc_head *g = gc_next(lists[list]); g != lists[list] && progress_on(w->limit); g = gc_next(g))
             marks_exclude(&w->marks, gc_object(g));
 }
 
@@ -164,7 +164,7 @@ static int chase_others(struct walk *w) {
                 return timed_out(w) ? WALK_TIMED_OUT : w->marks.failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
     for (uint32_t i = 0; w->parts != NULL && i < interpreters.count; i++)
         postpone(w, interpreters.lists[i]);
-    return WALK_OK;
+    return timed_out(w) ? WALK_TIMED_OUT : WALK_OK;
 }
 
 static int chase_all(struct walk *w) {
@@ -197,10 +197,20 @@ static void count_owned(struct walk *w, PyObject *o, struct kind *kind, unsigned
     w->at_least += owned.unknown;
 }
 
+/* A list is empty while it is sorted (listobject.c, list_sort_impl). A dict has its new table before that is filled
+   (dictobject.c, dictresize), which whoever holds the GIL never sees, but a copy may. */
+static inline bool is_changing(PyObject *o, const struct kind *kind) {
+    if (kind->size == SIZE_LIST)
+        return int64_at(o, layout.list_allocated) < 0;
+    return symbols.without_code && kind->size == SIZE_DICT &&
+           int64_at(o, layout.dict_used) > keys_open(pointer_at(o, layout.dict_keys)).count;
+}
+
 static inline struct kind *count(struct walk *w, PyObject *o, unsigned row) {
     progress_on(w->progress);
     struct kind *kind = kinds_get(&w->kinds, Py_TYPE(o));
     kind->count[row]++;
+    w->changing += is_changing(o, kind);
     kind->bytes[row] += size_of(o, kind);
     if (kind->values != VALUES_NONE)
         kind->hidden[row] += size_hidden(o, kind);

@@ -33,6 +33,8 @@ enum walk_status {
 
 enum { RING = 16 };
 
+#define WALK_CHANGING "what is in a list that is being sorted, or in a dict that grows, is not counted"
+
 struct walk_part { /* what was counted of a type in one interpreter */
     uint32_t kind; /* kinds_at */
     int64_t interpreter;
@@ -53,6 +55,7 @@ struct walk {
     size_t part_count, part_room; /* them: the caller's, then the oldest. NULL: there are no others, or no lists of theirs */
     bool failed;
     uint64_t objects, guessed;
+    uint64_t changing; /* containers whose items C code had elsewhere: what only they hold is not counted */
     uint64_t opaque, opaque_bytes; /* without code (rules.h): objects that may refer to more than is known, and their bytes */
     struct owners_seen seen; /* memory that several objects own */
     uint64_t owned, mapped, at_least; /* bytes elsewhere (owners.h), those of them in mappings, objects that have more */

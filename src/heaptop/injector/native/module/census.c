@@ -158,6 +158,8 @@ static bool pack_parts(struct walk *w, struct packing *p) {
 /* More rows than a message may have (protocol/codec.py) are packed without their interpreters. */
 static bool pack_all_rows(struct walk *w, struct packing *p) {
     enum { MOST_ROWS = 1 << 18 };
+    if (interpreters.count == 0 && interpreters.left_out == 0) /* there is none but the caller's */
+        return pack_kinds_rows(w, p, &interpreters.own_id);
     if (w->part_count * ROWS <= MOST_ROWS && w->parts != NULL)
         return pack_parts(w, p);
     for (size_t i = 0; i < w->part_count; i++)
@@ -349,6 +351,7 @@ static int pack(struct walk *w, const struct census_request *request, uint64_t b
                                .duration_ns = raw_clock() - begin,
                                .bytes = bytes_used(w, &p),
                                .left_out = interpreters.left_out,
+                               .changing = w->changing,
                                .middle = (uint64_t)w->middle};
     if (status == 0)
         status = write_out(out, &head, &p);

@@ -32,6 +32,7 @@ struct census_head {
                        pages, and pages of the target that either side wrote to) */
     uint64_t cut; /* 1: there are more than MAX_NAMES, and those behind are counted together */
     uint64_t left_out; /* interpreters whose objects are not counted */
+    uint64_t changing; /* as in walk.h */
     uint64_t new_types, types_size, rows_size;
     uint64_t kinds, typed; /* entries */
     uint64_t middle; /* for the next request: walk.h */

@@ -222,9 +222,17 @@ static PyObject *learn_samples(const char *kinds, uint64_t kind_count, const cha
     return bytes;
 }
 
-#define OTHERS "objects of some interpreters are not counted"
 #define TEXT_OF(number) #number
 #define TEXT(macro) TEXT_OF(macro)
+enum { CUT_BYTES = 256 };
+
+/* What a census leaves out, one after the other. */
+static void add_cut(char cut[CUT_BYTES], bool is_so, const char *words) {
+    if (is_so && *cut != 0)
+        strcat(cut, "; ");
+    if (is_so)
+        strcat(cut, words);
+}
 
 /* The tuple that stop and end return. */
 static PyObject *census_of(const struct result *result, uint32_t first, uint64_t cpu_ns, uint64_t pause_ns) {
@@ -245,9 +253,10 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
     if (samples == NULL)
         return NULL;
     core.middle = head.middle;
-    const char *cut = head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "";
-    if (head.left_out != 0)
-        cut = head.cut ? OTHERS "; types after the first " TEXT(MAX_NAMES) " are counted together" : OTHERS;
+    char cut[CUT_BYTES] = "";
+    add_cut(cut, head.left_out != 0, "objects of some interpreters are not counted");
+    add_cut(cut, head.changing != 0, WALK_CHANGING);
+    add_cut(cut, head.cut != 0, "types after the first " TEXT(MAX_NAMES) " are counted together");
     return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
                          (Py_ssize_t)head.rows_size, "complete", *cut != 0 ? Py_False : Py_True, "cut", cut, "objects",
                          head.objects, "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns,

@@ -173,11 +173,13 @@ static uint64_t count_cycles(const struct heap *h) {
 }
 
 static void pack_gaps(struct child *c) {
-    bool others = interpreters.left_out != 0;
+    bool others = interpreters.left_out != 0, changing = c->heap.graph.walk.changing != 0;
     pack_words(&c->out, "gaps");
-    pack_array(&c->out, (uint32_t)others + !c->heap.whole);
+    pack_array(&c->out, (uint32_t)others + changing + !c->heap.whole);
     if (others)
         pack_words(&c->out, "objects of some interpreters are not counted");
+    if (changing)
+        pack_words(&c->out, WALK_CHANGING);
     if (!c->heap.whole)
         pack_words(&c->out, "the list of threads was being changed: some frames may be missing");
 }
