@@ -79,6 +79,8 @@ from heaptop.injector.inspect.threads import (
 
 STOP_TIMEOUT: Final = 2.0
 """Seconds for a thread of the target to stop."""
+MOST_FOREIGN: Final = 4
+"""Threads that the C library has not made, before heaptop gives up."""
 FIRST_WAIT: Final = 0.05
 LONGEST_WAIT: Final = 1.0
 REPORT_EVERY: Final = 0.2
@@ -297,6 +299,8 @@ class PtraceAttempt(Attempt):
         """Of the target's end of the socket."""
         self._judged: set[tuple[Program, ...]] = set()
         """Filters that were run over the calls of an attach."""
+        self._foreign: set[int] = set()
+        """Threads that the C library has not made."""
 
     def run(self) -> None:
         with one_at_a_time(self.plan, lambda rest: self.wait_for(None, rest)), self.memory() as memory:
@@ -359,7 +363,7 @@ class PtraceAttempt(Attempt):
 
     def _in_some_thread(self, work: Callable[[HijackedThread, TriggerChoice], None], *, escalate: bool = False) -> None:
         """Do ``work`` in a thread of the target; when the chosen one ends meanwhile, in another."""
-        for _ in range(5):
+        for _ in range(5 + MOST_FOREIGN):
             choice = self._choose(escalate)
             thread = StoppedThread(choice.tid, self.memory_view)
             try:
@@ -381,6 +385,9 @@ class PtraceAttempt(Attempt):
             except ThreadDied:
                 thread.follow(self.plan.pid)
                 continue
+            except hijack.ForeignThread as foreign:
+                self._pass_over(choice.tid, foreign)
+                continue
             except ForbiddenCall as error:
                 raise SeccompTarget(
                     f"Process {self.plan.pid} tried to make {error} while its seccomp filter was suspended.",
@@ -400,14 +407,22 @@ class PtraceAttempt(Attempt):
                     f"Thread {choice.tid} of process {self.plan.pid} did not stop within {STOP_TIMEOUT:g} s."
                 ) from None
             except OSError as error:
-                if error.errno in (errno.EPERM, errno.EACCES):  # the latter where filters may not be read
-                    raise self._why_no_ptrace() from None
                 if error.errno != errno.ESRCH:
-                    raise
+                    raise self._why_not_ended(error) from None
             finally:
                 thread.release()
                 self.stopped_ns += thread.stopped_ns
         raise self.gone()
+
+    def _why_not_ended(self, error: OSError) -> Exception:
+        """EACCES is where filters may not be read."""
+        return self._why_no_ptrace() if error.errno in (errno.EPERM, errno.EACCES) else error
+
+    def _pass_over(self, tid: int, foreign: hijack.ForeignThread) -> None:
+        """Have another thread chosen, unless there is no other."""
+        if tid in self._foreign or len(self._foreign) == MOST_FOREIGN:
+            raise foreign.error from None
+        self._foreign.add(tid)
 
     def _filters(self, thread: StoppedThread) -> tuple[Program, ...]:
         """Of a thread, which may have others than the main thread; none where they may not be read."""
@@ -435,7 +450,7 @@ class PtraceAttempt(Attempt):
             raise TracedTarget(f"A thread of process {self.plan.pid} is traced by process {min(others)} by now.")
 
     def _choose(self, escalate: bool) -> TriggerChoice:
-        choice = choose(self.plan.pid, prefer_thread=escalate, musl=self.plan.musl)
+        choice = choose(self.plan.pid, prefer_thread=escalate, musl=self.plan.musl, foreign=self._foreign)
         if choice.trigger == "pending" and self.plan.seccomp and self.plan.suspend_seccomp:
             # The main thread will do the starting, so it is its filter that must be examined.
             return TriggerChoice("pending", self.plan.live_tid)
@@ -737,6 +752,7 @@ def main(descriptor: int) -> None:
     privileges.drop(also=1 << privileges.SYS_ADMIN)  # which suspends a seccomp filter
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it, as a parent of heaptop may, sees no stop
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     with socket.socket(fileno=descriptor) as control:
         serve(control)

@@ -175,8 +175,16 @@ def is_own_stack(plan: AttachPlan, thread: StoppedThread) -> bool:
     return False
 
 
+class ForeignThread(Exception):
+    """The C library has not made the thread. Another one may do; where there is none, ``error`` is raised."""
+
+    def __init__(self, error: InjectionDenied) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def check_thread_pointer(inside: HijackedThread) -> None:
-    """Raise InjectionDenied where the C library has not made the thread: a function of it that is called there crashes,
+    """Raise ForeignThread where the C library has not made the thread: a function of it that is called there crashes,
     perhaps with a lock held. Of its own threads the thread pointer leads to itself (System V ABI for x86-64, TLS)."""
     pointer = inside.thread.registers.fs_base
     try:
@@ -184,10 +192,12 @@ def check_thread_pointer(inside: HijackedThread) -> None:
             return
     except RemoteFault:
         pass
-    raise InjectionDenied(
-        f"Thread {inside.thread.tid} of process {inside.plan.pid} has no thread pointer of the C library's.",
-        why="heaptop calls functions there that need one. Translators such as valgrind run programs so, and some "
-        "libraries make such threads.",
+    raise ForeignThread(
+        InjectionDenied(
+            f"Thread {inside.thread.tid} of process {inside.plan.pid} has no thread pointer of the C library's.",
+            why="heaptop calls functions there that need one. Translators such as valgrind run programs so, and some "
+            "libraries make such threads.",
+        )
     )
 
 

@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -201,11 +202,14 @@ class TriggerChoice:
     tid: int
 
 
-def choose(pid: int, *, prefer_thread: bool = False, musl: bool = False) -> TriggerChoice:
+def choose(
+    pid: int, *, prefer_thread: bool = False, musl: bool = False, foreign: Collection[int] = ()
+) -> TriggerChoice:
     """A blocked main thread cannot run a pending call, so the native thread is started at once; otherwise the
-    pending call is queued from whichever thread can be stopped. ``prefer_thread`` is the escalation."""
-    blocked = blocked_threads(pid, musl=musl)
+    pending call is queued from whichever thread can be stopped. ``prefer_thread`` is the escalation. Never one of the
+    ``foreign``, unless there is no other."""
+    blocked = [tid for tid in blocked_threads(pid, musl=musl) if tid not in foreign]
     if blocked and (pid in blocked or prefer_thread):
         return TriggerChoice("thread", blocked[0])
-    tids = thread_ids(pid)
+    tids = [tid for tid in thread_ids(pid) if tid not in foreign]
     return TriggerChoice("pending", blocked[0] if blocked else pid if pid in tids else min(tids, default=pid))
