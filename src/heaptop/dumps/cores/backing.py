@@ -10,13 +10,15 @@ import os
 import stat
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import BinaryIO, Final
 
 from heaptop.errors import HeaptopError, limit_met
-from heaptop.injector.inspect import target_files
+from heaptop.injector.inspect import proc, target_files
 from heaptop.injector.inspect.elf import SEGMENT_SIZE
 from heaptop.injector.inspect.process import read_facts
 
+PATIENCE: Final = 2.0
+"""Seconds for a file of the target to be opened and read."""
 PT_NOTE: Final = 4
 NT_GNU_BUILD_ID: Final = 3
 HEADER: Final = 64
@@ -80,7 +82,17 @@ def _open_own(pid: int, path: str, is_main: bool) -> int:
         task = f"/proc/{pid}/task/{read_facts(pid).live_tid}"
         root = os.readlink(f"{task}/root").rstrip("/")  # empty, but for a chroot
         known = path.removeprefix(root) if path.startswith(f"{root}/") else path
-        with target_files.opened(f"{task}/exe") if is_main else target_files.opened_as_known(pid, known) as file:
+
+        def opened() -> BinaryIO:
+            return target_files.opened(f"{task}/exe") if is_main else target_files.opened_as_known(pid, known)
+
+        def is_readable() -> bool:
+            with opened() as file:
+                return bool(_first(file.fileno()))
+
+        if not proc.within(PATIENCE, is_readable, ("file", pid)):  # its file system need not answer
+            return -1
+        with opened() as file:
             return os.dup(file.fileno())
     except (OSError, ValueError, HeaptopError) as error:
         if (limit := limit_met(error)) is not None:

@@ -20,7 +20,7 @@ from heaptop.dumps.writer import DumpFile, DumpParts, asked_pieces
 from heaptop.errors import NotADump
 from heaptop.injector.inspect.process import ProcessFacts
 from heaptop.protocol.dumped import COPY, CORE_FILE, DumpInfo
-from heaptop.protocol.images import WASTE, Image, Question, Waste
+from heaptop.protocol.images import KINDS, WASTE, Image, Question, Waste
 from heaptop.protocol.messages import PROTOCOL_VERSION, Hello
 
 Written = tuple[DumpInfo, Image]
@@ -132,6 +132,8 @@ def _gaps(core: CoreFile, image: Image) -> Iterator[str]:
         share = image.opaque / max(image.bytes, 1)
         why = "" if core.is_copy else ": no code of a core is run"
         yield f"what {image.opaque:,} bytes of C types ({share:.1%}) refer to is not known{why}"
+    if any(kind.objects for kind in image.kinds if KINDS[kind.kind] == "none"):
+        yield "whether gc is on, and so whether garbage will be freed"
     if core.missing and core.is_copy:
         yield f"{core.missing:,} bytes of memory could not be read"
     elif core.missing:

@@ -87,7 +87,8 @@ def _copy(facts: ProcessFacts, fd: int, budget: float) -> dict[str, Any]:
     except (ValueError, subprocess.TimeoutExpired):
         raise ImageRefused(
             f"The memory of process {facts.pid} cannot be copied.",
-            why="The process that copies it ended without an answer: for want of memory, perhaps. Nothing was changed.",
+            why="The process that copies it ended without an answer: for want of memory, or because a page of the "
+            "target did not come. Nothing was changed.",
             fix="Retry, or write a core file and give that in place of PID: `gcore -o core PID`.",
         ).about(facts.pid) from None
     if found["event"] == "error":

@@ -69,7 +69,7 @@ READ, WRITE, EXECUTE = 4, 2, 1
 """``p_flags``."""
 MOST_PIECES: Final = 1000
 """Of one process_vm_readv (IOV_MAX is 1024)."""
-AT_ONCE: Final = 8 << 20
+AT_ONCE: Final = 1 << 20
 """Bytes of one process_vm_readv: between two the clock is looked at."""
 SAMPLE: Final = 32 << 20
 """Bytes that are copied from the running process, to measure the rate."""
@@ -155,6 +155,8 @@ def _runs(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
         pages = min(PAGES_AT_ONCE, (mapping.end - at) // PAGE)
         entries = os.pread(pagemap, pages * ENTRY, at // PAGE * ENTRY)
         flags = entries[ENTRY - 1 :: ENTRY]
+        if not flags:
+            raise ProcessLookupError  # it has ended, or runs another program
         kept = flags.translate(table)
         if mapping.inode and not mapping.offset and at == mapping.start and flags[0] & PRESENT:
             kept = b"\1" + kept[1:]  # by an ELF file's head the same build of it is recognised
@@ -343,6 +345,8 @@ class Copier:
         gc.disable()
         with _address(copy) as base:
             began = time.monotonic_ns()
+            # Whatever waits below (for swap, a file system, a long list of pages) ends with this process.
+            signal.setitimer(signal.ITIMER_REAL, 2 * plan.budget_ns / 1e9)
             try:
                 stop.stop(plan.budget_ns / 1e9)
                 self._check_same()
@@ -356,6 +360,7 @@ class Copier:
                     self.unread += self._read(base, batch)
             finally:
                 stop.release()
+                signal.setitimer(signal.ITIMER_REAL, 0)
                 self.stopped_ns = time.monotonic_ns() - began
         return layout
 
@@ -453,6 +458,9 @@ def main() -> None:
     privileges.drop(also=1 << privileges.SYS_ADMIN)  # which reads a seccomp filter
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it, as a parent of heaptop may, sees no stop
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     sys.stdout.write(json.dumps(_answer(plan)))
     sys.stdout.flush()

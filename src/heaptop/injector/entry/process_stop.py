@@ -46,6 +46,7 @@ class ProcessStop:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._seized: set[int] = set()
+        self._stopped: set[int] = set()
         self._ended: set[int] = set()
 
     def stop(self, seconds: float) -> None:
@@ -58,11 +59,12 @@ class ProcessStop:
                 self._await(tid, end)
 
     def release(self) -> None:
-        """Let all threads continue. One that did not stop is released by the end of this process."""
-        for tid in self._seized:
-            with contextlib.suppress(OSError):  # it has ended, or runs
+        """Let all threads continue. One that did not stop is released by the end of this process: a signal on its way
+        would be lost here."""
+        for tid in self._stopped:
+            with contextlib.suppress(OSError):  # it has ended
                 request(DETACH, tid)
-        self._seized.clear()
+        self._stopped.clear()
 
     def _seize(self, tid: int) -> bool:
         try:
@@ -93,6 +95,7 @@ class ProcessStop:
     def _drop(self, tid: int) -> None:
         self._ended.add(tid)
         self._seized.discard(tid)
+        self._stopped.discard(tid)
 
     def _await(self, tid: int, end: float) -> None:
         """Until a thread that was interrupted has stopped, or ended."""
@@ -104,6 +107,7 @@ class ProcessStop:
                     return
                 number = os.WSTOPSIG(status)
                 if status >> 16 == EVENT_STOP:
+                    self._stopped.add(tid)
                     break
                 # A signal was on its way: deliver it as if nobody watched. Any stop does away with one that is to come.
                 request(INTERRUPT, tid)
