@@ -14,7 +14,7 @@ from tests.interpreters import NEWEST, Interpreter, since
 from tests.support import native
 from tests.support.attaching import Attachment, attached, resting
 from tests.support.images import exploring
-from tests.support.leaking import ENVIRONMENT, HEAPTOP
+from tests.support.leaking import ENVIRONMENT, HEAPTOP, heaptop
 from tests.support.processes import EXIT_CODE, PATIENCE, Target, difference, running, with_proc
 
 PLANTED = 5000
@@ -101,11 +101,16 @@ def test_where_some_interpreters_are_left_out_the_others_are_labelled(interprete
 
 
 @pytest.mark.pythons("3.8", "3.9", "3.13", NEWEST)
-def test_where_there_is_one_interpreter_none_is_distinguished(interpreter: Interpreter) -> None:
+def test_where_there_is_one_interpreter_all_objects_are_its(interpreter: Interpreter) -> None:
     native.core()
     with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
         objects, census = by_interpreter(target)
-        assert (objects.keys(), census["complete"]) == ({ALL}, True)
+        assert (objects.keys(), census["complete"]) == ({MAIN}, True)
+        of_main, _ = by_interpreter(target, "--where", "interpreter:main")
+        assert of_main[MAIN] > 1000
+        refused = heaptop("census", target.pid, "--mode", "python", "--where", "interpreter:main")
+        assert refused.returncode == 2
+        assert "does not distinguish interpreters" in refused.stderr
 
 
 @pytest.mark.pythons("3.8")
@@ -190,3 +195,4 @@ def check_census(attachment: Attachment, kind: str) -> None:
     if census.mode == "python":
         return
     assert kind == "shared" or not census.complete
+    assert all(row.interpreter >= 0 for row in census.rows), "also where there is but one at that moment"

@@ -195,7 +195,7 @@ class Row:
     counted, or they own memory of a C library, and nobody knows how much."""
     interpreter: int = NO_INTERPRETER
     """The id of the interpreter they are of, as Python has it; :data:`NO_INTERPRETER` where interpreters are not
-    distinguished: there is one, or Python mode counted, or Python 3.8 runs them."""
+    distinguished: Python mode counted, or Python 3.8 runs several."""
 
 
 @dataclass(frozen=True, slots=True)

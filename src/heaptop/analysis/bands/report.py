@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from heaptop.analysis.bands.table import TableRow, table
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.heap.history import Snapshot, known_hidden
-from heaptop.protocol.messages import Census, Pauses
+from heaptop.errors import UsageError
+from heaptop.protocol.messages import NO_INTERPRETER, Census, Pauses
 
 if TYPE_CHECKING:
     from heaptop.documents import CensusJson, CensusRowJson, PauseCausesJson
@@ -19,8 +20,14 @@ def census_rows(snapshot: Snapshot, by: str = "type", where: Filter = EVERYTHING
     """The rows of one census, largest first, ties by name; ``by`` is a name of ``BAND_KEYS``.
 
     Raises:
-        UsageError: there is no such key.
+        UsageError: there is no such key, or interpreters are asked for that were not distinguished.
     """
+    if "interpreter" in where.attributes and NO_INTERPRETER in {cell.interpreter for cell in snapshot.cells}:
+        raise UsageError(
+            "This census does not distinguish interpreters.",
+            why="Python mode, and Python 3.8, count those of a process together.",
+            fix="Leave interpreter out of the filter.",
+        )
     return table([snapshot], by, where)
 
 

@@ -43,7 +43,7 @@ class Origin(Enum):
 
 
 NOT_DISTINGUISHED: Final = "(not distinguished)"
-"""The band of what interpreter is not known: most processes have one."""
+"""The band of what interpreter is not known."""
 NOT_SAMPLED: Final = "(not sampled)"
 """The band of a cell that no sample is behind."""
 NOT_FROZEN: Final = "(not in a snapshot)"

@@ -101,8 +101,8 @@ class Snapshot:
 
     @property
     def has_interpreters(self) -> bool:
-        """Whether interpreters are distinguished: all of its cells have one, or none has."""
-        return bool(self.cells) and self.cells[0].interpreter != NO_INTERPRETER
+        """Whether it has objects of several interpreters, and distinguishes them."""
+        return any(cell.interpreter != self.cells[0].interpreter for cell in self.cells)
 
 
 class History:
