@@ -2,6 +2,7 @@
  * glibc and every Python. */
 #include "module/heap_stats.h"
 
+#include "layout.h"
 #include "lookup.h"
 
 #include <string.h>
@@ -154,11 +155,6 @@ int heap_stats_read(struct heap_stats *out) {
     return 0;
 }
 
-static PyObject *heap_none(void) {
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
 static PyObject *heap_figures(const struct heap_stats *stats) {
     return Py_BuildValue("(KKKKKOK)", (unsigned long long)stats->heaps, (unsigned long long)stats->in_use,
                          (unsigned long long)stats->free, (unsigned long long)stats->mapped,
@@ -180,6 +176,6 @@ PyObject *heap_stats_face(PyObject *module, PyObject *unused) {
     int failed = heap_stats_read(&stats);
     PyEval_RestoreThread(state);
     return Py_BuildValue("{szszszsNsN}", "allocator", stats.allocator, "foreign", stats.foreign, "name", stats.name, "malloc",
-                         failed ? heap_none() : heap_figures(&stats), "other",
-                         stats.has_other ? heap_other_figures(&stats) : heap_none());
+                         failed ? new_reference(Py_None) : heap_figures(&stats), "other",
+                         stats.has_other ? heap_other_figures(&stats) : new_reference(Py_None));
 }
