@@ -64,7 +64,7 @@ def decode(answer: Sequence[Any]) -> Counted:
     sizes: Counter[Key] = Counter()
     guessed: Counter[Key] = Counter()
     hidden: Counter[tuple[str, str]] = Counter()
-    for number, generation, count, size, more, guesses in msgpack.unpackb(rows):
+    for number, generation, count, size, more, guesses, *_ in msgpack.unpackb(rows):
         key = (*names[number], generation)
         assert count > 0, f"a row without objects: {key}"
         counts[key] += count

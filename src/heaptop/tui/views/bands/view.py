@@ -137,8 +137,7 @@ class BandsView(LevelView[Level]):
         "retainer:cache matches objects kept by it, alone or not; !retainer:+ those with one retainer."
     )
     MEANS: ClassVar[Mapping[str, str]] = {
-        "cycle_key": "type, module, generation, producer, size, lifetime, retainer, kind; interpreter where there are "
-        "several",
+        "cycle_key": "type, module, generation, producer, size, lifetime, retainer, kind",
     }
     OFFERS = (
         "cycle_key", "filter", "drill", "why", "pause", "sort_column(-1)", "sort_column(1)", "census", "rate", "invert",

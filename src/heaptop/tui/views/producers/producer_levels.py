@@ -12,7 +12,7 @@ from typing import cast
 
 from heaptop.analysis.callers.call_paths import Measure
 from heaptop.analysis.callers.producer_table import TABLE_KEYS, Callee, OlderThanSampling, ProducerRow
-from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.filters.kept_samples import retainer_term
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.rss.malloc_sites import NativeGroup
@@ -93,7 +93,7 @@ class ProducersLevel(drill.Level):
         if self.is_table:
             more = {"chain": "by call stack, the leak table", "handler": "by handler: request, task, thread"}
             keys = {key: more.get(key, f"by {key}") for key in TABLE_KEYS}
-            native = native and self._is_askable_of_native
+            native = native and set(self.where.attributes) <= set(FIELDS)  # else the filter would have to go
             return {**keys, NATIVE_SITES: "native memory, by line and library"} if native else keys
         is_open = self.shape is not FigureShape.STACKS and known is KnownBlocks.ALL
         return {"live": "live memory", "allocated": "all allocations"} if is_open else {}
@@ -105,13 +105,7 @@ class ProducersLevel(drill.Level):
     def shown_by(self, by: str) -> ProducersLevel:
         if not self.is_table:
             return replace(self, chosen=cast("Measure", by))
-        is_askable = by != NATIVE_SITES or self._is_askable_of_native
-        return replace(self, key=by, where=self.where if is_askable else EVERYTHING)
-
-    @property
-    def _is_askable_of_native(self) -> bool:
-        """Whether native sites know of what the filter asks for."""
-        return set(self.where.attributes) <= set(FIELDS)
+        return replace(self, key=by)
 
     def next_shape(self, sort: str) -> ProducersLevel:
         """Table, tree, icicle. ``sort``: the column that a table is sorted by."""
