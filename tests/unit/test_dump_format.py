@@ -55,7 +55,14 @@ def test_half_a_header_is_no_heap_dump(cut: int) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"wall": float("nan")}, {"wall": 1e300}, {"wall": -1.0}, {"sampled": float("inf")}, {"values": "secrets"}],
+    [
+        {"wall": float("nan")},
+        {"wall": 1e300},
+        {"wall": -1.0},
+        {"sampled": float("inf")},
+        {"values": "secrets"},
+        {"origin": "live"},
+    ],
     ids=str,
 )
 def test_what_no_dump_says_is_refused(change: dict[str, object]) -> None:

@@ -23,7 +23,7 @@ from zlib import crc32
 
 from heaptop.errors import DumpTooNew, NotADump, ProtocolError
 from heaptop.protocol.codec import decode, encode
-from heaptop.protocol.dumped import VALUES, DumpInfo
+from heaptop.protocol.dumped import ORIGINS, VALUES, DumpInfo
 from heaptop.recordings import compression
 from heaptop.recordings.compression import Codec
 from heaptop.recordings.format import MOST_WALL, codec_numbered, unpacked
@@ -98,10 +98,15 @@ def unpack_header(data: bytes, name: str) -> tuple[DumpInfo, Codec, int]:
         info = decode(payload, (DumpInfo,))
     except ProtocolError as error:
         raise NotADump(f"The header of the heap dump {name} cannot be read: {error.message}") from error
-    times = isinstance(info, DumpInfo) and 0 <= info.wall < MOST_WALL and 0 <= info.sampled < MOST_WALL
-    if not isinstance(info, DumpInfo) or info.values not in VALUES or not times:  # not a number is refused, too
+    if not isinstance(info, DumpInfo) or not _is_sane(info):
         raise NotADump(f"The header of the heap dump {name} names no process.")
     return info, codec_numbered(codec, f"heap dump {name}", DumpTooNew), _HEADER.size + length
+
+
+def _is_sane(info: DumpInfo) -> bool:
+    """Whether a header is one that heaptop writes. What is not a number is none."""
+    words = info.values in VALUES and info.origin in ORIGINS
+    return words and 0 <= info.wall < MOST_WALL and 0 <= info.sampled < MOST_WALL
 
 
 class BlockPacker:

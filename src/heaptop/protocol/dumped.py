@@ -13,7 +13,8 @@ from heaptop.protocol.messages import Message
 VALUES: Final = ("none", "sizes", "all")
 """What a dump holds of values: nothing; lengths and bounds of containers and texts; and short texts and numbers."""
 CORE_FILE, COPY = "core file", "copy"
-"""Origins: a core file; the memory of a process that was copied, with no code run in it."""
+ORIGINS: Final = ("", CORE_FILE, COPY)
+"""What a dump was made of: a snapshot of a live process; a core file; a process's memory, with no code run in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class DumpInfo(Message):
     sampled: float = 0.0
     """Seconds for which allocations were sampled before."""
     origin: str = ""
-    """What it was made of: nothing for a snapshot of a live process, else :data:`CORE_FILE` or :data:`COPY`."""
+    """One of :data:`ORIGINS`."""
     redacted: bool = False
     """Names of the program were replaced."""
 
