@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from steady import ready, say
+from steady import fork_and_wait, ready, say
 
 TOTAL = 80_000_000
 
@@ -64,12 +64,7 @@ if sys.argv[1] == "churn":
         threading.Thread(target=churn, daemon=True).start()
     ready()
     while True:
-        pid = os.fork()
-        if pid == 0:
-            child()
-        status = os.waitpid(pid, 0)[1]
-        if status:
-            say(f"BADCHILD {status}")
+        fork_and_wait(child)
         time.sleep(0.01)
 
 size, every = int(sys.argv[1]), int(sys.argv[2])

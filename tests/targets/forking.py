@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from steady import ready, say
+from steady import fork_and_wait, ready
 
 # Without /proc (a chroot) a child still shows by its exit status that it can run and end.
 TASKS = "/proc/self/task"
@@ -22,9 +22,4 @@ def child():
 
 ready()
 while True:
-    pid = os.fork()
-    if pid == 0:
-        child()
-    status = os.waitpid(pid, 0)[1]
-    if status:
-        say(f"BADCHILD {status}")
+    fork_and_wait(child)

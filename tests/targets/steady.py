@@ -21,6 +21,16 @@ def say(text):
     os.write(1, text.encode() + b"\n")
 
 
+def fork_and_wait(child):
+    """Have a forked child call ``child``, which exits; says how, where that is not with 0."""
+    pid = os.fork()
+    if pid == 0:
+        child()
+    status = os.waitpid(pid, 0)[1]
+    if status:
+        say("BADCHILD " + str(status))
+
+
 def ready(detail=""):
     signal.signal(signal.SIGTERM, end)
     say(("ready " + str(detail)).strip())
