@@ -59,7 +59,7 @@ static int jemalloc_read(void *function, struct heap_stats *out) {
 
 /* tcmalloc of gperftools. Figures of thread caches and pages are read with the lock of the page heap, those of each
  * size class with that class's: locks that malloc and free take, one at a time, and nothing is allocated. Each figure
- * is of a moment of its own. (The tcmalloc of Abseil has no functions of these names, and is not asked.) */
+ * is of a moment of its own. (Abseil's tcmalloc exports none of these functions.) */
 typedef int tcmalloc_property(const char *name, size_t *value);
 
 static int tcmalloc_read(void *function, struct heap_stats *out) {
@@ -81,8 +81,8 @@ static int tcmalloc_read(void *function, struct heap_stats *out) {
     return 1;
 }
 
-/* Allocators by a function that each exports. mimalloc is not asked: what it counts of a thread is added to its sums
- * when the thread ends (mi_stats_merge), and what is free in another thread's heap only that thread may look for. */
+/* Allocators by a function that each exports. mimalloc has no figures of running threads: each adds its
+ * counts to the sums when it ends (mi_stats_merge), and only its own thread may search a heap for free blocks. */
 static void heap_other(const struct lookup_object *owner, struct heap_stats *out) {
     static const struct {
         const char *name, *function;
