@@ -14,13 +14,11 @@ import contextlib
 import errno
 import os
 import select
-import signal
 import socket
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 from heaptop.errors import (
@@ -49,6 +47,7 @@ from heaptop.injector.entry.ptrace import (
     StoppedThread,
     StopTimeout,
     ThreadDied,
+    become_tracer,
     read_filters,
 )
 from heaptop.injector.entry.remote_debug import requested
@@ -102,7 +101,6 @@ REPORT_LIMIT: Final = 15.0
 WITHOUT_MEMBARRIER: Final = ", so musl would send every thread a signal to load the native core"
 BEGIN_LIMIT: Final = 15.0
 """Seconds for heaptop to say that the attach may begin."""
-IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 
 
 def is_starting(params: Params) -> bool:
@@ -745,15 +743,7 @@ def serve(control: socket.socket) -> None:
 
 
 def main(descriptor: int) -> None:
-    with contextlib.suppress(OSError):  # needs CAP_SYS_RESOURCE; a helper killed half-way may take the target along
-        Path("/proc/self/oom_score_adj").write_text("-1000")
-    with contextlib.suppress(OSError):  # the target stands still while others run in its place; needs CAP_SYS_NICE
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-    privileges.drop(also=1 << privileges.SYS_ADMIN)  # which suspends a seccomp filter
-    for number in IGNORED:
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it, as a parent of heaptop may, sees no stop
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    become_tracer(oom_score_adj=-1000)  # needs CAP_SYS_RESOURCE; a helper killed half-way may take the target along
     with socket.socket(fileno=descriptor) as control:
         serve(control)
 

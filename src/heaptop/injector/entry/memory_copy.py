@@ -31,7 +31,6 @@ import time
 from array import array
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from heaptop.errors import (
@@ -45,7 +44,7 @@ from heaptop.errors import (
 )
 from heaptop.injector.entry.plan import HelperReport
 from heaptop.injector.entry.process_stop import ProcessStop
-from heaptop.injector.inspect import privileges
+from heaptop.injector.entry.ptrace import become_tracer
 from heaptop.injector.inspect.memory import LARGEST_READ, Mapping, bring_in, each_mapping
 from heaptop.injector.inspect.proc import TooLarge
 from heaptop.injector.inspect.process import image, start_time
@@ -77,7 +76,6 @@ STOP_NS, THREAD_NS = 1_000_000, 100_000
 """What a stop takes, and each of its threads, at a guess."""
 GROWTH, MARGIN = 1.1, 16 << 20
 """By so much the target may grow between the look and the stop."""
-IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 _PR_SET_PDEATHSIG: Final = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -451,16 +449,8 @@ def main() -> None:
     if os.getppid() != plan.owner:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it has the target's memory
-    with contextlib.suppress(OSError):  # where memory runs out, this process is the one to end
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    with contextlib.suppress(OSError):  # the target stands still while others run in its place; needs CAP_SYS_NICE
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-    privileges.drop(also=1 << privileges.SYS_ADMIN)  # which reads a seccomp filter
-    for number in IGNORED:
-        signal.signal(number, signal.SIG_IGN)
+    become_tracer(oom_score_adj=1000)  # where memory runs out, this process is the one to end
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it, as a parent of heaptop may, sees no stop
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     sys.stdout.write(json.dumps(_answer(plan)))
     sys.stdout.flush()

@@ -1,6 +1,7 @@
 """ptrace(2) on one thread of x86-64 Linux: stop it, run system calls and functions in it, give it back as it was.
 
-Nothing here knows Python. It is used by the helper process alone: waiting relies on SIGCHLD being blocked there.
+Nothing here knows Python. It is used by processes made for it (:func:`become_tracer`): waiting relies on SIGCHLD being
+blocked there.
 
 A tracer that is killed lets its thread run on from wherever that is. So the thread's stack pointer is at a signal
 frame (:mod:`heaptop.injector.entry.sigframe`) before its registers are touched, and every order of steps below leaves
@@ -20,6 +21,7 @@ import os
 import signal
 import struct
 import time
+from pathlib import Path
 from typing import ClassVar, Final
 
 from heaptop.injector.entry import seccomp, sigframe
@@ -57,6 +59,7 @@ HANDLED_MOST: Final = 20
 BLOCKED: Final = 1.0
 """Seconds without a stop at a system call after which a thread is taken to wait for something."""
 RELEASE_TIMEOUT: Final = 5.0
+IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 LOOK_AGAIN: Final = 0.1
 """Seconds between two looks at whether a thread is still there."""
 
@@ -134,6 +137,20 @@ class Registers(ctypes.Structure):
 
 class _IoVector(ctypes.Structure):
     _fields_: ClassVar = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+def become_tracer(oom_score_adj: int) -> None:
+    """What a process does first that is made to stop others: nobody interrupts it, and it gets on quickly. The score is
+    set where it may be (proc(5))."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(oom_score_adj))
+    with contextlib.suppress(OSError):  # the target stands still while others run in its place; needs CAP_SYS_NICE
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    privileges.drop(also=1 << privileges.SYS_ADMIN)  # which reads and suspends seccomp filters
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it, as a parent of heaptop may, sees no stop
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
 
 
 def request(number: int, tid: int, address: int = 0, data: int = 0) -> int:
