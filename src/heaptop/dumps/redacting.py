@@ -150,7 +150,8 @@ def redact(dump: HeapDump, file: DumpFile) -> dict[str, str]:
     modules = {name.module for name in dump.types}
     renames = Renames(modules, StandardNames(modules), keeps_words=dump.info.values != "all")
     values = "none" if dump.info.values == "none" else "sizes"
-    info = replace(dump.info, command=REDACTED, user="", values=values, redacted=True)
+    lacking = _remark(dump.info.lacking)
+    info = replace(dump.info, command=REDACTED, user="", values=values, redacted=True, lacking=lacking)
     types = tuple(map(renames.type, dump.types))
     named = [ImageTypes(0, at, types[at : at + TYPES_AT_ONCE]) for at in range(0, len(types), TYPES_AT_ONCE)]
     state = [*renames.messages([dump.hello, *dump.state])]

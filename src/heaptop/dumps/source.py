@@ -192,12 +192,14 @@ class DumpSource:
         for each in self.dump.counts():
             number = self._numbers[each.type]
             rows.append(Row(number, each.generation, each.count, each.bytes, 0, each.count if number in guessed else 0))
-        cut = "" if self.dump.whole else f"the file is cut, and {image.objects:,} objects were written"
+        cut = self.dump.info.lacking
+        if not self.dump.whole:
+            cut = f"the file is cut, and {image.objects:,} objects were written"
         mode, reason = "clone", ""
         if self.dump.info.origin == COPY:
             mode, reason = "stop", "; ".join(("no code ran in the process (--no-inject)", *image.gaps))
         census = Census(
-            0, image.time_ns, mode, self.dump.whole, cut, tuple(rows), image.build_ns, image.pause_ns, 0, 0, 0
+            0, image.time_ns, mode, not cut, cut, tuple(rows), image.build_ns, image.pause_ns, 0, 0, 0
         )
         census = replace(census, mode_reason=reason, sizeof_guessed=sum(row.guessed for row in rows))
         if before is None:

@@ -45,6 +45,8 @@ class DumpInfo(Message):
     """One of :data:`ORIGINS`."""
     redacted: bool = False
     """Names of the program were replaced."""
+    lacking: str = ""
+    """Of a core file or a copy: which objects are not in it, as a short phrase; empty where all are."""
 
 
 @dataclass(frozen=True, slots=True)

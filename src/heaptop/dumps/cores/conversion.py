@@ -168,4 +168,5 @@ def _info(opened: OpenedCore, walk: CoreWalk, values: str) -> DumpInfo:
         edges=walk.image.edges,
         started=facts.start if facts else 0,
         origin=COPY if facts else CORE_FILE,
+        lacking="; ".join(walk.image.gaps),
     )
