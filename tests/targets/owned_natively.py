@@ -12,6 +12,7 @@ del sys.path[0]  # other programs beside this one have names of the standard lib
 
 import bz2  # noqa: E402
 import ctypes  # noqa: E402
+import io  # noqa: E402
 import lzma  # noqa: E402
 import mmap  # noqa: E402
 import sqlite3  # noqa: E402
@@ -40,6 +41,29 @@ def fed(o, data):
 def filled(o):
     o.compress(NOISE)
     return o
+
+
+LINES = ["a line\n" * 999, "\u1234" * 5000]
+
+
+def written(*lines, times=1):
+    text = io.StringIO()
+    for line in lines * times:
+        text.write(line)
+    return text
+
+
+def read(text):
+    text.seek(5)
+    text.write("x")
+    text.read(1)
+    return text
+
+
+def ended_text():
+    text = written(*LINES)
+    text.close()
+    return text
 
 
 def ended(o):
@@ -95,6 +119,12 @@ TRACED = {
     "decompressor": zlib.decompressobj,
     "raw decompressor": lambda: zlib.decompressobj(-12),
     "working decompressor": lambda: fed(zlib.decompressobj(), PACKED[0][:500]),
+    "empty text": io.StringIO,
+    "written text": lambda: written(LINES[0], times=9),
+    "wide text": lambda: written(*LINES, times=3),
+    "read text": lambda: read(written(*LINES)),
+    "text from a text": lambda: io.StringIO(LINES[0]),
+    "closed text": ended_text,
     "bz2 compressor": bz2.BZ2Compressor,
     "small bz2 compressor": lambda: filled(bz2.BZ2Compressor(1)),
     "ctypes array": ctypes.c_double * 5000,
@@ -132,7 +162,7 @@ KNOWN = {
 }
 
 
-FACTS = "mmap_", "ctypes_", "zlib_", "bz2_"
+FACTS = "mmap_", "ctypes_", "zlib_", "bz2_", "stringio_"
 
 
 def owned_with(core, fact, difference):

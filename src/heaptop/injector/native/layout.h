@@ -249,6 +249,11 @@ X(ctypes_size,             40,   40,   40,   40,   40,   40,   40,   40)        
 X(ctypes_inside,           80,   80,   80,   80,   80,   80,   80,   80)                                    \
 X(zlib_stream,             16,   16,   16,   16,   16,   16,   16,   16)                                    \
 X(bz2_stream,              16,   16,   16,   16,   16,   16,   16,   16)                                    \
+/*  _io/stringio.c: the buffer of a StringIO, how many characters it has room for; what writes them first, or a pointer to it */ \
+X(stringio_buffer,         16,   16,   16,   16,   16,   16,   16,   16)                                    \
+X(stringio_size,           40,   40,   40,   40,   40,   40,   40,   40)                                    \
+X(stringio_writer,          0,    0,    0,    0,   56,   56,    0,    0)                                    \
+X(stringio_writer_pointer,  0,    0,    0,    0,    0,    0,   56,   56)                                    \
 /*  cpython/pystate.h, pycore_interp.h (from 3.14 on pycore_interp_structs.h). thread_raised: three words   \
     up to 3.11, then one; thread_handled: three up to 3.10, then one                                     */ \
 X(thread_next,              8,    8,    8,    8,    8,    8,    8,    8)                                   \
