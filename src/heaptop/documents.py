@@ -652,7 +652,7 @@ class SuspectJson(TypedDict):
     bytes: int
     """Of all that is new and held there."""
     rate: float
-    """Objects a second, in the last interval."""
+    """Objects a second, in the last interval; or of what else is `counted`."""
     site: str
     """Where they were allocated: `path/views.py:88 create_session`; empty without samples."""
     stack: list[str]
@@ -674,7 +674,7 @@ class SuspectJson(TypedDict):
     generations: list[int]
     """Survivors per interval, the oldest first."""
     series: list[int | None]
-    """Objects, or the container's length, at each mark and at last."""
+    """Objects, or what else is `counted`, at each mark and at last."""
     evidence: list[str]
     """Why the verdict is so, the weightiest first."""
     sentence: str
@@ -688,6 +688,9 @@ class SuspectJson(TypedDict):
     confirmed_seconds: float
     holding: str
     handlers: list[HandlerJson]
+    counted: str
+    """What `rate`, `generations` and `series` count: `objects`; `items` of one container that grew, or `bytes` of as
+    many objects as before."""
     """The largest first; empty where no handler is known."""
 
 

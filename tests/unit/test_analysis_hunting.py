@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -250,6 +250,67 @@ def test_as_many_as_there_were_may_be_larger() -> None:
         "all shop.views.Report together take 527 KiB more than at the first mark",
         "as many go as come: 20 at the first mark, 20 now",
     )
+
+
+TEXT = TypeName("builtins", "str")
+
+
+def joining_shop(image: int, each: int = 300_000) -> PlantedHeap:
+    """A text that is joined to is another object each time."""
+    text = Planted(0x7000_0000 + image * 0x100_0000, TEXT, each * image)
+    log = Planted(0x6000_0000, TypeName("shop.log", "Log"), 48, (Reference(".text", text.address),))
+    first = growing_shop(1)
+    return PlantedHeap((*first.objects, log, text), (*first.roots, Root("module", "module shop.log", log.address)))
+
+
+def counted_texts(hunting: Hunting, size_at: Callable[[int], int]) -> None:
+    """A census of each second."""
+    hunting.history.feed(Types(0, (TEXT,)))
+    for second in range(10, 41):
+        hunting.history.feed(replace(census(second, {(0, 2): (1, size_at(second))}), mode="clone"))
+
+
+def test_one_object_that_is_made_anew_and_larger_each_time_is_a_leak() -> None:
+    hunting = Hunting(joining_shop)
+    counted_texts(hunting, lambda second: 30_000 * second)
+    found = hunting.checks(4)
+    (first,) = (suspect for suspect in found.suspects if suspect.type == "str")
+    assert (found.verdict, first.verdict, first.held, first.counted) == (LEAK, LEAK, 1, "bytes")
+    assert (first.bytes, first.rate, first.byte_rate) == (900_000, 30_000.0, 30_000.0)
+    assert first.series == (300_000, 600_000, 900_000, 1_200_000)
+    assert first.evidence[1] == "at the marks and now: 293 KiB, 586 KiB, 879 KiB and 1.14 MiB large"
+    assert first.sentence == (
+        "1 str is made anew, larger each time (+879 KiB, now 1.14 MiB, still growing 29.3 KiB/s) allocated at an "
+        "unknown site (no sample among them), held by module shop.log → .text"
+    )
+
+
+@pytest.mark.parametrize(
+    ("size_at", "verdict"),
+    [
+        (lambda second: 30_000 * second if second % 3 else 300_000, NO_LEAK),  # any size: larger at the marks by chance
+        (lambda second: 300_000 * (second // 10), UNCLEAR),  # three times larger is no trend
+    ],
+    ids=["falls-between", "three-steps"],
+)
+def test_larger_at_the_marks_by_chance_is_no_leak(size_at: Callable[[int], int], verdict: str) -> None:
+    hunting = Hunting(joining_shop)
+    counted_texts(hunting, size_at)
+    found = hunting.checks(4)
+    (first,) = (suspect for suspect in found.suspects if suspect.type == "str")
+    assert first.verdict == verdict
+    assert found.verdict != LEAK
+
+
+def test_what_no_longer_gets_larger_is_no_leak_any_more() -> None:
+    def plant(image: int) -> PlantedHeap:
+        return joining_shop(min(image, 4)) if image < 5 else joining_shop(image, 4 * 300_000 // image)
+
+    hunting = Hunting(plant)
+    counted_texts(hunting, lambda second: 30_000 * second)
+    assert hunting.checks(4).verdict == LEAK
+    found = hunting.checks(3)
+    assert [suspect.verdict for suspect in found.suspects if suspect.type == "str"] != [LEAK]
 
 
 def busy_shop(image: int) -> PlantedHeap:

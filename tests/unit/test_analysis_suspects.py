@@ -305,8 +305,9 @@ def test_classes_of_one_name_are_one() -> None:
 # -- sites and sentences -------------------------------------------------------------------------------------
 
 SITE = Site("app/views.py:88 create_session", (), 1.0, 49, 49)
-SUSPECT = replace(A_SUSPECT, type="app.Session", point=7, example=8)
-HOLDING = "all held by module app.cache → ._sessions (dict)"
+SUSPECT = replace(
+    A_SUSPECT, type="app.Session", point=7, example=8, holding="all held by module app.cache → ._sessions (dict)"
+)
 
 
 @pytest.mark.parametrize(
@@ -348,18 +349,25 @@ HOLDING = "all held by module app.cache → ._sessions (dict)"
     ],
 )
 def test_the_sentence_of_a_suspect_says_what_is_known_of_it(suspect: Suspect, site: Site | None, said: str) -> None:
-    assert sentence(suspect, HOLDING, site) == said
+    assert sentence(suspect, site) == said
 
 
 def test_what_is_nothing_but_itself_has_nothing_beside_it() -> None:
     numbers = replace(SUSPECT, verdict=NO_LEAK, type="int", bytes=1_240 * 28)
-    assert "≥1,240 int (≥33.9 KiB) allocated" in sentence(numbers, HOLDING, SITE, 1_240 * 28)
-    assert "(≥33.9 KiB including everything new there)" in sentence(numbers, HOLDING, SITE, 1_200 * 28)
+    assert "≥1,240 int (≥33.9 KiB) allocated" in sentence(numbers, SITE, 1_240 * 28)
+    assert "(≥33.9 KiB including everything new there)" in sentence(numbers, SITE, 1_200 * 28)
 
 
 def test_between_two_marks_there_may_be_fewer() -> None:
-    said = sentence(replace(SUSPECT, held=310, rate=0.0), HOLDING, SITE, least=False)
+    said = sentence(replace(SUSPECT, held=310, rate=0.0), SITE, least=False)
     assert said.startswith("310 of ≥1,240 new app.Session (3.10 MiB including everything new there)")
+
+
+@pytest.mark.parametrize(("counted", "rate"), [("objects", 81_920.0), ("items", 160.0), ("bytes", 20.0)])
+def test_bytes_a_second_are_of_what_is_counted(counted: str, rate: float) -> None:
+    """A container that grew by 512 items is still one object."""
+    grown = replace(SUSPECT, count=1, bytes=4_096, rate=20.0, generations=(256, 256), counted=counted)
+    assert grown.byte_rate == rate
 
 
 def test_held_is_said_where_nothing_else_holds_them() -> None:
@@ -383,13 +391,13 @@ def test_of_names_it_is_said_how_many_one_of_them_reaches() -> None:
 
 @pytest.mark.parametrize(("rate", "said"), [(21.4, "21/s"), (1.24, "1.2/s"), (0.05, "3.0/min")])
 def test_the_sentence_has_the_rate_in_a_unit_that_reads_well(rate: float, said: str) -> None:
-    assert f"still growing {said}, ≈" in sentence(replace(SUSPECT, rate=rate), HOLDING, SITE)
+    assert f"still growing {said}, ≈" in sentence(replace(SUSPECT, rate=rate), SITE)
 
 
 def test_bytes_grow_as_what_is_new_there_is_large() -> None:
-    assert "still growing 2.0/s, ≈5.12 KiB/s)" in sentence(replace(SUSPECT, rate=2.0), HOLDING, SITE)
+    assert "still growing 2.0/s, ≈5.12 KiB/s)" in sentence(replace(SUSPECT, rate=2.0), SITE)
     half = replace(SUSPECT, held=620, bytes=SUSPECT.bytes // 2, rate=2.0)
-    assert "still growing 2.0/s, ≈2.56 KiB/s)" in sentence(half, HOLDING, SITE), "and half of what comes"
+    assert "still growing 2.0/s, ≈2.56 KiB/s)" in sentence(half, SITE), "and half of what comes"
 
 
 def test_the_site_is_that_of_most_bytes() -> None:

@@ -16,7 +16,7 @@ from heaptop.errors import HeaptopError
 from heaptop.injector.api import Diagnosis
 from heaptop.injector.processes import PythonProcess, names
 from heaptop.mcp.answers import LONGEST_SENTENCE, Answer, quoted
-from heaptop.protocol.findings import GROWING, NO_LEAK, UNCLEAR, UNREACHED, VERDICTS, Suspect
+from heaptop.protocol.findings import GROWING, NO_LEAK, OBJECTS, UNCLEAR, UNREACHED, VERDICTS, Suspect
 
 SUSPECTS: Final = 5
 SHOWN: Final = 8
@@ -168,6 +168,9 @@ def _suspect_lines(rank: int, suspect: Suspect) -> list[str]:
     grown = f"{format_count(suspect.count)} new objects, {format_bytes(suspect.bytes)}, {suspect.rate:.3g}/s"
     if suspect.type == UNREACHED:
         grown = f"≈{format_count(suspect.count)} new blocks, ≈{format_bytes(suspect.bytes)}, ≈{suspect.rate:.3g}/s"
+    if suspect.counted != OBJECTS:
+        rate = format_bytes(round(suspect.byte_rate))
+        grown = f"as many objects as before, {format_bytes(suspect.bytes)} larger, ≈{rate}/s"
     lines = [f"{rank}. {_verdict(suspect.verdict)}: type {quoted(suspect.type)}, {grown}"]
     if _verdict(suspect.verdict) == NO_LEAK:
         return lines
@@ -186,7 +189,8 @@ def _suspect_row(suspect: Suspect) -> dict[str, Any]:
         "type": suspect.type,
         "count": suspect.count,
         "bytes": suspect.bytes,
-        "objects_per_second": suspect.rate,
+        "objects_per_second": suspect.rate if suspect.counted == OBJECTS else 0.0,
+        "bytes_per_second": suspect.byte_rate,
         "site": suspect.site,
         "site_is_own": suspect.site_is_own,
         "handlers": [asdict(each) for each in suspect.handlers],

@@ -23,6 +23,10 @@ GROWING: Final = frozenset((LEAK, BACKLOG))
 UNREACHED: Final = "memory block"
 """The type of a suspect that is no object: blocks of memory that no live object has."""
 
+OBJECTS: Final = "objects"
+ITEMS: Final = "items"
+BYTES: Final = "bytes"
+
 GROWTH_KEYS: Final = ("type", "module", "site", "retainer")
 
 
@@ -98,7 +102,7 @@ class Suspect:
     bytes: int
     """Of all that is new and held here, of whatever type."""
     rate: float
-    """Objects a second, in the last interval."""
+    """Objects a second, in the last interval; or of what else is :attr:`counted`."""
     site: str
     """``path/views.py:88 create_session``; empty where no sample is among them."""
     stack: tuple[str, ...]
@@ -125,7 +129,7 @@ class Suspect:
     """As :attr:`GrownRow.generations`, of the objects of this type held here."""
     series: tuple[int, ...]
     """How many there were, old ones among them, at each mark and at last; -1 where it is not known. Of a container that
-    has grown in place: how long it was."""
+    has grown in place: how long it was; of what is made anew, larger each time: how many bytes it took."""
     evidence: tuple[str, ...]
     """Why the verdict is so: sentences without their full stops, the weightiest first."""
     sentence: str
@@ -143,11 +147,17 @@ class Suspect:
     handlers: tuple[HandlerShare, ...] = ()
     """On behalf of which requests, tasks or threads the site allocated, the largest share first, a few at most; empty
     where no handler is known."""
+    counted: str = OBJECTS
+    """What ``rate``, ``generations`` and ``series`` are numbers of: :data:`OBJECTS`, or :data:`ITEMS` or :data:`BYTES`
+    where as many objects as before are larger."""
 
     @property
     def byte_rate(self) -> float:
-        """Bytes a second: those of its objects that come now are taken to hold as much as those that are new."""
-        return self.rate * self.bytes / max(self.count, 1)
+        """Bytes a second: what comes now is taken to be as large as what is new."""
+        if self.counted == BYTES:
+            return self.rate
+        new = sum(self.generations) if self.counted == ITEMS else self.count
+        return self.rate * self.bytes / max(new, 1)
 
 
 @dataclass(frozen=True, slots=True)

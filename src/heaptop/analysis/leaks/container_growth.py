@@ -45,17 +45,14 @@ class ContainerGrowth:
 
     @property
     def words(self) -> str:
-        """``it was 40,000, ? and 1.16 M long``; ``it was 40.0 KiB, ? and 1.16 MiB large``"""
-        then = ", ".join(self._size(size) if size >= 0 else "?" for size in self.sizes[:-1])
-        return f"at the marks and now: {then} and {self.now}"
+        """As :func:`sizes_words`."""
+        return sizes_words(self.sizes, in_bytes=self.in_bytes)
 
     @property
     def now(self) -> str:
         """``1.16 M long``; ``1.16 MiB large``"""
-        return f"{self._size(self.sizes[-1])} {'large' if self.in_bytes else 'long'}"
-
-    def _size(self, size: int) -> str:
-        return format_bytes(size) if self.in_bytes else format_count(size)
+        size = self.sizes[-1]
+        return f"{format_bytes(size)} large" if self.in_bytes else f"{format_count(size)} long"
 
     def course(self, seconds: tuple[float, ...]) -> Turnover:
         """As if each item more were an object born then. What is not known is taken to be as it was a mark later."""
@@ -65,6 +62,12 @@ class ContainerGrowth:
                 known[place] = known[place + 1]
         born = tuple(max(0, after - before) for before, after in pairwise(known))
         return Turnover(seconds, born, known[0], self.sizes)
+
+
+def sizes_words(sizes: Sequence[int], *, in_bytes: bool = True) -> str:
+    """``at the marks and now: 40,000, ? and 1.16 M long``; ``at the marks and now: 40.0 KiB, ? and 1.16 MiB large``"""
+    *then, now = [(format_bytes if in_bytes else format_count)(size) if size >= 0 else "?" for size in sizes]
+    return f"at the marks and now: {', '.join(then)} and {now} {'large' if in_bytes else 'long'}"
 
 
 def grown_containers(marks: Sequence[Mark], now: Trends, explained: Collection[int]) -> list[ContainerGrowth]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from heaptop.analysis.heap.history import Amount, History
 from heaptop.analysis.heap.path_words import type_name
-from heaptop.analysis.leaks.container_growth import LEAST_GROWTH
+from heaptop.analysis.leaks.container_growth import LEAST_GROWTH, LEAST_SHARE
 from heaptop.analysis.leaks.growth import BirthCounts, BirthIntervals
 from heaptop.analysis.leaks.marks import Holder, Mark, MarkContext, Trends, retainer_words, totals_by_type
 from heaptop.analysis.leaks.suspects import Candidate, TypeSum
@@ -21,7 +21,7 @@ from heaptop.analysis.leaks.verdicts import ENDED, FEW, MIXED, Judgement, Turnov
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts
-from heaptop.protocol.images import KINDS, AccumulationPoint, Ages, Image, ObjectRow
+from heaptop.protocol.images import KINDS, AccumulationPoint, Ages, Image, ObjectRow, Step
 from heaptop.protocol.messages import Census, TypeName
 
 _WHOLE: Final = 0.8
@@ -34,6 +34,11 @@ _KNOWN: Final = 3
 """Moments, with the last one: from so many numbers on it is seen that it grew."""
 _BETWEEN: Final = 24
 """Moments between the marks at which a type's total is examined."""
+_MOST_LARGER: Final = 16
+"""Objects: of more, some are larger by chance."""
+_RECORDS: Final = 6
+"""Times that a type took more bytes than ever before, at such moments: one object that is replaced by others of any
+size hardly does so without a fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,21 @@ class HuntMoment:
     def few(self) -> int:
         """New objects: fewer say nothing. In rounds one each is enough."""
         return len(self.marks) if self.rounds else FEW
+
+
+@dataclass(frozen=True, slots=True)
+class LargerObjects:
+    """As many objects as before, made anew again and again, and larger each time."""
+
+    judged: Judgement
+    sizes: tuple[int, ...]
+    """The bytes that they took at each mark and take now, together."""
+    born: tuple[int, ...]
+    """By how many more, by interval."""
+
+    @property
+    def grown(self) -> int:
+        return self.sizes[-1] - self.sizes[0]
 
 
 class Courses:
@@ -149,6 +169,23 @@ class Courses:
         why = f"all {named.type.full} together take {format_bytes(grown)} more than at the first mark"
         return Judgement(UNCLEAR, (why, *judged.evidence))
 
+    def larger(self, judged: Judgement, steps: Sequence[Step], named: TypeSum) -> LargerObjects | None:
+        """The few objects along a path, where they are as many as they were and take more bytes: a text that is
+        joined to, an array that is made anew with more in it. None where they do not, or nobody knows."""
+        at, words = self._at, retainer_words(steps)
+        kept = [trends.amount(words, named.type.full) for trends in (*(mark.trends for mark in at.marks), at.trends)]
+        if judged.verdict != NO_LEAK or judged.evidence[0] == ENDED or named.count > _MOST_LARGER:
+            return None
+        sizes = tuple(amount.bytes for amount in kept if amount is not None)
+        if len(sizes) < len(kept) or not 0 < max(LEAST_GROWTH, LEAST_SHARE * sizes[-1]) <= sizes[-1] - sizes[0]:
+            return None
+        between = self._between(named.type, in_bytes=True)
+        born = tuple(max(0, after - before) for before, after in pairwise(sizes))
+        found = judge(Turnover(at.seconds, born, sizes[0], sizes, between, counted="bytes"))
+        if found.verdict == LEAK and _records([size for _, size in between]) < _RECORDS:
+            found = Judgement(UNCLEAR, ("their sizes between the marks are not known well enough",))
+        return LargerObjects(found, sizes, born)
+
     def at_marks(self, holder: AccumulationPoint | ObjectRow) -> list[Holder | None]:
         """This container at each mark; None where it is not known how it was."""
         name = type_name(self._at.types, holder.type)
@@ -160,9 +197,10 @@ class Courses:
         everywhere = self._aged.get(named.type)
         return everywhere is not None and named.count >= _WHOLE * everywhere.new
 
-    def _between(self, type: TypeName) -> tuple[tuple[float, int], ...]:
-        """The type's totals by the whole censuses since the first mark, or by some of them; empty where they are few,
-        or none has the type, as where there are too many types, and in rounds, whose clock is another."""
+    def _between(self, type: TypeName, *, in_bytes: bool = False) -> tuple[tuple[float, int], ...]:
+        """The type's totals, or their bytes, by the whole censuses since the first mark, or by some of them; empty
+        where they are few, or none has the type, as where there are too many types, and in rounds, whose clock is
+        another."""
         if self._at.rounds:
             return ()
         snapshots, first = self._at.history.snapshots, self._at.marks[0].facts.time_ns
@@ -175,7 +213,7 @@ class Courses:
         seen = tuple(
             (
                 (times[place] - first) / 1e9,
-                sum(cell.count for cell in snapshots[place].cells if cell.type == type),
+                sum(cell.bytes if in_bytes else cell.count for cell in snapshots[place].cells if cell.type == type),
             )
             for place in places
             if place < end and _is_whole(snapshots[place].census)
@@ -215,6 +253,11 @@ class Courses:
 def _is_whole(census: Census) -> bool:
     """Whether a type that it has not is not there."""
     return census.complete and census.mode != "python"
+
+
+def _records(numbers: Sequence[int]) -> int:
+    """How many of them are larger than all before."""
+    return sum(max(numbers[:place]) < each for place, each in enumerate(numbers) if place)
 
 
 def _less_went(judged: Judgement, course: Turnover, all_of_type: Turnover) -> Judgement:

@@ -30,8 +30,9 @@ from heaptop.analysis.leaks.container_growth import (
     ContainerGrowth,
     container_growth_sentence,
     grown_containers,
+    sizes_words,
 )
-from heaptop.analysis.leaks.courses import Courses, HuntMoment
+from heaptop.analysis.leaks.courses import Courses, HuntMoment, LargerObjects
 from heaptop.analysis.leaks.growth import (
     BirthCounts,
     BirthIntervals,
@@ -67,6 +68,7 @@ from heaptop.analysis.leaks.suspects import (
     candidates,
     holding_words,
     is_large_enough,
+    larger_sentence,
     less,
     main_site,
     near_sites,
@@ -83,7 +85,9 @@ from heaptop.analysis.text.units import format_count
 from heaptop.protocol import images
 from heaptop.protocol.findings import (
     BACKLOG,
+    BYTES,
     GROWING,
+    ITEMS,
     LEAK,
     NO_LEAK,
     UNCLEAR,
@@ -483,7 +487,10 @@ class _Hunt:
             judged = by_fill(judged, fill, course, are_items=are_items)
             has_reason = are_items and fill.is_explaining and judged.verdict != LEAK
         judged = self._courses.as_all_do(judged, course, named, candidate.kind)
-        judged = self._courses.by_bytes(judged, named, candidate)
+        path = max(paths, key=lambda group: group.count, default=None)
+        known = path.steps if path is not None and (candidate.is_of_names or len(paths) == 1) else candidate.steps
+        larger = None if has_reason else self._courses.larger(judged, known, named)
+        judged = larger.judged if larger is not None else self._courses.by_bytes(judged, named, candidate)
         if KINDS[candidate.kind] == "none" and judged.verdict != NO_LEAK:
             judged = self._of_garbage(judged)
         elif judged.verdict != NO_LEAK:
@@ -491,7 +498,7 @@ class _Hunt:
         held, rate, series = named.count, _rate(course), course.totals
         if judged.verdict == BACKLOG and fill is not None and fill.grown > 0 and named.type == head:
             held, rate, series = fill.grown, fill.rate, fill.lengths  # items, without what of the type is in them
-        path, along = max(paths, key=lambda group: group.count, default=None), None
+        along = None
         if judged.verdict == LEAK and (fill is None or fill.bound < 0):
             why = unknown_bound_words(candidate.steps, at.types, named, sums)
             judged = Judgement(UNCLEAR, (why, *judged.evidence[1:])) if why else judged
@@ -526,9 +533,28 @@ class _Hunt:
         )
         if has_reason:
             self._has_reason.add(key_of(suspect))
-        holding = holding_words(candidate, at.types, named.count, along)
-        said = sentence(suspect, holding, site, named.bytes, least=at.epochs.until is None)
-        return replace(suspect, sentence=said, holding=holding)
+        suspect = replace(suspect, holding=holding_words(candidate, at.types, named.count, along))
+        if larger is not None and judged.verdict != NO_LEAK:
+            return self._of_larger(suspect, larger, site, path)
+        return replace(suspect, sentence=sentence(suspect, site, named.bytes, least=at.epochs.until is None))
+
+    def _of_larger(
+        self, suspect: Suspect, larger: LargerObjects, site: Site | None, path: PathGroup | None
+    ) -> Suspect:
+        """The same, by bytes; ``path``: to most of them."""
+        seconds = self._at.seconds[-1]
+        if suspect.held == 1 and path is not None:
+            suspect = replace(suspect, holding=f"held by {arrows(path.steps)}")
+        suspect = replace(
+            suspect,
+            bytes=larger.grown,
+            rate=larger.born[-1] / seconds if seconds > 0 else 0.0,
+            generations=larger.born,
+            series=larger.sizes,
+            evidence=(STEADY_GROWTH if suspect.verdict == LEAK else suspect.evidence[0], sizes_words(larger.sizes)),
+            counted=BYTES,
+        )
+        return replace(suspect, sentence=larger_sentence(suspect, site))
 
     def _grown_container(self, each: ContainerGrowth, explained: Collection[int]) -> Asking[Suspect | None]:
         """A container that has grown in place; None where it is younger than it seemed, or the table of an lru_cache
@@ -568,6 +594,7 @@ class _Hunt:
             evidence=(STEADY_GROWTH if judged.verdict == LEAK else judged.evidence[0], each.words),
             sentence=container_growth_sentence(each, judged.verdict, arrows(path.steps), rate),
             holding=f"held by {arrows(path.steps)}",
+            counted=BYTES if each.in_bytes else ITEMS,
         )
         if fill is not None and fill.is_explaining and judged.verdict != LEAK:
             self._has_reason.add(key_of(suspect))

@@ -83,7 +83,8 @@ class Proofs:
                 proofs[key] = Proof(each, before.since if before is not None else each, _total(each))
             elif before is not None:
                 why = each.evidence[0] if key in explained else _of_another_call(before, each, sum(intervals[:-1]))
-                why = why or _against(before, Judgement(each.verdict, each.evidence), _total(each), check)
+                total = _total(each) if each.counted == before.suspect.counted else -1
+                why = why or _against(before, Judgement(each.verdict, each.evidence), total, check)
                 why = why or _by_addresses(before)
                 if why:
                     notes.append(_refuted(before, why))

@@ -448,11 +448,10 @@ def holding_words(candidate: Candidate, types: Sequence[TypeName], count: int, a
     return f"{which}{'held by' if is_certain else 'reached from'} {holder_words(candidate, types)}"
 
 
-def sentence(suspect: Suspect, holding: str, site: Site | None, own: int = 0, *, least: bool = True) -> str:
+def sentence(suspect: Suspect, site: Site | None, own: int = 0, *, least: bool = True) -> str:
     """What a person reads: never more than is known.
 
     Args:
-        holding: as :func:`holding_words` says.
         own: what the objects that are named take by themselves, of the bytes of all that is new there.
         least: there are at least so many; else as many as addresses tell.
     """
@@ -464,7 +463,17 @@ def sentence(suspect: Suspect, holding: str, site: Site | None, own: int = 0, *,
     if suspect.verdict in GROWING and suspect.rate > 0:
         size += f", still growing {format_rate(suspect.rate)}"
         size += f", ≈{format_rate(suspect.byte_rate, bytes_=True)}"
-    return f"{what} ({size}) {_where(site)}, {holding}"
+    return f"{what} ({size}) {_where(site)}, {suspect.holding}"
+
+
+def larger_sentence(suspect: Suspect, site: Site | None) -> str:
+    """``1 str is made anew, larger each time (+876 KiB, now 1.44 MiB, still growing 50.1 KiB/s) allocated at …``"""
+    size = f"+{format_bytes(suspect.bytes)}, now {format_bytes(suspect.series[-1])}"
+    if suspect.verdict in GROWING and suspect.rate > 0:
+        size += f", still growing {format_rate(suspect.rate, bytes_=True)}"
+    are = "is" if suspect.held == 1 else "are"
+    what = f"{format_count(suspect.held)} {suspect.type} {are} made anew, larger each time"
+    return f"{what} ({size}) {_where(site)}, {suspect.holding}"
 
 
 def near_sites(suspects: Sequence[Suspect]) -> list[Suspect]:

@@ -20,7 +20,19 @@ from heaptop.analysis.samples.producers import Frame
 from heaptop.analysis.snapshot.kept_sites import handler_words
 from heaptop.analysis.snapshot.retaining import short_name
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
-from heaptop.protocol.findings import BACKLOG, LEAK, UNCLEAR, UNREACHED, Findings, GrownRow, Lint, MarkFacts, Suspect
+from heaptop.protocol.findings import (
+    BACKLOG,
+    BYTES,
+    LEAK,
+    OBJECTS,
+    UNCLEAR,
+    UNREACHED,
+    Findings,
+    GrownRow,
+    Lint,
+    MarkFacts,
+    Suspect,
+)
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.charts.sparkline import sparkline
@@ -137,7 +149,7 @@ def suspect_sheet(
             "name": CellText(suspect.type if wide else short_name(suspect.type)),
             "count": CellText(f"{about}{format_count(suspect.held)}"),
             "bytes": CellText(f"{about}{format_bytes(suspect.bytes)}"),
-            "rate": CellText(rate_words(suspect.rate)),
+            "rate": CellText(_rate(suspect)),
             "born": facts.born(suspect.generations),
             "holder": CellText(holder),
             "site": CellText(f"{_near(suspect)}{suspect.site}" if suspect.site else "not sampled", _DIM),
@@ -180,7 +192,7 @@ def _card(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> li
     room = max(width - _LABEL - 4, 20)
     for name, text in (
         ("New", _new(suspect, least=least)),
-        ("Rate", f"{rate_words(suspect.rate)}, ≈{byte_rate_words(suspect.byte_rate)}" if suspect.rate > 0 else ""),
+        ("Rate", _rates(suspect) if suspect.rate > 0 else ""),
         _allocated(suspect),
         ("Handler", handler_words(suspect)),
         _held(suspect, 2 * room),
@@ -192,7 +204,7 @@ def _card(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> li
 
 
 def _new(suspect: Suspect, *, least: bool) -> str:
-    if not suspect.generations and not suspect.stack and suspect.count == 1:  # a container that grew in place
+    if suspect.counted != OBJECTS:
         return suspect.sentence
     if suspect.type == UNREACHED:
         return f"≈{format_count(suspect.held)} blocks, ≈{format_bytes(suspect.bytes)}"
@@ -201,6 +213,15 @@ def _new(suspect: Suspect, *, least: bool) -> str:
     if suspect.held < suspect.count:
         objects = f"{bound}{format_count(suspect.held)} here, of ≥{format_count(suspect.count)} new"
     return f"{objects}; {bound}{format_bytes(suspect.bytes)} with all that is new there"
+
+
+def _rate(suspect: Suspect) -> str:
+    return byte_rate_words(suspect.rate) if suspect.counted == BYTES else rate_words(suspect.rate)
+
+
+def _rates(suspect: Suspect) -> str:
+    """Also in bytes."""
+    return _rate(suspect) + ("" if suspect.counted == BYTES else f", ≈{byte_rate_words(suspect.byte_rate)}")
 
 
 def _allocated(suspect: Suspect) -> tuple[str, str]:
