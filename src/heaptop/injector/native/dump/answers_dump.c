@@ -326,15 +326,16 @@ static uint32_t put_objects(struct answering *a, struct dumping *d) {
 static uint32_t put_edges(struct answering *a, struct dumping *d) {
     const struct csr *rows = &a->heap->graph.rows;
     uint32_t at = d->head.first, labelled = CSR_NONE;
-    struct label before = {.kind = LABEL_INSIDE};
+    struct label room;
+    const struct label *before = NULL;
     d->row = at == 0 ? 0 : d->row;
     for (; at < rows->first[rows->count] && has_room(a, d); at++) {
         while (rows->first[d->row + 1] <= at)
             d->row++;
         if (labelled != d->row)
-            before = paths_label(a->heap, d->row);
+            before = paths_before(a->heap, d->row, &room);
         labelled = d->row;
-        struct label label = heap_reference(a->heap, d->row, at - rows->first[d->row], &before);
+        struct label label = heap_reference(a->heap, d->row, at - rows->first[d->row], before);
         put_signed(&d->records, (int64_t)rows->edges[at] - d->row);
         put_number(&d->records, label_number(d, &label));
     }

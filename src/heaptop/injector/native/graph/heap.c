@@ -482,6 +482,10 @@ struct label heap_reference(struct heap *h, uint32_t from, uint32_t place, const
                        graph_object(&h->graph, rows->edges[rows->first[from] + place]));
 }
 
+bool heap_labels_depend(struct heap *h, uint32_t from) {
+    return h->stored == NULL && !heap_is_frame(h, from) && labels_depend(graph_kind(&h->graph, from));
+}
+
 struct label heap_label(struct heap *h, uint32_t number, const struct label *before) {
     const struct retain *r = &h->retain;
     if (r->parent[number] == RETAIN_ROOT)

@@ -90,6 +90,9 @@ static inline bool heap_is_frame(const struct heap *h, uint32_t number) { return
    parent, or NULL. Also of pseudo-objects. */
 struct label heap_label(struct heap *h, uint32_t number, const struct label *before);
 
+/* Whether labels of what an object refers to depend on the label of the step to it. Also of pseudo-objects. */
+bool heap_labels_depend(struct heap *h, uint32_t from);
+
 /* The label of any reference: the ``place``-th of the row of ``from``, which may be a pseudo-object. */
 struct label heap_reference(struct heap *h, uint32_t from, uint32_t place, const struct label *before);
 

@@ -744,6 +744,11 @@ struct label labels_find(const struct label *before, PyObject *o, const struct k
     }
 }
 
+bool labels_depend(const struct kind *kind) {
+    enum rule rule = rule_of(kind);
+    return rule == RULE_DICT || rule == RULE_TUPLE || rule == RULE_CELL || rule == RULE_FRAME;
+}
+
 /* -- roots -------------------------------------------------------------------------------------------------- */
 
 /* Whose frame it is: a generator where there is one, else the code. */

@@ -78,6 +78,9 @@ void labels_reset(void);
    edges_each visits them, or LABEL_NO_ORDINAL; ``before``: of the step to ``o``, or NULL. */
 struct label labels_find(const struct label *before, PyObject *o, const struct kind *kind, int64_t ordinal, PyObject *referent);
 
+/* Whether labels of what such an object refers to depend on ``before``. */
+bool labels_depend(const struct kind *kind);
+
 /* The attributes of an instance whose names and values are in a dict of its own, or in an array by the names that its
    class keeps: entries up to ``count``, of which some have no key or no value. False where there are none. */
 struct attribute_table {

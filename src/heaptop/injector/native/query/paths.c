@@ -20,17 +20,26 @@ static uint64_t mix(uint64_t hash, uint64_t with) {
 
 /* -- the label of a step, for what is in no order ------------------------------------------------------------- */
 
-/* A role is handed on over a few steps at most, so a few before are enough. */
+/* A role is handed on over a few steps at most, so a few before are enough; and most labels depend on none. */
 struct label paths_label(struct heap *h, uint32_t number) {
     uint32_t chain[CONTEXT + 1];
     int depth = 0;
-    for (uint32_t at = number; depth <= CONTEXT && at < h->graph.rows.count; at = h->retain.parent[at])
-        chain[depth++] = at;
+    chain[depth++] = number;
+    for (uint32_t from = h->retain.parent[number]; depth <= CONTEXT && heap_labels_depend(h, from);
+         from = h->retain.parent[from])
+        chain[depth++] = from;
     struct label label = heap_label(h, chain[--depth], NULL);
     while (depth-- > 0) {
         struct label before = label;
         label = heap_label(h, chain[depth], &before);
     }
+    return label;
+}
+
+const struct label *paths_before(struct heap *h, uint32_t from, struct label *label) {
+    if (!heap_labels_depend(h, from))
+        return NULL;
+    *label = paths_label(h, from);
     return label;
 }
 
@@ -111,7 +120,8 @@ struct making {
     struct paths *paths;
     struct heap *heap;
     uint32_t cached; /* whose label ``before`` is */
-    struct label before;
+    const struct label *before;
+    struct label label;
 };
 
 static void make_next(struct making *m, uint32_t number) {
@@ -123,10 +133,10 @@ static void make_next(struct making *m, uint32_t number) {
         return;
     }
     if (!is_root && parent != m->cached) {
-        m->before = paths_label(m->heap, parent);
+        m->before = paths_before(m->heap, parent, &m->label);
         m->cached = parent;
     }
-    struct label label = heap_label(m->heap, number, is_root ? NULL : &m->before);
+    struct label label = heap_label(m->heap, number, is_root ? NULL : m->before);
     make(p, m->heap, number, &label);
 }
 
@@ -158,18 +168,20 @@ static bool make_many(struct paths *p, struct answering *a, paths_visit visit, v
 /* Those on the way to an object that are not made, and itself. ``way``: a table of numbers. Whether there was memory. */
 static bool make_way(struct paths *p, struct answering *a, uint32_t number, struct table *way) {
     struct heap *h = a->heap;
-    struct label label, before;
+    struct label label, room;
+    const struct label *before = NULL;
     way->count = 0;
     for (uint32_t at = number; at < p->rows && p->depths[at] == 0 && progress_on(a->progress); at = h->retain.parent[at])
         if (!table_add_number(way, at))
             return false;
-    for (uint64_t i = way->count; i-- > 0 && !a->progress->stopped; before = label) {
+    for (uint64_t i = way->count; i-- > 0 && !a->progress->stopped; before = &room) {
         uint32_t at = table_number(way, i), parent = h->retain.parent[at];
         bool is_root = parent >= p->rows;
         if (!is_root && i + 1 == way->count)
-            before = paths_label(h, parent);
-        label = heap_label(h, at, is_root ? NULL : &before);
+            before = paths_before(h, parent, &room);
+        label = heap_label(h, at, is_root ? NULL : before);
         make(p, h, at, &label);
+        room = label;
     }
     return true;
 }
@@ -270,10 +282,11 @@ static bool go_to(struct following *f, uint32_t number, const struct label *befo
 static bool follow_references(struct following *f, uint32_t from) {
     struct heap *h = f->a->heap;
     const struct csr *rows = &h->graph.rows;
-    struct label before = paths_label(h, from);
+    struct label room;
+    const struct label *before = paths_before(h, from, &room);
     for (uint32_t i = rows->first[from]; i < rows->first[from + 1] && progress_on(f->a->progress); i++) {
         uint32_t number = rows->edges[i];
-        if (h->retain.parent[number] == from && h->retain.place[number] == i - rows->first[from] && !go_to(f, number, &before))
+        if (h->retain.parent[number] == from && h->retain.place[number] == i - rows->first[from] && !go_to(f, number, before))
             return false;
     }
     return true;

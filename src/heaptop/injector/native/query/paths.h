@@ -44,6 +44,10 @@ bool paths_narrow(struct answering *a, const struct numbers *keys);
 /* The label of the step to an object, for what is in no order. */
 struct label paths_label(struct heap *h, uint32_t number);
 
+/* The same of what refers, for heap_label and heap_reference, where labels of its references depend on it; else NULL. ``label``:
+   room for it. */
+const struct label *paths_before(struct heap *h, uint32_t from, struct label *label);
+
 /* As labels_write; of a step that is not shown on the way, what the object is to the one before it. */
 uint32_t paths_write_label(const struct label *label, bool values, char text[LABEL_BYTES]);
 

@@ -14,8 +14,7 @@ struct link {
 static void pack_link(struct answering *a, const struct link *link, uint32_t other) {
     char text[LABEL_BYTES];
     struct heap *h = a->heap;
-    struct label before = paths_label(h, link->from);
-    struct label label = heap_reference(h, link->from, link->place, &before);
+    struct label room, label = heap_reference(h, link->from, link->place, paths_before(h, link->from, &room));
     uint32_t size = paths_write_label(&label, a->query->values, text);
     bool is_frame = heap_is_frame(h, other);
     pack_array(a->out, 6);
