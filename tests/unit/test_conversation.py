@@ -25,7 +25,7 @@ from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, pause_ns
 from heaptop.protocol.bounds import OTHER_TYPES
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
-from heaptop.protocol.images import FIRST_ID, CancelRequest, Image, ImageRequest
+from heaptop.protocol.images import FIRST_ID, CancelRequest, CloseRequest, Image, ImageGone, ImageRequest
 from heaptop.protocol.messages import (
     PROTOCOL_VERSION,
     Bye,
@@ -742,3 +742,39 @@ def test_no_garbage_is_collected_where_a_snapshots_copies_have_no_room(stage: st
             "only 1055 MiB of memory are free, and the snapshot may need 1056 MiB during a collection: close "
             "the snapshot first"
         ]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_the_memory_of_a_snapshot_counts_as_free_for_the_next_one(closed: bool) -> None:
+    """A clone of a large process takes seconds to end: until then the next one would be refused."""
+    first, second = ImageRequest(FIRST_ID, 60_000_000_000), ImageRequest(FIRST_ID + 1, 60_000_000_000)
+    policy = CensusPolicy()
+    policy.foresee(Forecast(1 << 30, 1 << 30, 0, 0))
+    is_free = True
+
+    class Closing(FakeAgent):
+        def answer(self, request: Message) -> list[Message]:
+            nonlocal is_free
+            answers = super().answer(request)
+            if any(isinstance(each, ImageGone) for each in answers):
+                is_free = True
+            return answers
+
+    def opened(_: int) -> int:
+        nonlocal is_free
+        if is_free and first in posted:
+            posted.clear()
+            is_free = False
+            if closed:
+                talk.orders.outbox.put(CloseRequest(FIRST_ID + 2))
+            talk.orders.outbox.put(second)
+        return 0
+
+    posted: list[Message] = [first]
+    with talking(Closing(), policy=policy, room=lambda: Headroom((4 << 30) * is_free), image_bytes=opened) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.orders.outbox.put(first)
+        talk.conversation.run()
+        talk.conversation.leave(PATIENCE)
+    assert not [each for each in talk.heard if isinstance(each, Failure)]
+    assert [each.id for each in talk.heard if isinstance(each, Image)] == [first.id, second.id]

@@ -208,6 +208,8 @@ class Conversation:
         self._image = SnapshotCost(image_bytes)
         self._held_image: ImageRequest | None = None
         """A snapshot that waits for an answer about its pause."""
+        self._next_image: ImageRequest | None = None
+        """A snapshot that waits for the end of the one before it, whose memory is not free until then."""
         self._behind = behind
         self._takes_core = self._core_told = False
         self._samples = self._sampler_told = self._collects = False
@@ -305,7 +307,7 @@ class Conversation:
             orders.resample.clear()
             self._ask_sampler()
         with contextlib.suppress(queue.Empty):
-            while True:
+            while self._posts_next_image():
                 self._post(orders.outbox.get_nowait())
         for order, accept in ((orders.accept, True), (orders.stop, True), (orders.decline, False)):
             if order.is_set():
@@ -322,12 +324,24 @@ class Conversation:
         else:
             self._pace.next_census = now
 
+    def _posts_next_image(self) -> bool:
+        """Whether no snapshot waits for the end of another one any longer: what is wanted later waits behind it."""
+        request = self._next_image
+        if request is None or self._image.is_open:
+            return request is None
+        self._next_image = None
+        self._post_snapshot(request)
+        return True
+
     def _post(self, request: Message) -> None:
         """Send a request. A snapshot and a collection are asked for only where they do no harm, and a collection only
         where the agent can."""
         match request:
             case CollectRequest() if why := self._no_collection():
                 self._take(Failure(request.id, why))
+            case ImageRequest() if self._image.is_open:
+                self._next_image = request
+                self._send(CloseRequest(self._next_id()))
             case ImageRequest():
                 self._post_snapshot(request)
             case CancelRequest() if self._held_image is not None and request.id == self._held_image.id:

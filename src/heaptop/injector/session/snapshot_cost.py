@@ -66,6 +66,11 @@ class SnapshotCost:
         self._look()
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is an image whose end the agent has not reported."""
+        return self._image is not None
+
+    @property
     def is_there(self) -> bool:
         """Whether there is an image, or one is being built."""
         return self._image is not None or self._building != 0
