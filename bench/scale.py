@@ -33,13 +33,13 @@ from promises import Promise, Verdict, core_library, together
 from heaptop.analysis.leaks.marks import send_pieces, take_pieces
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.cli.terminal import ProgressLine
-from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.injector.api import AttachOptions, attach_source, memory_limit
 from heaptop.injector.inspect import process
 from heaptop.injector.inspect.memory import read_mappings
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 
 SIZES = (1_000_000, 5_000_000, 25_000_000, 100_000_000)
-BYTES_AN_OBJECT = 260
+BYTES_AN_OBJECT = 160
 """Of the heap, its snapshot and copies."""
 SECONDS = 20
 LARGE = 5_000_000
@@ -168,7 +168,8 @@ def promises(took: dict[str, float], facts: dict[str, float], objects: int) -> l
 
 def report(bench: Bench, objects: int, aged: bool, kills: int) -> Verdict:
     print(f"\n{objects / 1e6:g}M objects, {'aged' if aged else 'fresh'}", flush=True)
-    if objects * BYTES_AN_OBJECT > os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+    limit = memory_limit(os.getpid())
+    if limit is None or limit.left is None or objects * BYTES_AN_OBJECT > limit.left:
         print("  left out: memory is short", flush=True)
         return Verdict.NOT_MEASURED
     clock = Clock()
