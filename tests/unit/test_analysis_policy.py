@@ -454,6 +454,13 @@ def test_what_tables_need_is_known_from_the_last_snapshot() -> None:
     assert policy.tables == TABLES, "a snapshot with the tables of queries"
 
 
+def test_what_was_seen_to_fit_at_the_end_of_a_snapshot_fits_while_it_is_made_and_asked() -> None:
+    """A million objects: 46.9 bytes each at the end, 71 while dominators were found; a mark takes another one."""
+    policy = CensusPolicy()
+    policy.frozen(replace(IMAGE, objects=1_000_000, memory=46_900_000), None)
+    assert policy.tables >= 72
+
+
 def test_before_the_first_census_there_are_as_many_objects_as_there_may_be() -> None:
     policy = CensusPolicy()
     policy.foresee(seen(64 << 20))

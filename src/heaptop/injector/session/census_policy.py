@@ -24,8 +24,8 @@ LEAST_STOP_NS: Final = 2_000_000
 NOTHING_KNOWN: Final = Headroom()
 TABLES: Final = 75
 """Bytes of an open snapshot's tables for each object, before there was one."""
-MOST_TABLES: Final = 1.5
-"""What they take at one time at most, of what they take at the end."""
+MOST_TABLES: Final = 1.6
+"""What they take at one time at most, with a mark beside them, of what they take at the end."""
 SMALL_OBJECT: Final = 64
 """Bytes of an object, before any was counted: so many that there are rather too many of them."""
 
