@@ -1,9 +1,12 @@
 /* The sampler's tables without an interpreter; in the place of stacks: nothing. */
+#define _GNU_SOURCE
 #include "sampler/sample.c"
 
 #include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 bool stack_open(struct budget *budget) { return budget != NULL; }
 uint32_t stack_take(uint32_t depth, bool has_gil) { return depth == 0 && has_gil; }
@@ -112,6 +115,59 @@ int stuck_in_child(void) {
     int status = -1;
     waitpid((pid_t)child, &status, 0);
     return sample_close() ? status : -2;
+}
+
+enum { TRAP_FLAG = 0x100 }; /* of the processor: SIGTRAP after each instruction */
+static bool is_child;
+static int forks, worst; /* exit status of a child */
+
+static void fork_here(int number, siginfo_t *info, void *context) {
+    (void)number, (void)info;
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        is_child = true;
+        ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+        return;
+    }
+    waitpid(child, &status, 0);
+    forks++;
+    worst = status != 0 ? status : worst;
+}
+
+static void step_by_step(void) {
+    __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
+    sample_new(blocks[1], 1000, SAMPLE_OBJECT);
+    sample_put_back(blocks[1], sample_lift(blocks[1]));
+    sample_untrack(blocks[0]);
+    __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(uint64_t)TRAP_FLAG);
+}
+
+static int go_on_as_child(void) {
+    sample_untrack(blocks[1]);
+    sample_new(blocks[2], 2 * REST, SAMPLE_OBJECT);
+    if (sample_is_on() || sampler.lock != 0)
+        return 1;
+    if (start() != NULL)
+        return 2;
+    sample_new(blocks[3], 1000, SAMPLE_OBJECT);
+    return living() != 1 ? 3 : sample_close() ? 0 : 4;
+}
+
+/* The children of forks that a signal handler makes at every instruction of some samples, and that return there. What one
+   of them ended by that did not go on well; 0: none. */
+int forked_in_samples(void);
+int forked_in_samples(void) {
+    struct sigaction action = {.sa_sigaction = fork_here, .sa_flags = SA_SIGINFO}, before;
+    if (start() != NULL)
+        return -1;
+    sample_new(blocks[0], 1000, SAMPLE_OBJECT);
+    sigaction(SIGTRAP, &action, &before);
+    step_by_step();
+    if (is_child)
+        _exit(go_on_as_child());
+    sigaction(SIGTRAP, &before, NULL);
+    return living() != 1 ? -2 : forks < 100 ? -3 : sample_close() ? worst : -4;
 }
 
 /* -- sizes that nobody can have ----------------------------------------------------------------------------- */

@@ -115,6 +115,11 @@ def test_a_lock_that_is_left_in_another_process(alone: ctypes.CDLL) -> None:
     assert alone.stuck_in_child() == 0
 
 
+def test_a_fork_by_a_signal_handler_at_any_instruction_of_a_sample(alone: ctypes.CDLL) -> None:
+    """The child returns there, and its program runs on, without samples."""
+    assert alone.forked_in_samples() == 0
+
+
 def test_types_of_an_earlier_session_are_nobodys(alone: ctypes.CDLL) -> None:
     """A clone may count for seconds, and sampling go off and on meanwhile."""
     assert f"{alone.told_late():b}" == "1" * 5

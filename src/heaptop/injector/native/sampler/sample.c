@@ -39,7 +39,8 @@ enum { PATIENCE = 1 << 22 };
 /* Guarded by ``lock``, but for the first line. ``is_open``: there are tables. In a fork's child they stay until somebody
    opens or closes. */
 static struct {
-    uint32_t lock, patience;
+    uint64_t lock; /* who has it (this_thread), or 0 */
+    uint32_t patience;
     uint64_t dropped;
     bool on, missed; /* missed: somebody did not get the lock, and something is not as the tables say */
     bool is_open;
@@ -63,7 +64,12 @@ static struct {
 
 _Static_assert(SAMPLE_RANGES == 3 + STACK_RANGES, "sample_ranges");
 
-static bool try_lock(void) { return !__atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE); }
+static uint64_t this_thread(void) { return (uint64_t)&sample_thread; }
+
+static bool try_lock(void) {
+    uint64_t nobody = 0;
+    return __atomic_compare_exchange_n(&sampler.lock, &nobody, this_thread(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
 
 /* Who has the lock may not be running: then nobody waits for long, and until it is free again each next one hardly. */
 static __attribute__((noinline)) bool wait_and_lock(void) {
@@ -660,8 +666,8 @@ static void clear_granules(void) {
     clear_pages(sample_granules, sizeof sample_granules);
 }
 
-/* After a fork, in the child: the other threads are gone, one of them perhaps with the lock. */
-static void in_child(void) {
+/* In a fork's child: the other threads are gone, one of them perhaps with the lock. */
+static void begin_in_child(void) {
     sampler.on = false;
     if (sampler.lock != 0) { /* somebody was changing the tables: where they are is not known, so they are left there */
         sampler.is_open = false;
@@ -675,16 +681,27 @@ static void in_child(void) {
     sample_thread = (struct sample_thread){0};
 }
 
+/* After a fork, in the child. Where a signal handler made it in the middle of a sample, the thread returns there, and needs
+   its copy of the tables and the lock to come to its end. */
+static void in_child(void) {
+    if (sampler.lock == this_thread())
+        sampler.on = false;
+    else
+        begin_in_child();
+}
+
 static bool watch_forks(void) {
     static bool watched;
     static const char ours; /* tells the C library which handlers go when a library is unloaded: never, here */
     int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), const void *);
     int (*at_fork_of_musl)(void (*)(void), void (*)(void), void (*)(void));
+    if (watched)
+        return true;
     *(void **)&at_fork = lookup_symbol("__register_atfork"); /* what glibc's pthread_atfork calls, in no shared library */
     *(void **)&at_fork_of_musl = lookup_symbol("pthread_atfork");
-    if (!watched && at_fork != NULL)
+    if (at_fork != NULL)
         watched = at_fork(NULL, NULL, in_child, &ours) == 0;
-    else if (!watched && at_fork_of_musl != NULL)
+    else if (at_fork_of_musl != NULL)
         watched = at_fork_of_musl(NULL, NULL, in_child) == 0;
     return watched;
 }
@@ -756,7 +773,7 @@ static bool wait_for_lock(void) {
     }
     if (!sampler.is_open || sampler.process == raw_call(SYS_getpid, 0, 0, 0, 0, 0))
         return false;
-    in_child(); /* of which the C library did not tell; who had the lock is not here */
+    begin_in_child(); /* of which the C library did not tell; who had the lock is not here */
     return lock();
 }
 
