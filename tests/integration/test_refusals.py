@@ -47,6 +47,7 @@ from heaptop.injector.inspect import interpreter as finding
 from heaptop.injector.inspect import preflight, process
 from heaptop.injector.inspect.layout import SUPPORTED, PythonVersion
 from heaptop.injector.inspect.memory import Mapping, RemoteMemory, read_mappings
+from heaptop.injector.inspect.threads import thread_ids
 from tests.interpreters import MUSL, NEWEST, OLDEST, SAMPLE, Interpreter
 from tests.support import building, native
 from tests.support.attaching import attach_once, attached, is_whole, resting
@@ -273,10 +274,36 @@ def test_a_program_with_two_c_libraries_is_refused(interpreter: Interpreter) -> 
         assert target.terminate() == EXIT_CODE
 
 
+IS_FOREIGN = """
+import signal, sys
+from types import SimpleNamespace
+from heaptop.injector.entry import hijack, ptrace
+from heaptop.injector.inspect.memory import RemoteMemory
+pid, tid = int(sys.argv[1]), int(sys.argv[2])
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+with RemoteMemory(pid) as memory:
+    thread = ptrace.StoppedThread(tid, memory)
+    thread.stop(30)
+    try:
+        hijack.check_thread_pointer(hijack.HijackedThread(thread, memory, SimpleNamespace(pid=pid)))
+        print("own")
+    except hijack.ForeignThread:
+        print("foreign")
+    finally:
+        thread.release()
+"""
+"""Whether heaptop takes a thread for one that the C library has not made."""
+
+
+@pytest.mark.parametrize("pointer", ["own", "shared"])
 @pytest.mark.pythons(*SAMPLE)
-def test_a_thread_that_the_c_library_has_not_made_is_not_called_in(interpreter: Interpreter) -> None:
-    with running(interpreter, "raw_thread", wrapper=with_proc(interpreter)) as target:
+def test_a_thread_that_the_c_library_has_not_made_is_not_called_in(interpreter: Interpreter, pointer: str) -> None:
+    with running(interpreter, "raw_thread", pointer, wrapper=with_proc(interpreter)) as target:
         before = Facts.of(target.pid)
+        main, raw = thread_ids(target.pid)
+        for tid, found in ((main, "own\n"), (raw, "foreign\n")):
+            command = [sys.executable, "-c", IS_FOREIGN, str(target.pid), str(tid)]
+            assert subprocess.check_output(command, text=True) == found
         with attached(target.pid) as attachment:
             assert attachment.census().rows
         assert difference(before, resting(target.pid)) == []

@@ -235,13 +235,13 @@ def test_a_descriptor_that_proves_nothing_is_none(wrong: dict[int, int], monkeyp
     memory.words(descriptor, *words)
     memory.make(end - PAGE, end)
     memory.make(descriptor - 2 * PAGE, descriptor)
-    monkeypatch.setattr(stacks, "_robust_list", lambda tid: descriptor + 0x2E0)
+    monkeypatch.setattr(stacks, "robust_list", lambda tid: descriptor + 0x2E0)
     assert stacks.stack_range(memory, 1) == (START, end)
     for place, word in wrong.items():
         words[place] = word
     memory.words(descriptor, *words)
     assert stacks.stack_range(memory, 1) is None
-    monkeypatch.setattr(stacks, "_robust_list", lambda tid: 0x1000)
+    monkeypatch.setattr(stacks, "robust_list", lambda tid: 0x1000)
     assert stacks.stack_range(memory, 1) is None
 
 

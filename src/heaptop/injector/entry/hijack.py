@@ -39,8 +39,11 @@ from heaptop.injector.entry.seccomp import Program
 from heaptop.injector.entry.stub import OFFSETS, Journal, Params
 from heaptop.injector.inspect.links import ready
 from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, each_mapping, read_mappings
+from heaptop.injector.inspect.threads import robust_list, thread_ids
 
 CONNECT: Final = 42
+DESCRIPTOR: Final = 0x1000
+"""Room for glibc's struct pthread: 0x900 in 2.36."""
 NO_DESCRIPTOR: Final = 0xFFFFFFFF
 """-1, as the stub is given it: closing that harms nobody."""
 PIDFD_GETFD: Final = 438
@@ -188,7 +191,7 @@ def check_thread_pointer(inside: HijackedThread) -> None:
     perhaps with a lock held. Of its own threads the thread pointer leads to itself (System V ABI for x86-64, TLS)."""
     pointer = inside.thread.registers.fs_base
     try:
-        if inside.memory.u64(pointer) == pointer:
+        if inside.memory.u64(pointer) == pointer and not _is_of_another(pointer, inside.thread.tid, inside.plan.pid):
             return
     except RemoteFault:
         pass
@@ -199,6 +202,14 @@ def check_thread_pointer(inside: HijackedThread) -> None:
             "libraries make such threads.",
         )
     )
+
+
+def _is_of_another(pointer: int, tid: int, pid: int) -> bool:
+    """Whether a thread has another one's pointer, as it was made without its own (clone without CLONE_SETTLS)."""
+    descriptor = range(pointer, pointer + DESCRIPTOR)
+    if robust_list(tid) in descriptor:
+        return False
+    return any(robust_list(other) in descriptor for other in thread_ids(pid))
 
 
 def map_pages(inside: HijackedThread) -> RemoteMappings:

@@ -1,4 +1,4 @@
-"""Which thread of the target to ask: looks at ``/proc/PID/task`` only.
+"""Which thread of the target to ask: looks at ``/proc/PID/task``, and at what the kernel knows of a thread.
 
 A thread is *blocked* when it sleeps in one of the system calls below, with the same arguments and the same count of
 voluntary switches in two samples 3 ms apart. Such a thread holds no lock of libc that a pthread_create takes, so it
@@ -9,6 +9,7 @@ dlopen while it reads the library.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import time
@@ -22,6 +23,7 @@ from heaptop.injector.inspect.interpreter import LIBC_FILES
 from heaptop.injector.inspect.memory import read_mappings
 from heaptop.injector.inspect.process import stat_fields
 
+GET_ROBUST_LIST: Final = 274
 SAMPLE_GAP: Final = 0.003
 READ, FUTEX = 0, 202
 
@@ -83,6 +85,9 @@ def tracers(pid: int) -> set[int]:
     return found - {0}
 
 
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
     call: str
@@ -95,6 +100,14 @@ def thread_ids(pid: int) -> list[int]:
         return sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
     except OSError:
         return []
+
+
+def robust_list(tid: int) -> int:
+    """The address that a thread gave to set_robust_list(2), in its descriptor on glibc; 0 when there is none, or it may
+    not be asked."""
+    head, size = ctypes.c_uint64(0), ctypes.c_size_t(0)
+    failed = _libc.syscall(GET_ROBUST_LIST, ctypes.c_int(tid), ctypes.byref(head), ctypes.byref(size))
+    return 0 if failed else head.value
 
 
 def agent_thread(pid: int) -> tuple[int, int] | None:

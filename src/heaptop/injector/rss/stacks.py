@@ -12,16 +12,15 @@ what is read, so no version's offsets are needed. This module never writes, and 
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import struct
 from collections.abc import Container
 from typing import Final
 
 from heaptop.injector.inspect.memory import RemoteFault
+from heaptop.injector.inspect.threads import robust_list
 from heaptop.injector.rss.residency import PAGE, ResidentMemory
 
-GET_ROBUST_LIST: Final = 274
 DESCRIPTOR: Final = 0x1000
 """Room for struct pthread: 0x900 in glibc 2.36."""
 VARIABLES: Final = 0x4000
@@ -29,12 +28,10 @@ VARIABLES: Final = 0x4000
 SELF: Final = 0x10
 """``tcbhead_t.self``; ``tcb`` at 0 is the same for a thread's own descriptor. Part of the ABI of x86-64."""
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
 
 def stack_range(memory: ResidentMemory, tid: int) -> tuple[int, int] | None:
     """The stack of a thread that pthread_create made, without its guard; None for others, the main thread included."""
-    head = _robust_list(tid)
+    head = robust_list(tid)
     if not head:
         return None
     try:
@@ -47,7 +44,7 @@ def stack_range(memory: ResidentMemory, tid: int) -> tuple[int, int] | None:
 def variable(memory: ResidentMemory, tid: int, values: Container[int]) -> tuple[int, int] | None:
     """How far below a thread's descriptor a word has one of ``values``, the nearest, and which: its variables begin
     there (static TLS), and its stack behind them."""
-    head = _robust_list(tid)
+    head = robust_list(tid)
     try:
         descriptor = _descriptor(memory, head) if head else None
         at = descriptor or 0
@@ -64,19 +61,12 @@ def variable(memory: ResidentMemory, tid: int, values: Container[int]) -> tuple[
 
 def variable_at(memory: ResidentMemory, tid: int, below: int) -> int | None:
     """The word so far below a thread's descriptor: a variable has the same place in all threads."""
-    head = _robust_list(tid)
+    head = robust_list(tid)
     try:
         descriptor = _descriptor(memory, head) if head else None
         return int.from_bytes(memory.read(descriptor - below, 8), "little") if descriptor else None
     except RemoteFault:
         return None
-
-
-def _robust_list(tid: int) -> int:
-    """The address that the thread gave to set_robust_list(2); 0 when there is none, or it may not be asked."""
-    head, size = ctypes.c_uint64(0), ctypes.c_size_t(0)
-    failed = _libc.syscall(GET_ROBUST_LIST, ctypes.c_int(tid), ctypes.byref(head), ctypes.byref(size))
-    return 0 if failed else head.value
 
 
 def _descriptor(memory: ResidentMemory, inside: int) -> int | None:
