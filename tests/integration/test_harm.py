@@ -62,11 +62,14 @@ def moves(target: Target) -> bool:
     return called(target) + 1 < called(target)
 
 
+@pytest.mark.parametrize("mode", ["clone", "stop"])
 @pytest.mark.pythons(*SAMPLE, *since("3.12"))
-def test_a_library_whose_beginning_waits_for_the_gil_is_loaded_in_a_session(interpreter: Interpreter) -> None:
+def test_a_library_whose_beginning_waits_for_the_gil_is_loaded_in_a_session(
+    interpreter: Interpreter, mode: str
+) -> None:
     """dlopen holds the dynamic linker's lock meanwhile: nobody with the GIL may wait for that."""
     with running(interpreter, "loading_plugin", wrapper=with_proc(interpreter)) as target:
-        with attached(target.pid, interval=0.1) as attachment:
+        with attached(target.pid, interval=0.1, mode=mode) as attachment:
             assert attachment.message(Core).loaded
             assert attachment.census().rows
             target.signal(signal.SIGUSR1)

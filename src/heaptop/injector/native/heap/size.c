@@ -1,7 +1,8 @@
 /* size: each rule is one __sizeof__ of CPython, named above it; versions differ only by `layout`. */
+#define _GNU_SOURCE
 #include "heap/size.h"
 
-#include "lookup.h"
+#include "loaded.h"
 #include "heap/containers.h"
 #include "heap/without_code/measures.h"
 #include "heap/numpy.h"
@@ -62,12 +63,27 @@ int size_open(void) {
     return whole ? 0 : -1;
 }
 
-/* Whether a function is the interpreter's or its standard library's own. May take the dynamic linker's lock. */
-static bool is_cpython(void *function) {
-    struct lookup_object here, interpreter;
-    if (!lookup_object(function, &here) || !lookup_object(symbols.type_type, &interpreter))
-        return false;
-    return here.base == interpreter.base || (here.file != NULL && strstr(here.file, "/lib-dynload/") != NULL);
+struct search {
+    uintptr_t function;
+    bool is_cpython;
+};
+
+/* 1 at the library that has the function. */
+static int search_in(struct dl_phdr_info *info, size_t size, void *context) {
+    struct search *search = context;
+    (void)size;
+    if (!loaded_has(info, search->function, 1, 0))
+        return 0;
+    search->is_cpython =
+        loaded_has(info, (uintptr_t)symbols.type_type, 1, 0) || strstr(info->dlpi_name, "/lib-dynload/") != NULL;
+    return 1;
+}
+
+/* Whether a function is the interpreter's or its standard library's own. */
+static bool is_cpython(PyCFunction function) {
+    struct search search = {(uintptr_t)function, false};
+    dl_iterate_phdr(search_in, &search);
+    return search.is_cpython;
 }
 
 /* By the type whose method it is (descrobject.h, PyDescr_COMMON). */
@@ -100,7 +116,7 @@ void size_decide(struct kind *kind, bool call_methods) {
     else if (symbols.without_code)
         decide_by_rule(kind, found);
     else if ((method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
-             (call_methods || numpy_is_array(kind->type) || is_cpython((void *)function))) {
+             (call_methods || numpy_is_array(kind->type) || is_cpython(function))) {
         kind->size = SIZE_CALL;
         kind->sizeof_method = function;
     }

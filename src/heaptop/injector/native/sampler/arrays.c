@@ -2,11 +2,11 @@
 #define _GNU_SOURCE
 #include "sampler/arrays.h"
 
+#include "loaded.h"
 #include "lookup.h"
 #include "raw.h"
 #include "sampler/sample.h"
 
-#include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -96,17 +96,6 @@ static bool find_pair(const char *name, struct pair *pair) {
 
 /* -- a library's parts -------------------------------------------------------------------------------------- */
 
-static bool has_address(const struct dl_phdr_info *info, uintptr_t address, size_t size, unsigned flags) {
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        uintptr_t begin = info->dlpi_addr + header->p_vaddr;
-        if (header->p_type == PT_LOAD && (header->p_flags & flags) == flags && address >= begin &&
-            address - begin <= header->p_memsz && header->p_memsz - (address - begin) >= size)
-            return true;
-    }
-    return false;
-}
-
 /* Whether the linker makes this page read-only when the library is ready; rounded as it does. */
 static bool is_relro(const struct dl_phdr_info *info, uintptr_t address) {
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -165,9 +154,9 @@ static bool read_relocations(const struct dl_phdr_info *info, struct relocations
         }
     }
     for (int i = 0; i < 2; i++)
-        if (r->entries[i] == NULL || !has_address(info, (uintptr_t)r->entries[i], r->sizes[i], PF_R))
+        if (r->entries[i] == NULL || !loaded_has(info, (uintptr_t)r->entries[i], r->sizes[i], PF_R))
             r->sizes[i] = 0;
-    return r->symbols != NULL && r->strings != NULL && has_address(info, (uintptr_t)r->strings, r->strings_size, PF_R);
+    return r->symbols != NULL && r->strings != NULL && loaded_has(info, (uintptr_t)r->strings, r->strings_size, PF_R);
 }
 
 /* -- pages -------------------------------------------------------------------------------------------------- */
@@ -257,7 +246,7 @@ static bool settle(const struct dl_phdr_info *info, void **place, unsigned type,
         return true;
     }
     bool is_lazy =
-        type == R_X86_64_JUMP_SLOT && !is_relro(info, (uintptr_t)place) && has_address(info, (uintptr_t)found, 1, PF_X);
+        type == R_X86_64_JUMP_SLOT && !is_relro(info, (uintptr_t)place) && loaded_has(info, (uintptr_t)found, 1, PF_X);
     if (found != pair->theirs && !is_lazy)
         return false;
     if (slot == NULL && arrays.count == MAX_SLOTS)
@@ -287,7 +276,7 @@ static bool settle_all(const struct dl_phdr_info *info) {
             uintptr_t place = info->dlpi_addr + entry->r_offset;
             if ((type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) && symbol->st_name < r.strings_size &&
                 find_pair(r.strings + symbol->st_name, &pair) && place % sizeof(void *) == 0 &&
-                has_address(info, place, sizeof(void *), PF_W))
+                loaded_has(info, place, sizeof(void *), PF_W))
                 settled = settle(info, (void **)place, type, &pair) && settled;
         }
     }
@@ -329,8 +318,8 @@ static bool may_be_numpy(const char *path) {
 }
 
 static bool is_left_out(const struct dl_phdr_info *info) {
-    return !may_be_numpy(info->dlpi_name) || has_address(info, *(uintptr_t *)&arrays.track, 1, PF_X) ||
-           has_address(info, (uintptr_t)address_of_track(), 1, PF_X);
+    return !may_be_numpy(info->dlpi_name) || loaded_has(info, *(uintptr_t *)&arrays.track, 1, PF_X) ||
+           loaded_has(info, (uintptr_t)address_of_track(), 1, PF_X);
 }
 
 /* The first call looks at the counters: 1 ends the iteration, when they are what they were. */
@@ -407,7 +396,7 @@ static int restore_library(struct dl_phdr_info *info, size_t size, void *context
     struct library library = library_of(info);
     for (int i = 0; i < arrays.count; i++) {
         struct slot *slot = &arrays.slots[i];
-        if (!is_same(slot->library, library) || !has_address(info, (uintptr_t)slot->place, sizeof(void *), PF_W))
+        if (!is_same(slot->library, library) || !loaded_has(info, (uintptr_t)slot->place, sizeof(void *), PF_W))
             continue;
         void *found = __atomic_load_n(slot->place, __ATOMIC_ACQUIRE);
         bool is_ours = found == address_of_track() || found == address_of_untrack();

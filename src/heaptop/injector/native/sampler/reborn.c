@@ -58,7 +58,10 @@ static int trace(PyObject *o, int event, void *data) {
 
 /* -- coming and going --------------------------------------------------------------------------------------- */
 
+/* Once: lookup.h. */
 static bool find_functions(void) {
+    if (reborn.set != NULL && reborn.get != NULL)
+        return true;
     *(void **)&reborn.set = lookup_symbol("PyRefTracer_SetTracer");
     *(void **)&reborn.get = lookup_symbol("PyRefTracer_GetTracer");
     return reborn.set != NULL && reborn.get != NULL;
