@@ -83,6 +83,28 @@ def test_no_command_hangs(what: str, tmp_path: Path) -> None:
             assert eventually(lambda: len(server.stdout()) > said_so_far + 10)
 
 
+LISTEN = """
+import os, sys
+from heaptop.injector.entry import hijack
+hijack.SOCKET_FOLDERS = tuple(sys.argv[2:])
+with hijack.listen_in_target(int(sys.argv[1]), 0, 0) as listener:
+    print(os.path.dirname(listener.inside))
+"""
+
+
+def test_no_socket_is_made_where_nobody_answers(tmp_path: Path) -> None:
+    """A thread of the target may be held meanwhile."""
+    (mounted := tmp_path / "mounted").mkdir()
+    (good := tmp_path / "good").mkdir()
+    with hung("executable", mounted) as (_, pid):
+        arguments = str(pid), str(mounted), f"{mounted}/within", str(good)
+        listening = subprocess.Popen([sys.executable, "-c", LISTEN, *arguments], stdout=subprocess.PIPE, text=True)
+        try:
+            assert listening.communicate(timeout=GUARD)[0] == f"{good}\n"
+        finally:
+            listening.kill()
+
+
 def test_what_is_remembered_of_an_executable_that_does_not_answer(tmp_path: Path) -> None:
     with hung("executable", tmp_path) as (_, pid):
         assert refusals_cache.refusal(pid, "build") == ""

@@ -37,6 +37,7 @@ from heaptop.injector.entry.plan import AttachPlan
 from heaptop.injector.entry.ptrace import CallStillRunning, ForbiddenCall, RemoteSignal, StoppedThread, StopTimeout
 from heaptop.injector.entry.seccomp import Program
 from heaptop.injector.entry.stub import OFFSETS, Journal, Params
+from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.links import ready
 from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, each_mapping, read_mappings
 from heaptop.injector.inspect.threads import robust_list, thread_ids
@@ -416,6 +417,8 @@ def has_membarrier() -> bool:
 
 
 SOCKET_FOLDERS: Final = ("/tmp", "/dev/shm", "/run", "/var/tmp")
+LOCAL: Final = ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs")
+"""File systems that need no server, which need not answer: whoever waits for one may hold a thread of the target."""
 BACKLOG: Final = 16
 """Connections that may wait; one process of the target's user must not keep the target from connecting."""
 CONNECT_TIMEOUT: Final = 2.0
@@ -480,16 +483,33 @@ class Listener:
 
 
 def open_folder(pid: int, path: str) -> int:
-    """A folder of the target's file system, reached without following any symbolic link. Raises OSError."""
+    """A folder of the target's file system, reached without following any symbolic link, and without a question to a
+    file system that is not LOCAL. Raises OSError."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     folder = os.open(f"/proc/{pid}/root", flags)
     for name in filter(None, path.split("/")):
         try:
+            check_local(pid, folder)
             inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
         finally:
             os.close(folder)
         folder = inner
+    try:
+        check_local(pid, folder)
+    except OSError:
+        os.close(folder)
+        raise
     return folder
+
+
+def check_local(pid: int, folder: int) -> None:
+    """Raise OSError where a folder is on no LOCAL file system, by the lists of mounts, the target's and ours: one
+    leaves out the mount that a chroot is on."""
+    mount = proc.text(f"/proc/self/fdinfo/{folder}").partition("\nmnt_id:")[2].split(maxsplit=1)[0]
+    for line in f"{proc.text(f'/proc/{pid}/mountinfo')}\n{proc.text('/proc/self/mountinfo')}".splitlines():
+        if line.split(" ", 1)[0] == mount and line.partition(" - ")[2].split(" ", 1)[0] in LOCAL:
+            return
+    raise OSError(errno.EREMOTE, os.strerror(errno.EREMOTE))
 
 
 def is_shared(folder: int) -> bool:
