@@ -22,12 +22,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,46 +76,98 @@ class Bench:
         medians = {name: statistics.median(each[name] for each in found["rounds"]) for name in found["rounds"][0]}
         return {**medians, "rss": found["rss"], "rounds": len(found["rounds"])}
 
-    def dump(self, pyheap: Path, objects: int, aged: bool) -> dict[str, float] | str:
-        """PyHeap's dump: one round."""
-        dumper = str(pyheap / "pyheap" / "src" / "pyheap_dump.py")
-        return self.written(
-            lambda pid, path: [sys.executable, dumper, "--pid", str(pid), "--file", str(path)], objects, aged
-        )
-
-    def written(self, command: Callable[[int, Path], list[str]], objects: int, aged: bool) -> dict[str, float] | str:
-        """What a command writes of a process with the heap, to files whose names begin with a path: one round."""
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            subprocess.Popen(
-                self.command("stand", objects, aged), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            ) as target,
-        ):
-            assert target.stdout
-            target.stdout.readline()
-            before, line = memory_of(target.pid), command(target.pid, Path(folder, "dump"))
-            began = time.perf_counter()
+    @contextmanager
+    def standing(self, objects: int, aged: bool) -> Iterator[Standing]:
+        """A process with the heap, which does nothing."""
+        with subprocess.Popen(
+            self.command("stand", objects, aged), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as target:
             try:
-                subprocess.run(line, capture_output=True, text=True, check=True, timeout=self.seconds)
-            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+                assert target.stdout
+                target.stdout.readline()
+                yield Standing(target, self.seconds)
+            finally:
                 target.kill()
-                return f"{error}"
-            seconds = time.perf_counter() - began
-            told = json.loads(target.communicate()[0])
-            size = sum(each.stat().st_blocks * 512 for each in Path(folder).iterdir())
-        return {
-            "seconds": seconds,
-            "pause": told["pause"],
-            "extra": max(0, told["peak"] - before),
-            "written": size,
-            "rounds": 1,
-        }
 
 
-def memory_of(pid: int) -> int:
-    """Resident bytes."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A process with the heap, which says of each command how long it stood still."""
+
+    target: subprocess.Popen[str]
+    seconds: float
+
+    def dump(self, pyheap: Path) -> dict[str, float] | str:
+        """PyHeap's dump."""
+        dumper = str(pyheap / "pyheap" / "src" / "pyheap_dump.py")
+        return self.written(lambda pid, path: [sys.executable, dumper, "--pid", str(pid), "--file", str(path)])
+
+    def written(
+        self, command: Callable[[int, Path], list[str]], reading: Callable[[Path], list[str]] | None = None
+    ) -> dict[str, float] | str:
+        """What a command writes to files whose names begin with a path; with ``reading``, also what it takes to read
+        the first of them. A sentence where one fails."""
+        with tempfile.TemporaryDirectory() as folder:
+            before = memory_of(self.target.pid)
+            try:
+                found = timed(command(self.target.pid, Path(folder, "dump")), self.seconds)
+            except Failed as error:
+                peak = memory_of(self.target.pid, "VmHWM")
+                return f"{error}; the target had {(peak - before) / 2**20:,.0f} MiB more"
+            assert self.target.stdin
+            assert self.target.stdout
+            self.target.stdin.write("\n")
+            self.target.stdin.flush()
+            told = json.loads(self.target.stdout.readline())
+            files = sorted(Path(folder).iterdir())
+            found["written"] = sum(each.stat().st_blocks * 512 for each in files)
+            if reading is not None:
+                try:
+                    read = timed(reading(files[0]), self.seconds)
+                except Failed as error:
+                    return f"cannot be read: {error}"
+                found |= {f"read {name}": figure for name, figure in read.items()}
+        return {**found, "pause": told["pause"], "extra": max(0, told["peak"] - before), "rss": before, "rounds": 1}
+
+
+class Failed(Exception):
+    """A command that did not end well, or not in time."""
+
+
+def timed(command: list[str], seconds: float) -> dict[str, float]:
+    """Seconds, those of CPU time, and resident bytes of its largest process. Raises Failed."""
+    began = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as words:
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=words, start_new_session=True
+        ) as started:
+            while (done := os.wait4(started.pid, os.WNOHANG))[0] == 0 and time.perf_counter() - began < seconds:
+                time.sleep(0.005)
+            if done[0] == 0:
+                os.killpg(started.pid, signal.SIGKILL)
+                done = os.wait4(started.pid, 0)
+            started.returncode = os.waitstatus_to_exitcode(done[1])
+        took = time.perf_counter() - began
+        if took >= seconds:
+            raise Failed(f"ended after {took:,.0f} s without a result")
+        if started.returncode:
+            words.seek(0)
+            raise Failed(f"exit code {started.returncode}: {' '.join(words.read().splitlines()[-5:])}")
+    used = done[2]
+    return {"seconds": took, "cpu": used.ru_utime + used.ru_stime, "memory": used.ru_maxrss * 1024}
+
+
+def memory_of(pid: int, name: str = "VmRSS") -> int:
+    """Resident bytes; with ``VmHWM``, the most that there ever were."""
     with open(f"/proc/{pid}/status") as lines:
-        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def pyheap_dump(bench: Bench, objects: int, aged: bool, pyheap: Path | None) -> dict[str, float] | str:
+    if pyheap is None:
+        return "no checkout of it was named (--pyheap)"
+    with bench.standing(objects, aged) as standing:
+        return standing.dump(pyheap)
 
 
 def promises(heaptop: dict[str, float] | str, kernel: dict[str, float] | str) -> list[Promise]:
@@ -159,10 +213,8 @@ def report_answers(bench: Bench, objects: int, aged: bool, pyheap: Path | None) 
     print("  whole answers:", flush=True)
     found: dict[str, dict[str, float]] = {}
     for way in (*ANSWERS, "pyheap"):
-        if way != "pyheap":
-            figures = bench.run(way, objects, aged)
-        else:
-            figures = bench.dump(pyheap, objects, aged) if pyheap else "no checkout of it was named (--pyheap)"
+        is_peer = way == "pyheap"
+        figures = pyheap_dump(bench, objects, aged, pyheap) if is_peer else bench.run(way, objects, aged)
         if isinstance(figures, str):
             print(f"    {way:15} left out: {figures}", flush=True)
             continue

@@ -17,7 +17,7 @@ import sys
 import time
 import types
 
-from counting import Stamps, load_core, measure, memory
+from counting import Stamps, load_core, measure, memory, reset_peak
 
 NO_UNIT = 2**32 - 1
 ROOT = 2**32 - 2
@@ -194,12 +194,18 @@ ANSWERS = {
 
 
 def stand():
-    """For one who looks from outside: says when it is ready, and until its input ends how long it ever stood still."""
+    """For one who looks from outside: says when it is ready, and for each line of its input, and its end, how long it
+    ever stood still since the one before."""
     with Stamps() as stamps:
         print("ready", flush=True)
-        while not select.select([sys.stdin], [], [], 0.01)[0]:
-            list(map(str.upper, map(lambda text: text, "a")))  # noqa: C417 - C that calls Python: gdb breaks there
-    print(json.dumps({"pause": stamps.longest, "peak": memory("VmHWM")}))
+        line = "begin"
+        while line:
+            reset_peak()
+            stamps.longest = 0.0
+            while not select.select([sys.stdin], [], [], 0.01)[0]:
+                list(map(str.upper, map(lambda text: text, "a")))  # noqa: C417 - C that calls Python: gdb breaks there
+            line = sys.stdin.readline()
+            print(json.dumps({"pause": stamps.longest, "peak": memory("VmHWM")}), flush=True)
 
 
 PARTS = {"heaptop": heaptop_round, "kernel": kernel_round}
