@@ -101,7 +101,7 @@ def main():
             compared += 1
             if is_guessed and not core.size_of(o)[2]:
                 guessed[str(t)] = len(objects)
-            if other_size and not is_opaque:
+            if other_size:
                 faults.append("%s: bytes are %s" % (t, other_size))
             if is_opaque:
                 opaque[str(t)] = len(objects)

@@ -105,6 +105,7 @@ static const struct structure structures[] = {
     T("items", 8, 15, 168, W(2)),
     T("iterator", 8, 15, 32, W(3)),
     T("keys", 8, 15, 168, W(2)),
+    T("lazy_import", 15, 15, 56, S(2, 5)),
     T("list_iterator", 8, 15, 32, W(3)),
     T("list_reverseiterator", 8, 15, 32, W(3)),
     T("managedbuffer", 8, 15, 112, W(5)),

@@ -96,6 +96,8 @@ static void decide_by_rule(struct kind *kind, PyObject *descriptor) {
 
 void size_decide(struct kind *kind, bool call_methods) {
     kind->size = SIZE_GUESS;
+    if (symbols.without_code && kind->collected == COLLECTED_ASK && !layout.flags_pre_header)
+        return; /* sys.getsizeof asks it whether the collector's head counts (see size_of) */
     PyObject *found = find(kind->type);
     PyMethodDef *method = found == NULL ? NULL : method_of(found);
     if (method == NULL)
@@ -193,6 +195,12 @@ static uint64_t called_size(PyObject *o, const struct kind *kind) {
     return kind->basic;
 }
 
+/* Whether it decides which of its objects are collected, by a function of its own. */
+static bool decides(const struct kind *kind) {
+    inquiry is_gc = (inquiry)pointer_at(kind->type, layout.type_is_gc);
+    return is_gc != NULL && is_gc != symbols.type_is_gc;
+}
+
 uint64_t size_of(PyObject *o, const struct kind *kind) {
     uint64_t size;
     switch (kind->size) {
@@ -225,7 +233,7 @@ uint64_t size_of(PyObject *o, const struct kind *kind) {
     }
     /* sysmodule.c, _PySys_GetSizeOf: what the object has; or (flags_pre_header) what its type says, also of an object
        that does not have it (an active greenlet), but for a static type whose own type is `type`, where layout says so */
-    bool by_type = layout.size_static_pre_header || (layout.flags_pre_header && kind->collected == COLLECTED_ASK);
+    bool by_type = layout.size_static_pre_header || (layout.flags_pre_header && decides(kind));
     bool has_header = kind->collected <= COLLECTED_ALWAYS || by_type || kind_collects(kind, o);
     return size + (has_header ? kind->before : 0);
 }
