@@ -28,7 +28,7 @@ WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zo
 PROGRAMS := $(patsubst %,tests/integration/test_%.py,api dumps json_documents mcp notebook pytest_plugin versions_meet \
     handlers native_memory)
 
-.PHONY: demo test quick whole live harm alone units screen waiting programs native check stress fuzz soak zoo zoo-real art \
+.PHONY: demo test quick whole live harm alone units screen waiting programs native check stress fuzz soak equal zoo zoo-real art \
     docs schemas wheel sdist pyz release man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
@@ -89,6 +89,9 @@ fuzz: $(DEV) ## all that heaptop reads from others, with seeds of its own each t
 
 soak: $(DEV) ## heaptop serve over 20 processes, a census a second, for two hours: make soak SOAK_SECONDS=600
 	$(BIN)/python -m tests.support.soak --seconds $(SOAK_SECONDS)
+
+equal: $(DEV) ## heaps seen in four ways, compared: make equal PYTHONS="3.8 3.12"
+	$(BIN)/python -m tests.support.equal_heaps $(if $(PYTHONS),--pythons $(PYTHONS))
 
 zoo: $(DEV) ## a leak hunt in each program of the zoo, a minute for each Python: make zoo PYTHONS="3.8 3.12"
 	$(BIN)/python -m tests.support.zoo $(PYTHONS)
