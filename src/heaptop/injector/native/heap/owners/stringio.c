@@ -1,5 +1,5 @@
-/* stringio: the text of an io.StringIO (_io/stringio.c): its buffer, four bytes a character; until it is first read also, from
-   3.12 on, the text of its writer (unicodeobject.h, _PyUnicodeWriter). Up to 3.11 that text is in lists, which are objects. */
+/* stringio: the text of an io.StringIO (_io/stringio.c): its buffer, four bytes a character, and until it is first read the text
+   of its writer (unicodeobject.h, _PyUnicodeWriter). Versions without a writer have that text in lists, which are objects. */
 #include "heap/owners.h"
 
 enum { WRITER_DATA = 8, WRITER_KIND = 16, WRITER_SIZE = 24, WRITER_READONLY = 53, MOST_HEADER = 72 };
