@@ -8,6 +8,7 @@ import random
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ import pytest
 
 from heaptop.dumps.cores import walking
 from heaptop.dumps.cores.conversion import CoreOptions, open_core
+from heaptop.dumps.cores.walker import END
 from heaptop.dumps.reader import HeapDump
 from heaptop.dumps.source import DumpSource
 from heaptop.errors import DumpDamaged, HeaptopError
@@ -118,7 +120,11 @@ def test_commands_take_a_core_in_place_of_a_process(target: Target, tmp_path: Pa
 @pytest.mark.pythons("3.12")
 def test_a_core_is_a_session_that_begins_with_its_only_snapshot(target: Target, tmp_path: Path) -> None:
     """Views tell snapshots apart by number, 0 being none, and count time from the beginning."""
-    source = DumpSource(open_core(str(write_core(target, tmp_path / "core.1")), CoreOptions(), lambda *told: None))
+    steps: set[str] = set()
+    core = str(write_core(target, tmp_path / "core.1"))
+    source = DumpSource(open_core(core, CoreOptions(), lambda step, *told: steps.add(step)))
+    assert "reading objects and references" in steps
+    assert "writing the heap dump" not in steps, "that is what `heaptop dump` does"
     events: list[Event] = []
     source.open(events.append)
     source.image(1.0)
@@ -204,52 +210,82 @@ def test_a_core_without_the_beginnings_of_files_says_so(interpreter: Interpreter
 
 # -- cores where the process that reads them has memory itself ------------------------------------------------------
 
-@pytest.fixture
-def asked_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Have cores read as below `setarch -R`, or in gdb: what is started is not placed at random."""
+GAP: Final = 0x300000000000
+PROGRAM_HEADER: Final = struct.Struct("<IIQQQQQQ")
+LARGEST: Final = 1 << 40
+
+
+def surround(core: Path, gap: int) -> None:
+    """Have a core claim memory at all addresses but those of its own and ``gap`` bytes from GAP on: as of a program
+    that has reserved nearly all addresses, and written somewhere in each part of them."""
+    content = bytearray(core.read_bytes())
+    (table,) = struct.unpack_from("<Q", content, 32)
+    (count,) = struct.unpack_from("<H", content, 56)
+    own = [PROGRAM_HEADER.unpack_from(content, table + number * PROGRAM_HEADER.size) for number in range(count)]
+    taken = [(start, start + size) for kind, _, _, start, _, _, size, _ in own if kind == 1]
+    added, at = [], 1 << 16
+    for start, end in sorted([*taken, (GAP, GAP + gap), (END, END)]):
+        for begin in range(at, min(start, END), LARGEST):
+            added.append((begin, min(begin + LARGEST, start)))
+        at = max(at, end)
+    offset = len(content) + (count + len(added)) * PROGRAM_HEADER.size + 4095 & ~4095
+    content += b"".join(PROGRAM_HEADER.pack(*each) for each in own)
+    for start, end in added:
+        content += PROGRAM_HEADER.pack(1, 6, offset, start, 0, end - start, end - start, 4096)
+    struct.pack_into("<Q", content, 32, len(core.read_bytes()))
+    struct.pack_into("<H", content, 56, count + len(added))
+    core.write_bytes(content)
+    os.truncate(core, offset + LARGEST)  # a hole
+
+
+@pytest.mark.pythons("3.12")
+def test_a_core_with_memory_at_nearly_all_addresses_is_read_where_it_has_none(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the first process that tries."""
+    monkeypatch.setattr(walking, "ATTEMPTS", 1)
+    with written_by_the_kernel(interpreter) as (core, _):
+        whole = core.read_bytes()
+        surround(core, 64 << 30)
+        assert refusal(core) == ""
+        core.write_bytes(whole)
+        surround(core, 512 << 20)
+        before = own_children()
+        assert "leaves no 1 GiB of addresses" in refusal(core)
+        assert own_children() == before
+
+
+def without_a_choice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str) -> None:
+    """Have cores read below a shell with these words, and the limits of it."""
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexec setarch -R "{sys.executable}" "$@"\n')
+    python.write_text(f'#!/bin/sh\n{words} "{sys.executable}" "$@"\n')
     python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(python))
 
 
-@pytest.fixture
-def alike(monkeypatch: pytest.MonkeyPatch, asked_alike: None) -> None:
-    """Have cores read as on a machine that places all programs alike."""
-    forget = "import heaptop.dumps.cores.walker as walker; walker.ADDR_NO_RANDOMIZE = 0"
-    monkeypatch.setattr(walking, "LAUNCHER", walking.LAUNCHER.replace("from heaptop", f"{forget}; from heaptop"))
-
-
-@pytest.mark.usefixtures("alike")
 @pytest.mark.pythons("3.12")
-def test_a_core_is_read_where_all_programs_are_placed_alike(interpreter: Interpreter) -> None:
+def test_a_core_is_read_where_all_programs_are_placed_alike(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Also the stack, which is at the same addresses in both."""
+    without_a_choice(monkeypatch, tmp_path, "exec setarch -R")
+    monkeypatch.setattr(walking, "ATTEMPTS", 1)
     with written_by_the_kernel(interpreter, ("setarch", "-R")) as (core, _):
         assert refusal(core) == ""
 
 
-@pytest.mark.usefixtures("alike")
 @pytest.mark.pythons("3.12")
 def test_a_core_where_its_reader_must_have_memory_is_one_sentence(
-    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Placed as the first process that tries; the second one is placed otherwise."""
-    with written_by_the_kernel(interpreter, ("setarch", "-R", "-L")) as (core, _):
+    """Placed as the first process that tries, because of a hard limit; the second one is placed at random."""
+    with written_by_the_kernel(interpreter, ("setarch", "-R")) as (core, _):
+        without_a_choice(monkeypatch, tmp_path, "ulimit -s 8192; exec setarch -R")
         before = own_children()
         assert refusal(core) == ""
         monkeypatch.setattr(walking, "ATTEMPTS", 1)
         assert "has memory at 0x" in refusal(core)
         assert own_children() == before
-
-
-@pytest.mark.usefixtures("asked_alike")
-@pytest.mark.pythons("3.12")
-def test_a_core_is_read_by_a_process_that_is_placed_at_random_all_the_same(
-    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with written_by_the_kernel(interpreter, ("setarch", "-R", "-L")) as (core, _):
-        monkeypatch.setattr(walking, "ATTEMPTS", 1)
-        assert refusal(core) == ""
 
 
 @pytest.mark.pythons("3.11-debian")

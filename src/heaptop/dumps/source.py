@@ -158,7 +158,7 @@ class DumpSource:
 
         def told(done: int, total: int) -> None:
             share = f", {done / total:.0%}" if total else ""
-            self._deliver(Waiting(f"reading the heap dump{share}", time.monotonic() - begin))
+            self._deliver(Waiting(f"reading the {dump.info.origin or 'heap dump'}{share}", time.monotonic() - begin))
 
         dump.load(told)
         self._deliver(Attached(self.target, dump.hello, DUMP, 0))

@@ -89,6 +89,8 @@ class DumpFile:
         except (OSError, ValueError) as error:
             raise self._failed(path or "", error) from error
         self.path = self._file.path
+        self.stays = path is not None
+        """Somebody else may read it, later."""
         self.size = 0
         self._make_room = make_room
         self._is_open = True

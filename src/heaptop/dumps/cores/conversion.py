@@ -63,13 +63,14 @@ def write_copy(pid: int, options: CoreOptions, budget: float, file: DumpFile, va
 
 
 def _write(opened: OpenedCore, file: DumpFile, values: str, told: Told) -> Written:
-    with CoreWalk(opened.memory, opened.python, int(available_memory() * SHARE), told) as walk:
+    step = "writing the heap dump" if file.stays else "reading objects and references"
+    with CoreWalk(opened.memory, opened.python, int(available_memory() * SHARE), told, step) as walk:
         info = _info(opened, walk, values)
         answers = [walk.ask(Question(WASTE, limit=MOST_ROWS), Waste)]
         gaps = (*walk.image.gaps, *_gaps(opened.core, walk.image))
         image = replace(walk.image, pause_ns=opened.stopped_ns, gaps=gaps)
         parts = DumpParts([_hello(opened, image.time_ns)], [*walk.types, image], answers)
-        written = asked_pieces(info, walk.ask, lambda done, total: told("writing the heap dump", done, total))
+        written = asked_pieces(info, walk.ask, lambda done, total: told(step, done, total))
         file.write(info, parts, written)
     return info, image
 

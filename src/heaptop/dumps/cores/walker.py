@@ -35,19 +35,25 @@ STEP: Final = struct.Struct("<IQQ")
 WAIT_NS: Final = 100_000_000
 ANSWERED, READY, ALONE = 1, 2, -1
 """States of ``image_look``."""
+END: Final = 0x7FFF_FFFF_F000
+"""Of the addresses that a program may have."""
 ADDR_COMPAT_LAYOUT: Final = 0x0200000
-"""``personality(2)``: memory is mapped from a third of the address space upward, where other processes have none."""
+"""``personality(2)``: memory is mapped upward, wherever the stack may grow to."""
 ADDR_NO_RANDOMIZE: Final = 0x0040000
-"""``personality(2)``: each process is placed as every other."""
+"""``personality(2)``: memory is placed as the limits say, and not at random below."""
 ASK_PERSONALITY: Final = 0xFFFFFFFF
+STACK: Final = 8 << 20
+"""Bytes of the stack that walks: a thread has as much as the limit allows otherwise."""
 
 
 def main() -> None:
-    """``attempt`` is even: places memory where a core hardly has any; odd: where the kernel does by default."""
-    attempt, placed = int(sys.argv[2]), sys.argv[3:] == ["placed"]
-    if not placed and _place_elsewhere(below=attempt % 2 == 0):
+    """With the address below which a core has nothing, and which of the attempts this is."""
+    below, attempt, placed = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["placed"]
+    if not placed:
+        _place(below, exactly=attempt == 0)
         os.execv(sys.executable, [*sys.orig_argv, "placed"])
-    # The first stack of a process is where that of the core was, unless addresses are random: the child lets go of it.
+    # The first stack of a process is at the end of all addresses, as that of the core is: the child lets go of it.
+    threading.stack_size(STACK)
     walk = threading.Thread(target=_walk)
     walk.start()
     walk.join()
@@ -64,13 +70,19 @@ def _walk() -> None:
         core.image_ask(question)
 
 
-def _place_elsewhere(*, below: bool) -> bool:
-    """Whether a program that takes this one's place is placed elsewhere than this one; a container may forbid it."""
+def _place(below: int, *, exactly: bool) -> None:
+    """Have a program that takes this one's place get its memory right below an address, as far as this is allowed.
+
+    The kernel leaves room for as much stack as the limit allows, and maps everything else below that.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    if hard == resource.RLIM_INFINITY or hard >= END - below:
+        resource.setrlimit(resource.RLIMIT_STACK, (END - below, hard))
     libc = ctypes.CDLL(None)
     now: int = libc.personality(ctypes.c_ulong(ASK_PERSONALITY))
-    wanted = now & ~ADDR_NO_RANDOMIZE | (ADDR_COMPAT_LAYOUT if below else 0)
-    changed: int = libc.personality(ctypes.c_ulong(wanted)) if now not in (-1, wanted) else -1
-    return changed >= 0
+    if now != -1:  # a container may forbid either
+        other = now & ~(ADDR_NO_RANDOMIZE | ADDR_COMPAT_LAYOUT)
+        libc.personality(ctypes.c_ulong(other | (ADDR_NO_RANDOMIZE if exactly else 0)))
 
 
 def _load(path: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import heaptop
 from heaptop.dumps.cores.core_memory import CoreMemory, Piece
 from heaptop.dumps.cores.core_python import CorePython
-from heaptop.dumps.cores.walker import ANSWER, ENDED, HEAD, LENGTH, PROGRESS, STEP
+from heaptop.dumps.cores.walker import ANSWER, END, ENDED, HEAD, LENGTH, PROGRESS, STEP
 from heaptop.errors import DumpDamaged, HeaptopError, OutOfResources, ProtocolError
 from heaptop.injector.native import library
 from heaptop.protocol.bounds import check_types
@@ -30,7 +30,12 @@ LAUNCHER: Final = "import sys; sys.path.append(sys.argv[1]); from heaptop.dumps.
 PIECE: Final = struct.Struct("<QQQq")
 """``struct mapped_piece`` of ``native/cores``."""
 ATTEMPTS: Final = 6
-"""Processes that are tried where what the kernel has placed in one collides with the core's memory."""
+"""Processes that are tried, where the first one cannot be placed where the core has nothing."""
+LOWEST_PLACE: Final = END // 6 + (32 << 30)
+HIGHEST_PLACE: Final = END - (128 << 20)
+"""Between them the kernel can be asked to place a process (``mmap_base`` of arch/x86/mm/mmap.c)."""
+LEAST_PLACE: Final = 1 << 30
+"""Bytes of addresses: the process that walks has some 100 MiB before it maps the core."""
 PATIENCE: Final = 30.0
 """Seconds without a sign of life after which the process is given up: it reports every 0.1 s."""
 KEEP_NS: Final = 1800 * 10**9
@@ -48,13 +53,23 @@ class Collided(Exception):
 class CoreWalk:
     """A core's heap, walked. A context manager: its process ends with it."""
 
-    def __init__(self, memory: CoreMemory, python: CorePython, limit: int, told: Told) -> None:
-        """Walk it, with so much memory for tables. Errors: DumpDamaged, OutOfResources."""
+    def __init__(self, memory: CoreMemory, python: CorePython, limit: int, told: Told, step: str) -> None:
+        """Walk it, with so much memory for tables. ``step``: what is done while it is asked.
+
+        Errors: DumpDamaged, OutOfResources."""
         self._core = memory.core
-        self._told = told
+        self._told, self._step = told, step
         self._process: subprocess.Popen[bytes]
+        room, below = largest_gap(memory.pieces)
+        if room < LEAST_PLACE:
+            raise DumpDamaged(
+                f"The {self._core.name} cannot be mapped: it leaves no {LEAST_PLACE >> 30} GiB of addresses in a row.",
+                why=f"The process that reads it needs them for itself, between {LOWEST_PLACE:#x} and "
+                f"{HIGHEST_PLACE:#x}.",
+                fix=None,
+            )
         for attempt in range(ATTEMPTS):
-            self._process = _start(sorted({piece.fd for piece in memory.pieces}), attempt)
+            self._process = _start(sorted({piece.fd for piece in memory.pieces}), below, attempt)
             try:
                 self._begin(memory.pieces, python, limit)
                 return
@@ -66,8 +81,9 @@ class CoreWalk:
                 raise
         raise DumpDamaged(
             f"The {self._core.name} cannot be mapped: the process that reads it has memory at {place:#x} itself.",
-            why=f"That was so in {ATTEMPTS} processes: addresses are not random on this machine, or are few.",
-            fix="Switch address space randomisation on (`sysctl kernel.randomize_va_space=2`), or read it elsewhere.",
+            why=f"That was so in {ATTEMPTS} processes: where they are placed cannot be chosen here. A hard limit of "
+            "the stack, or a container, forbids it.",
+            fix="Raise the hard limit (`ulimit -Hs unlimited`, as root), or read it on another machine.",
         )
 
     def __enter__(self) -> CoreWalk:
@@ -147,7 +163,7 @@ class CoreWalk:
             kind, content = self._receive()
             if kind == PROGRESS and len(content) == STEP.size:
                 phase, done, total = STEP.unpack(content)
-                self._told(PHASES[phase] if phase < len(PHASES) else "writing the heap dump", done, total)
+                self._told(PHASES[phase] if phase < len(PHASES) else self._step, done, total)
             elif kind == ANSWER:
                 return self._decode(content)
             elif kind == ENDED:
@@ -218,10 +234,20 @@ ENDINGS: Final = {
 }
 
 
-def _start(descriptors: list[int], attempt: int) -> subprocess.Popen[bytes]:
+def largest_gap(pieces: list[Piece]) -> tuple[int, int]:
+    """The largest range of addresses that a process can be placed in and no piece is in: its bytes, and its end."""
+    found, at = (0, HIGHEST_PLACE), LOWEST_PLACE
+    for start, end in [*((piece.start, piece.end) for piece in pieces), (HIGHEST_PLACE, HIGHEST_PLACE)]:
+        stop = min(start, HIGHEST_PLACE)
+        found = max(found, (stop - at, stop))
+        at = max(at, end)
+    return found
+
+
+def _start(descriptors: list[int], below: int, attempt: int) -> subprocess.Popen[bytes]:
     packages = Path(heaptop.__file__).resolve().parent.parent
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-B", "-c", LAUNCHER, str(packages), str(attempt)],
+        [sys.executable, "-I", "-S", "-B", "-c", LAUNCHER, str(packages), str(below), str(attempt)],
         pass_fds=descriptors,
         start_new_session=True,
         stdin=subprocess.PIPE,

@@ -70,10 +70,6 @@ static bool is_in(const struct span *span, const void *address) {
     return (uint64_t)address >= span->start && (uint64_t)address < span->end;
 }
 
-static bool is_named(const struct span *span, const char *name) {
-    return span->path_size == strlen(name) && memcmp(span->path, name, span->path_size) == 0;
-}
-
 static bool same_path(const struct span *one, const struct span *other) {
     return one->path_size != 0 && one->path_size == other->path_size && memcmp(one->path, other->path, one->path_size) == 0;
 }
@@ -96,9 +92,7 @@ struct keeping {
 
 static bool keeps(struct keeping *k, const struct span *span) {
     bool file = same_path(span, &k->code) || same_path(span, &k->libc) || is_linker(span);
-    bool kept = file || (k->follows && span->path_size == 0 && span->start == k->end) ||
-                (span->path_size != 0 && span->path[0] == '['); /* the kernel's pages */
-    kept = kept && !is_named(span, "[heap]") && !is_named(span, "[stack]");
+    bool kept = file || (k->follows && span->path_size == 0 && span->start == k->end);
     for (size_t i = 0; i < k->count && !kept; i++)
         kept = is_in(span, k->kept[i]);
     k->follows = file;
