@@ -15,6 +15,7 @@ import pytest
 
 from heaptop.dumps.reader import HeapDump
 from heaptop.errors import (
+    ImageRefused,
     OutOfResources,
     PauseTooLong,
     ProcessNotFound,
@@ -23,6 +24,7 @@ from heaptop.errors import (
     TracedTarget,
     UsageError,
 )
+from heaptop.injector.entry import memory_copy
 from heaptop.injector.entry.memory_copy import Copier, CopyPlan
 from heaptop.injector.inspect import process
 from tests.interpreters import MUSL, SAMPLE, Interpreter
@@ -156,6 +158,55 @@ def test_a_process_whose_interpreter_was_deleted_since_is_copied(interpreter: In
         done = copy("census", target.pid)
         assert done.returncode == 0, done.stderr
         assert target.said() == []
+
+
+@pytest.mark.pythons("3.12")
+def test_a_process_that_reserves_half_of_all_addresses_is_copied(interpreter: Interpreter) -> None:
+    """As below a sanitizer. What it reserves can be read, so it is zeros, and none of it was touched but a page."""
+    native.core()
+    with running(interpreter, "reserving", "64") as target:
+        before = Facts.of(target.pid)
+        census = document("census", target.pid, "--top", 0, "--no-inject", *ENOUGH)
+        assert (census["complete"], census["total"]["count"] > 5000) == (True, True)
+        assert untouched(before, target) == []
+
+
+@pytest.mark.pythons("3.12")
+def test_a_process_whose_page_tables_cannot_be_asked_is_refused_where_it_reserves_much(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As before Linux 6.7."""
+    monkeypatch.setattr(memory_copy, "PAGEMAP_SCAN", 0)
+    with running(interpreter, "reserving", "64") as target:
+        facts = process.read_facts(target.pid)
+        fd = os.memfd_create("copy")
+        plan = CopyPlan(target.pid, facts.start, facts.image, target.pid, 10**12, 1 << 30, fd, os.getpid())
+        with pytest.raises(ImageRefused, match="more address space"):
+            Copier(plan).run()
+        os.close(fd)
+
+
+@pytest.mark.pythons("3.8", "3.12")
+def test_a_copy_with_a_set_that_grows_is_partial_and_says_so(interpreter: Interpreter) -> None:
+    """Its items are in the old table, which only running C code has."""
+    native.core()
+    with running(interpreter, "set_growing") as target:
+        census = document("census", target.pid, "--no-inject", *ENOUGH)
+        assert not census["complete"]
+        assert "dict or set that grows" in census["cut"]
+    with running(interpreter, "sleeper") as target:
+        assert document("census", target.pid, "--no-inject", *ENOUGH)["complete"]
+
+
+@pytest.mark.pythons("3.12")
+def test_a_copy_says_that_a_thread_was_running_if_one_was(interpreter: Interpreter) -> None:
+    """What its C code alone held is not found, unless the collector knows it."""
+    native.core()
+    for name, is_running in (("busy", True), ("sleeper", False)):
+        with running(interpreter, name) as target:
+            census = document("census", target.pid, "--no-inject", *ENOUGH)
+            assert census["complete"]
+            assert ("threads that were running: 1" in census["mode_reason"]) is is_running
 
 
 @pytest.mark.pythons("3.12")

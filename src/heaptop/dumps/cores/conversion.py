@@ -46,6 +46,8 @@ class OpenedCore:
     """Of the process that was copied."""
     stopped_ns: int = 0
     """For how long it stood still for that."""
+    running: int = 0
+    """Threads that were in no system call then."""
 
 
 def write_core(path: str, options: CoreOptions, file: DumpFile, values: str, told: Told) -> Written:
@@ -67,7 +69,7 @@ def _write(opened: OpenedCore, file: DumpFile, values: str, told: Told) -> Writt
     with CoreWalk(opened.memory, opened.python, int(available_memory() * SHARE), told, step) as walk:
         info = _info(opened, walk, values)
         answers = [walk.ask(Question(WASTE, limit=MOST_ROWS), Waste)]
-        gaps = (*walk.image.gaps, *_gaps(opened.core, walk.image))
+        gaps = (*walk.image.gaps, *_gaps(opened, walk.image))
         image = replace(walk.image, pause_ns=opened.stopped_ns, gaps=gaps)
         parts = DumpParts([_hello(opened, image.time_ns)], [*walk.types, image], answers)
         written = asked_pieces(info, walk.ask, lambda done, total: told(step, done, total))
@@ -122,13 +124,17 @@ def _opened_copy(pid: int, options: CoreOptions, budget: float) -> Iterator[Open
         with copied(pid, budget) as copy:
             memory = CoreMemory(copy.core, copy.fd, backing)
             python = find_python(memory, backing, symbols)
-            yield OpenedCore(copy.core, memory, python, copy.facts, copy.stopped_ns)
+            yield OpenedCore(copy.core, memory, python, copy.facts, copy.stopped_ns, copy.running)
     finally:
         backing.close()
 
 
-def _gaps(core: CoreFile, image: Image) -> Iterator[str]:
+def _gaps(opened: OpenedCore, image: Image) -> Iterator[str]:
     """Sentences on what is not known of the heap of a core, or of a copy."""
+    core = opened.core
+    if opened.running:
+        threads = f"threads that were running: {opened.running:,}"
+        yield f"texts and numbers that C code alone held are not counted ({threads})"
     if image.opaque:
         share = image.opaque / max(image.bytes, 1)
         why = "" if core.is_copy else ": no code of a core is run"

@@ -40,6 +40,8 @@ class ProcessCopy:
     """Of the memory."""
     facts: ProcessFacts
     stopped_ns: int
+    running: int
+    """Threads that were in no system call."""
 
 
 @contextmanager
@@ -52,7 +54,7 @@ def copied(pid: int, budget: float) -> Iterator[ProcessCopy]:
     try:
         facts = checked.facts
         found = _copy(facts, fd, budget)
-        yield ProcessCopy(_core(facts, found), fd, facts, found["stopped_ns"])
+        yield ProcessCopy(_core(facts, found), fd, facts, found["stopped_ns"], found["running"])
     finally:
         os.close(fd)
 

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
+import fcntl
 import gc
 import json
 import mmap
@@ -26,6 +28,7 @@ import os
 import re
 import resource
 import signal
+import struct
 import sys
 import time
 from array import array
@@ -58,6 +61,14 @@ PRESENT, SWAPPED, OF_A_FILE, GUARD = 0x80, 0x40, 0x20, 0x04
 PAGES_AT_ONCE: Final = 1 << 19
 MOST_SPACE: Final = 1 << 39
 """Bytes of mappings whose pages are looked at: a gibibyte takes 2 MiB of entries."""
+LARGE: Final = 1 << 30
+"""Bytes of an anonymous mapping that the kernel is asked where its pages are (Linux 6.7), if it can: sanitizers and
+garbage collectors of other languages reserve terabytes."""
+PAGEMAP_SCAN: Final = 0xC0606610
+"""ioctl(2) of the pagemap; ``struct pm_scan_arg``, which gets ``struct page_region``."""
+SCAN: Final = struct.Struct("<12Q")
+SCANNED_AT_ONCE: Final = 4096
+IS_PRESENT, IS_SWAPPED = 1 << 3, 1 << 4
 NEAR: Final = 16
 """Pages that were never written to, between others, that are a part of the copy: fewer mappings to walk it."""
 MOST_RANGES: Final = 60_000
@@ -162,6 +173,29 @@ def _runs(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
             yield at + run.start() * PAGE, at + run.end() * PAGE
 
 
+def _scanned(pagemap: int, mapping: Mapping) -> list[tuple[int, int]] | None:
+    """The same of a large anonymous mapping, without a look at each of its pages; None of others, and where the kernel
+    cannot do that."""
+    if mapping.inode or mapping.end - mapping.start < LARGE:
+        return None
+    found, at = [], mapping.start
+    regions, wanted = array("Q", bytes(24 * SCANNED_AT_ONCE)), IS_PRESENT | IS_SWAPPED
+    while at < mapping.end:
+        place = regions.buffer_info()[0]
+        scan = bytearray(SCAN.pack(SCAN.size, 0, at, mapping.end, 0, place, SCANNED_AT_ONCE, 0, 0, 0, wanted, wanted))
+        try:
+            count = fcntl.ioctl(pagemap, PAGEMAP_SCAN, scan)
+        except OSError as error:
+            if error.errno in (errno.ENOTTY, errno.EINVAL):
+                return None
+            raise
+        found += [(regions[3 * number], regions[3 * number + 1]) for number in range(count)]
+        if (end := SCAN.unpack(scan)[4]) <= at:
+            raise ProcessLookupError  # it has ended, or runs another program
+        at = end
+    return found
+
+
 def _flags(mapping: Mapping) -> int:
     return READ | (WRITE if mapping.permissions[1] == "w" else 0) | (EXECUTE if mapping.permissions[2] == "x" else 0)
 
@@ -173,10 +207,11 @@ def lay_out(plan: CopyPlan, pagemap: int) -> CopyLayout:
         if mapping.inode and mapping.path.startswith("/"):
             layout.files.append((mapping.start, mapping.end, mapping.offset, mapping.path))
         if _is_copied(mapping):
-            space += mapping.end - mapping.start
+            scanned = _scanned(pagemap, mapping)
+            space += mapping.end - mapping.start if scanned is None else 0
             if space > MOST_SPACE or len(layout.ranges) > MOST_RANGES:
                 raise _not_copied(plan, "it has more address space, or more pieces of it, than heaptop looks at")
-            _add(layout, mapping, _runs(pagemap, mapping))
+            _add(layout, mapping, _runs(pagemap, mapping) if scanned is None else iter(scanned))
     return layout
 
 
@@ -266,7 +301,7 @@ class Copier:
 
     def __init__(self, plan: CopyPlan) -> None:
         self._plan = plan
-        self.unread = self.stopped_ns = 0
+        self.unread = self.stopped_ns = self.running = 0
         self.wall = 0.0
 
     def run(self) -> CopyLayout:
@@ -348,7 +383,7 @@ class Copier:
             try:
                 stop.stop(plan.budget_ns / 1e9)
                 self._check_same()
-                self.wall = time.time()
+                self.wall, self.running = time.time(), stop.running
                 layout = lay_out(plan, pagemap)
                 if layout.size > len(copy):
                     raise _not_copied(plan, "it grew faster than it can be copied")
@@ -435,6 +470,7 @@ def _answer(plan: CopyPlan) -> dict[str, Any]:
         "stopped_ns": copier.stopped_ns,
         "wall": copier.wall,
         "unread": copier.unread,
+        "running": copier.running,
         "size": layout.size,
         "ranges": layout.ranges,
         "absent": layout.absent,

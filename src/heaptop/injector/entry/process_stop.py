@@ -48,6 +48,8 @@ class ProcessStop:
         self._seized: set[int] = set()
         self._stopped: set[int] = set()
         self._ended: set[int] = set()
+        self.running = 0
+        """Threads that were in no system call when they stopped."""
 
     def stop(self, seconds: float) -> None:
         """Stop all threads, until no new one is there. Raises TracedTarget, PtraceDenied, StoppedTarget where it stands
@@ -114,7 +116,10 @@ class ProcessStop:
                 request(CONT, tid, 0, number)
             if number != signal.SIGTRAP:
                 raise StoppedTarget(f"Process {self._pid} is stopped (state T).").about(self._pid)
-            _forbid_restart(tid)
+            registers = Registers()
+            request(GETREGS, tid, 0, ctypes.addressof(registers))
+            self.running += sigframe.signed(registers.orig_rax) < 0
+            _forbid_restart(tid, registers)
         except ThreadDied:
             self._drop(tid)
         except StopTimeout:
@@ -125,11 +130,9 @@ class ProcessStop:
             self._drop(tid)
 
 
-def _forbid_restart(tid: int) -> None:
+def _forbid_restart(tid: int, registers: Registers) -> None:
     """Have a sleep or a wait with a time-out return EINTR, as after a signal, unless the thread's filters are known to
     allow restart_syscall. At once: this process may be killed, and the thread continues then."""
-    registers = Registers()
-    request(GETREGS, tid, 0, ctypes.addressof(registers))
     if not is_resumed(registers) or seccomp.mode(tid) == seccomp.OFF:
         return
     try:

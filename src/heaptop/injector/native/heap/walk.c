@@ -197,13 +197,26 @@ static void count_owned(struct walk *w, PyObject *o, struct kind *kind, unsigned
     w->at_least += owned.unknown;
 }
 
+static int count_item(PyObject *o, void *context) {
+    (void)o;
+    ++*(int64_t *)context;
+    return 0;
+}
+
 /* A list is empty while it is sorted (listobject.c, list_sort_impl). A dict has its new table before that is filled
-   (dictobject.c, dictresize), which whoever holds the GIL never sees, but a copy may. */
+   (dictobject.c, dictresize), and so has a set (setobject.c, set_table_resize), which whoever holds the GIL never sees, but a
+   copy may. */
 static inline bool is_changing(PyObject *o, const struct kind *kind) {
     if (kind->size == SIZE_LIST)
         return int64_at(o, layout.list_allocated) < 0;
-    return symbols.without_code && kind->size == SIZE_DICT &&
-           int64_at(o, layout.dict_used) > keys_open(pointer_at(o, layout.dict_keys)).count;
+    if (!symbols.without_code)
+        return false;
+    if (kind->size == SIZE_DICT)
+        return int64_at(o, layout.dict_used) > keys_open(pointer_at(o, layout.dict_keys)).count;
+    int64_t items = 0;
+    if (kind->size == SIZE_SET)
+        set_visit(o, count_item, &items);
+    return kind->size == SIZE_SET && int64_at(o, layout.set_used) > items;
 }
 
 static inline struct kind *count(struct walk *w, PyObject *o, unsigned row) {

@@ -33,7 +33,7 @@ enum walk_status {
 
 enum { RING = 16 };
 
-#define WALK_CHANGING "what is in a list that is being sorted, or in a dict that grows, is not counted"
+#define WALK_CHANGING "what is in a list that is being sorted, or in a dict or set that grows, is not counted"
 
 struct walk_part { /* what was counted of a type in one interpreter */
     uint32_t kind; /* kinds_at */
