@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -396,8 +397,16 @@ def process_dump(pid: int, args: argparse.Namespace) -> HeapDump:
 
 
 def progress_of(progress: ProgressReport) -> Callable[[str, int, int], None]:
-    """Shows how far a walk is."""
-    return lambda what, done, total: progress.show(f"{what}: {done / total:.0%}" if total else what)
+    """Shows how far each step of a walk is, and how long it will take."""
+    from heaptop.watching.progress import time_left
+
+    begun: dict[str, float] = {}
+
+    def told(what: str, done: int, total: int) -> None:
+        passed = time.monotonic() - begun.setdefault(what, time.monotonic())
+        progress.show(f"{what}: {done / total:.0%}{time_left(passed, done, total)}" if total else what)
+
+    return told
 
 
 def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int | str]:

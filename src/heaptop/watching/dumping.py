@@ -15,7 +15,7 @@ from heaptop.injector.inspect.process import start_time
 from heaptop.protocol.dumped import DumpInfo
 from heaptop.protocol.images import UNREACHED, WASTE, Blocks, Image, Question, Waste
 from heaptop.protocol.messages import Message
-from heaptop.watching.progress import ProgressReport
+from heaptop.watching.progress import ProgressReport, time_left
 from heaptop.watching.snapshot_watch import SnapshotWatch
 
 KEEP: Final = 1800.0
@@ -49,8 +49,7 @@ def write_dump(
         passed = time.monotonic() - since
         if passed < keep:
             watch.renew()
-        left = f", {passed * (total - done) / done:.0f} s left" if done and passed > 1 else ""
-        progress.show(f"writing the heap dump: {done / max(total, 1):.0%}{left}")
+        progress.show(f"writing the heap dump: {done / max(total, 1):.0%}{time_left(passed, done, total)}")
 
     file.write(info, parts, asked_pieces(info, watch.ask, told))
     progress.clear()

@@ -14,3 +14,8 @@ class ProgressReport:
 
     def notice(self, text: str) -> None:
         """One remark that stays."""
+
+
+def time_left(passed: float, done: int, total: int) -> str:
+    """How long the rest of a step will take, to be put behind its percentage; empty where that is not known yet."""
+    return f", {passed * (total - done) / done:.0f} s left" if 0 < done <= total and passed > 1 else ""
