@@ -11,6 +11,8 @@ import signal
 import socket
 import subprocess
 import time
+from array import array
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -112,6 +114,42 @@ def test_no_content_is_in_a_file_unless_it_was_asked_for(target: Target, dumped:
 def contents(path: Path) -> bytes:
     with HeapDump(str(path)) as dump:
         return b"".join(content for head, content in dump._blocks() if head.kind == PIECE)
+
+
+MANY: Final = 70_000
+
+
+@pytest.mark.sample(1)
+@pytest.mark.pythons(OLDEST, "3.13")
+def test_a_file_of_more_types_than_16_bits_can_number_is_as_any_other(
+    interpreter: interpreters.Interpreter, tmp_path: Path
+) -> None:
+    """Written, counted, asked, compared, redacted and exported: each type has its one object."""
+    native.core()
+    whole, shared = tmp_path / "whole.heapdump", tmp_path / "shared.heapdump"
+    with running(interpreter, "many_types", str(MANY), wrapper=with_proc(interpreter)) as target:
+        done = heaptop("dump", target.pid, "-o", whole)
+        assert done.returncode == 0, done.stderr
+    wanted = {f"__main__.Type{number}" for number in range(MANY)}
+    counted = document("census", whole, "--top", 0)
+    assert counted["complete"]
+    assert {row["name"] for row in counted["rows"] if row["count"] == 1} >= wanted
+    found = document("why", whole, f"__main__.Type{MANY - 1}")
+    assert (found["count"], found["complete"], found["paths"][0]["count"]) == (1, True, 1)
+    assert document("diff", whole, whole)["rows"] == []
+    assert heaptop("redact", whole, "-o", shared).returncode == 0
+    assert document("census", shared)["total"] == document("census", whole)["total"]
+    with HeapDump(str(whole)) as dump:
+        dump.load()
+        names = [name.full for name in dump.types]
+        numbers = (number for first in range(0, dump.image.objects, 100_000) for number in types_of(dump, first))
+        exported = Counter(names[number] for number in numbers)
+    assert all(exported[name] == 1 for name in wanted)
+
+
+def types_of(dump: HeapDump, first: int) -> array[int]:
+    """The column of types that a table has."""
+    return array("I", dump.rows(first, 100_000)[5])
 
 
 # -- redaction -----------------------------------------------------------------------------------------------

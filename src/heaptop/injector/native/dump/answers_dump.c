@@ -445,8 +445,6 @@ static const char *refuse(const struct answering *a, struct dumping *d) {
     const struct query *q = a->query;
     if (q->number >= PIECE_SECTIONS)
         return "there is no such section";
-    if (a->heap->graph.walk.kinds.count >= KIND_ELSEWHERE)
-        return "there are too many types for a heap dump";
     return d->references != NULL && q->number == d->section && q->offset == d->next
                ? NULL
                : "pieces of a heap dump are asked for in order";

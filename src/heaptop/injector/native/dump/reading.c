@@ -118,7 +118,7 @@ static bool take_kind(struct reading *r, struct bytes *b) {
     struct stored_kind *stored = table_add(&r->stored.kinds);
     if (kind == NULL || stored == NULL)
         return false;
-    b->failed = b->failed || address == 0 || kind->position >= KIND_ELSEWHERE;
+    b->failed = b->failed || address == 0 || kind->position >= CSR_MOST;
     stored->type = (uint32_t)take_below(b, r->types.count + 1ull); /* they are numbered as they come */
     r->types.count += stored->type == r->types.count && !b->failed;
     stored->sorts = (uint8_t)take_byte(b, SORTS);
@@ -210,13 +210,24 @@ static bool add_size(struct reading *r, uint64_t size) {
     return large != NULL && table_add_number(&r->sizes, CSR_LARGE);
 }
 
+static bool add_kind(struct reading *r, uint32_t position) {
+    uint16_t *kind = table_add(&r->kinds);
+    if (kind == NULL)
+        return false;
+    *kind = position < KIND_ELSEWHERE ? (uint16_t)position : KIND_ELSEWHERE;
+    if (position < KIND_ELSEWHERE)
+        return true;
+    struct csr_large *elsewhere = table_add(&r->elsewhere);
+    if (elsewhere != NULL)
+        *elsewhere = (struct csr_large){position, r->objects};
+    return elsewhere != NULL;
+}
+
 static bool take_object(struct reading *r, struct bytes *b) {
     uint64_t distance = (uint64_t)take_signed(b), address = (r->next == r->piece ? 0 : r->last) + 8 * distance;
-    uint16_t *kind = table_add(&r->kinds);
     int8_t *generation = table_add(&r->stored.generations);
-    if (kind == NULL || generation == NULL || !mark(r, b, address))
+    if (generation == NULL || !mark(r, b, address) || !add_kind(r, (uint32_t)take_below(b, r->stored.kinds.count)))
         return false;
-    *kind = (uint16_t)take_below(b, r->stored.kinds.count);
     bool done = add_size(r, take_below(b, highest));
     unsigned flags = take_byte(b, 2 * PIECE_HAS_NOTES);
     b->failed = b->failed || (flags & PIECE_GENERATION) >= SAID_GENERATIONS || r->objects >= CSR_MOST;
@@ -303,6 +314,7 @@ bool reading_open(struct reading *r) {
                   table_open(&r->sizes, sizeof(uint32_t), FIRST_ROOM) && table_open(&r->edges, sizeof(uint32_t), FIRST_ROOM) &&
                   table_open(&r->kinds, sizeof(uint16_t), FIRST_ROOM) && table_open(&r->roots, sizeof(uint32_t), FIRST_ROOM) &&
                   table_open(&r->large, sizeof(struct csr_large), FIRST_ROOM) &&
+                  table_open(&r->elsewhere, sizeof(struct csr_large), FIRST_ROOM) &&
                   table_open(&r->text_at, sizeof(uint32_t), FIRST_ROOM) &&
                   table_open(&r->heap.calls, sizeof(struct heap_call), FIRST_ROOM);
     return opened && table_open(&s->kinds, sizeof(struct stored_kind), FIRST_ROOM) &&
@@ -318,10 +330,10 @@ bool reading_open(struct reading *r) {
 
 void reading_close(struct reading *r) {
     struct stored *s = &r->stored;
-    struct table *const tables[] = {&r->first,       &r->sizes,        &r->edges,       &r->kinds,       &r->large,
-                                    &r->text_at,     &r->roots,        &s->kinds,       &s->labels,      &s->places,
-                                    &s->texts,       &s->notes,        &s->lengths,     &s->generations, &s->edge_labels,
-                                    &s->root_labels, &s->frame_labels, &s->frame_places};
+    struct table *const tables[] = {&r->first,       &r->sizes,       &r->edges,        &r->kinds,       &r->large,
+                                    &r->elsewhere,   &r->text_at,     &r->roots,        &s->kinds,       &s->labels,
+                                    &s->places,      &s->texts,       &s->notes,        &s->lengths,     &s->generations,
+                                    &s->edge_labels, &s->root_labels, &s->frame_labels, &s->frame_places};
     struct graph *g = &r->heap.graph;
     retain_close(&r->heap.retain); /* while the rows have their count */
     g->rows = (struct csr){.count = 0}; /* they are the tables' */
@@ -351,6 +363,8 @@ static bool open_graph(struct reading *r) {
     if (g->kinds == NULL || graph_restore(g, r->objects) != GRAPH_OK)
         return false;
     memcpy(g->kinds, r->kinds.items, r->objects * sizeof *g->kinds);
+    g->elsewhere = r->elsewhere.items;
+    g->elsewhere_count = (uint32_t)r->elsewhere.count;
     g->rows = (struct csr){
         .count = r->objects + r->frames,
         .first = r->first.items,
@@ -389,6 +403,11 @@ const char *reading_finish(struct reading *r, struct progress *progress) {
     return NULL;
 }
 
+static uint32_t kind_of(const struct reading *r, uint32_t number) {
+    uint16_t kind = ((const uint16_t *)r->kinds.items)[number];
+    return kind != KIND_ELSEWHERE ? kind : (uint32_t)csr_found(r->elsewhere.items, (uint32_t)r->elsewhere.count, number);
+}
+
 struct reading_row *reading_count(const struct reading *r, uint64_t *count, size_t *room) {
     const struct csr rows = {.sizes = r->sizes.items, .large = r->large.items, .large_count = (uint32_t)r->large.count};
     *count = (uint64_t)r->types.count * SAID_GENERATIONS;
@@ -397,7 +416,7 @@ struct reading_row *reading_count(const struct reading *r, uint64_t *count, size
     for (uint64_t i = 0; found != NULL && i < *count; i++)
         found[i] = (struct reading_row){(uint32_t)(i / SAID_GENERATIONS), (int32_t)(i % SAID_GENERATIONS) - 1, 0, 0};
     for (uint32_t i = 0; found != NULL && i < r->objects; i++) {
-        uint32_t type = stored_kind(&r->stored, ((const uint16_t *)r->kinds.items)[i])->type;
+        uint32_t type = stored_kind(&r->stored, kind_of(r, i))->type;
         struct reading_row *row =
             &found[(uint64_t)type * SAID_GENERATIONS + (uint64_t)(((const int8_t *)r->stored.generations.items)[i] + 1)];
         row->count++;

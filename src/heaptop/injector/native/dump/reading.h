@@ -16,7 +16,7 @@ struct reading {
     struct stored stored;
     struct types types;
     struct table first, sizes, edges, kinds; /* uint32_t, of the rows; uint16_t by object: to be the graph's */
-    struct table large;                      /* struct csr_large */
+    struct table large, elsewhere;           /* struct csr_large: of the rows; of the graph */
     struct table text_at;                    /* uint32_t by number: where it begins */
     struct table roots;                      /* uint32_t */
     uint32_t section, next;                  /* what is expected: this section or a later one */

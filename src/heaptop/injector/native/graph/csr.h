@@ -19,6 +19,19 @@ struct csr_large {
     uint32_t object;
 };
 
+/* What is known of an object that is in such a list. */
+static inline uint64_t csr_found(const struct csr_large *list, uint32_t count, uint32_t object) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list[middle].object < object)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return list[low].size;
+}
+
 struct csr {
     uint32_t count;
     uint32_t *first, *edges, *sizes;
@@ -27,17 +40,7 @@ struct csr {
 };
 
 static inline uint64_t csr_size(const struct csr *c, uint32_t object) {
-    if (__builtin_expect(c->sizes[object] != CSR_LARGE, 1))
-        return c->sizes[object];
-    uint32_t low = 0, high = c->large_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (c->large[middle].object < object)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return c->large[low].size;
+    return __builtin_expect(c->sizes[object] != CSR_LARGE, 1) ? c->sizes[object] : csr_found(c->large, c->large_count, object);
 }
 
 /* The rows turned round: who refers to an object is edges[first[object]] … edges[first[object + 1] - 1], ascending, as

@@ -459,6 +459,8 @@ void graph_cells(const struct graph *g, uint32_t from, bool (*take)(void *contex
 const struct kind *graph_kind(struct graph *g, uint32_t number) {
     if (g->kinds[number] != KIND_ELSEWHERE)
         return kinds_at(&g->walk.kinds, g->kinds[number]);
+    if (g->elsewhere != NULL)
+        return kinds_at(&g->walk.kinds, (uint32_t)csr_found(g->elsewhere, g->elsewhere_count, number));
     return kinds_get(&g->walk.kinds, Py_TYPE(graph_object(g, number)));
 }
 

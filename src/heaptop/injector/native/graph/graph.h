@@ -33,7 +33,9 @@ struct graph {
     struct walk walk;
     struct csr rows;
     uint32_t objects; /* the first number of a pseudo-object; rows.count counts those too */
-    uint16_t *kinds;  /* [objects] kinds_at position; KIND_ELSEWHERE: by its type */
+    uint16_t *kinds;  /* [objects] kinds_at position; KIND_ELSEWHERE: by its type or, without memory to read, in the next */
+    const struct csr_large *elsewhere; /* [elsewhere_count] by object: position in place of bytes; NULL with memory */
+    uint32_t elsewhere_count;
     uint64_t *places; /* [objects / PLACE_STEP + 1] plane << PLACE_PLANE | address / 1 KiB */
     PyObject **uneven; /* whose references are not those counted: edges_correct */
     uint64_t first_room, size_room, edge_room, large_room, uneven_room; /* how many there is memory for */

@@ -196,7 +196,7 @@ static uint64_t address_of(const struct heap *h, uint32_t number) {
     return number < h->graph.objects ? (uint64_t)graph_object(&h->graph, number) : 0; /* the virtual root; a frame */
 }
 
-static void fill(const struct heap *h, uint32_t first, uint32_t count, char *const columns[COLUMNS]) {
+static void fill(struct heap *h, uint32_t first, uint32_t count, char *const columns[COLUMNS]) {
     const struct stored *s = h->stored;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = first + i, length = table_number(&s->lengths, number);
@@ -206,7 +206,7 @@ static void fill(const struct heap *h, uint32_t first, uint32_t count, char *con
         ((uint64_t *)columns[SIZE])[i] = csr_size(&h->graph.rows, number);
         ((uint64_t *)columns[RETAINED])[i] = h->retain.retained[number];
         ((int64_t *)columns[LENGTH])[i] = length == LENGTH_NONE ? -1 : (int64_t)length;
-        ((uint32_t *)columns[TYPE])[i] = stored_kind(s, h->graph.kinds[number])->type;
+        ((uint32_t *)columns[TYPE])[i] = stored_kind(s, graph_kind(&h->graph, number)->position)->type;
         ((uint32_t *)columns[STACK])[i] = sample == NULL ? 0 : (uint32_t)sample->value;
         ((int8_t *)columns[GENERATION])[i] = ((const int8_t *)s->generations.items)[number];
         ((uint8_t *)columns[KIND])[i] = h->retain.kind[number] < HEAP_KINDS ? h->retain.kind[number] : HEAP_NONE;
