@@ -1,6 +1,6 @@
 """heaptop: a live heap profiler for the terminal that attaches to running CPython processes.
 
-A program may name intervals of its work for it: see :class:`phase`.
+A program may name intervals of its work for it: see :class:`phase`, and :func:`log_phases` for its own log.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["phase"]
+__all__ = ["log_phases", "phase"]
 
 _listener: Callable[[str, int, bool], None] | None = None
 """Set by an agent in this process while it is there: called with a phase's name, its number, and whether it begins."""
 
-from heaptop.phases import phase  # noqa: E402 - it reads what is above
+from heaptop.phases import log_phases, phase  # noqa: E402 - it reads what is above
 
 
 def load_ipython_extension(shell: Any) -> None:

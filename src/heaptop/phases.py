@@ -2,6 +2,7 @@
 
 The program imports this, not heaptop's user. Without an agent in the process it does nothing but look whether there is
 one; an agent makes itself the listener (``heaptop._listener``), and tells heaptop, which draws phases over its charts.
+With :func:`log_phases` the program's own log records name them, whether there is an agent or not.
 This module never starts a thread, reads a clock, or keeps anything of a phase that has ended. It is of Python 3.8, as
 programs may be, and so is the package's ``__init__``.
 """
@@ -29,6 +30,9 @@ _numbers = itertools.count(1)
 
 _entered: ContextVar[_Entered] = ContextVar("heaptop.phases", default=None)
 """What this thread or task is in, innermost first: so one object may be used by several of them at a time."""
+
+_is_logged = False
+"""Whether phases are noted for log records, too."""
 
 
 class phase:
@@ -58,13 +62,14 @@ class phase:
 
     def __enter__(self) -> phase:
         listener = heaptop._listener
-        if listener is not None:
+        if listener is not None or _is_logged:
             number = next(_numbers)
             if self._open is None:
                 self._open = []
             self._open.append(number)
             _entered.set((self, number, _live_blocks(_entered.get())))
-            listener(self.name, number, True)
+            if listener is not None:
+                listener(self.name, number, True)
         return self
 
     def __exit__(
@@ -114,6 +119,30 @@ class phase:
         return number
 
 
+def log_phases() -> Callable[[Any], bool]:
+    """A filter for handlers of ``logging``, which passes all records and gives each ``heaptop_phase``: the names of the
+    phases that its thread or task is in, outermost first, as ``import > parse``; empty in none.
+
+    Phases that begin from now on are noted, also where there is no agent. A task that was made in a phase is in it
+    until that ends; a thread begins in none. A record that has a ``heaptop_phase`` keeps it, so the handlers of a
+    ``QueueListener`` may have the filter as well.
+    """
+    global _is_logged  # noqa: PLW0603 - a program asks for it once, and phases look at it each time
+    _is_logged = True
+    return _name_phases
+
+
+def _name_phases(record: Any) -> bool:
+    if not hasattr(record, "heaptop_phase"):
+        names = []
+        entry = _live_blocks(_entered.get())
+        while entry is not None:
+            names.append(entry[0].name)
+            entry = _live_blocks(entry[2])
+        record.heaptop_phase = " > ".join(reversed(names))
+    return True
+
+
 def _live_blocks(entry: _Entered) -> _Entered:
     """Without those on top that ended elsewhere: in a generator that another task or thread went on with."""
     while entry is not None and entry[1] not in (entry[0]._open or ()):
@@ -139,7 +168,7 @@ def _take(wanted: phase) -> int | None:
 
 def _function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if heaptop._listener is None:
+        if heaptop._listener is None and not _is_logged:
             return function(*args, **kwargs)
         with phase(name):
             return function(*args, **kwargs)

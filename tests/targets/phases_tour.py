@@ -2,6 +2,7 @@
 was told: a list of "+name" and "-name"."""
 
 import asyncio
+import logging
 
 import heaptop
 
@@ -42,6 +43,22 @@ def tour():
 
 told = []
 tour()
+assert heaptop.phases._entered.get() is None
+
+records = []
+
+
+class Kept(logging.Handler):
+    def emit(self, record):
+        records.append(record.heaptop_phase)
+
+
+log = logging.getLogger("shop")
+log.addHandler(Kept())
+log.handlers[0].addFilter(heaptop.log_phases())
+with heaptop.phase("outer"), heaptop.phase("inner"):
+    log.warning("here")
+assert records == ["outer > inner"], records
 heaptop._listener = lambda name, number, begins: told.append(("+" if begins else "-") + name)
 tour()
 print(told)

@@ -7,6 +7,8 @@ import contextlib
 import contextvars
 import inspect
 import itertools
+import logging
+import logging.config
 import subprocess
 import sys
 import threading
@@ -342,6 +344,83 @@ def test_a_generator_that_goes_from_one_context_to_another_leaves_nothing(listen
     with heaptop.phase("next"):
         assert listener.open() != {}
     assert entered() is None
+
+
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What records of the logger ``shop`` say of phases, by way of a handler that dictConfig made."""
+    monkeypatch.setattr(phases, "_is_logged", False)
+    seen: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(self.format(record))
+
+    handler = {"()": Kept, "filters": ["phases"], "formatter": "plain"}
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "filters": {"phases": {"()": "heaptop.log_phases"}},
+            "formatters": {"plain": {"format": "[%(heaptop_phase)s] %(message)s"}},
+            "handlers": {"kept": handler},
+            "loggers": {"shop": {"handlers": ["kept"], "propagate": False}},
+        }
+    )
+    yield seen
+    logging.getLogger("shop").handlers.clear()
+
+
+def test_log_records_name_their_phases_without_an_agent(logged: list[str]) -> None:
+    log = logging.getLogger("shop")
+
+    @heaptop.phase("parse")
+    def parse() -> None:
+        log.warning("row")
+
+    log.warning("idle")
+    with heaptop.phase("import"):
+        parse()
+        log.warning("written")
+    log.warning("idle")
+    assert logged == ["[] idle", "[import > parse] row", "[import] written", "[] idle"]
+    assert entered() is None
+
+
+async def test_each_task_logs_its_own_phases(logged: list[str]) -> None:
+    log = logging.getLogger("shop")
+
+    async def task(name: str) -> None:
+        async with heaptop.phase(name):
+            await asyncio.sleep(0)
+            log.warning("works")
+
+    async def late() -> None:
+        log.warning("late")
+        await asyncio.sleep(0.01)
+        log.warning("later")
+
+    async with heaptop.phase("all"):
+        await asyncio.gather(task("a"), task("b"))
+        made = asyncio.ensure_future(late())
+        await asyncio.sleep(0)
+    await made
+    assert logged == ["[all > a] works", "[all > b] works", "[all] late", "[] later"]
+
+
+def test_log_records_keep_the_phase_of_the_thread_that_made_them(logged: list[str]) -> None:
+    keep = heaptop.log_phases()
+    record = logging.makeLogRecord({"msg": "x"})
+    with heaptop.phase("load"):
+        assert keep(record)
+    assert keep(record)
+    assert record.heaptop_phase == "load"  # type: ignore[attr-defined]
+
+
+def test_an_agent_is_told_of_phases_that_are_logged(logged: list[str], listener: Listener) -> None:
+    with heaptop.phase("load"):
+        logging.getLogger("shop").warning("x")
+    assert (logged, listener.words(), listener.open()) == (["[load] x"], ["+load", "-load"], {})
 
 
 def test_a_program_that_imports_it_gets_little_with_it() -> None:
