@@ -21,8 +21,9 @@ from heaptop.analysis.snapshot.retained import RetainedRow
 from heaptop.analysis.snapshot.waste import WasteReport
 from heaptop.api import process
 from heaptop.api.figures import AllocationSite, CensusTable, KeptBy
-from heaptop.api.snapshot import ALL, HeapSnapshot
+from heaptop.api.snapshot import HeapSnapshot
 from heaptop.protocol.findings import Findings
+from heaptop.watching.queries import ALL
 
 AGAIN: Final = 0.05
 """Seconds between two attempts to cancel a call."""

@@ -21,7 +21,6 @@ from heaptop.api.snapshot import HeapSnapshot
 from heaptop.choices import ADAPTIVE, HUNTING, ROUNDS, TIMEOUT, SamplingRate
 from heaptop.errors import (
     HeaptopError,
-    RecordingFailed,
     SamplerRefused,
     TargetExited,
     UnresponsiveTarget,
@@ -34,7 +33,7 @@ from heaptop.protocol.messages import Core, Decision, Failure, Message, Sampler
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 from heaptop.watching.progress import ProgressReport
-from heaptop.watching.recording import missing
+from heaptop.watching.recording import check_written
 from heaptop.watching.source_watch import TURN, SourceWatch, sampler_refused
 
 NEVER: Final = 86_400.0
@@ -272,8 +271,7 @@ class Process:
         finally:
             self._source.end_recording()
             self._await_written()
-        if lost := missing(self._watch.recording_status):
-            raise RecordingFailed(f"The recording {path} is incomplete: {lost}.")
+        check_written(path, self._watch.recording_status)
 
     def _await_sampler(self, before: Sampler | None) -> None:
         """Until allocations are sampled, or the agent has reported why not: the first round is sampled from its

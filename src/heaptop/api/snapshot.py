@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
-from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.heap.path_words import type_name
-from heaptop.analysis.snapshot.retained import RetainedRow, rows_by_retainer
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.snapshot.retained import RetainedRow
 from heaptop.analysis.snapshot.retaining import SMALL_SETS
-from heaptop.analysis.snapshot.waste import MOST_ROWS, WasteReport, selection, waste_report
-from heaptop.analysis.snapshot.why import types_called
+from heaptop.analysis.snapshot.waste import WasteReport
 from heaptop.api.figures import KeptBy, kept_by
-from heaptop.errors import NotInHeap
-from heaptop.protocol.images import PATHS, RETAINERS, WASTE, Image, Paths, Question, Retainers, Selection, Waste
+from heaptop.protocol.images import Image
+from heaptop.watching.queries import ALL, find_waste, paths_to, retainer_sets, selected
 from heaptop.watching.snapshot_watch import SnapshotWatch
-
-ALL: Final = 1 << 20
-"""Rows: more than any snapshot has."""
 
 
 class HeapSnapshot:
@@ -59,10 +53,8 @@ class HeapSnapshot:
 
         Raises NotInHeap, AmbiguousType, ImageLost.
         """
-        selection, full = self._selected(name)
-        paths = self._watch.ask(Question(PATHS, selection, limit=most), Paths)
-        if not paths.count:
-            raise NotInHeap(f"The heap has no objects of {full} now.")
+        self._begin()
+        paths, full = paths_to(self._watch, name, most)
         return kept_by(full, paths, self._watch.types)
 
     def retainers(self, name: str, number: int = 3) -> tuple[RetainedRow, ...]:
@@ -71,11 +63,10 @@ class HeapSnapshot:
 
         Raises NotInHeap, AmbiguousType, ImageLost.
         """
-        selection, _ = self._selected(name)
-        answer = self._watch.ask(Question(RETAINERS, selection, limit=ALL, number=number), Retainers)
-        rows = rows_by_retainer(answer, self._watch.types, EVERYTHING)
-        other = RetainedRow(SMALL_SETS, answer.other_count, answer.other_bytes)
-        return (*rows, other) if other.count else rows
+        self._begin()
+        objects, _ = selected(self._watch, name)
+        rows, other, _ = retainer_sets(self._watch, objects, number)
+        return (*rows, RetainedRow(SMALL_SETS, other.count, other.bytes)) if other.count else rows
 
     def waste(self, where: str = "") -> WasteReport:
         """What memory could be saved, as ``heaptop waste``; ``where`` is a filter on type, module or kind of root.
@@ -86,11 +77,4 @@ class HeapSnapshot:
         self._begin()
         if not passing:
             self._watch.ask_memory()
-        found = self._watch.ask(Question(WASTE, selection(passing, self._watch.types), limit=MOST_ROWS), Waste)
-        memory = None if passing else self._watch.wait_for_memory()
-        return waste_report(found, self._watch.types, memory, passing)
-
-    def _selected(self, name: str) -> tuple[Selection, str]:
-        self._begin()
-        ids = types_called(self._watch.types, name)
-        return Selection(types=ids), type_name(self._watch.types, ids[0])
+        return find_waste(self._watch, passing)

@@ -15,7 +15,7 @@ from typing import Final
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.choices import TIMEOUT
-from heaptop.errors import HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
+from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
 from heaptop.protocol.findings import NO_LEAK
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Core, Decision, Failure, Message
@@ -227,6 +227,12 @@ class Recorder:
             check = f"; next check in {format_duration_ns(round(max(self._next_check - self._passed, 0) * 1e9))}"
         so_far = f"; so far: {self.hunter.found.verdict}" if self.hunter is not None and self.hunter.found else ""
         return f"recorded {passed}, {format_bytes(watch.recording_status.bytes)}: {', '.join(told)}{check}{so_far}"
+
+
+def check_written(path: str | os.PathLike[str], recording_status: RecordingStatus) -> None:
+    """Raise RecordingFailed where the end of a recording is missing; its source is closed."""
+    if lost := missing(recording_status):
+        raise RecordingFailed(f"The recording {os.fspath(path)} is incomplete: {lost}.")
 
 
 def missing(recording_status: RecordingStatus) -> str:

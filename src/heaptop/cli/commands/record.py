@@ -23,7 +23,6 @@ from heaptop.cli.options import (
     target_pid,
 )
 from heaptop.cli.terminal import ProgressLine, may_replace, notice
-from heaptop.errors import RecordingFailed
 from heaptop.protocol.text import printable
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class Record:
         from heaptop.injector.api import attach_source
         from heaptop.recordings.recorded_source import RecordedSource
         from heaptop.watching.hunting import Plan
-        from heaptop.watching.recording import Recorder, RecordWatch, ended_by_signals, missing
+        from heaptop.watching.recording import Recorder, RecordWatch, check_written, ended_by_signals
 
         pid, progress = target_pid(args), ProgressLine()
         path = args.output or file_name(pid, time.time())
@@ -95,8 +94,7 @@ class Record:
                 notice(f"recording process {pid} into {path}")
                 why = recorder.run(args.seconds)
         print(_result(recorder, watch, why, args), flush=True)
-        if lost := missing(watch.recording_status):
-            raise RecordingFailed(f"The recording {path} is incomplete: {lost}.")
+        check_written(path, watch.recording_status)
         return 0
 
 

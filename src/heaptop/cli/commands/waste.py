@@ -60,20 +60,23 @@ class WasteCommand:
 
         from heaptop.analysis.filters.filters import parse_filter
         from heaptop.analysis.snapshot.waste import KNOWN, waste_json
-        from heaptop.cli.output.waste import take_waste, waste_lines
+        from heaptop.cli.output.waste import waste_lines
+        from heaptop.watching.queries import find_waste
+        from heaptop.watching.snapshot_watch import SnapshotWatch
 
         # Report a wrong option before anything is touched.
         where = parse_filter(args.where)
         where.allow(KNOWN, "Rows of waste")
         refuse_mode(args, "heaptop waste")
         source, given = target_source(args, sample_interval=0, interval=NEVER)
-        taken = take_waste(source, ProgressLine(), where, f"heaptop waste {given}", timeout=args.timeout)
+        with SnapshotWatch(source, ProgressLine(), f"heaptop waste {given}", timeout=args.timeout) as watch:
+            if not where:
+                watch.ask_memory()
+            image, report, attached = watch.freeze(), find_waste(watch, where), watch.attached
         if args.json:
-            target, hello = taken.attached.target, taken.attached.hello
-            document = waste_json(
-                taken.report, taken.image, pid=target.pid, python=hello.python, where=where, most=args.top or None
-            )
+            pid, python = attached.target.pid, attached.hello.python
+            document = waste_json(report, image, pid=pid, python=python, where=where, most=args.top or None)
             print(json.dumps(document, indent=2))
         else:
-            print("\n".join(waste_lines(taken, where, rows_shown(args, TOP))))
+            print("\n".join(waste_lines(report, image, attached, where, rows_shown(args, TOP))))
         return 0

@@ -27,8 +27,6 @@ from heaptop.errors import NotInHeap, UsageError
 if TYPE_CHECKING:
     from heaptop.watching.snapshot_watch import SnapshotWatch
 
-MOST_PATHS = 1 << 20
-"""Paths that are asked for: more than any snapshot tells."""
 LINKS = 10
 """References from and to one object that a person is shown unless they ask for another number."""
 
@@ -96,36 +94,26 @@ class Why:
 
     @staticmethod
     def _of_type(watch: SnapshotWatch, args: argparse.Namespace) -> str:
-        from heaptop.analysis.filters.filters import EVERYTHING
-        from heaptop.analysis.heap.path_words import type_name
-        from heaptop.analysis.snapshot.retained import Remainder, row_json, rows_by_retainer
-        from heaptop.analysis.snapshot.why import types_called, why_json
+        from heaptop.analysis.snapshot.retained import row_json
+        from heaptop.analysis.snapshot.why import why_json
         from heaptop.cli.output.retained import retained_table
         from heaptop.cli.output.why_text import why_lines, why_notices
-        from heaptop.protocol.images import PATHS, RETAINERS, Paths, Question, Retainers, Selection
+        from heaptop.watching.queries import ALL, paths_to, retainer_sets, selected
         from heaptop.watching.snapshot_watch import snapshot_notices
 
         image = watch.freeze()
-        wanted = types_called(watch.types, args.what)
-        selection, name = Selection(types=wanted), type_name(watch.types, wanted[0])
         most = _most(args, TOP)
-        paths = watch.ask(Question(PATHS, selection, limit=most or MOST_PATHS), Paths)
-        if not paths.count:
-            raise NotInHeap(f"The heap has no objects of {name} now.")
-        sets = None
-        if args.retainers:
-            sets = watch.ask(Question(RETAINERS, selection, limit=MOST_PATHS, number=args.retainers), Retainers)
+        paths, name = paths_to(watch, args.what, most or ALL)
+        sets = retainer_sets(watch, selected(watch, args.what)[0], args.retainers) if args.retainers else None
         if args.json:
             target, hello = watch.attached.target, watch.attached.hello
             document = why_json(paths, image, watch.types, name, pid=target.pid, python=hello.python, most=most)
             if sets is not None:
-                rows = rows_by_retainer(sets, watch.types, EVERYTHING)
-                document["retainers"] = [row_json(row, by_retainer=True) for row in rows[:most]]
+                document["retainers"] = [row_json(row, by_retainer=True) for row in sets[0][:most]]
             return json.dumps(document, indent=2)
         lines = why_lines(paths, name, most)
         if sets is not None:
-            other = Remainder(sets.other_count, sets.other_bytes)
-            rows = rows_by_retainer(sets, watch.types, EVERYTHING)
+            rows, other, _ = sets
             lines += ["", *retained_table(rows, other, "RETAINERS", most)]
         return "\n".join([*lines, "", *why_notices(paths, image, most), *snapshot_notices(watch.attached, image)])
 
@@ -134,6 +122,7 @@ class Why:
         from heaptop.analysis.snapshot.why import object_json
         from heaptop.cli.output.why_text import object_lines
         from heaptop.protocol.images import OBJECT, OBJECTS, Object, Objects, Question, Selection
+        from heaptop.watching.queries import ALL
         from heaptop.watching.snapshot_watch import snapshot_notices
 
         image = watch.freeze()
@@ -145,7 +134,7 @@ class Why:
                 why="It may have been freed, or the address is not that of an object.",
                 fix="Find one by type: `heaptop why PID TYPE --json` shows an example for each path.",
             )
-        most = _most(args, LINKS) or MOST_PATHS
+        most = _most(args, LINKS) or ALL
         found = watch.ask(Question(OBJECT, selection, limit=most, values=args.values), Object)
         above = None
         if found.dominator:

@@ -18,7 +18,6 @@ from heaptop.analysis.snapshot.retained import (
     filtered_amount,
     retained_json,
     rows_by_kind,
-    rows_by_retainer,
     wanted,
 )
 from heaptop.analysis.snapshot.retaining import SMALL_SETS
@@ -29,13 +28,12 @@ from heaptop.cli.terminal import ProgressLine, stdout_columns, table
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
 from heaptop.protocol.source import Attached, Source
+from heaptop.watching.queries import ALL, retainer_sets
 from heaptop.watching.snapshot_watch import SnapshotWatch, snapshot_notices
 
 if TYPE_CHECKING:
     from heaptop.documents import RetainedJson
 
-MOST_ROWS = 1 << 20
-"""Rows that are asked for: more than any snapshot tells."""
 TITLES = {"kind": "KIND", "retainer": "RETAINERS"}
 
 
@@ -70,7 +68,7 @@ def take_retained(
         if by == "kind":
             all_known = True
             if (term := retainer_term(where)) is not None:
-                told = watch.ask(Question(RETAINERS, Selection(), limit=MOST_ROWS, number=number), Retainers)
+                told = watch.ask(Question(RETAINERS, Selection(), limit=ALL, number=number), Retainers)
                 retainers = matching(term, told.units)
                 if not retainers:
                     raise UsageError(f"No retainer in the heap matches {where}.", fix="Use a wider filter, or none.")
@@ -78,14 +76,13 @@ def take_retained(
                 # A retainer that is told of no set may fit too.
                 all_known = told.complete and not told.other_count and not any(row.many for row in told.rows)
                 all_known = all_known and len(retainers) < MOST_ASKED
-            groups = watch.ask(Question(GROUPS, selection, limit=MOST_ROWS), Groups)
+            groups = watch.ask(Question(GROUPS, selection, limit=ALL), Groups)
             rows = rows_by_kind(groups, types, where)
             return RetainedResult(watch.attached, image, rows, groups.complete and all_known, Remainder())
-        answer = watch.ask(Question(RETAINERS, selection, limit=MOST_ROWS, number=number), Retainers)
-        rows, other = rows_by_retainer(answer, types, where), Remainder(answer.other_count, answer.other_bytes)
+        rows, other, complete = retainer_sets(watch, selection, number, where)
         if other.count and "retainer" in where.attributes:
             return RetainedResult(watch.attached, image, rows, False, Remainder())
-        return RetainedResult(watch.attached, image, rows, answer.complete, other)
+        return RetainedResult(watch.attached, image, rows, complete, other)
 
 
 def as_json(taken: RetainedResult, by: str, number: int, where: Filter, top: int | None) -> RetainedJson:

@@ -1,59 +1,24 @@
-"""Asks a snapshot what the heap could do without, and prints it: ``heaptop waste``."""
+"""Prints what the heap could do without: ``heaptop waste``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from heaptop.analysis.filters.filters import Filter
-from heaptop.analysis.snapshot.waste import (
-    MOST_ROWS,
-    WasteGroup,
-    WasteReport,
-    selection,
-    sort_words,
-    total_words,
-    waste_report,
-)
+from heaptop.analysis.snapshot.waste import WasteGroup, WasteReport, sort_words, total_words
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
-from heaptop.choices import TIMEOUT
 from heaptop.cli.output.retained import fitted
-from heaptop.cli.terminal import ProgressLine
-from heaptop.protocol.images import WASTE, Image, Question, Waste
-from heaptop.protocol.source import Attached, Source
+from heaptop.protocol.images import Image
+from heaptop.protocol.source import Attached
 from heaptop.protocol.text import printable
-from heaptop.watching.snapshot_watch import SnapshotWatch, snapshot_notices
+from heaptop.watching.snapshot_watch import snapshot_notices
 
 HEADER: Final = ("SAVES", "OBJECTS", "WHAT", "TYPE", "HELD BY")
 
 
-@dataclass(frozen=True, slots=True)
-class WasteResult:
-    """What a snapshot said."""
-
-    attached: Attached
-    image: Image
-    report: WasteReport
-
-
-def take_waste(
-    source: Source, progress: ProgressLine, where: Filter, again: str, *, timeout: float = TIMEOUT
-) -> WasteResult:
-    """Attach, freeze, ask, detach. Raises what :class:`SnapshotWatch` raises; UsageError of the filter."""
-    with SnapshotWatch(source, progress, again, timeout=timeout) as watch:
-        if not where:
-            watch.ask_memory()
-        image = watch.freeze()
-        question = Question(WASTE, selection(where, watch.types), limit=MOST_ROWS)
-        found = watch.ask(question, Waste)
-        memory = watch.wait_for_memory() if not where else None
-        return WasteResult(watch.attached, image, waste_report(found, watch.types, memory, where))
-
-
-def waste_lines(taken: WasteResult, where: Filter, top: int | None) -> list[str]:
+def waste_lines(report: WasteReport, image: Image, attached: Attached, where: Filter, top: int | None) -> list[str]:
     """The total, a table of at most ``top`` rows (all for None), advice on those, and remarks."""
-    report, image = taken.report, taken.image
     shown = report.rows[:top]
     lines = [f"could be saved: {total_words(report, image)}", ""]
     if shown:
@@ -65,7 +30,7 @@ def waste_lines(taken: WasteResult, where: Filter, top: int | None) -> list[str]
     notices = [f"only {where}"] if where else []
     if report.sorts:
         notices.append("by kind of waste: " + "; ".join(map(sort_words, report.sorts)))
-    notices += [*report.notes, *snapshot_notices(taken.attached, image)]
+    notices += [*report.notes, *snapshot_notices(attached, image)]
     return [printable(line) for line in [*lines, "", *notices]]
 
 
