@@ -23,9 +23,10 @@ from mcp.client.stdio import StdioServerParameters
 from heaptop.injector.inspect.process import children
 from heaptop.mcp.answers import LONGEST
 from tests.interpreters import Interpreter
+from tests.support import mcp_transcript
 from tests.support.attaching import resting
 from tests.support.hostile_names import harmful, harmful_json
-from tests.support.leaking import HEAPTOP
+from tests.support.leaking import HEAPTOP, leaking_sessions
 from tests.support.processes import PATIENCE, Facts, Target, difference, eventually, running
 from tests.support.recorded import written
 
@@ -286,3 +287,11 @@ async def test_http_is_served_at_a_path_of_its_own_to_this_machine_only() -> Non
         server.kill()
         server.wait()
         server.stdout.close()
+
+
+async def test_the_session_of_the_documentation_is_what_the_tools_answer() -> None:
+    """From *process 4711 grows* to type, line, holder and the lines of source."""
+    shown = mcp_transcript.essence(mcp_transcript.stored())
+    assert len(shown) >= 10
+    with leaking_sessions() as target:
+        assert mcp_transcript.essence(await mcp_transcript.session(target.pid)) == shown
