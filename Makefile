@@ -29,7 +29,7 @@ PROGRAMS := $(patsubst %,tests/integration/test_%.py,api dumps json_documents mc
     handlers native_memory)
 
 .PHONY: demo test quick whole live harm alone units screen waiting programs native check stress fuzz soak equal zoo zoo-real art \
-    docs schemas wheel sdist pyz release man clean
+    docs schemas wheel sdist pyz release try-wheel man clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -115,6 +115,9 @@ wheel sdist pyz: $(DEV) ## what is released, in dist/: the wheel, the sdist, hea
 
 release: $(DEV) ## all three, from one build
 	$(BIN)/python release/build.py
+
+try-wheel: $(DEV) ## as root: the wheel of dist/ in fresh systems of Debian: install, demo, uninstall
+	PYTHON=$(BIN)/python .ci/try-wheel dist/heaptop-*.whl
 
 man: $(DEV) ## the manual page, in build/man/heaptop.1
 	mkdir -p build/man
