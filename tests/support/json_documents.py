@@ -33,28 +33,47 @@ COMMANDS: Final = {
     "doctor-refused": ("heaptop.doctor", "doctor 4194305 --json"),
     "census": ("heaptop.census", "census {pid} --json"),
     "census-where": ("heaptop.census", "census {pid} --by module --where type:Session --top 1 --json"),
+    "census-generation": ("heaptop.census", "census {pid} --by generation --json"),
+    "census-interpreter": ("heaptop.census", "census {pid} --by interpreter --json"),
+    "census-no-inject": ("heaptop.census", "census {pid} --no-inject --pause-budget 60000 --json"),
+    "census-dump": ("heaptop.census", "census {dump} --json"),
     "census-python": ("heaptop.census", "census {pid} --mode python --json"),
     "census-producer": ("heaptop.sampled", "census {pid} --by producer --for 1 --json"),
     "census-producer-module": ("heaptop.sampled", "census {pid} --by producer-module --for 1 --json"),
+    "census-producer-tracemalloc": ("heaptop.sampled", "census {pid} --by producer --for 1 --tracemalloc --json"),
+    "census-producer-dump": ("heaptop.sampled", "census {dump} --by producer --json"),
+    "census-handler": ("heaptop.sampled", "census {pid} --by handler --for 1 --json"),
     "census-size": ("heaptop.sampled", "census {pid} --by size --for 1 --json"),
     "census-lifetime": ("heaptop.sampled", "census {pid} --by lifetime --for 1 --json"),
     "census-retainer": ("heaptop.retained", "census {pid} --by retainer --json"),
     "census-kind": ("heaptop.retained", "census {pid} --by kind --json"),
+    "census-retainer-dump": ("heaptop.retained", "census {dump} --by retainer --json"),
+    "census-kind-no-inject": ("heaptop.retained", "census {pid} --by kind --no-inject --pause-budget 60000 --json"),
     "census-memory": ("heaptop.memory", "census {pid} --memory --json"),
+    "census-memory-dump": ("heaptop.memory", "census {dump} --memory --json"),
     "native": ("heaptop.native", "run --native --output {file}.log --json -- {program}"),
     "why": ("heaptop.why", "why {pid} {type} --json"),
     "why-retainers": ("heaptop.why", "why {pid} {type} --retainers 3 --json"),
+    "why-dump": ("heaptop.why", "why {dump} {type} --json"),
+    "why-no-inject": ("heaptop.why", "why {pid} {type} --no-inject --pause-budget 60000 --json"),
     "why-object": ("heaptop.object", "why {pid} {address} --json"),
     "waste": ("heaptop.waste", "waste {pid} --json"),
+    "waste-where": ("heaptop.waste", "waste {pid} --where type:str --json"),
+    "waste-dump": ("heaptop.waste", "waste {dump} --json"),
+    "waste-no-inject": ("heaptop.waste", "waste {pid} --no-inject --pause-budget 60000 --json"),
     "leaks": ("heaptop.leaks", "leaks {pid} --for 3 --marks 3 --pause-budget 60000 --json"),
     "leaks-gate": ("heaptop.leaks", "leaks {pid} --for 3 --marks 3 --fail-on-leak --ignore nothing.* --json"),
     "record": ("heaptop.record", "record {pid} -o {file} --for 4 --interval 1 --marks 3 --json"),
     "report": ("heaptop.report", "report {file} --json"),
     "diff": ("heaptop.diff", "diff {file} --json"),
     "diff-producer": ("heaptop.diff", "diff {file} --by producer --json"),
+    "diff-recordings": ("heaptop.diff", "diff {file} {file} --at +1 --by module --json"),
+    "diff-dump-process": ("heaptop.diff", "diff {dump} {pid} --json"),
+    "diff-dump-process-path": ("heaptop.diff", "diff {dump} {pid} --by path --json"),
     "export": ("heaptop.export", "export {file} --to json"),
 }
 """By name, the schema, and what is run: in this order, because some need what an earlier one made."""
+DUMP: Final = "dump {pid} -o {dump} --for 1"
 PROGRAM: Final = ROOT / "tests" / "targets" / "native_small.py"
 GUARD: Final = "guard {pid} --when every~1s --do report --at-most 1 --dir {folder}"
 MACHINE: Final = {
@@ -75,8 +94,9 @@ def schema_of(name: str) -> str:
 def documents() -> Iterator[tuple[str, Any]]:
     """Every document, by its name, of a program that leaks sessions."""
     with leaking_sessions() as target, tempfile.TemporaryDirectory() as name:
-        file, folder = Path(name, "night.heaptop"), Path(name, "guard")
-        places = {"pid": target.pid, "type": TYPE, "file": file, "folder": folder, "address": "0x1", "program": PROGRAM}
+        file, dump, folder = Path(name, "night.heaptop"), Path(name, "before.heapdump"), Path(name, "guard")
+        places = {"pid": target.pid, "type": TYPE, "file": file, "dump": dump, "folder": folder, "program": PROGRAM}
+        _run(DUMP.format(**places))
         for called, (_, command) in COMMANDS.items():
             document = json.loads(_run(command.format(**places)))
             if called == "why":
