@@ -76,6 +76,22 @@ def pandas():
     return {"numpy.ndarray": sum(int(each.memory_usage(index=False).sum()) for each in frames)}, (frames, columns)
 
 
+def torch():
+    import torch as pt  # noqa: PLC0415
+
+    tensors = [pt.ones(300, 400) for _ in range(10)]
+    views = [Holder(each[10:, ::2].T) for each in tensors for _ in range(5)]
+    layers = [pt.nn.Linear(300, 200) for _ in range(5)]
+    for each in layers:
+        each(pt.ones(3, 300)).sum().backward()
+    parameters = [each for layer in layers for each in layer.parameters()]
+    owned = {
+        "torch.Tensor": sum(each.nbytes for each in tensors),
+        "torch.nn.parameter.Parameter": sum(2 * each.nbytes for each in parameters),  # and their gradients
+    }
+    return owned, (views, layers)
+
+
 KEPT = []
 OWNED = {}
 for make in (plain, *(globals()[name] for name in sys.argv[1:])):

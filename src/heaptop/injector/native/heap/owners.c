@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static const struct owner *const owners[] = {&owner_arrow,  &owner_bz2,    &owner_ctypes,   &owner_mmap,
-                                             &owner_opaque, &owner_pillow, &owner_stringio, &owner_zlib};
+static const struct owner *const owners[] = {&owner_arrow,  &owner_bz2,      &owner_ctypes, &owner_mmap, &owner_opaque,
+                                             &owner_pillow, &owner_stringio, &owner_torch,  &owner_zlib};
 
 static bool is_of(const struct owner *owner, const char *name) {
     const char *const *type = owner->types;
@@ -28,6 +28,18 @@ const struct owner *owners_find(PyTypeObject *type) {
 bool owners_has(const void *at, uint64_t size) {
     const uint64_t word = sizeof(uint64_t), begin = (uint64_t)at;
     return size >= word && size < 1ull << 47 && raw_readable(begin) && raw_readable(begin + size - word);
+}
+
+bool owners_is(const void *object, const char *name) {
+    if (!owners_has(object, sizeof(void *)))
+        return false;
+    const char *functions = pointer_at(object, 0);
+    if (!owners_has(functions - sizeof(void *), sizeof(void *)))
+        return false;
+    const char *information = pointer_at(functions, -(int32_t)sizeof(void *));
+    const char *found = owners_has(information, 2 * sizeof(void *)) ? pointer_at(information, sizeof(void *)) : NULL;
+    uint64_t size = strlen(name) < sizeof(void *) ? sizeof(void *) : strlen(name);
+    return owners_has(found, size) && strncmp(found, name, strlen(name)) == 0;
 }
 
 /* -- what was counted ----------------------------------------------------------------------------------------------- */

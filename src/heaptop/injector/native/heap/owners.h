@@ -44,12 +44,15 @@ static inline struct owned owners_measure(PyObject *o, const struct kind *kind, 
 /* -- for the entries -------------------------------------------------------------------------------------------- */
 
 extern const struct owner owner_arrow, owner_bz2, owner_ctypes, owner_mmap, owner_opaque, owner_pillow, owner_stringio,
-    owner_zlib;
+    owner_torch, owner_zlib;
 
 #define OWNED_UNKNOWN ((struct owned){0, true})
 
 /* Whether memory begins and ends where it should; what is between is believed. */
 bool owners_has(const void *at, uint64_t size);
+
+/* Whether an object is of a class of C++, by the mangled name that its table of functions leads to. That begins as given. */
+bool owners_is(const void *object, const char *name);
 
 /* Whether nobody was counted with it before. No longer known, and false, where there is no memory to keep it. */
 bool owners_first(struct owners_seen *seen, const void *what);

@@ -42,7 +42,9 @@ struct summing {
     bool ended; /* something did not fit */
 };
 
-enum { DEEPEST = 64, MOST_STEPS = 1 << 20, NAME_BYTES = 16, PAGE = 4096 };
+static const char ANY_CLASS[] = "N5arrow";
+
+enum { DEEPEST = 64, MOST_STEPS = 1 << 20, PAGE = 4096 };
 
 static bool step(struct summing *s, bool fits, int depth) {
     if (!fits || depth > DEEPEST || s->steps++ == MOST_STEPS)
@@ -50,34 +52,16 @@ static bool step(struct summing *s, bool fits, int depth) {
     return !s->ended;
 }
 
-/* The mangled name of an object's class, of which NAME_BYTES can be read and often more; NULL where there is none. */
-static const char *class_of(const void *object) {
-    if (!owners_has(object, sizeof(void *)))
-        return NULL;
-    const char *functions = pointer_at(object, 0);
-    if (!owners_has(functions - sizeof(void *), sizeof(void *)))
-        return NULL;
-    const char *information = pointer_at(functions, -(int32_t)sizeof(void *));
-    const char *name = owners_has(information, 2 * sizeof(void *)) ? pointer_at(information, sizeof(void *)) : NULL;
-    return name != NULL && owners_has(name, NAME_BYTES) && strncmp(name, "N5arrow", 7) == 0 ? name : NULL;
-}
-
-static bool is_class(const void *object, const char *wanted) {
-    const char *name = class_of(object);
-    return name != NULL && owners_has(name, strlen(wanted) + 1) && strcmp(name, wanted) == 0;
-}
-
 static void add_buffer(struct summing *s, const struct buffer *buffer, int depth) {
-    const char *name = buffer == NULL ? NULL : class_of(buffer);
     if (buffer == NULL) {
         step(s, true, depth);
         return;
     }
-    if (!step(s, name != NULL && owners_has(buffer, sizeof *buffer), depth))
+    if (!step(s, owners_is(buffer, ANY_CLASS) && owners_has(buffer, sizeof *buffer), depth))
         return;
     if (buffer->parent.at != NULL) {
         add_buffer(s, buffer->parent.at, depth + 1);
-    } else if (is_class(buffer, "N5arrow10PoolBufferE")) {
+    } else if (owners_is(buffer, "N5arrow10PoolBufferE")) {
         bool fits = buffer->size >= 0 && buffer->size <= buffer->capacity;
         bool is_first = buffer->capacity != 0 && owners_first(s->seen, buffer);
         s->owned.unknown = s->owned.unknown || s->seen->failed;
@@ -115,7 +99,7 @@ static void add_data(struct summing *s, const struct array_data *data, int depth
 enum { DATA = 8, COLUMNS = 32 }; /* of an Array; of a SimpleTable, a SimpleRecordBatch */
 
 static void add_array(struct summing *s, const void *array) {
-    if (step(s, class_of(array) != NULL && owners_has(array, DATA + sizeof(void *)), 0))
+    if (step(s, owners_is(array, ANY_CLASS) && owners_has(array, DATA + sizeof(void *)), 0))
         add_data(s, pointer_at(array, DATA), 0);
 }
 
@@ -135,12 +119,12 @@ static void add_column(struct summing *s, const void *data) { add_data(s, data, 
 static void add_buffer_alone(struct summing *s, const void *buffer) { add_buffer(s, buffer, 0); }
 
 static void add_table(struct summing *s, const void *table) {
-    if (step(s, is_class(table, "N5arrow11SimpleTableE"), 0))
+    if (step(s, owners_is(table, "N5arrow11SimpleTableE"), 0))
         add_each(s, table, COLUMNS, add_chunks);
 }
 
 static void add_batch(struct summing *s, const void *batch) {
-    if (step(s, is_class(batch, "N5arrow17SimpleRecordBatchE"), 0))
+    if (step(s, owners_is(batch, "N5arrow17SimpleRecordBatchE"), 0))
         add_each(s, batch, COLUMNS, add_column);
 }
 
