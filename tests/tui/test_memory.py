@@ -248,6 +248,17 @@ def test_mallocs_figures_of_32_bits_are_left_out_where_they_may_have_begun_again
         assert sum(part.kind == "figure" for part in parts(facts, "malloc", None)) == left
 
 
+async def test_inside_the_free_memory_of_another_allocator_its_name_is_the_crumb() -> None:
+    async with on_memory_stage(samples=0) as stage:
+        source = stage.source
+        assert isinstance(source, Resident)
+        source.answer(malloc_name="jemalloc", other_malloc=OtherMalloc(20 * MIB, 2 * MIB, 40 * MIB, MIB))
+        await stage.settled()
+        await to_row(stage, "malloc_free")
+        await stage.press("enter")
+        assert "Memory by use  ›  free in jemalloc" in stage.lines(2)[0]
+
+
 def test_another_malloc_has_the_memory_without_a_name() -> None:
     facts = read(malloc=None, malloc_library="libjemalloc.so.2")
     found = {part.name: part.bytes for part in parts(facts, "malloc", None)}

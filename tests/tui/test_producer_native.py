@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites, Memory, MemoryRequest
+from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites, Memory, MemoryRequest, Outside
 from heaptop.protocol.source import Attached, Event
 from heaptop.tui.views.producers.view import ProducersView
 from heaptop.tui.widgets.help_screen import HelpScreen
@@ -41,10 +41,10 @@ class Native(FakeSource):
     def memory_now(self) -> None:
         self.memory_requests += 1
 
-    def answer(self, found: MallocSites) -> None:
+    def answer(self, found: MallocSites | None, *, outside: Outside | None = OUTSIDE) -> None:
         (said,) = self.agent.answer(MemoryRequest(1))
         assert isinstance(said, Memory)
-        self.say(replace(said, outside=replace(OUTSIDE, native=found)))
+        self.say(replace(said, outside=replace(outside, native=found) if outside is not None else None))
 
 
 @asynccontextmanager
@@ -89,6 +89,19 @@ async def test_before_the_first_figures_it_says_what_it_waits_for() -> None:
     async with on_stage(source=source) as stage:
         await stage.press("2", "b", "b", "b", "b", "b")
         assert "Waiting for figures of native memory." in stage.text
+
+
+@pytest.mark.parametrize(
+    ("outside", "words"),
+    [(OUTSIDE, "their table could not be read"), (None, "The kernel does not report this process's memory")],
+)
+async def test_an_answer_without_native_samples_says_why(outside: Outside | None, words: str) -> None:
+    source = Native()
+    async with on_stage(source=source) as stage:
+        await stage.press("2", "b", "b", "b", "b", "b")
+        await stage.until(lambda: source.memory_requests > 0, "memory is asked for")
+        source.answer(None, outside=outside)
+        await stage.until(lambda: words in stage.text, "it says why")
 
 
 async def test_memory_is_asked_for_only_while_native_sites_are_shown() -> None:

@@ -285,7 +285,9 @@ class MemoryView(LevelView[MemoryLevel]):
         return filtered_words(self._hidden) if self.where and (self._rows or self._hidden) else ""
 
     def _crumb(self, outer: MemoryLevel, level: MemoryLevel) -> str:
-        return name_of(level.inside)
+        latest = self.now.memory.latest
+        row = latest.row(level.inside) if latest is not None else None
+        return row.name if row is not None else name_of(level.inside)
 
     # -- what the keys do ------------------------------------------------------------------------------------
 

@@ -280,9 +280,18 @@ class ProducersView(LevelView[ProducersLevel]):
     def _nothing(self) -> str:
         if self._level.is_native:
             if self.now.native_sites is None:
-                return "Waiting for figures of native memory."
+                return self._no_native_sites
             return f"Nothing matches {self.where}." if self.where else "No sampled block of native memory is live."
         return self._figures.nothing(self.now, self._level)
+
+    @property
+    def _no_native_sites(self) -> str:
+        memory = self.now.memory
+        if memory.unsaid:
+            return "The kernel does not report this process's memory: native samples cannot be read."
+        if memory.latest is None:
+            return "Waiting for figures of native memory."
+        return "No native samples: their table could not be read, or the program has replaced itself."
 
     @property
     def kept_by(self) -> NameTerm | None:
