@@ -18,12 +18,12 @@ from heaptop.injector.inspect.process import children
 from heaptop.injector.preload.malloc_table import NAME, MallocTable
 from heaptop.protocol.messages import MallocSite, MallocSites
 from tests.integration.test_run_backend import launched, output_of, status_of, the_child
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, cache_dir
 from tests.support import building
 from tests.support.attaching import resting
 from tests.support.building import TARGETS
 from tests.support.preloaded import FINE, holds, library, sums
-from tests.support.processes import eventually
+from tests.support.processes import eventually, need_installed
 
 PROGRAM = TARGETS / "native_sites.py"
 LINES = {
@@ -33,6 +33,8 @@ LINES = {
 }
 LEAKED = 4000 * 3000
 """Bytes that one call of the module leaves."""
+SELECTION = 111_600
+"""Bytes that one selection of selectolax leaves."""
 
 pytestmark = [pytest.mark.pythons("3.8", "3.9", "3.11", "3.12", "3.13"), pytest.mark.sample(2)]
 
@@ -78,6 +80,19 @@ def test_memory_of_ctypes_has_its_line_where_the_call_keeps_the_gil(interpreter:
     assert {site.gap for site in found if not site.stack} == {"none"}
     assert holds(sums(known).estimate(), LEAKED)
     assert holds(sums(found).estimate(), 2 * LEAKED)
+
+
+@pytest.mark.pythons("3.11")
+def test_a_documented_leak_of_a_package_has_its_line_and_its_library(
+    interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """rushter/selectolax#90: each selection by CSS leaves what it was parsed with."""
+    folder = cache_dir() / "packages" / "3.11-selectolax-0.3.13"
+    need_installed(interpreter, folder.is_dir(), "selectolax 0.3.13")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    found = at(ended(interpreter, "package", tmp_path), "package")
+    assert {Path(site.library).name.partition(".")[0] for site in found} == {"lexbor"}
+    assert holds(sums(found).estimate(), 400 * SELECTION)
 
 
 def test_contexts_of_zlib_and_bz2_are_told_apart(interpreter: Interpreter, tmp_path: Path) -> None:

@@ -36,6 +36,13 @@ def foreign():
             libc.malloc(SIZE)  # site: foreign
 
 
+def package():
+    from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415
+
+    for _ in range(400):
+        LexborHTMLParser("<p><a href=x>text</a></p>").css("a")  # site: package
+
+
 def contexts():
     for _ in range(20):
         kept.append(zlib.compressobj())  # site: zlib
