@@ -1,9 +1,10 @@
 """Three leaks of native memory under ``heaptop run --native``, beside ``memray run --native`` and nothing at all.
 
 ``python bench/native_leaks.py [--setup] [--rounds N] [LEAK …]``. Of each leak each way runs in turn, ``--rounds``
-times; the program measures its own CPU time (leaking_natively.py). Printed is the median of the times beside that without a
-profiler, and what each names first. The package is selectolax 0.3.13, whose css() leaks (rushter/selectolax#90). A
-promise is broken where heaptop does not name the line. ``--setup`` installs memray and selectolax for Python 3.10.
+times; the program measures its own CPU time (leaking_natively.py). Printed is the median of the times beside that
+without a profiler, and what each names first. The package is selectolax 0.3.13, whose css() leaks
+(rushter/selectolax#90). A promise is broken where heaptop does not name the line. ``--setup`` installs memray and
+selectolax for Python 3.10.
 """
 
 from __future__ import annotations
