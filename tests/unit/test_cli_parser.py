@@ -18,6 +18,7 @@ from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]
 from heaptop import __version__
 from heaptop.__main__ import main
 from heaptop.analysis.filters.attributes import BAND_KEYS
+from heaptop.choices import HUNTING
 from heaptop.cli import COMMANDS, Command, build_parser, run
 from heaptop.cli.commands.completion import SHELLS
 from heaptop.cli.commands.run import Run, program_of
@@ -41,6 +42,19 @@ def test_the_line_in_the_list_of_commands_is_a_whole_paragraph(command: Command)
     first, _, rest = (type(command).__doc__ or "").partition("\n")
     assert first.endswith(".")
     assert not rest.partition("\n")[0].strip(), "it goes on in the next line, which the list does not have"
+
+
+@pytest.mark.parametrize("argv", [["census", "--top", "x"], ["leaks", "--for", "x"], ["why", "--retainers", "x"]])
+def test_a_wrong_value_is_reported_without_the_name_of_a_function(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert left_with(argv) == 2
+    assert f"argument {argv[1]}: invalid value: 'x'" in capsys.readouterr().err
+
+
+def test_the_help_of_leaks_has_the_sampling_rate_of_a_hunt(capsys: pytest.CaptureFixture[str]) -> None:
+    assert left_with(["leaks", "--help"]) == 0
+    assert f"(default {HUNTING.target}/s)" in " ".join(capsys.readouterr().out.split())
 
 
 @BY_NAME

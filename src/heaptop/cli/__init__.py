@@ -8,6 +8,7 @@ This module never imports what a command needs to work, nor do the commands' mod
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from textwrap import dedent
 from typing import NoReturn, Protocol
@@ -88,7 +89,8 @@ class Parser(argparse.ArgumentParser):
     """argparse's, whose complaints quote arguments as a terminal may have them. Subparsers are of this class too."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(clean(message))
+        # What argparse quotes there is the name of a function of ours.
+        super().error(re.sub(r"(?<=: invalid )\w+ (?=value: )", "", clean(message)))
 
 
 def build_parser(only: str = "", *, whole: bool = True) -> argparse.ArgumentParser:

@@ -64,15 +64,15 @@ def add_target_or_dump(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target",
         metavar="PID|FILE",
-        help="a process id, a name that matches exactly one Python process, or a heap dump: a path with a /, or a name "
-        f"that ends in {DUMP_SUFFIX}; or a core file: a path with a /, or a name that begins with core",
+        help="a process id; a name that matches exactly one Python process; a heap dump (a path with a /, or a name "
+        f"that ends in {DUMP_SUFFIX}); or a core file (a path with a /, or a name that begins with core)",
     )
     add_core_files(parser)
 
 
-def add_recording(parser: argparse.ArgumentParser) -> None:
+def add_recording(parser: argparse.ArgumentParser, what: str = "a recording, as `heaptop record` writes it") -> None:
     """``FILE``, and how to read what was sampled in it."""
-    parser.add_argument("file", metavar="FILE", help="a recording, as `heaptop record` writes it")
+    parser.add_argument("file", metavar="FILE", help=what)
     add_user_code(parser)
 
 
@@ -261,15 +261,16 @@ def add_user_code(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_sampling_options(parser: argparse.ArgumentParser) -> None:
-    """How allocations are sampled: read with :func:`attach_options`. What is not given stays None, or empty."""
+def add_sampling_options(parser: argparse.ArgumentParser, usual: SamplingRate = ADAPTIVE) -> None:
+    """How allocations are sampled: read with :func:`attach_options`. What is not given stays None, or empty; ``usual``
+    is the rate of a command then."""
     group = parser.add_argument_group("sampling allocations")
     group.add_argument(
         "--rate",
         type=sample_rate,
         metavar="N/s|SIZE",
         help="samples per second: heaptop adapts the sampling interval to the program, from 512 bytes to 4 MiB; or a "
-        f"fixed interval, such as 64KiB; off disables sampling (default {ADAPTIVE.target}/s)",
+        f"fixed interval, such as 64KiB; off disables sampling (default {usual.target}/s)",
     )
     group.add_argument(
         "--depth",
@@ -353,9 +354,9 @@ def pid_of(target: str, *, children: bool = False) -> int:
 def add_core_files(parser: argparse.ArgumentParser) -> None:
     """``--exe`` and ``--root``, of commands that take a core file."""
     group = parser.add_argument_group("of a core file")
-    group.add_argument("--exe", metavar="PATH", help="the program that it is of, where it is not where it was")
+    group.add_argument("--exe", metavar="PATH", help="the program that ran, if it is not at its original path here")
     group.add_argument(
-        "--root", metavar="DIR", help="a copy of the file system that it was in: a container's, another machine's"
+        "--root", metavar="DIR", help="a copy of the file system of the container or machine where it ran"
     )
 
 

@@ -259,7 +259,7 @@ class _Server(Server):
 
     async def on_startup(self, app: web.Application) -> None:
         """Signals are handled from now on."""
-        notice("Press ctrl+c to stop. Everyone who opens this address sees the recording:")
+        notice("Press Ctrl+C to stop. Everyone who opens this address sees the recording:")
         print(f"{self.public_url}{self.prefix}/", flush=True)
 
     async def on_shutdown(self, app: web.Application) -> None:

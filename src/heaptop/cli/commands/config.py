@@ -49,7 +49,7 @@ def example() -> list[str]:
         *lines,
         "",
         "# Other keys: on the left the key on the help page (?), on the right the key to add. The original key",
-        "# still works unless another line reassigns it; ctrl+c always quits.",
+        "# still works unless another line reassigns it; Ctrl+C always quits.",
         "#[keys]",
         '#q = "ctrl+x"',
         '#"[" = ["F2", "<"]',

@@ -49,8 +49,10 @@ class Diff:
     name = "diff"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
-        add_recording(parser)
-        parser.add_argument("other", metavar="FILE2", nargs="?", help="a second recording, or heap dump, or a PID")
+        add_recording(parser, "a recording, a heap dump or a core file")
+        parser.add_argument(
+            "other", metavar="FILE2", nargs="?", help="a second file of that kind; or, for a heap dump, a PID"
+        )
         parser.add_argument(
             "--at",
             metavar="TIME",

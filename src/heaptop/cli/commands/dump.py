@@ -52,8 +52,8 @@ class DumpCommand:
         parser.add_argument(
             "target",
             metavar="PID|CORE",
-            help="a process id, a name that matches exactly one Python process, or a core file: a path with a /, or a "
-            "name that begins with core",
+            help="a process id; a name that matches exactly one Python process; or a core file (a path with a /, or a "
+            "name that begins with core)",
         )
         add_core_files(parser)
         parser.add_argument(

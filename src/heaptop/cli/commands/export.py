@@ -40,7 +40,7 @@ class Export:
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         from heaptop.recordings.exports import EXPORTERS
 
-        add_recording(parser)
+        add_recording(parser, "a recording, or with --to parquet a heap dump")
         parser.add_argument("--to", choices=(*EXPORTERS, PARQUET), required=True, help="the format")
         parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
         parser.add_argument("--force", action="store_true", help="overwrite OUT if it exists")

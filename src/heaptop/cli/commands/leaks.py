@@ -134,7 +134,7 @@ class Leaks:
         add_timeout(parser)
         add_json(parser)
         add_units(parser)
-        add_sampling_options(parser)
+        add_sampling_options(parser, HUNTING)
         add_attach_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ class Mcp:
             help="serve streamable HTTP there instead, on loopback, at a URL with a random path that it prints",
         )
         parser.add_argument(
-            "--recordings", metavar="DIR", type=Path, help="let recordings below this folder be read, and none else"
+            "--recordings", metavar="DIR", type=Path, help="allow reading recordings below this folder, and no others"
         )
         parser.add_argument("--any-user", action="store_true", help="allow processes of other users, too")
         add_attach_options(parser)

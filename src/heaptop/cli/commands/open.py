@@ -36,13 +36,13 @@ class Open:
     name = "open"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
-        add_recording(parser)
+        add_recording(parser, "a recording, a heap dump or a core file")
         parser.add_argument("--at", metavar="TIME", help=f"the moment to open at: {MOMENT} (default: the end)")
         add_appearance_options(parser)
         add_core_files(parser)
         parser.add_argument("--read-only", action="store_true", help=argparse.SUPPRESS)  # what a page is served by
         group = parser.add_argument_group("in a browser")
-        group.add_argument("--web", action="store_true", help="serve it as a page, until ctrl+C (needs heaptop[web])")
+        group.add_argument("--web", action="store_true", help="serve it as a page, until Ctrl+C (needs heaptop[web])")
         group.add_argument("--port", type=_port, metavar="N", help="the page's port (default: a free one)")
         group.add_argument(
             "--host",

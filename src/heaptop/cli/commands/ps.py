@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Ps:
-    """List the Python processes here, the largest first, and whether heaptop can attach to them.
+    """List the Python processes, the largest first, and whether heaptop can attach to them.
 
     No process is touched or stopped. `heaptop doctor PID` checks one in detail.
 

@@ -54,7 +54,7 @@ class Record:
             dest="seconds",
             type=duration,
             metavar="TIME",
-            help="seconds, or 90m, 8h, 1h30m (default: until the process exits or you press ctrl+c)",
+            help="seconds, or 90m, 8h, 1h30m (default: until the process exits or you press Ctrl+C)",
         )
         add_census_pace(parser, INTERVAL, 0.05)
         parser.add_argument(

@@ -10,7 +10,7 @@ from heaptop.errors import SaveFailed
 
 
 class RedactCommand:
-    """Rename what a heap dump says of your program, to give it to others.
+    """Remove your program's names from a heap dump, so that you can share it.
 
     Types, modules, functions, attributes, variables, threads and files get names such as type-1, the same wherever
     they are. Names of the interpreter and of the standard library stay, also where your program uses the same; so do

@@ -15,7 +15,7 @@ class Serve:
     """Watch the Python processes of this host, and serve their heaps as metrics and profiles.
 
     It attaches to every Python process of at least 50 MB that is older than a minute, or to those that a file selects,
-    and serves /metrics for Prometheus and /debug/pprof/heap for pprof. It runs until SIGTERM or ctrl+C, and detaches
+    and serves /metrics for Prometheus and /debug/pprof/heap for pprof. It runs until SIGTERM or Ctrl+C, and detaches
     from all of them. SIGHUP reads the file again.
 
     heaptop serve
