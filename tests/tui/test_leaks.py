@@ -221,6 +221,9 @@ async def test_a_snapshot_is_open_for_the_first_mark_only_as_long_as_it_takes() 
         assert notice(stage) == "marked B: unclear (key 4)"
         await press(stage, "4")
         assert column(stage, "name")[0] == "Session"
+        await press(stage, "+", "m")
+        assert notice(stage).startswith("marked C: ")
+        assert "key 4" not in notice(stage), "it is this one"
 
 
 async def test_a_view_of_the_snapshot_keeps_that_of_the_first_mark() -> None:

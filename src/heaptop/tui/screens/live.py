@@ -31,6 +31,7 @@ from heaptop.tui.state.control.sampling import SamplingControl
 from heaptop.tui.state.control.snapshot import SnapshotControl
 from heaptop.tui.state.control.status_line import StatusLine
 from heaptop.tui.state.hunting import Hunting
+from heaptop.tui.state.hunting_words import WHERE
 from heaptop.tui.state.messages import (
     EventsArrived,
     FilterAccepted,
@@ -44,6 +45,7 @@ from heaptop.tui.state.session import OVER, AttachSession
 from heaptop.tui.state.snapshot_client import SnapshotClient
 from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.base import View
+from heaptop.tui.views.leaks.view import LeaksView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
@@ -186,7 +188,8 @@ class LiveScreen(ActingScreen):
 
     def _draw_words(self) -> None:
         state, bar = self.state, self.query_one(FilterBar)
-        state.status.show_notice(self.hunting.take_notice())
+        found = self.hunting.take_notice()
+        state.status.show_notice(found.removesuffix(WHERE) if self.view.NAME == LeaksView.NAME else found)
         self.query_one(Header).show(self.session, state.display, self.look, leaving=state.leaving, held=state.waiting)
         self.query_one("#hint", NoticeLine).show(self._hint_words, self.look)
         self.query_one("#note", NoticeLine).show("" if state.paneled else self.note, self.look)

@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from heaptop.tui.screens.tabs import Tabs
 
 OF_ONE: Final = {
-    "snapshot": "a snapshot shows one process: press Tab",
-    "shut": "a snapshot shows one process: press Tab",
-    "mark": "marks belong to one process: press Tab",
-    "mark_named": "marks belong to one process: press Tab",
-    "look": "a hunt belongs to one process: press Tab",
-    "why": "retainers belong to one process: press Tab",
-    "values": "values belong to one process: press Tab",
-    "rate": "sampling belongs to one process: press Tab",
-    "depth": "sampling belongs to one process: press Tab",
-    "record": "a recording shows one process: press Tab",
-    "exclude": "retainers belong to one process: press Tab",
-    "tag": "objects belong to one process: press Tab",
-    "zoom": "the heap map shows one process: press Tab",
+    "snapshot": "a snapshot shows one process",
+    "shut": "a snapshot shows one process",
+    "mark": "marks belong to one process",
+    "mark_named": "marks belong to one process",
+    "look": "a hunt belongs to one process",
+    "why": "retainers belong to one process",
+    "values": "values belong to one process",
+    "rate": "sampling belongs to one process",
+    "depth": "sampling belongs to one process",
+    "record": "a recording shows one process",
+    "exclude": "retainers belong to one process",
+    "tag": "objects belong to one process",
+    "zoom": "the heap map shows one process",
 }
 """Actions that the sum does not have, and why."""
 PROCESSES: Final = view_key(

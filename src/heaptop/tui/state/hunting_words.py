@@ -19,6 +19,9 @@ _SLOTS: Final = {LEAK: 3, BACKLOG: 3, UNCLEAR: 1, NO_LEAK: 2}
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _NONE: Final = "·"
 
+WHERE: Final = " (key 4)"
+"""At the end of what a check came to, where another view is shown."""
+
 Comparison = tuple[int, int | None]
 """The number of a mark, and that of a later one that must have seen what is new since; None for all of it."""
 
@@ -42,7 +45,7 @@ def found_words(findings: Findings, mark: str | None) -> str:
     """What a look came to, in a line."""
     leaks = sum(each.verdict == LEAK for each in findings.suspects)
     words = f"{leaks} leak{'s' * (leaks != 1)}" if leaks else findings.verdict
-    return f"marked {mark}: {words} (key 4)" if mark is not None else f"{words} (key 4)"
+    return (f"marked {mark}: {words}" if mark is not None else words) + WHERE
 
 
 def comparisons(marks: int) -> list[Comparison]:
