@@ -116,6 +116,17 @@ def test_a_jump_names_the_sites_of_all_that_was_allocated_between_its_censuses(
     assert f"allocated at +30.0 MiB ±{first['error_bytes'] / 1024:.3g} KiB" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("late", [4, 12])
+def test_a_jump_is_reported_whole_also_where_its_census_comes_many_seconds_later(
+    late: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "a", 180, step_ns=SECOND, jumps={3: 60 * MIB}, every=30, late=late)
+    assert main(["report", str(path), "--json"]) == 0
+    (jump,) = json.loads(capsys.readouterr().out)["jumps"]
+    assert jump["seconds"] - jump["from_seconds"] == 30
+    assert jump["bytes"] // (10 * MIB) == 6
+
+
 def test_jumps_that_follow_each_other_in_few_censuses_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

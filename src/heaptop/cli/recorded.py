@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from heaptop.analysis.reports.census_timeline import CensusTimeline, spread
-from heaptop.analysis.reports.jumps import Jump, RecordedJump, jumps, largest
+from heaptop.analysis.reports.jumps import Jump, RecordedJump, counted_ns, jumps, largest
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.source import Received
@@ -18,8 +18,9 @@ from heaptop.watching.progress import ProgressReport
 
 JUMPS: Final = 3
 """How many are reported, the largest: each takes some seeks."""
-LATE: Final = 3
-"""Moments at most by which one may have to look further: a census is recorded with the tick that follows it."""
+LATE: Final = 64
+"""Moments at most by which one looks further: a census is recorded once it was taken, on a busy machine many seconds
+later."""
 NEARLY: Final = 0.8
 """Of a jump: it is in one half of its time where that has so much of it."""
 SITES: Final = 30
@@ -82,13 +83,11 @@ def _halved(recording: Recording, jump: Jump, user_code: Sequence[str]) -> Recor
     closest = RecordedJump(play(recording, moments[first], user_code), play(recording, moments[last], user_code))
     if jump.is_rss:
         return closest
-    for _ in range(LATE):
-        if last + 1 < len(moments) and closest.end_ns < jump.end_ns:
-            last += 1
-            closest = RecordedJump(closest.before, play(recording, moments[last], user_code))
-        if first + 1 < last and closest.begin_ns < jump.begin_ns:
-            first += 1
-            closest = RecordedJump(play(recording, moments[first], user_code), closest.after)
+    if closest.end_ns < jump.end_ns:
+        last = _first_showing(jump.end_ns, recording, last, len(moments) - 1)
+    if closest.begin_ns < jump.begin_ns:
+        first = min(_first_showing(jump.begin_ns, recording, first, last), last - 1)
+    closest = RecordedJump(play(recording, moments[first], user_code), play(recording, moments[last], user_code))
     while last - first > 1:
         middle = (first + last) // 2
         between = play(recording, moments[middle], user_code)
@@ -99,6 +98,12 @@ def _halved(recording: Recording, jump: Jump, user_code: Sequence[str]) -> Recor
         first, last = (first, middle) if half is early else (middle, last)
         closest = half
     return closest
+
+
+def _first_showing(time_ns: int, recording: Recording, begin: int, end: int) -> int:
+    """Return the first of these moments that has the census of that time, or the last of them."""
+    seen_ns = lambda moment: counted_ns(play(recording, moment, ()))  # noqa: E731
+    return bisect_left(recording.moments, time_ns, begin, min(begin + LATE, end), key=seen_ns)
 
 
 def _sampled(recording: Recording, until: int, user_code: Sequence[str]) -> Sampling:

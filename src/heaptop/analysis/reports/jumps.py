@@ -59,12 +59,12 @@ class RecordedJump:
     @property
     def begin_ns(self) -> int:
         """When the heap before it was counted."""
-        return _counted_ns(self.before)
+        return counted_ns(self.before)
 
     @property
     def end_ns(self) -> int:
         """When the heap after it was."""
-        return _counted_ns(self.after)
+        return counted_ns(self.after)
 
     @property
     def at_ns(self) -> int:
@@ -133,6 +133,7 @@ def _meet(one: Jump, other: Jump) -> bool:
     return one.begin_ns < other.end_ns and other.begin_ns < one.end_ns
 
 
-def _counted_ns(recorded: Recorded) -> int:
+def counted_ns(recorded: Recorded) -> int:
+    """When the last census that is known then was taken; that moment itself where there is none."""
     latest = recorded.history.latest
     return latest.time_ns if latest is not None else recorded.time_ns
