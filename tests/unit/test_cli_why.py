@@ -370,6 +370,10 @@ def no_answer(source: Frozen) -> None:
     source.instead = lambda: source.say(Failure(FIRST_ID + 1, "no memory"))
 
 
+def too_many_types(source: Frozen) -> None:
+    source.instead = lambda: source.say(Failure(FIRST_ID + 1, "there are too many types for a heap dump"))
+
+
 def goes(source: Frozen) -> None:
     source.instead = lambda: source.say(ImageGone(1, "its time was over"))
 
@@ -434,6 +438,17 @@ def test_it_does_not_wait_for_a_count_that_cannot_help(
     code, text = complaint(WHY, capsys)
     assert code == error.exit_code
     assert says in text
+
+
+def test_what_would_fail_again_is_not_to_be_retried(doors: FrozenDoors, capsys: Said) -> None:
+    source = Frozen()
+    too_many_types(source)
+    doors.make = lambda: source
+    code, text = complaint(WHY, capsys)
+    assert code == ImageLost.exit_code
+    assert "too many types" in text
+    assert "Retry" not in text
+    assert f"`heaptop census {source.target.pid}`" in text
 
 
 def test_control_c_detaches(doors: FrozenDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:

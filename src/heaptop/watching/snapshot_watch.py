@@ -21,6 +21,10 @@ from heaptop.watching.source_watch import SourceWatch, enough_ms, pause_too_long
 
 KEEP: Final = 300.0
 """Seconds that the snapshot may stay at most: to build it, and for a handful of questions."""
+LASTING: Final = "too many types"
+"""In why a snapshot cannot answer: it cannot at any other time either …"""
+CENSUS: Final = "Use a census: `heaptop census PID`. Another snapshot would fail in the same way."
+"""… so this is the advice."""
 MEMORY_SECONDS: Final = 10.0
 """So long what the allocators report is waited for once all else is known."""
 
@@ -155,7 +159,7 @@ class SnapshotWatch(SourceWatch):
     def _failed(self, failure: Failure) -> HeaptopError:
         if self._image is not None:
             text = f"The snapshot of process {self._pid} could not answer: {failure.text}."
-            return ImageLost(text).about(self._pid)
+            return ImageLost(text, fix=CENSUS if LASTING in failure.text else None).about(self._pid)
         if self._id is not None:
             return self._refused(failure.text)
         text = f"The census before the snapshot failed: {failure.text}."
