@@ -167,3 +167,10 @@ def test_the_first_line_is_the_verdict(bytes: int) -> None:
     line = findings_lines(replace(FOUND, bytes=bytes, verdict="no leak"))[0]
     assert line.startswith("no leak: ")
     assert (" -" in line) == (bytes < 0)
+
+
+def test_sites_that_sum_to_more_than_the_heap_grew_are_explained() -> None:
+    """A full cache replaces what it held before the attach: its site has grown, and the heap has not."""
+    full = replace(FOUND, bytes=-84)
+    assert "what replaced memory from before the attach" in "\n".join(findings_lines(full))
+    assert "from before the attach" not in "\n".join(findings_lines(FOUND))

@@ -30,6 +30,9 @@ _KEPT: Final = 3
 """Columns that are shown however narrow the terminal is: the name, and by how much it grew."""
 _HEADINGS: Final = ("OBJECTS", "SIZE", "NOW", "SIZE NOW", "≥BORN", "≥GONE", "≈SURVIVORS")
 """Of the figures beside a name."""
+_MORE_BY_SITE: Final = (
+    "(sites can sum to more than the heap grew: they include what replaced memory from before the attach)"
+)
 _SITE_HEADINGS: Final = ("≈BLOCKS", "≈SIZE", "≈NOW", "≈SIZE NOW", "≈BORN", "≈GONE", "≈SURVIVORS")
 """The same by site: estimates, which count memory blocks."""
 
@@ -95,6 +98,8 @@ def findings_lines(
     for growth in findings.growths:
         if growth.rows:
             lines += ["", *growth_lines(growth, top, columns)]
+            if growth.key == "site" and sum(row.bytes for row in growth.rows) > max(findings.bytes, 0):
+                lines += _wrapped(_MORE_BY_SITE, columns, "")
     if findings.notes:
         lines += ["", *(line for note in findings.notes for line in _wrapped(f"note: {note}", width, "      "))]
     return lines
