@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -167,6 +169,62 @@ async def test_n_goes_from_jump_to_jump(jumping: Path) -> None:
         await stage.at(30)
         await stage.press("n")
         assert "no jump after this moment" in stage.text
+
+
+def held_back(monkeypatch: pytest.MonkeyPatch, name: str, calls: int = 0) -> threading.Event:
+    """What lets a player continue that waits in a method, from the call of that number on."""
+    may_go_on, method, seen = threading.Event(), getattr(ReplaySource, name), itertools.count()
+
+    def wait(*args: object) -> None:
+        if next(seen) >= calls:
+            may_go_on.wait(60)
+        method(*args)
+
+    monkeypatch.setattr(ReplaySource, name, wait)
+    return may_go_on
+
+
+async def test_keys_that_are_typed_while_the_recording_is_read_take_effect_then(
+    jumping: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = held_back(monkeypatch, "_tell_course")
+    async with opened(jumping) as stage:
+        try:
+            await stage.until(lambda: stage.screen.session.shown is not None, "its end is shown")
+            await stage.press("N")
+            await stage.until(lambda: "this key takes effect then" in stage.text, "the key is kept")
+        finally:
+            may_go_on.set()
+        await stage.until(lambda: "jump 2 of 2" in stage.text, "the last jump is shown")
+
+
+async def test_a_view_that_is_opened_while_a_moment_is_read_shows_the_moment_before(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = held_back(monkeypatch, "_show", 1)
+    async with opened(path) as stage:
+        try:
+            await stage.at(LAST)
+            await stage.press("left_parenthesis", "2")
+            await stage.until(lambda: "shop/cache.py:30" in stage.text, "its rows are there")
+            assert stage.minutes == LAST
+        finally:
+            may_go_on.set()
+        await stage.until(lambda: stage.minutes != LAST, "the other moment comes")
+
+
+async def test_the_wait_for_a_recording_names_the_file_and_no_attach(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = held_back(monkeypatch, "_show")
+    async with opened(path, LARGE) as stage:
+        try:
+            await stage.until(lambda: f"Recording {path}"[:60] in stage.text, "the file is named")
+            assert "ttaching" not in stage.text
+            assert "○ reading" in stage.text
+        finally:
+            may_go_on.set()
+        await stage.at(LAST)
 
 
 async def test_at_a_jump_change_is_from_the_moment_before_it(tmp_path: Path) -> None:

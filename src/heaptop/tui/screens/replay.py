@@ -23,6 +23,7 @@ from heaptop.tui.state.control.prompts import Prompt
 from heaptop.tui.state.control.replay_state import ReplayState
 from heaptop.tui.state.messages import MomentChosen
 from heaptop.tui.views import LIVE
+from heaptop.tui.views.base import View
 from heaptop.tui.widgets.recording_line import Course, RecordingLine
 
 LACKING: Final = {
@@ -67,6 +68,10 @@ class ReplayScreen(LiveScreen):
         self._player = player
         self._wanted: int | None = None
         """The moment that was asked for last, which the player may not have come to yet."""
+        self._typed: list[Callable[[], None]] = []
+        """Keys that wait until all of the recording was read."""
+        self._drawn: View | None = None
+        """The view that has the moment before, while the next one is read."""
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
@@ -78,6 +83,11 @@ class ReplayScreen(LiveScreen):
             self.state.tells = False
             super()._draw()
             self._draw_course()
+            self._drawn = self.view
+            self._do_typed()
+        elif self.view is not self._drawn and not self.state.paneled:
+            self._drawn = self.view
+            self.view.show(self.state.display, self.look)
 
     def _draw_course(self) -> None:
         state, shown = self.state, self.session.shown
@@ -129,6 +139,7 @@ class ReplayScreen(LiveScreen):
         """So many moments on, or back."""
         times, now = self._player.moments, self._now
         if now is None:
+            self._later(lambda: self.action_step(moments))
             return
         place = bisect_right(times, now) - 1 if moments > 0 else bisect_left(times, now)
         self.seek(times[min(max(place + moments, 0), len(times) - 1)])
@@ -136,17 +147,17 @@ class ReplayScreen(LiveScreen):
     def action_tenths(self, tenths: int) -> None:
         """So many tenths of the recording on, or back."""
         shown, now = self.session.shown, self._now
-        if shown is not None and now is not None:
+        if shown is None or now is None:
+            self._later(lambda: self.action_tenths(tenths))
+        else:
             wanted = now + (shown.last_ns - shown.first_ns) * tenths // 10
             self.seek(min(max(wanted, shown.first_ns), shown.last_ns))
 
     def action_jump(self, step: int) -> None:
         """To the next jump of the heap, or the one before."""
         now = self._now
-        if now is None:
-            return
-        if not self.state.heap:
-            self.outcome("the recording is still being read")
+        if now is None or not self.state.is_whole:
+            self._later(lambda: self.action_jump(step))
             return
         ends = [self._moment_of(jump) for jump in self.state.jumps]
         place = bisect_right(ends, now) if step > 0 else bisect_left(ends, now) - 1
@@ -165,6 +176,17 @@ class ReplayScreen(LiveScreen):
         where counting takes long."""
         times = self._player.moments
         return times[min(bisect_left(times, self.state.shown.get(jump.end_ns, jump.end_ns)), len(times) - 1)]
+
+    def _later(self, act: Callable[[], None]) -> None:
+        """Do it once all of the recording was read: a key that is typed before is not lost."""
+        self._typed.append(act)
+        self.outcome("the recording is still being read: this key takes effect then")
+
+    def _do_typed(self) -> None:
+        if self.state.is_whole:
+            typed, self._typed = self._typed, []
+            for act in typed:
+                act()
 
     def on_moment_chosen(self, event: MomentChosen) -> None:
         if event.time_ns != self._now:

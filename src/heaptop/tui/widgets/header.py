@@ -36,7 +36,7 @@ def state(session: AttachSession, leaving: bool, held: int | None) -> tuple[str,
     if session.target.file is not None and session.phase is AttachPhase.LIVE:
         return _file_words(session.target.file), "warn"
     return {
-        AttachPhase.WAITING: ("○ reading" if session.is_dump else "○ attaching", "warn"),
+        AttachPhase.WAITING: ("○ reading" if session.is_dump or session.path else "○ attaching", "warn"),
         AttachPhase.LIVE: ("● live", "good"),
         AttachPhase.EXITED: ("○ exited", "bad"),
         AttachPhase.ENDED: ("○ detached", "warn"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def waiting_text(session: AttachSession, *, leaving: bool) -> tuple[str, str]:
     """Title and text of the wait: what continues, for how long, and how to stop it."""
-    if session.target.file is not None:
+    if session.target.file is not None or session.path:
         return reading_text(session)
     phase = "cancelling the attach" if leaving else session.waiting.phase
     return attaching_text(session.target, phase, session.waiting.seconds, session.target.note)
@@ -31,7 +31,7 @@ def reading_text(session: AttachSession) -> tuple[str, str]:
     target, waiting = session.target, session.waiting
     doing = f"{waiting.phase}: {waiting.seconds:.0f} s" if waiting.seconds else "reading"
     lines = [target.command, f"Python {target.python}", "", doing, "", "q quits."]
-    return target.note, "\n".join(lines)
+    return target.note if target.file is not None else f"Recording {session.path}", "\n".join(lines)
 
 
 def attaching_text(

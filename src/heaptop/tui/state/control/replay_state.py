@@ -18,6 +18,8 @@ class ReplayState(LiveState):
     source: Player
     told = False
     """All of the moment was told."""
+    is_whole = False
+    """All of the recording was read."""
     heap: Sequence[tuple[int, int]] = ()
     """The live heap over all of it: (time, bytes)."""
     jumps: Sequence[Jump] = ()
@@ -25,6 +27,10 @@ class ReplayState(LiveState):
     """Of each census's time, the first moment that shows it."""
     tells = False
     """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
+
+    def _begin(self, session: AttachSession) -> None:
+        session.path = self.source.path
+        super()._begin(session)
 
     def feed(self, event: Event) -> None:
         match event:
@@ -34,13 +40,14 @@ class ReplayState(LiveState):
             case SeekDone():
                 self.told = True
             case WholeCourse():
+                self.is_whole = True
                 self.heap, self.jumps, self.shown = event.heap, jumps(event.heap, event.rss), event.shown
         super().feed(event)
 
     def _rewind(self) -> None:
         before = self.session
-        path, attached, sampling = self.source.path, before.attached, Sampling(self._user_code)
-        self._begin(AttachSession(before.target, before.phase, attached=attached, sampling=sampling, path=path))
+        attached, sampling = before.attached, Sampling(self._user_code)
+        self._begin(AttachSession(before.target, before.phase, attached=attached, sampling=sampling))
         self.client.stage, self.client.why, self.client.over = (
             SnapshotStage.GONE,
             "a recording has no object graph",
