@@ -169,6 +169,8 @@ def test_a_shell_takes_the_completion_and_knows_every_command(
 def test_the_manual_page_has_every_command() -> None:
     page = str(Manpage(build_parser()))
     assert all(f"heaptop {command.name}" in page.replace("\\-", "-") for command in COMMANDS)
+    lost = [line for line in page.splitlines() if line.startswith("'")]
+    assert not lost, "to man a line that begins with a quote is a command"
 
 
 @pytest.mark.parametrize(

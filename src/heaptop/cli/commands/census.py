@@ -95,7 +95,8 @@ class CensusCommand:
             "--where",
             metavar="FILTER",
             default="",
-            help="count only matching objects: 'type:Session (size>1MB or gen:2) !module:re' or '/regex/'",
+            help="count only objects that match, for instance 'type:Session (size>1MB or gen:2) !module:re'; "
+            "docs/filters.md lists all terms",
         )
         parser.add_argument(
             "--top",
