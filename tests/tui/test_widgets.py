@@ -40,6 +40,10 @@ def test_a_sparkline_has_its_width(values: list[int], width: int, ascii_only: bo
 def test_a_sparkline_shows_the_shape_of_the_last_values() -> None:
     assert sparkline([9, 9, 0, 1, 2, 3, 4, 5, 6, 7], 8) == "▁▂▃▄▅▆▇█"
     assert sparkline([5, 5], 4) == "  ▁▁"
+    assert sparkline([0, 0], 4) == "  ▁▁"
+    assert sparkline([1_000_000, 1_000_024, 1_000_000, 1_000_048], 4) == "▁▁▁▁", "a few bytes are no rise"
+    assert sparkline([1_000_000, 1_005_000], 2) == "▁▄", "half a percent is half as high"
+    assert sparkline([1_000_000, 1_010_200], 2) == "▁█"
     assert sparkline([], 3) == "   "
 
 

@@ -10,13 +10,15 @@ from typing import Final
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = "_.-=+*#@"
+LEAST_SHARE: Final = 0.01
 _LEFT_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
 def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
     """The last ``width`` values between their own minimum and maximum, padded on the left to ``width`` columns.
 
-    A flat row is drawn low, so that a rise catches the eye and steadiness does not.
+    A flat row is drawn low, so that a rise catches the eye and steadiness does not. The full height is at least
+    :data:`LEAST_SHARE` of the largest value: a few bytes more are no rise.
     """
     marks = _ASCII if ascii_only else _BLOCKS
     shown = values[-width:] if width > 0 else ()
@@ -24,7 +26,8 @@ def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) 
         return " " * width
     low, high = min(shown), max(shown)
     steps = len(marks) - 1
-    scale = steps / (high - low) if high > low else 0.0
+    height = max(high - low, LEAST_SHARE * max(abs(high), abs(low)))
+    scale = steps / height if height else 0.0
     return "".join(marks[round((value - low) * scale)] for value in shown).rjust(width)
 
 

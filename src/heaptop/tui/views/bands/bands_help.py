@@ -25,7 +25,7 @@ EXPLAINED: Final = (
     FigureHelp(
         ("Change…", "Trend"),
         "Change: since the previous census, as long ago as the heading says. Trend: the last censuses, each "
-        "row scaled separately.",
+        "row scaled separately; the full height is at least 1 % of its largest value.",
     ),
     FigureHelp(
         ("Attributes",),

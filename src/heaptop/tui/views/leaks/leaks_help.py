@@ -74,7 +74,11 @@ EXPLAINED: Final = (
         "holds them, or the memory they reuse.",
         BEE.at("§4.1"),
     ),
-    FigureHelp(("Trend",), "The last censuses, each row scaled separately. It is updated without a check."),
+    FigureHelp(
+        ("Trend",),
+        "The last censuses, each row scaled separately; the full height is at least 1 % of its largest value. It is "
+        "updated without a check.",
+    ),
     FigureHelp(
         ("Lint", "Before", "Threshold"),
         "A known kind of harmful growth: threads, cyclic garbage, caches without a bound. It is reported from "
