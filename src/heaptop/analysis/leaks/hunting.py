@@ -144,8 +144,8 @@ _NOISE: Final = 0.02
 NOW: Final = "now"
 """The name of a moment that was examined and not marked."""
 AT_LEAST: Final = (
-    "new and gone are lower bounds: a new object at the reused address of an older one of its type passes for that "
-    "one, also among survivors"
+    "new and gone are lower bounds: an object at the address of an earlier one of its type is counted as that one, "
+    "also among survivors"
 )
 
 

@@ -42,7 +42,7 @@ NARROW: Final = 1 << 32
 MEANINGS: Final = {
     "live": "what the census counted, in arenas and in malloc's memory",
     "other": "C libraries, the interpreter, free lists, rounding",
-    "pools": "free blocks in partly used pools: for objects of the same size",
+    "pools": "free blocks in partly used pools: each is for one object size",
     "free_pools": "empty pools: for any small object",
     "overhead": "pool headers and unused ends",
     "malloc_free": "kept by malloc for the next allocation",
