@@ -13,6 +13,7 @@ from typing import Final
 
 import pytest
 
+from heaptop.dumps.cores.conversion import CoreOptions, open_copy
 from heaptop.dumps.reader import HeapDump
 from heaptop.errors import (
     ImageRefused,
@@ -169,6 +170,38 @@ def test_a_process_that_reserves_half_of_all_addresses_is_copied(interpreter: In
         census = document("census", target.pid, "--top", 0, "--no-inject", *ENOUGH)
         assert (census["complete"], census["total"]["count"] > 5000) == (True, True)
         assert untouched(before, target) == []
+
+
+@pytest.mark.pythons("3.12")
+def test_zeros_take_no_memory_in_a_copy(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 400 MiB that the process has asked for and not touched, also where their contents are compared."""
+    native.core()
+    made, create = list[int](), os.memfd_create
+
+    def kept(name: str, flags: int) -> int:
+        fd = create(name, flags)
+        made.append(os.dup(fd))
+        return fd
+
+    monkeypatch.setattr(os, "memfd_create", kept)
+    with running(interpreter, "untouched", "400") as target:
+        told: list[tuple[str, int, int]] = []
+        with open_copy(target.pid, CoreOptions(), 20.0, lambda *step: told.append(step)) as dump:
+            assert dump.image.bytes > 400 << 20
+        assert [os.fstat(fd).st_blocks * 512 < 100 << 20 for fd in made] == [True]
+        os.close(made[0])
+        assert all(0 <= done <= total for _, done, total in told if total), "what is done is a part of all"
+
+
+@pytest.mark.pythons("3.12")
+def test_guard_pages_are_not_copied(interpreter: Interpreter) -> None:
+    """As the C library makes them below the stacks of threads (MADV_GUARD_INSTALL, Linux 6.13)."""
+    native.core()
+    with running(interpreter, "untouched", "0", "guarded") as target:
+        if target.detail:
+            pytest.skip(target.detail)
+        census = document("census", target.pid, "--no-inject", *ENOUGH)
+        assert "could not be read" not in census["mode_reason"]
 
 
 @pytest.mark.pythons("3.12")

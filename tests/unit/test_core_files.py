@@ -286,7 +286,7 @@ def test_where_no_process_can_be_started_a_walk_says_why(tmp_path: Path, monkeyp
     with opened(tmp_path / "core", elf_core([(AT, b"a" * PAGE, PAGE)])) as (fd, name):
         memory = CoreMemory(read_core(fd, name), fd, Backing())
         with pytest.raises(BlockingIOError):
-            CoreWalk(memory, CorePython(PythonVersion(3, 12), 0, {}), 1 << 30, lambda *_: None, "")
+            CoreWalk(memory, CorePython(PythonVersion(3, 12), 0, {}), 1 << 30, lambda *_: None)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def asked_pieces(info: DumpInfo, ask: Ask, told: Told) -> Iterator[bytes]:
             raise DumpFailed("The process sent what cannot be a part of its heap.")
         yield piece.data
         done += (piece.records if is_last else piece.next) - offset
-        told(done, info.objects + info.edges)
+        told(min(done, info.objects + info.edges), info.objects + info.edges)  # also kinds, roots, frames
         section, offset = piece.section, piece.next
 
 

@@ -66,7 +66,7 @@ def write_copy(pid: int, options: CoreOptions, budget: float, file: DumpFile, va
 
 def _write(opened: OpenedCore, file: DumpFile, values: str, told: Told) -> Written:
     step = "writing the heap dump" if file.stays else "reading objects and references"
-    with CoreWalk(opened.memory, opened.python, int(available_memory() * SHARE), told, step) as walk:
+    with CoreWalk(opened.memory, opened.python, int(available_memory() * SHARE), told) as walk:
         info = _info(opened, walk, values)
         answers = [walk.ask(Question(WASTE, limit=MOST_ROWS), Waste)]
         gaps = (*walk.image.gaps, *_gaps(opened, walk.image))
@@ -122,7 +122,7 @@ def _opened_copy(pid: int, options: CoreOptions, budget: float) -> Iterator[Open
     backing = Backing(options.exe, options.root, pid)
     try:
         with copied(pid, budget) as copy:
-            memory = CoreMemory(copy.core, copy.fd, backing)
+            memory = CoreMemory(copy.core, copy.fd, backing, copy.zeros)
             python = find_python(memory, backing, symbols)
             yield OpenedCore(copy.core, memory, python, copy.facts, copy.stopped_ns, copy.running)
     finally:

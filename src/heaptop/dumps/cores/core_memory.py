@@ -11,6 +11,7 @@ from typing import Final
 
 from heaptop.dumps.cores.backing import HEAD, Backing
 from heaptop.dumps.cores.elf_core import CoreFile, MappedFile
+from heaptop.injector.entry.memory_copy import ZERO
 from heaptop.injector.inspect.memory import LARGEST_READ, Mapping, RemoteFault
 
 NOWHERE: Final = -1
@@ -32,9 +33,14 @@ class Piece:
 class CoreMemory:
     """Reads as :class:`~heaptop.injector.inspect.memory.RemoteMemory` does, by address. It does not own ``fd``."""
 
-    def __init__(self, core: CoreFile, fd: int, backing: Backing) -> None:
+    def __init__(self, core: CoreFile, fd: int, backing: Backing, zeros: int = -1) -> None:
+        """``zeros``: /dev/zero, which is mapped for what a copy has as ZERO."""
         self.core = core
-        stored = [Piece(each.start, each.start + each.stored, fd, each.offset) for each in core.segments if each.stored]
+        stored = [
+            Piece(each.start, each.start + each.stored, *((zeros, 0) if each.offset == ZERO else (fd, each.offset)))
+            for each in core.segments
+            if each.stored
+        ]
         self._set(stored)
         """At first only what the core itself has, by which files of another build are recognised."""
         starts = {each.path: each.start for each in core.files if each.offset == 0}

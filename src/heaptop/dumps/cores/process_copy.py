@@ -19,7 +19,7 @@ import heaptop
 from heaptop.dumps.cores.elf_core import CoreFile, CoreSegment, MappedFile, entry_in
 from heaptop.dumps.reader import SHARE, available_memory
 from heaptop.errors import ImageRefused
-from heaptop.injector.entry.memory_copy import ZERO, CopyPlan
+from heaptop.injector.entry.memory_copy import CopyPlan
 from heaptop.injector.entry.plan import HelperReport
 from heaptop.injector.inspect.preflight import check, tracer_error
 from heaptop.injector.inspect.process import ProcessFacts
@@ -38,6 +38,8 @@ class ProcessCopy:
     core: CoreFile
     fd: int
     """Of the memory."""
+    zeros: int
+    """Of what is zero: mapped, it takes no memory when it is read, as a hole of a memfd would."""
     facts: ProcessFacts
     stopped_ns: int
     running: int
@@ -51,12 +53,14 @@ def copied(pid: int, budget: float) -> Iterator[ProcessCopy]:
     if (error := tracer_error(checked.facts)) is not None:
         raise error
     fd = os.memfd_create("heaptop-copy", os.MFD_CLOEXEC)
+    zeros = os.open("/dev/zero", os.O_RDONLY | os.O_CLOEXEC)
     try:
         facts = checked.facts
         found = _copy(facts, fd, budget)
-        yield ProcessCopy(_core(facts, found), fd, facts, found["stopped_ns"], found["running"])
+        yield ProcessCopy(_core(facts, found), fd, zeros, facts, found["stopped_ns"], found["running"])
     finally:
         os.close(fd)
+        os.close(zeros)
 
 
 def _copy(facts: ProcessFacts, fd: int, budget: float) -> dict[str, Any]:
@@ -99,15 +103,14 @@ def _copy(facts: ProcessFacts, fd: int, budget: float) -> dict[str, Any]:
 
 
 def _core(facts: ProcessFacts, found: dict[str, Any]) -> CoreFile:
-    zeros = found["size"]
     stored = [
-        CoreSegment(start, end, flags, zeros if offset == ZERO else offset, end - start)
+        CoreSegment(start, end, flags, offset, end - start)
         for start, end, flags, offset in found["ranges"]
     ]
     absent = [CoreSegment(start, end, flags, 0, 0) for start, end, flags in found["absent"]]
     return CoreFile(
         path="",
-        size=zeros,
+        size=found["size"],
         wall=found["wall"],
         segments=tuple(sorted([*stored, *absent], key=lambda each: each.start)),
         files=tuple(

@@ -21,7 +21,7 @@ from heaptop.injector.native import library
 from heaptop.protocol.bounds import check_types
 from heaptop.protocol.codec import decode
 from heaptop.protocol.framing import MAX_FRAME, FrameReader
-from heaptop.protocol.images import FIRST_ID, Image, ImageTypes, Question
+from heaptop.protocol.images import FIRST_ID, WASTE, Image, ImageTypes, Question
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.registry import REPLIES
 
@@ -42,6 +42,9 @@ KEEP_NS: Final = 1800 * 10**9
 """How long the walk may take, with all its answers."""
 PHASES: Final = ("walking the heap", "sorting references", "looking for roots", "searching", "computing retained sizes")
 
+ASKED: Final = {WASTE: "comparing contents"}
+"""What it does for a question, where that takes long. Whoever asks for pieces counts them."""
+
 Told = Callable[[str, int, int], None]
 """Takes what is done, and how far: objects so far, and in all (0: not known)."""
 
@@ -53,12 +56,10 @@ class Collided(Exception):
 class CoreWalk:
     """A core's heap, walked. A context manager: its process ends with it."""
 
-    def __init__(self, memory: CoreMemory, python: CorePython, limit: int, told: Told, step: str) -> None:
-        """Walk it, with so much memory for tables. ``step``: what is done while it is asked.
-
-        Errors: DumpDamaged, OutOfResources."""
+    def __init__(self, memory: CoreMemory, python: CorePython, limit: int, told: Told) -> None:
+        """Walk it, with so much memory for tables. Errors: DumpDamaged, OutOfResources."""
         self._core = memory.core
-        self._told, self._step = told, step
+        self._told = told
         self._process: subprocess.Popen[bytes]
         room, below = largest_gap(memory.pieces)
         if room < LEAST_PLACE:
@@ -138,7 +139,7 @@ class CoreWalk:
         packed = question.pack(FIRST_ID)
         self._send(LENGTH.pack(len(packed)) + packed)
         try:
-            messages = self._answer()
+            messages = self._answer(ASKED.get(question.what, ""))
         except Collided as error:
             raise self._core.damaged("its walk failed") from error
         for message in messages:
@@ -158,12 +159,14 @@ class CoreWalk:
         except BrokenPipeError:
             pass  # it has ended, and what it wrote says how
 
-    def _answer(self) -> list[Message]:
+    def _answer(self, step: str = "") -> list[Message]:
+        """``step``: what it does for that; empty where whoever asks reports it."""
         while True:
             kind, content = self._receive()
             if kind == PROGRESS and len(content) == STEP.size:
                 phase, done, total = STEP.unpack(content)
-                self._told(PHASES[phase] if phase < len(PHASES) else self._step, done, total)
+                if phase < len(PHASES) or step:
+                    self._told(PHASES[phase] if phase < len(PHASES) else step, done, total)
             elif kind == ANSWER:
                 return self._decode(content)
             elif kind == ENDED:

@@ -68,7 +68,7 @@ PAGEMAP_SCAN: Final = 0xC0606610
 """ioctl(2) of the pagemap; ``struct pm_scan_arg``, which gets ``struct page_region``."""
 SCAN: Final = struct.Struct("<12Q")
 SCANNED_AT_ONCE: Final = 4096
-IS_PRESENT, IS_SWAPPED = 1 << 3, 1 << 4
+IS_PRESENT, IS_SWAPPED, IS_GUARD = 1 << 3, 1 << 4, 1 << 8
 NEAR: Final = 16
 """Pages that were never written to, between others, that are a part of the copy: fewer mappings to walk it."""
 MOST_RANGES: Final = 60_000
@@ -130,8 +130,6 @@ class CopyLayout:
     """Bytes of the copy."""
     bytes: int = 0
     """Of them, those that are read."""
-    zeros: int = 0
-    """Bytes of the longest range of zeros."""
 
 
 # -- which memory ----------------------------------------------------------------------------------------------
@@ -178,14 +176,17 @@ def _scanned(pagemap: int, mapping: Mapping) -> list[tuple[int, int]] | None:
     cannot do that."""
     if mapping.inode or mapping.end - mapping.start < LARGE:
         return None
-    found, at = [], mapping.start
+    found, at, never = [], mapping.start, IS_GUARD
     regions, wanted = array("Q", bytes(24 * SCANNED_AT_ONCE)), IS_PRESENT | IS_SWAPPED
     while at < mapping.end:
-        place = regions.buffer_info()[0]
-        scan = bytearray(SCAN.pack(SCAN.size, 0, at, mapping.end, 0, place, SCANNED_AT_ONCE, 0, 0, 0, wanted, wanted))
+        room = regions.buffer_info()[0], SCANNED_AT_ONCE
+        scan = bytearray(SCAN.pack(SCAN.size, 0, at, mapping.end, 0, *room, 0, never, never, wanted, wanted))
         try:
             count = fcntl.ioctl(pagemap, PAGEMAP_SCAN, scan)
         except OSError as error:
+            if error.errno == errno.EINVAL and never:
+                never = 0  # before Linux 6.16
+                continue
             if error.errno in (errno.ENOTTY, errno.EINVAL):
                 return None
             raise
@@ -244,7 +245,6 @@ def _add_absent(layout: CopyLayout, mapping: Mapping, start: int, end: int) -> N
         layout.absent.append((start, end, _flags(mapping)))
     else:
         layout.ranges.append((start, end, _flags(mapping), ZERO))
-        layout.zeros = max(layout.zeros, end - start)
 
 
 # -- copying ---------------------------------------------------------------------------------------------------
@@ -344,7 +344,6 @@ class Copier:
             _fill(copy)
             layout = self._in_the_stop(pagemap, copy, seen)
         os.ftruncate(plan.fd, layout.size)
-        os.ftruncate(plan.fd, layout.size + layout.zeros)  # zeros, which take no memory
         return layout
 
     def _bring_in(self) -> None:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { FIRST_ROOM = 1 << 12, SAID_GENERATIONS = 5, CELL_PAGE_BYTES = PAGE_CELLS * sizeof(struct cell) };
+enum { MOST_TYPES = (1 << 18) + 1 /* check_types of protocol/bounds.py */ };
 enum { REGION_BYTES = 3 * 4096 /* of a region: what was touched of it, where the next one is, and a page table */ };
 
 static const uint64_t highest = 1ull << 47, lowest = 4096;
@@ -119,7 +120,8 @@ static bool take_kind(struct reading *r, struct bytes *b) {
     if (kind == NULL || stored == NULL)
         return false;
     b->failed = b->failed || address == 0 || kind->position >= CSR_MOST;
-    stored->type = (uint32_t)take_below(b, r->types.count + 1ull); /* they are numbered as they come */
+    /* they are numbered as they come, and no more are named */
+    stored->type = (uint32_t)take_below(b, r->types.count < MOST_TYPES ? r->types.count + 1ull : MOST_TYPES);
     r->types.count += stored->type == r->types.count && !b->failed;
     stored->sorts = (uint8_t)take_byte(b, SORTS);
     stored->noun = (uint8_t)take_byte(b, NOUNS);
