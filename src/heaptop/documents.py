@@ -688,10 +688,10 @@ class SuspectJson(TypedDict):
     confirmed_seconds: float
     holding: str
     handlers: list[HandlerJson]
+    """The largest first; empty where no handler is known."""
     counted: str
     """What `rate`, `generations` and `series` count: `objects`; `items` of one container that grew, or `bytes` of as
     many objects as before."""
-    """The largest first; empty where no handler is known."""
 
 
 class LintJson(TypedDict):

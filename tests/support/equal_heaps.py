@@ -197,8 +197,9 @@ class Difference:
 
     @property
     def same(self) -> float:
-        """Share of the objects that are in both, with the same bytes and the same retained size."""
-        return 1 - (self.missing.total() + (self.sizes | self.guessed | self.retained).total()) / self.all
+        """At least such a share of the objects is in both, with the same bytes and the same retained size."""
+        others = (self.missing, self.sizes, self.guessed, self.retained)
+        return 1 - sum(each.total() for each in others) / self.all
 
     @property
     def own(self) -> list[str]:
@@ -260,7 +261,7 @@ def row(interpreter: Interpreter, program: str) -> str:
         with at_rest(interpreter, program) as target, tempfile.TemporaryDirectory() as folder:
             found = heaps_of(target, Path(folder))
     except Exception as error:
-        return f"{interpreter.name:12} {program:22} failed: {type(error).__name__}: {str(error).splitlines()[0]}"
+        return f"{interpreter.name:12} {program:22} failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
     of_dump, of_copy = difference(found.snapshot, found.dump), difference(found.core, found.copy)
     without = difference(found.snapshot, found.copy)
     opaque = found.copy.image.opaque / found.copy.image.bytes

@@ -524,3 +524,21 @@ async def test_in_view_4_keys_that_need_a_process_say_so(path: Path, key: str, w
         await stage.at(LAST)
         await stage.press("4", key)
         assert why in stage.text
+
+
+async def test_a_kept_key_does_not_take_away_from_a_moment_that_was_chosen_since(
+    jumping: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = held_back(monkeypatch, "_tell_course")
+    async with opened(jumping) as stage:
+        try:
+            await stage.until(lambda: stage.screen.session.shown is not None, "its end is shown")
+            await stage.press("N")
+            await stage.until(lambda: "this key takes effect then" in stage.text, "the key is kept")
+            await stage.press("left_parenthesis")
+            wanted = stage.screen._wanted
+        finally:
+            may_go_on.set()
+        await stage.until(lambda: stage.screen.state.is_whole and not stage.screen._typed, "all is read")
+        assert wanted is not None
+        assert stage.screen._wanted == wanted

@@ -313,6 +313,59 @@ def test_what_no_longer_gets_larger_is_no_leak_any_more() -> None:
     assert [suspect.verdict for suspect in found.suspects if suspect.type == "str"] != [LEAK]
 
 
+def fetching_shop(image: int) -> PlantedHeap:
+    """The last text is of any size, larger at each mark by chance; rows of the same type leak."""
+    text = Planted(0x7000_0000 + image * 0x100_0000, TEXT, (0, 300_000, 500_000, 520_000, 900_000)[image])
+    rows = [Planted(0x9000_0000 + each * 0x1_0000, TEXT, 4_000) for each in range(200 * image)]
+    last = Planted(0x6000_0000, TypeName("shop.log", "Fetcher"), 48, (Reference(".last", text.address),))
+    held = Planted(0x6100_0000, TypeName("", "list"), 216, tuple(Reference("[*]", row.address) for row in rows))
+    first, roots = growing_shop(1), (Root("module", "module shop.log", last.address),)
+    objects = (*first.objects, last, text, held, *rows)
+    return PlantedHeap(objects, (*first.roots, *roots, Root("module", "module shop.rows", held.address)))
+
+
+def test_the_growth_of_others_of_its_type_does_not_make_a_text_a_leak() -> None:
+    hunting = Hunting(fetching_shop)
+    hunting.history.feed(Types(0, (TEXT,)))
+    for second in range(10, 41):
+        some = 80_000 * second + second * 377_003 % 800_000
+        hunting.history.feed(replace(census(second, {(0, 2): (705 + 20 * second, some)}), mode="clone"))
+    found = {each.retainer: each.verdict for each in hunting.checks(4).suspects}
+    assert (found["module shop.rows"], found["module shop.log"]) == (LEAK, UNCLEAR)
+
+
+def paging_shop(image: int) -> PlantedHeap:
+    """Five of 205 pages are made anew."""
+    old = [Planted(0x9000_0000 + each * 0x1_0000, TEXT, 20_000) for each in range(200)]
+    new = [Planted(0x7000_0000 + image * 0x100_0000 + each * 0x1_0000, TEXT, 20_000 * image) for each in range(5)]
+    held = Planted(0x6100_0000, TypeName("", "dict"), 216, tuple(Reference("dict[*]", e.address) for e in [*old, *new]))
+    first = growing_shop(1)
+    root = Root("module", "module shop.pages", held.address)
+    return PlantedHeap((*first.objects, held, *old, *new), (*first.roots, root))
+
+
+def test_the_sizes_of_many_are_not_said_of_a_few() -> None:
+    hunting = Hunting(paging_shop)
+    counted_texts(hunting, lambda second: 4_000_000 + 10_000 * second)
+    (first,) = (each for each in hunting.checks(4).suspects if each.type == "str")
+    assert (first.verdict, first.counted) == (UNCLEAR, "objects")
+
+
+def test_the_number_of_objects_refutes_no_growth_in_bytes() -> None:
+    proofs, sizes = Proofs(), (300_000, 600_000, 900_000, 1_200_000)
+    text = replace(SUSPECT, type="str", held=1, count=1, counted="bytes", generations=(300_000,) * 3, series=sizes)
+
+    def everywhere(_: str) -> tuple[Judgement, int]:
+        return Judgement(NO_LEAK, ("as many go as come",)), 5_000
+
+    proofs.kept([text], 1, (10.0,) * 3, everywhere)
+    kept, notes = proofs.kept([], 2, (10.0,) * 4, everywhere)
+    assert ([each.verdict for each in kept], notes) == ([LEAK], [])
+    kept, notes = proofs.kept([], 3, (10.0,) * 5, everywhere)
+    assert kept == []
+    assert notes[0].endswith("that is refuted: it was not found for 2 checks")
+
+
 def busy_shop(image: int) -> PlantedHeap:
     """Beside the leak, a request that is in the middle of other work at each look has sessions of its own."""
     place, own = 0x7000_0000 + image * 0x100_0000, (0, 200, 100, 60)[image - 1]

@@ -370,8 +370,8 @@ def no_answer(source: Frozen) -> None:
     source.instead = lambda: source.say(Failure(FIRST_ID + 1, "no memory"))
 
 
-def too_many_types(source: Frozen) -> None:
-    source.instead = lambda: source.say(Failure(FIRST_ID + 1, "there are too many types for a heap dump"))
+def too_many_references(source: Frozen) -> None:
+    source.instead = lambda: source.say(Failure(FIRST_ID + 1, "there are too many references for a graph"))
 
 
 def goes(source: Frozen) -> None:
@@ -442,11 +442,11 @@ def test_it_does_not_wait_for_a_count_that_cannot_help(
 
 def test_what_would_fail_again_is_not_to_be_retried(doors: FrozenDoors, capsys: Said) -> None:
     source = Frozen()
-    too_many_types(source)
+    too_many_references(source)
     doors.make = lambda: source
     code, text = complaint(WHY, capsys)
     assert code == ImageLost.exit_code
-    assert "too many types" in text
+    assert "too many references" in text
     assert "Retry" not in text
     assert f"`heaptop census {source.target.pid}`" in text
 

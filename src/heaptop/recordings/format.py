@@ -278,6 +278,6 @@ def _check(message: Message) -> None:
         if not message.marks:
             raise ProtocolError("A leak hunt without a mark is in the recording.")
         suspects = message.suspects
-        figures = [figure for one in suspects for figure in (one.rate, one.site_share)]
+        figures = [figure for one in suspects for figure in (one.rate, one.byte_rate, one.site_share)]
         if not all(map(isfinite, [*figures, *(each.share for one in suspects for each in one.handlers)])):
             raise ProtocolError("A leak hunt in the recording has a figure that is not a number.")

@@ -21,7 +21,7 @@ from heaptop.watching.source_watch import SourceWatch, enough_ms, pause_too_long
 
 KEEP: Final = 300.0
 """Seconds that the snapshot may stay at most: to build it, and for a handful of questions."""
-LASTING: Final = "too many types"
+LASTING: Final = "too many references"
 """In why a snapshot cannot answer: it cannot at any other time either …"""
 CENSUS: Final = "Use a census: `heaptop census PID`. Another snapshot would fail in the same way."
 """… so this is the advice."""

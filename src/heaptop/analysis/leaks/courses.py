@@ -172,19 +172,32 @@ class Courses:
     def larger(self, judged: Judgement, steps: Sequence[Step], named: TypeSum) -> LargerObjects | None:
         """The few objects along a path, where they are as many as they were and take more bytes: a text that is
         joined to, an array that is made anew with more in it. None where they do not, or nobody knows."""
-        at, words = self._at, retainer_words(steps)
-        kept = [trends.amount(words, named.type.full) for trends in (*(mark.trends for mark in at.marks), at.trends)]
-        if judged.verdict != NO_LEAK or judged.evidence[0] == ENDED or named.count > _MOST_LARGER:
+        if judged.verdict != NO_LEAK or judged.evidence[0] == ENDED:
             return None
-        sizes = tuple(amount.bytes for amount in kept if amount is not None)
-        if len(sizes) < len(kept) or not 0 < max(LEAST_GROWTH, LEAST_SHARE * sizes[-1]) <= sizes[-1] - sizes[0]:
+        sizes = self._sizes_of_few(retainer_words(steps), named)
+        if not sizes or not 0 < max(LEAST_GROWTH, LEAST_SHARE * sizes[-1]) <= sizes[-1] - sizes[0]:
             return None
         between = self._between(named.type, in_bytes=True)
         born = tuple(max(0, after - before) for before, after in pairwise(sizes))
-        found = judge(Turnover(at.seconds, born, sizes[0], sizes, between, counted="bytes"))
-        if found.verdict == LEAK and _records([size for _, size in between]) < _RECORDS:
+        found = judge(Turnover(self._at.seconds, born, sizes[0], sizes, between, counted="bytes"))
+        is_seen = self._is_growth_of_type(named.type, sizes) and _records([size for _, size in between]) >= _RECORDS
+        if found.verdict == LEAK and not is_seen:
             found = Judgement(UNCLEAR, ("their sizes between the marks are not known well enough",))
         return LargerObjects(found, sizes, born)
+
+    def _sizes_of_few(self, words: str, named: TypeSum) -> tuple[int, ...]:
+        """Bytes of the type along such paths at each mark and now; empty where that is not known, or they are many."""
+        at = self._at
+        kept = [trends.amount(words, named.type.full) for trends in (*(mark.trends for mark in at.marks), at.trends)]
+        few = [each for each in kept if each is not None and max(each.count, named.count) <= _MOST_LARGER]
+        return tuple(each.bytes for each in few) if len(few) == len(kept) else ()
+
+    def _is_growth_of_type(self, type: TypeName, sizes: Sequence[int]) -> bool:
+        """Whether the type's bytes between the marks tell of these objects: all others take as much at each mark."""
+        totals = [*(mark.types.get(type, Amount(0, 0)).bytes for mark in self._at.marks)]
+        totals.append(self._totals.get(type, Amount(0, 0)).bytes)
+        others = [total - size for total, size in zip(totals, sizes, strict=True)]
+        return max(others) - min(others) <= MIXED * (sizes[-1] - sizes[0])
 
     def at_marks(self, holder: AccumulationPoint | ObjectRow) -> list[Holder | None]:
         """This container at each mark; None where it is not known how it was."""

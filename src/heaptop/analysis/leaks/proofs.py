@@ -16,7 +16,7 @@ from typing import Final
 from heaptop.analysis.leaks.suspects import numberless
 from heaptop.analysis.leaks.verdicts import ENDED, SLOWER, WEAK, Judgement
 from heaptop.analysis.text.units import format_count, format_number
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNREACHED, Suspect
+from heaptop.protocol.findings import LEAK, NO_LEAK, OBJECTS, UNCLEAR, UNREACHED, Suspect
 
 FLAT: Final = 2
 """Checks with hardly any growth that refute what more than so many intervals have shown; else one does."""
@@ -96,6 +96,9 @@ class Proofs:
             if key in seen:
                 continue
             judged, now = everywhere(before.suspect.type)
+            if now and before.suspect.counted != OBJECTS:  # their number says nothing of how large they are
+                unseen = check - before.suspect.confirmed_check >= FLAT
+                judged, now = Judgement(NO_LEAK if unseen else UNCLEAR, (f"it was not found for {FLAT} checks",)), -1
             if any(each.type == before.suspect.type and each.verdict == LEAK for each in found):
                 continue  # it is held otherwise now
             why = _against(before, judged, now, check) if now else "none of them is left"

@@ -209,6 +209,7 @@ class ReplayScreen(LiveScreen):
         if shown is not None and time_ns == self._now:
             self.show_notice(f"this is the {'end' if time_ns >= shown.last_ns else 'beginning'} of the recording")
             return
+        self._typed.clear()  # what was typed before is of another moment
         self._wanted, self.state.told = time_ns, False  # a drawing now would put off the next one
         self._player.seek(time_ns, since_ns)
 

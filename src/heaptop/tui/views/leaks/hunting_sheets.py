@@ -324,7 +324,7 @@ def page_lines(
         lines.append(SuspectLine("path/none", "  none" if suspect.type == UNREACHED else "  unknown", "quiet"))
     lines.append(SuspectLine("why", f"Why {suspect.verdict}", "heading"))
     lines += _evidence(suspect, width)
-    if suspect.generations:
+    if suspect.generations and suspect.counted == OBJECTS:
         figure = bars(suspect.generations, 24, ascii_only=look.ascii_only)
         words = f"survivors {figure}  {interval_words(findings.marks, suspect.generations)} ({ADDRESSES})"
         for n, part in enumerate(wrap(words, max(width - 6, 20), break_on_hyphens=False)):
