@@ -63,6 +63,24 @@ def moves(target: Target) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["clone", "stop"])
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_libraries_are_listed_by_python_code_in_a_session(interpreter: Interpreter, mode: str) -> None:
+    """The C library's lock is held by who waits for the GIL then: nobody with the GIL may wait for that lock."""
+    with running(interpreter, "libraries_listed", wrapper=with_proc(interpreter)) as target:
+        with attached(target.pid, interval=0.1, mode=mode) as attachment:
+            assert attachment.message(Core).loaded
+            assert attachment.census().rows
+            target.signal(signal.SIGUSR1)
+            assert eventually(lambda: "main goes on" in target.said())
+            for _ in range(10):
+                attachment.tick()
+                assert attachment.census().rows
+            moments = target.said().count("main goes on")
+            assert eventually(lambda: target.said().count("main goes on") > moments)
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.parametrize("mode", ["clone", "stop"])
 @pytest.mark.pythons(*SAMPLE, *since("3.12"))
 def test_a_library_whose_beginning_waits_for_the_gil_is_loaded_in_a_session(
     interpreter: Interpreter, mode: str

@@ -14,13 +14,21 @@ from sampling_agent import Agent
 INTERVAL, SIZE = 4096, 1 << 20
 BLOCK = 0x7000_0000_0000 + 16
 OTHER = 424242
+MODULE = "numpy.core._multiarray_umath"
+"""Whose library is only looked for when it is imported."""
 
 
 def load():
     library = ctypes.CDLL(sys.argv[2])  # calls without the GIL
     library.say.argtypes = [ctypes.c_uint, ctypes.c_size_t, ctypes.c_size_t]
     library.unsay.argtypes = [ctypes.c_uint, ctypes.c_size_t]
+    sys.modules[MODULE] = library
     return library
+
+
+def unload(library):
+    del sys.modules[MODULE]
+    _ctypes.dlclose(library._handle)
 
 
 def find_slots():
@@ -102,7 +110,7 @@ def unloaded(agent):
     """The library goes while its slots are ours, and comes again."""
     library = load()
     book = agent.start(INTERVAL)
-    _ctypes.dlclose(library._handle)
+    unload(library)
     told = {"gone": agent(book.read)["arrays"]}
     library = load()
     told["back"] = agent(book.read)["arrays"]
@@ -110,7 +118,7 @@ def unloaded(agent):
     told["answer"] = say(library, NUMPY)
     told["seen"] = seen(agent, book)
     before = slots.values()
-    _ctypes.dlclose(library._handle)
+    unload(library)
     told["said"] = agent.stop()
     library = load()
     told["fresh"] = find_slots().values() != before

@@ -44,7 +44,7 @@ OF_CORE_FILES = {"runtime_interpreters", "runtime_main", "runtime_collector"} | 
     "interpreter_collector",
 }
 """What a walk of this process does not need: the next test."""
-OF_OWNERS = re.compile(r"mmap_|ctypes_|zlib_|bz2_")
+OF_OWNERS = re.compile(r"mmap_|ctypes_|zlib_|bz2_|stringio_")
 """Likewise of types that own memory natively: test_core_owners."""
 OF_BOUNDS = {"deque_block", "deque_block_next", "deque_state", "deque_maxlen", "cache_table", "cache_maxsize"} | {
     "ordered_first",

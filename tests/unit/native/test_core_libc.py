@@ -14,7 +14,7 @@ from heaptop.injector.native import library
 
 BOTH = frozenset(
     {
-        *("clock_gettime", "dl_iterate_phdr", "dlsym", "getauxval", "getpid", "memchr", "memcmp", "memcpy"),
+        *("clock_gettime", "dlsym", "getauxval", "getpid", "memchr", "memcmp", "memcpy"),
         *("memmove", "memset", "snprintf", "strchr", "strcmp", "strlen", "strncmp", "strnlen", "strrchr", "strstr"),
     }
 )

@@ -1,8 +1,6 @@
 /* size: each rule is one __sizeof__ of CPython, named above it; versions differ only by `layout`. */
-#define _GNU_SOURCE
 #include "heap/size.h"
 
-#include "loaded.h"
 #include "heap/containers.h"
 #include "heap/without_code/measures.h"
 #include "heap/numpy.h"
@@ -63,29 +61,6 @@ int size_open(void) {
     return whole ? 0 : -1;
 }
 
-struct search {
-    uintptr_t function;
-    bool is_cpython;
-};
-
-/* 1 at the library that has the function. */
-static int search_in(struct dl_phdr_info *info, size_t size, void *context) {
-    struct search *search = context;
-    (void)size;
-    if (!loaded_has(info, search->function, 1, 0))
-        return 0;
-    search->is_cpython =
-        loaded_has(info, (uintptr_t)symbols.type_type, 1, 0) || strstr(info->dlpi_name, "/lib-dynload/") != NULL;
-    return 1;
-}
-
-/* Whether a function is the interpreter's or its standard library's own. */
-static bool is_cpython(PyCFunction function) {
-    struct search search = {(uintptr_t)function, false};
-    dl_iterate_phdr(search_in, &search);
-    return search.is_cpython;
-}
-
 /* By the type whose method it is (descrobject.h, PyDescr_COMMON). */
 static void decide_by_rule(struct kind *kind, PyObject *descriptor) {
     const char *name = pointer_at(pointer_at(descriptor, (int32_t)sizeof(PyObject)), layout.type_name);
@@ -115,13 +90,12 @@ void size_decide(struct kind *kind, bool call_methods) {
         kind->size = SIZE_DICT;
     else if (function == own.set || function == own.frozenset)
         kind->size = SIZE_SET;
-    else if (symbols.without_code)
-        decide_by_rule(kind, found);
-    else if ((method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
-             (call_methods || numpy_is_array(kind->type) || is_cpython(function))) {
+    else if (!symbols.without_code && (method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
+             (call_methods || numpy_is_array(kind->type))) {
         kind->size = SIZE_CALL;
         kind->sizeof_method = function;
-    }
+    } else
+        decide_by_rule(kind, found); /* whose code it is the dynamic linker knows alone, and may be waited for with the GIL */
 }
 
 /* -- the rules --------------------------------------------------------------------------------------------- */

@@ -9,7 +9,8 @@
 /* Read the C functions that the rules are known by. After layout_open. 0, or -1: one was not found. */
 int size_open(void);
 
-/* Fill in kind->size and kind->sizeof_method. ``call_methods``: also C methods that are not CPython's own. */
+/* Fill in kind->size and kind->sizeof_method. ``call_methods``: other C methods are called; else by a rule
+   (measures.h), or not at all. */
 void size_decide(struct kind *kind, bool call_methods);
 
 /* Bytes, with what is before the object. */

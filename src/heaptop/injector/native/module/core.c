@@ -2,7 +2,7 @@
 
    No Python code of the target's runs here, and of its C code no more than a count needs. tp_traverse is called of
    every type that has one, as a collection does, also in the process itself. A __sizeof__ written in C is called in a
-   clone whoever wrote it, and in the process itself where it is CPython's own or numpy's (size.c). Nobody can say
+   clone whoever wrote it, and in the process itself where it is numpy's (size.c). Nobody can say
    whether an extension of the application's does more there than look; in a clone, what it does dies with the clone.
 
    All functions but heaptop_gc are for the agent's thread, and all with the GIL. State is static and belongs to the

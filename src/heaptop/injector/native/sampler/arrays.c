@@ -2,18 +2,17 @@
 #define _GNU_SOURCE
 #include "sampler/arrays.h"
 
-#include "loaded.h"
 #include "lookup.h"
 #include "raw.h"
 #include "sampler/sample.h"
 
+#include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 
 enum {
     PAGE = 4096,
     MAX_SLOTS = 64,        /* two a library that says of memory; there are one or two such libraries */
-    KNOWN = 4096,          /* libraries; what finds no room is searched at each scan */
     DOMAIN_NUMPY = 389047, /* numpy.lib.tracemalloc_domain, and NPY_TRACE_DOMAIN */
     NO_MEMORY = -1,        /* of PyTraceMalloc_Track: the caller gives the block back */
     NOT_TRACING = -2,      /* of both */
@@ -40,12 +39,10 @@ static struct {
     track_function track;
     untrack_function untrack;
     bool active;
-    bool has_scanned, is_settled; /* whether ``adds`` and ``subs`` say that there is nothing to do */
-    unsigned long long adds, subs;
+    bool is_settled; /* nothing is to be done as long as there are as many modules */
+    long modules;
     int count;
     struct slot slots[MAX_SLOTS];
-    struct library known[KNOWN]; /* looked through, to the end; open addressing */
-    int known_count;
 } arrays;
 
 /* -- what is in the slots ------------------------------------------------------------------------------- */
@@ -95,6 +92,18 @@ static bool find_pair(const char *name, struct pair *pair) {
 }
 
 /* -- a library's parts -------------------------------------------------------------------------------------- */
+
+/* Whether memory is in a segment of a library that has all of these flags (PF_…). */
+static bool loaded_has(const struct dl_phdr_info *info, uintptr_t address, size_t size, unsigned flags) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t begin = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type == PT_LOAD && (header->p_flags & flags) == flags && address >= begin &&
+            address - begin <= header->p_memsz && header->p_memsz - (address - begin) >= size)
+            return true;
+    }
+    return false;
+}
 
 /* Whether the linker makes this page read-only when the library is ready; rounded as it does. */
 static bool is_relro(const struct dl_phdr_info *info, uintptr_t address) {
@@ -159,13 +168,21 @@ static bool read_relocations(const struct dl_phdr_info *info, struct relocations
     return r->symbols != NULL && r->strings != NULL && loaded_has(info, (uintptr_t)r->strings, r->strings_size, PF_R);
 }
 
-/* -- pages -------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------------------- */
 
 struct maps { /* lines of /proc/self/maps, without the C library */
     int fd;
     size_t at, end;
     char buffer[4096];
 };
+
+static bool maps_open(struct maps *m) {
+    m->at = m->end = 0;
+    m->fd = (int)raw_call(SYS_openat, -100 /* AT_FDCWD */, (long)"/proc/self/maps", 02000000 /* O_CLOEXEC */, 0, 0);
+    return m->fd >= 0;
+}
+
+static void maps_close(struct maps *m) { raw_call(SYS_close, m->fd, 0, 0, 0, 0); }
 
 static int maps_next(struct maps *m) {
     if (m->at == m->end) {
@@ -187,25 +204,49 @@ static int maps_number(struct maps *m, uintptr_t *number) {
     return c;
 }
 
+struct mapping {
+    uintptr_t begin, end, offset, inode; /* the last one's digits, as it says the same of the same file */
+    int protection;                      /* PROT_… */
+    bool is_private;
+    char path[256]; /* the end of a longer one */
+};
+
+/* The next line. False behind the last one. */
+static bool maps_line(struct maps *m, struct mapping *found) {
+    uintptr_t device;
+    int c = 0;
+    *found = (struct mapping){0};
+    if (maps_number(m, &found->begin) != '-' || maps_number(m, &found->end) != ' ')
+        return false;
+    while ((c = maps_next(m)) != ' ' && c != -1) {
+        found->protection |= c == 'r' ? PROT_READ : c == 'w' ? PROT_WRITE : c == 'x' ? PROT_EXEC : 0;
+        found->is_private = c == 'p';
+    }
+    if (maps_number(m, &found->offset) != ' ' || maps_number(m, &device) != ':' || maps_number(m, &device) != ' ')
+        return false;
+    size_t size = 0;
+    for (c = maps_number(m, &found->inode); c != '\n' && c != -1; c = maps_next(m)) {
+        if (size == sizeof found->path - 1)
+            memmove(found->path, found->path + 1, --size);
+        if (c != ' ' || size > 0)
+            found->path[size++] = (char)c;
+    }
+    return true;
+}
+
 /* PROT_… of a private page, or -1 where that is unknown. */
 static int protection_of(uintptr_t address) {
-    struct maps m = {.at = 0, .end = 0};
-    uintptr_t begin, end;
-    int protection = -1, c = 0;
-    m.fd = (int)raw_call(SYS_openat, -100 /* AT_FDCWD */, (long)"/proc/self/maps", 02000000 /* O_CLOEXEC */, 0, 0);
-    if (m.fd < 0)
+    struct maps m;
+    struct mapping found;
+    int protection = -1;
+    if (!maps_open(&m))
         return -1;
-    while (c != -1 && maps_number(&m, &begin) == '-' && maps_number(&m, &end) == ' ') {
-        if (address >= begin && address < end) {
-            int read = maps_next(&m), write = maps_next(&m), execute = maps_next(&m);
-            if (maps_next(&m) == 'p')
-                protection = (read == 'r' ? PROT_READ : 0) | (write == 'w' ? PROT_WRITE : 0) | (execute == 'x' ? PROT_EXEC : 0);
+    while (maps_line(&m, &found))
+        if (address >= found.begin && address < found.end) {
+            protection = found.is_private ? found.protection : -1;
             break;
         }
-        while ((c = maps_next(&m)) != '\n' && c != -1)
-            ;
-    }
-    raw_call(SYS_close, m.fd, 0, 0, 0, 0);
+    maps_close(&m);
     return protection;
 }
 
@@ -285,72 +326,60 @@ static bool settle_all(const struct dl_phdr_info *info) {
 
 /* -- the scan ----------------------------------------------------------------------------------------------- */
 
-static struct library *known_place(struct library library) {
-    uint32_t i = (uint32_t)((library.base ^ (uintptr_t)library.headers) * 0x9E3779B97F4A7C15u >> 40);
-    struct library *place;
-    do {
-        place = &arrays.known[i++ % KNOWN];
-    } while (place->headers != NULL && !is_same(*place, library));
-    return place;
+/* NumPy's own library: _multiarray_umath in every version that is sampled. */
+static bool may_be_numpy(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL && strstr(slash, "multiarray") != NULL;
 }
 
-static void forget_known(void) {
-    memset(arrays.known, 0, sizeof arrays.known);
-    arrays.known_count = 0;
+/* As dl_iterate_phdr shows a library. False where there is none at the beginning of a mapping. */
+static bool read_head(const struct mapping *at, struct dl_phdr_info *info) {
+    const ElfW(Ehdr) *head = (const void *)at->begin;
+    uint64_t size = at->end - at->begin;
+    if (size < sizeof *head || !raw_readable(at->begin) || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
+        head->e_phentsize != sizeof(ElfW(Phdr)) || head->e_phoff > size ||
+        head->e_phnum > (size - head->e_phoff) / sizeof(ElfW(Phdr)))
+        return false;
+    *info = (struct dl_phdr_info){.dlpi_addr = at->begin, .dlpi_phnum = head->e_phnum};
+    info->dlpi_phdr = (const void *)((const char *)head + head->e_phoff);
+    return true;
 }
 
-struct scan {
-    bool begun, settled;
-    unsigned long long adds, subs;
-};
+/* Look at each library that is NumPy's by its name, and has code here: a file that is only read has none. Not by
+   dl_iterate_phdr, which takes a lock of the dynamic linker's: who has it may wait for the GIL, in a callback in Python
+   (threadpoolctl, ctypes.util.dllist). False where memory is not shown. */
+static bool each_numpy(void (*look)(const struct dl_phdr_info *, void *), void *context) {
+    struct maps m;
+    struct mapping found, head = {0};
+    struct dl_phdr_info info;
+    if (!maps_open(&m))
+        return false;
+    while (maps_line(&m, &found)) {
+        if (found.offset == 0 && found.protection & PROT_READ && may_be_numpy(found.path)) {
+            head = found;
+        } else if (head.inode != 0 && found.inode == head.inode && found.protection & PROT_EXEC) {
+            if (read_head(&head, &info))
+                look(&info, context);
+            head.inode = 0;
+        }
+    }
+    maps_close(&m);
+    return true;
+}
 
-static bool has_counters(size_t size) { return size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(unsigned long long); }
-
-static void mark_seen(struct library library) {
+static void scan_library(const struct dl_phdr_info *info, void *context) {
+    bool *settled = context;
+    if (settle_all(info))
+        return;
+    *settled = false;
+    struct library library = library_of(info);
     for (int i = 0; i < arrays.count; i++)
         arrays.slots[i].seen = arrays.slots[i].seen || is_same(arrays.slots[i].library, library);
 }
 
-/* NumPy's own library: _multiarray_umath in every version that is sampled. */
-static bool may_be_numpy(const char *path) {
-    const char *slash = path == NULL ? NULL : strrchr(path, '/');
-    return slash != NULL && strstr(slash, "multiarray") != NULL;
-}
-
-static bool is_left_out(const struct dl_phdr_info *info) {
-    return !may_be_numpy(info->dlpi_name) || loaded_has(info, *(uintptr_t *)&arrays.track, 1, PF_X) ||
-           loaded_has(info, (uintptr_t)address_of_track(), 1, PF_X);
-}
-
-/* The first call looks at the counters: 1 ends the iteration, when they are what they were. */
-static int scan_library(struct dl_phdr_info *info, size_t size, void *context) {
-    struct scan *scan = context;
-    if (!has_counters(size))
-        return 1;
-    if (!scan->begun) {
-        *scan = (struct scan){true, true, info->dlpi_adds, info->dlpi_subs};
-        if (arrays.is_settled && scan->adds == arrays.adds && scan->subs == arrays.subs)
-            return 1;
-        if (!arrays.has_scanned || scan->subs != arrays.subs)
-            forget_known(); /* another library may be where one was */
-        for (int i = 0; i < arrays.count; i++)
-            arrays.slots[i].seen = false;
-        arrays.is_settled = false;
-    }
-    struct library library = library_of(info);
-    struct library *place = known_place(library);
-    if (place->headers != NULL) {
-        mark_seen(library);
-    } else if (is_left_out(info) || settle_all(info)) {
-        if (2 * arrays.known_count < KNOWN) {
-            *place = library;
-            arrays.known_count++;
-        }
-    } else {
-        scan->settled = false;
-        mark_seen(library);
-    }
-    return 0;
+static void forget_seen(void) {
+    for (int i = 0; i < arrays.count; i++)
+        arrays.slots[i].seen = false;
 }
 
 static void drop_unseen(void) {
@@ -361,16 +390,18 @@ static void drop_unseen(void) {
     arrays.count = kept;
 }
 
-int arrays_scan(void) {
-    struct scan scan = {false, false, 0, 0};
-    if (!arrays.active)
+int arrays_scan(long modules) {
+    bool settled = true;
+    arrays.is_settled = arrays.is_settled && arrays.modules == modules;
+    if (!arrays.active || modules == 0)
         return 0;
-    if (dl_iterate_phdr(scan_library, &scan) == 0 && scan.begun) {
+    if (arrays.is_settled)
+        return arrays.count;
+    forget_seen();
+    if (each_numpy(scan_library, &settled)) {
         drop_unseen();
-        arrays.has_scanned = true;
-        arrays.is_settled = scan.settled;
-        arrays.adds = scan.adds;
-        arrays.subs = scan.subs;
+        arrays.is_settled = settled;
+        arrays.modules = modules;
     }
     return arrays.count;
 }
@@ -383,16 +414,15 @@ const char *arrays_install(void) {
         *(void **)&arrays.track = found_track;
         *(void **)&arrays.untrack = found_untrack;
     }
-    arrays.has_scanned = arrays.is_settled = false;
+    arrays.is_settled = false;
     __atomic_store_n(&arrays.active, true, __ATOMIC_RELEASE);
-    arrays_scan();
     return NULL;
 }
 
 /* -- the way back ------------------------------------------------------------------------------------------- */
 
-static int restore_library(struct dl_phdr_info *info, size_t size, void *context) {
-    (void)size, (void)context;
+static void restore_library(const struct dl_phdr_info *info, void *context) {
+    (void)context;
     struct library library = library_of(info);
     for (int i = 0; i < arrays.count; i++) {
         struct slot *slot = &arrays.slots[i];
@@ -402,7 +432,6 @@ static int restore_library(struct dl_phdr_info *info, size_t size, void *context
         bool is_ours = found == address_of_track() || found == address_of_untrack();
         slot->seen = is_ours && !store(info, slot->place, slot->original); /* seen: ours still */
     }
-    return 0;
 }
 
 void arrays_rest(void) { __atomic_store_n(&arrays.active, false, __ATOMIC_RELEASE); }
@@ -411,9 +440,8 @@ const char *arrays_remove(void) {
     arrays_rest();
     if (arrays.count == 0)
         return NULL;
-    for (int i = 0; i < arrays.count; i++)
-        arrays.slots[i].seen = false; /* of a library that is gone */
-    dl_iterate_phdr(restore_library, NULL);
-    drop_unseen();
+    forget_seen(); /* those of a library that is gone */
+    if (each_numpy(restore_library, NULL))
+        drop_unseen();
     return arrays.count == 0 ? NULL : "a slot of a library could not be put back, and passes on what it is told";
 }

@@ -16,8 +16,9 @@
      - its page is writable for good, or lies in the part that the linker makes read-only when a library is ready
        (RELRO) and is so already. Such a page is writable for the moment of one store.
 
-   All of it in the callback of dl_iterate_phdr: no library goes away meanwhile. A library that is still being loaded is
-   looked at again at the next scan. Nothing is ever unloaded on our side, so a thread inside our functions is safe.
+   All of it under the GIL, once NumPy's module is imported: its library is in place then, and CPython unloads none. What
+   is not as it is to be yet is looked at again at the next scan. Nothing is ever unloaded on our side, so a thread inside
+   our functions is safe.
 
    What NumPy says, by version (its alloc.c, and tests/integration/test_native_arrays.py):
      - size: the bytes of the buffer; 1 where it has no items;
@@ -37,13 +38,13 @@
 
 /* Agent's thread only, under the GIL. sample.h's tables stand. */
 
-/* Begin, and scan. NULL, or a sentence (static storage) on why arrays are not sampled. */
+/* Begin. NULL, or a sentence (static storage) on why arrays are not sampled. */
 const char *arrays_install(void);
 
-/* Find the slots of libraries that came since the last scan; next to nothing when none did. No effect before
-   arrays_install and after arrays_remove. Returns how many slots are ours: 0 while no NumPy is loaded, or none that
-   could be hooked. */
-int arrays_scan(void);
+/* Find the slots of libraries that came since the last scan; nothing when there are as many modules as then. 0 modules:
+   NumPy's is not among them. No effect before arrays_install and after arrays_remove. Returns how many slots are ours: 0
+   where none could be hooked. */
+int arrays_scan(long modules);
 
 /* Sample none from now on; our functions stay, and pass on. Any thread. */
 void arrays_rest(void);

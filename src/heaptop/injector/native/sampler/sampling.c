@@ -37,6 +37,15 @@ static void read_own(PyObject *list, const void *own[SAMPLE_OWNS]) {
         own[i] = PyList_GetItem(list, i);
 }
 
+/* Whether buffers of NumPy's arrays are sampled: once it is imported, for its library is whole then. */
+static bool has_arrays(void) {
+    PyObject *modules = PyImport_GetModuleDict();
+    bool has_numpy = modules != NULL && PyDict_Check(modules) &&
+                     (PyDict_GetItemString(modules, "numpy._core._multiarray_umath") != NULL ||
+                      PyDict_GetItemString(modules, "numpy.core._multiarray_umath") != NULL);
+    return arrays_scan(has_numpy ? (long)PyDict_Size(modules) : 0) > 0;
+}
+
 PyObject *sampling_start(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *given;
@@ -55,7 +64,7 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
         sample_close();
     if (refusal != NULL)
         return refuse(refusal);
-    reported.arrays = arrays_install() == NULL && arrays_scan() > 0; /* else the figures are of Python's allocators alone */
+    reported.arrays = arrays_install() == NULL && has_arrays(); /* else the figures are of Python's allocators alone */
     reported.reborn_refusal = option(given, "reborn") != 0 ? reborn_install() : "";
     reported.reborn = option(given, "reborn") != 0 && reported.reborn_refusal == NULL;
     reported.codes = 0;
@@ -302,7 +311,7 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
         if (sample_missed() && sample_void())
             reported.note = "a block was freed unseen, while a thread that was in the tables of samples did not run";
         look_after_room();
-        reported.arrays = arrays_scan() > 0;
+        reported.arrays = has_arrays();
         look_after_rebirths();
     }
     if (!sample_is_on())
