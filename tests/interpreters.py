@@ -1,8 +1,9 @@
 """The Python interpreters of this machine that targets can run on, found by looking.
 
-Three places are looked into: pyenv's versions, the distribution's ``/usr/bin/python3.N``, and roots of their
-own (chroots) that ``.ci/debian-pythons`` unpacks and ``.ci/musl-pythons`` builds into the test cache. This module never
-installs anything; an interpreter that is missing is a skip, or a failure where ``HEAPTOP_REQUIRE_PYTHONS`` names it.
+Four places are looked into: pyenv's versions, the distribution's ``/usr/bin/python3.N``, roots of their own (chroots)
+that ``.ci/debian-pythons`` unpacks and ``.ci/musl-pythons`` builds into the test cache, and what
+``.ci/free-threaded-pythons`` builds there. This module never installs anything; an interpreter that is missing is a
+skip, or a failure where ``HEAPTOP_REQUIRE_PYTHONS`` names it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ SUPPORTED: Final = tuple(sorted((*BARE, DISTRIBUTION), key=lambda name: [*map(in
 
 MUSL: Final = ("3.11-musl", "3.13-musl")
 """On musl, in place of glibc; for the tests that are about what differs there."""
+
+FREE_THREADED: Final = ("3.13t",)
+"""Free-threaded builds, which are read from outside alone; for the tests that are about that."""
 
 OLDEST: Final = BARE[0]
 NEWEST: Final = BARE[-1]
@@ -187,13 +191,20 @@ def _chroots() -> Iterator[tuple[str, Path, Path]]:
             yield root.name, Path("/usr/bin", program), root
 
 
+def _free_threaded() -> Iterator[tuple[str, Path]]:
+    for name in FREE_THREADED:
+        folder = cache_dir() / "free-threaded" / name
+        if (folder / ".complete").exists():
+            yield name, folder / "bin" / f"python{name}"
+
+
 @cache
 def found() -> dict[str, Interpreter]:
     """Every interpreter of this machine that starts, by name. A pyenv version goes before a chroot's."""
     candidates: dict[str, tuple[Path, Path | None]] = {}
     for name, path, root in _chroots():
         candidates[name] = (path, root)
-    for name, path in (*_pyenv(), *_distribution()):
+    for name, path in (*_free_threaded(), *_pyenv(), *_distribution()):
         candidates[name] = (path, None)
     probed = (_probe(name, path, root) for name, (path, root) in candidates.items())
     return {interpreter.name: interpreter for interpreter in probed if interpreter is not None}

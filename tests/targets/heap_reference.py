@@ -24,6 +24,9 @@ CODE = types.CodeType
 METHOD_DESCRIPTOR = type(list.append)
 HAVE_GC, HEAP_TYPE = 1 << 14, 1 << 9
 WORD = ctypes.sizeof(ctypes.c_void_p)
+WITH_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+HEAD = WORD * (2 if WITH_GIL else 4)
+"""Bytes of an object's head; its type is the last word of it."""
 
 # Asked of `type` itself: a metaclass may answer otherwise.
 MODULE_OF = type.__dict__["__module__"].__get__
@@ -77,12 +80,12 @@ def peek(address, words):
 
 def looks_like(address, t):
     """Whether the word at an address points to an object of exactly that type."""
-    return peek(word_at(address) + WORD, 1) == [id(t)]
+    return peek(word_at(address) + HEAD - WORD, 1) == [id(t)]
 
 
 def field_of(holder, content):
     """Offset of the only word in ``holder`` that points to an object of the type of ``content``, and equal to it."""
-    places = range(2 * WORD, BASIC_SIZE_OF(type(holder)), WORD)
+    places = range(HEAD, BASIC_SIZE_OF(type(holder)), WORD)
     likely = [place for place in places if looks_like(id(holder) + place, type(content))]
     (offset,) = [place for place in likely if object_at(id(holder) + place) == content]
     return offset
@@ -116,7 +119,7 @@ def find_cached_field():
     """(where a code object keeps what was asked for, whether that is a pointer to several); None where it does not."""
     code = compile("probe_name", "", "exec")
     asked = code.co_code
-    for offset in range(2 * WORD, BASIC_SIZE_OF(CODE), WORD):
+    for offset in range(HEAD, BASIC_SIZE_OF(CODE), WORD):
         word = word_at(id(code) + offset)
         if word == id(asked):
             return offset, False
@@ -178,7 +181,7 @@ def slots(t):
 
 def dict_of_inline(o):
     """The dict that was asked of an instance with inline values; a pointer to it stands before the object."""
-    found = object_at(id(o) - 3 * WORD)
+    found = object_at(id(o) - WORD * (3 if WITH_GIL else 1))
     return [] if found is None else [found]
 
 
@@ -263,7 +266,7 @@ def sized_by_python(t):
 def basic_size(t):
     """Bytes of a bare instance, with what stands before it."""
     flags = FLAGS_OF(t)
-    return BASIC_SIZE_OF(t) + (16 if flags & HAVE_GC else 0) + (16 if flags & PRE_HEADER else 0)
+    return BASIC_SIZE_OF(t) + (16 if flags & HAVE_GC and WITH_GIL else 0) + (16 if flags & PRE_HEADER else 0)
 
 
 def facts(t):
@@ -279,7 +282,7 @@ def module_of(t):
         found = None
     if type(found) is str or not FLAGS_OF(t) & HEAP_TYPE:
         return found
-    return ctypes.c_char_p.from_address(id(t) + 3 * WORD).value.decode().rpartition(".")[0] or "?"
+    return ctypes.c_char_p.from_address(id(t) + HEAD + WORD).value.decode().rpartition(".")[0] or "?"
 
 
 def name(t):
