@@ -199,7 +199,7 @@ class FinalizedInterpreter(TargetError):
 
 class FreeThreadedTarget(TargetError):
     exit_code = 20
-    why = "Free-threaded builds count references and collect differently; heaptop is untested there."
+    why = "Free-threaded builds have no GIL, which heaptop's code in a process relies on."
     fix = "Run the program on the default build of the same version (python3.13 instead of python3.13t)."
 
 

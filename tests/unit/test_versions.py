@@ -36,6 +36,15 @@ def test_the_native_core_has_a_column_for_each_version() -> None:
     assert heading[1].split() == [str(PythonVersion(*version)) for version in VERSIONS]
 
 
+def test_the_native_core_has_a_column_for_each_free_threaded_build_that_it_reads() -> None:
+    heading = re.search(r"^/\*  fact  .*?((?: 3\.\d+t)+)", source("layout.h"), re.MULTILINE)
+    assert heading
+    read = [f"{PythonVersion(*version)}t" for version, facts in VERSIONS.items() if facts.free_threaded]
+    assert heading[1].split() == read == [*interpreters.FREE_THREADED]
+    lines = re.findall(r"^X\((\w+),([-\d, ]+)\)", source("layout.h"), re.MULTILINE)
+    assert {name: line.count(",") + 1 for name, line in lines} == {name: len(VERSIONS) + len(read) for name, _ in lines}
+
+
 def test_the_native_core_refuses_the_same_patch_releases() -> None:
     refused = re.findall(r"minor == (\d+) && micro < (\d+)", source("layout.c"))
     known = [(version[1], facts.first_counted) for version, facts in VERSIONS.items() if facts.first_counted]

@@ -28,6 +28,7 @@ class CorePython:
     runtime: int
     symbols: dict[str, int]
     """0 for one that is not there."""
+    free_threaded: bool = False
 
     @property
     def hexversion(self) -> int:
@@ -61,14 +62,18 @@ def find_python(memory: CoreMemory, backing: Backing, wanted: list[str]) -> Core
             f"The {core.name} is of Python {version}.",
             why=f"heaptop reads CPython {layout.SUPPORTED}. {UnsupportedPython.why}",
         )
-    if is_free_threaded(memory, runtime, version):
-        raise FreeThreadedTarget(f"The {core.name} is of a free-threaded build of Python {version}.")
+    free_threaded = is_free_threaded(memory, runtime, version)
+    if free_threaded and not version.facts.free_threaded:
+        raise FreeThreadedTarget(
+            f"The {core.name} is of a free-threaded build of Python {version}.",
+            why="heaptop does not know where that build keeps its objects.",
+        )
     if is_debug:
         raise UnsupportedPython(
             f"The {core.name} is of a debug build of Python {version}.",
             why="The native core does not read debug builds.",
         )
-    return CorePython(version, runtime, symbols)
+    return CorePython(version, runtime, symbols, free_threaded)
 
 
 def _why_none(memory: CoreMemory, backing: Backing, found: list[ElfImage]) -> Exception:

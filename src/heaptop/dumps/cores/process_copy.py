@@ -49,7 +49,7 @@ class ProcessCopy:
 @contextmanager
 def copied(pid: int, budget: float) -> Iterator[ProcessCopy]:
     """Stop the process for ``budget`` seconds at most, and copy its memory. Errors: TargetError, OutOfResources."""
-    checked = check(pid)
+    checked = check(pid, enter=False)
     if (error := tracer_error(checked.facts)) is not None:
         raise error
     fd = os.memfd_create("heaptop-copy", os.MFD_CLOEXEC)

@@ -106,6 +106,7 @@ class CoreWalk:
         plan = {
             "library": str(library().path),
             "version": python.hexversion,
+            "free_threaded": python.free_threaded,
             "runtime": python.runtime,
             "symbols": python.symbols,
             "id": FIRST_ID,
@@ -228,7 +229,7 @@ ENDINGS: Final = {
     "cut": "its memory at {:#x} cannot be read",
     "unfit": "it is of an interpreter that is not as its version says",
     "collecting": "the process was collecting garbage, and its lists of objects are in pieces",
-    "broken": "a list of the collector is not whole",
+    "broken": "a list of the collector, or a page of objects, is not whole",
     "large": "it has more references than heaptop has numbers for",
     "slow": "its walk took too long",
     "forbidden": "its walk tried what it may not",

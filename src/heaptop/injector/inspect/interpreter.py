@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.errors import (
-    FreeThreadedTarget,
     InjectionDenied,
     NotPython,
     PyInstallerBootloader,
@@ -114,8 +113,6 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
             why=f"heaptop attaches to CPython {layout.SUPPORTED}. {UnsupportedPython.why}",
         )
     runtime = python.lookup("_PyRuntime") or 0
-    if is_free_threaded(memory, runtime, version):
-        raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
     found = [image for image in found if image.runs]
     _check_one_libc(pid, found)
     musl = not any(defines(image, ONLY_GLIBC) for image in _libc_images(found))
@@ -123,7 +120,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
     return Interpreter(
         path=printable(python.path, LONGEST),
         version=version,
-        free_threaded=False,
+        free_threaded=is_free_threaded(memory, runtime, version),
         functions=_functions(pid, python, version, found),
         add_pending_call=_required(pid, python, "Py_AddPendingCall"),
         syscall_instruction=syscall_instruction,

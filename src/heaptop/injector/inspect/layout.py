@@ -29,6 +29,8 @@ class VersionFacts(NamedTuple):
     remote_debugging_enabled, pending call, script path, its size. 0: there is none."""
     first_counted: int = 0
     """The first patch release whose collector the native core reads; those before it are counted in Python mode."""
+    free_threaded: bool = False
+    """The native core reads its free-threaded build, too, in a core or a copy."""
 
 
 _FROM_3_12: Final = VersionFacts(state_size=376 << 10, fresh_locks=True)
@@ -40,7 +42,7 @@ VERSIONS: Final[dict[tuple[int, int], VersionFacts]] = {
     (3, 10): VersionFacts(marker="PyModule_AddObjectRef"),
     (3, 11): VersionFacts(),
     (3, 12): _FROM_3_12,
-    (3, 13): _FROM_3_13,
+    (3, 13): _FROM_3_13._replace(free_threaded=True),
     (3, 14): _FROM_3_13._replace(debugger_support=712, first_counted=5),
     (3, 15): _FROM_3_13._replace(debugger_support=840),
 }

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from heaptop.errors import (
+    FreeThreadedTarget,
     HeaptopError,
     InjectionDenied,
     NotPython,
@@ -47,10 +48,11 @@ class CheckedProcess:
     interpreter: Interpreter
 
 
-def check(pid: int) -> CheckedProcess:
-    """Look at ``pid``. Raises the TargetError that is in the way, if it is one that no backend can pass."""
+def check(pid: int, *, enter: bool = True) -> CheckedProcess:
+    """Look at ``pid``. Raises the TargetError that is in the way, if it is one that no backend can pass; of those that
+    only matter to who enters it none, if nobody is to."""
     check_machine()
-    return apart(pid, lambda: _check(pid))
+    return apart(pid, lambda: _check(pid, enter))
 
 
 def apart(pid: int, read: Callable[[], T]) -> T:
@@ -72,12 +74,12 @@ def unanswering(pid: int, detail: str) -> UnresponsiveTarget:
     )
 
 
-def _check(pid: int) -> CheckedProcess:
+def _check(pid: int, enter: bool) -> CheckedProcess:
     try:
         facts = read_facts(pid)
         check_state(facts)
         check_capabilities(facts)
-        return CheckedProcess(facts, read_interpreter(facts))
+        return CheckedProcess(facts, read_interpreter(facts, enter=enter))
     except HeaptopError as error:
         error.about(pid)
         raise
@@ -122,15 +124,19 @@ def check_capabilities(facts: ProcessFacts) -> None:
         )
 
 
-def read_interpreter(facts: ProcessFacts) -> Interpreter:
-    """The interpreter in the target; PtraceDenied when its memory may not even be read."""
+def read_interpreter(facts: ProcessFacts, *, enter: bool = True) -> Interpreter:
+    """The interpreter in the target; PtraceDenied when its memory may not even be read. ``enter``: as for
+    :func:`check`."""
     pid = facts.pid
     if (sandbox := containers.sandbox_error(facts, containers.arguments_of(pid))) is not None:
         raise sandbox
     try:
         mappings = read_mappings(pid, facts.live_tid)
         with RemoteMemory(pid, facts.live_tid, bring_in=True) as memory:
-            return find_interpreter(pid, memory, mappings, facts.executable)
+            found = find_interpreter(pid, memory, mappings, facts.executable)
+        if found.free_threaded and (enter or not found.version.facts.free_threaded):
+            raise free_threaded_error(pid, found)
+        return found
     except PermissionError:
         raise denied(facts) from None
     except (proc.TooLarge, Exhausted):
@@ -202,6 +208,14 @@ def tracer_error(facts: ProcessFacts) -> TracedTarget | None:
         f"Process {facts.pid} is traced by process {facts.tracer} ({who}).",
         fix=f"End the tracer (`kill {facts.tracer}`, or its own detach command), then attach again.",
     )
+
+
+def free_threaded_error(pid: int, found: Interpreter) -> FreeThreadedTarget:
+    """The error for a build that no agent may run in, with what heaptop can do in its place."""
+    error = FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {found.version}.")
+    if found.version.facts.free_threaded:
+        error.fix = f"Count a copy of its memory, with no code run in it: `heaptop census {pid} --no-inject`."
+    return error
 
 
 def shadow_stack_error(facts: ProcessFacts) -> InjectionDenied | None:

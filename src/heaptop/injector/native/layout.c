@@ -12,7 +12,7 @@ gc_head *gc_lists[LISTS];
 struct interpreters interpreters;
 static uint32_t opened_version; /* the sys.hexversion of the column in use */
 
-static const int32_t table[][LAYOUT_MINORS] = {
+static const int32_t table[][LAYOUT_COLUMNS] = {
 #define LAYOUT_ROW(name, ...) {__VA_ARGS__},
     LAYOUT_TABLE(LAYOUT_ROW)
 #undef LAYOUT_ROW
@@ -125,6 +125,8 @@ static const void *lock_of(const void *interpreter) {
 
 /* Whether an interpreter runs only while the calling one does not. */
 static bool shares_lock(const void *own, const void *other) {
+    if (layout.gc_bits != 0)
+        return false;
     return symbols.thread_state_is_shared || (layout.interpreter_lock != 0 && lock_of(other) == lock_of(own));
 }
 
@@ -242,6 +244,9 @@ const char *layout_find_lists(void) {
 }
 
 const char *layout_lists_at(gc_head *first) {
+    gc_lists[0] = first; /* where facts of the collector are counted from */
+    if (layout.gc_bits != 0)
+        return NULL;
     for (int i = 0; i < LISTS; i++) {
         gc_head *found = at(first, i == PERMANENT ? layout.gc_permanent : i * layout.gc_generation);
         /* Read the neighbours only when they can be addresses at all. */
@@ -258,11 +263,20 @@ const char *layout_lists_at(gc_head *first) {
 
 int layout_minor(void) { return (int)(opened_version >> 16 & 0xff); }
 
-const char *layout_choose(uint32_t version) {
+/* The place of a version's column; -1: there is none. */
+static int column_of(uint32_t version, bool free_threaded) {
+    enum { FREE_THREADED_MINOR = 13 };
+    int minor = (int)(version >> 16 & 0xff);
+    if (free_threaded)
+        return minor == FREE_THREADED_MINOR ? LAYOUT_MINORS : -1;
+    return minor - LAYOUT_FIRST_MINOR;
+}
+
+const char *layout_choose(uint32_t version, bool free_threaded) {
     const char *refusal = refused_version(version);
-    if (refusal != NULL)
-        return refusal;
-    int column = (int)(version >> 16 & 0xff) - LAYOUT_FIRST_MINOR;
+    int column = refusal == NULL ? column_of(version, free_threaded) : -1;
+    if (column < 0)
+        return refusal != NULL ? refusal : "free-threaded builds of this version are not in the native core's table";
     for (int i = 0; i < FACTS; i++)
         *fact_at(i) = table[i][column];
     opened_version = version;
@@ -273,7 +287,7 @@ const char *layout_choose(uint32_t version) {
 const char *layout_open(uint32_t version) {
     const char *refusal = refused_build();
     if (refusal == NULL)
-        refusal = layout_choose(version);
+        refusal = layout_choose(version, false);
     if (refusal == NULL)
         refusal = find_symbols(version);
     return refusal != NULL ? refusal : layout_find_lists();

@@ -119,6 +119,7 @@ static const struct structure structures[] = {
     T("method-wrapper", 8, 15, 32, W(2) | W(3)),
     T("method_descriptor", 8, 15, 56, W(2)),
     M("module", 8, 14, 56, W(2), STATE),
+    M("module", 13, 13, 64, W(2), STATE), /* free-threaded */
     M("module", 15, 15, 104, W(2), STATE),
     T("odict_iterator", 8, 15, 64, W(3) | W(6) | W(7)),
     T("property", 8, 9, 56, S(2, 5)),
@@ -162,6 +163,7 @@ static const struct structure structures[] = {
     T("_collections._tuplegetter", 8, 11, 32, W(3)),
     T("_contextvars.Context", 10, 15, 48, W(2) | W(3)),
     T("_contextvars.ContextVar", 10, 15, 64, W(2) | W(3)),
+    T("_contextvars.ContextVar", 13, 13, 40, W(2) | W(3)), /* free-threaded */
     T("_contextvars.Token", 10, 15, 48, S(2, 4)),
     T("_csv.Dialect", 10, 15, 48, W(5)),
     T("_csv.reader", 8, 15, 88, S(2, 4)),
@@ -196,7 +198,7 @@ static const struct structure structures[] = {
     T("_socket.socket", 12, 15, 56, 0),
     T("_sre.SRE_Scanner", 10, 12, 240, W(2)),
     T("_sre.SRE_Scanner", 13, 13, 248, W(2)),
-    T("_sre.SRE_Scanner", 14, 15, 264, W(2)),
+    T("_sre.SRE_Scanner", 13, 15, 264, W(2)),
     T("_struct.Struct", 10, 14, 56, W(5)),
     T("_struct.Struct", 15, 15, 64, W(5)),
     T("_struct.unpack_iterator", 9, 15, 112, W(2) | W(4)),
@@ -206,7 +208,7 @@ static const struct structure structures[] = {
     T("_thread._local", 8, 12, 64, W(3) | W(4) | W(6)),
     T("_thread._local", 13, 15, 56, W(2) | W(3) | W(5) | W(6)),
     T("_thread.lock", 10, 13, 40, 0),
-    T("_thread.lock", 14, 15, 24, 0),
+    T("_thread.lock", 13, 15, 24, 0),
     T("array.array", 10, 15, 64, 0),
     T("array.arrayiterator", 10, 15, 40, W(3)),
     T("ast.AST", 9, 15, 24, W(2)),
@@ -297,10 +299,13 @@ static const struct structure structures[] = {
     T("typing.Union", 14, 15, 56, S(2, 5)),
     T("weakref.CallableProxyType", 10, 10, 56, W(3)),
     T("weakref.CallableProxyType", 11, 15, 64, W(3)),
+    T("weakref.CallableProxyType", 13, 13, 72, W(3)), /* free-threaded */
     T("weakref.ProxyType", 10, 10, 56, W(3)),
     T("weakref.ProxyType", 11, 15, 64, W(3)),
+    T("weakref.ProxyType", 13, 13, 72, W(3)), /* free-threaded */
     T("weakref.ReferenceType", 10, 10, 56, W(3)),
     T("weakref.ReferenceType", 11, 15, 64, W(3)),
+    T("weakref.ReferenceType", 13, 13, 72, W(3)), /* free-threaded */
     M("xml.etree.ElementTree.Element", 8, 15, 56, W(2), ELEMENT),
     T("zlib.Compress", 14, 15, 168, 0),
     T("zlib.Decompress", 14, 15, 168, 0),

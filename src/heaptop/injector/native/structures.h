@@ -28,9 +28,9 @@ enum structure_more { /* what such an object refers to besides its words */
 struct structure {
     const char *name;
     uint8_t from, to; /* minor versions of Python 3 */
-    uint16_t size; /* tp_basicsize */
+    uint16_t size; /* tp_basicsize, in a build with the GIL: in another one the head is larger by layout.head_extra, */
     uint8_t more; /* enum structure_more */
-    uint64_t words; /* bit i: there is an object, or NULL, at 8 * i */
+    uint64_t words; /* and each word is so much further on. Bit i: there is an object, or NULL, at 8 * i */
 };
 
 /* The line of a type, or NULL. */

@@ -18,14 +18,13 @@ static struct {
     struct image_request image;
     struct mapped_piece *pieces;
     size_t size; /* bytes of them */
-    const void *runtime;
 } plan;
 
 /* -- in the child ----------------------------------------------------------------------------------------------- */
 
 /* Whether the layout's facts are those of this interpreter, as far as it says them itself. */
 static bool fits(void) {
-    const char *runtime = plan.runtime, *interpreter = pointer_at(runtime, layout.runtime_main);
+    const char *runtime = symbols.runtime, *interpreter = pointer_at(runtime, layout.runtime_main);
     if (!raw_readable((uint64_t)interpreter))
         return false;
     const char *holder = layout.runtime_collector != 0 ? runtime : interpreter;
@@ -101,15 +100,16 @@ PyObject *cored_begin(PyObject *module, PyObject *args) {
     PyObject *options;
     if (!PyArg_ParseTuple(args, "O!:core_begin", &PyDict_Type, &options))
         return NULL;
-    const char *refusal = layout_choose((uint32_t)number_of(options, "version"));
-    if (refusal != NULL)
-        return refuse(refusal);
     PyObject *found = PyDict_GetItemString(options, "symbols");
     if (found == NULL || !PyDict_Check(found) || !take_pieces(PyDict_GetItemString(options, "pieces")))
         return PyErr_Occurred() ? NULL : refuse("the plan is malformed");
+    /* From here on Py_TYPE is of the core's objects. */
+    const char *refusal = layout_choose((uint32_t)number_of(options, "version"), number_of(options, "free_threaded") != 0);
+    if (refusal != NULL)
+        return refuse(refusal);
     if (!take_symbols(found))
         return NULL;
-    plan.runtime = (void *)number_of(options, "runtime");
+    symbols.runtime = (void *)number_of(options, "runtime");
     plan.image = (struct image_request){.id = number_of(options, "id"),
                                         .begin_ns = raw_clock(),
                                         .keep_ns = number_of(options, "keep_ns"),

@@ -510,7 +510,7 @@ int heap_generation(struct heap *h, uint32_t number) {
     if (h->stored != NULL)
         return ((const int8_t *)h->stored->generations.items)[number];
     PyObject *o = graph_object(&h->graph, number);
-    if (!kind_collects(graph_kind(&h->graph, number), o) || gc_next(gc_of(o)) == NULL)
+    if (!kind_collects(graph_kind(&h->graph, number), o) || !is_tracked(o))
         return -1;
     return walk_generation(&h->graph.walk, o);
 }

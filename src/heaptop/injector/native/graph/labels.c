@@ -209,7 +209,7 @@ PyObject *labels_next_slot(PyObject *o, const struct kind *kind, struct labels_s
         const struct kind_member *m = slot->next != NULL ? slot->next : pointer_at(slot->type, layout.type_members);
         for (; m != NULL && m->name != NULL; m++) {
             if ((m->type != OBJECT && m->type != OBJECT_OR_ERROR) || m->flags & RELATIVE || m->offset % 8 != 0 ||
-                m->offset < (Py_ssize_t)sizeof(PyObject) || (uint64_t)m->offset + 8 > kind->basic)
+                m->offset < (Py_ssize_t)head_size() || (uint64_t)m->offset + 8 > kind->basic)
                 continue;
             PyObject *value = object_at(o, (int32_t)m->offset);
             if (value == NULL)
@@ -419,7 +419,7 @@ PyObject *labels_next_variable(PyObject *function, int64_t *next, PyObject **nam
         PyObject *value = i < closed ? object_at(cells, layout.tuple_items + 8 * (int32_t)i)
                                      : object_at(defaults, layout.tuple_items + 8 * (int32_t)(i - closed));
         if (i < closed)
-            value = value != NULL && Py_TYPE(value) == symbols.cell_type ? object_at(value, sizeof(PyObject)) : NULL;
+            value = value != NULL && Py_TYPE(value) == symbols.cell_type ? object_at(value, (int32_t)head_size()) : NULL;
         *name = i < closed ? name_of_cell(function, i, closed) : name_of_argument(function, i - closed, given);
         if (value != NULL && *name != NULL)
             return value;
@@ -634,7 +634,7 @@ static struct label find_in_wakeup(PyObject *o, const struct kind *kind, PyObjec
 }
 
 static struct label find_in_array(PyObject *o, const struct kind *kind, PyObject *referent) {
-    const struct numpy_array *array = (struct numpy_array *)o;
+    const struct numpy_array *array = numpy_at(o);
     if (referent == array->base)
         return attribute_called("base");
     if (referent == array->descr)

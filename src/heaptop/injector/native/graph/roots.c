@@ -17,7 +17,7 @@ static bool is_readable(const void *address, size_t size) {
 }
 
 /* Whether there is an object of exactly that type, if the type is right. */
-static bool is_exactly(PyObject *o, const PyTypeObject *type) { return is_readable(o, sizeof *o) && Py_TYPE(o) == type; }
+static bool is_exactly(PyObject *o, const PyTypeObject *type) { return is_readable(o, head_size()) && Py_TYPE(o) == type; }
 
 static bool is_state_of(const void *thread, const void *interpreter) {
     return is_readable(thread, (size_t)layout.thread_handled + 24) &&
@@ -420,9 +420,9 @@ static bool is_frame(const struct pass *p, const char *frame) {
    innermost frame while it is suspended. NULL when there is none. */
 static const char *frame_of_greenlet(const struct pass *p, const char *greenlet) {
     enum { INSIDE = 32, BACK = 8, FIRST = 16, LAST = 160 };
-    if (uint32_at(Py_TYPE((PyObject *)greenlet), layout.type_basicsize) < INSIDE + 8)
+    if (uint32_at(Py_TYPE((PyObject *)greenlet), layout.type_basicsize) < head_size() + INSIDE - sizeof(PyObject) + 8)
         return NULL;
-    const char *inside = pointer_at(greenlet, INSIDE);
+    const char *inside = pointer_at(body_of(greenlet), INSIDE);
     if (!is_readable(inside, LAST + 8) || pointer_at(inside, BACK) != greenlet)
         return NULL;
     for (int32_t offset = FIRST; offset <= LAST; offset += 8) {
@@ -467,7 +467,7 @@ struct callback { /* pycore_atexit.h, atexit_py_callback */
 };
 
 static bool is_callback(const struct callback *c) {
-    return is_readable(c, sizeof *c) && is_readable(c->function, sizeof(PyObject)) && c->arguments != NULL &&
+    return is_readable(c, sizeof *c) && is_readable(c->function, head_size()) && c->arguments != NULL &&
            is_exactly(c->arguments, symbols.tuple_type) && (c->keywords == NULL || is_exactly(c->keywords, symbols.dict_type));
 }
 

@@ -104,8 +104,8 @@ static inline bool kind_collects(const struct kind *kind, PyObject *o) {
     case COLLECTED_HEAP_TYPES:
         return type_flags((PyTypeObject *)o) & FLAG_HEAP_TYPE;
     default:
-        if (symbols.without_code) /* the collector has it in a list */
-            return gc_next(gc_of(o)) != NULL;
+        if (symbols.without_code)
+            return is_tracked(o);
         return ((inquiry)pointer_at(kind->type, layout.type_is_gc))(o) != 0;
     }
 }

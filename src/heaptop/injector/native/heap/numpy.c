@@ -64,14 +64,14 @@ struct descr {
 
 /* The size of its instances tells them apart; one that is like neither is left alone. */
 static bool open_descr(PyObject *o, struct descr *descr) {
-    uint64_t basic = o == NULL ? 0 : uint64_at(Py_TYPE(o), layout.type_basicsize);
+    uint64_t basic = o == NULL ? 0 : uint64_at(Py_TYPE(o), layout.type_basicsize) - (uint64_t)layout.head_extra;
     if (basic == sizeof(struct descr_1)) {
-        const struct descr_1 *d = (struct descr_1 *)o;
+        const struct descr_1 *d = body_of(o);
         *descr = (struct descr){d->number, d->flags & 1, d->size, d->array, d->fields};
         return true;
     }
     if (basic == sizeof(struct descr_2)) {
-        const struct descr_2 *d = (struct descr_2 *)o;
+        const struct descr_2 *d = body_of(o);
         *descr = (struct descr){d->number, d->flags & 1, d->size, d->array, d->fields};
         return true;
     }
@@ -79,7 +79,7 @@ static bool open_descr(PyObject *o, struct descr *descr) {
 }
 
 uint64_t numpy_bytes(PyObject *o) {
-    const struct numpy_array *array = (struct numpy_array *)o;
+    const struct numpy_array *array = numpy_at(o);
     struct descr descr;
     if (!open_descr(array->descr, &descr))
         return 0;
@@ -165,7 +165,7 @@ static bool has_items(const struct numpy_array *array) {
 }
 
 void numpy_visit(PyObject *o, visitproc visit, void *context) {
-    const struct numpy_array *array = (struct numpy_array *)o;
+    const struct numpy_array *array = numpy_at(o);
     struct scan scan = {array, visit, context};
     if (array->base != NULL)
         visit(array->base, context);
@@ -175,7 +175,7 @@ void numpy_visit(PyObject *o, visitproc visit, void *context) {
     if (!has_items(array))
         return;
     _Static_assert(offsetof(struct descr_1, number) == offsetof(struct descr_2, number), "promised for all of numpy");
-    if (((struct descr_2 *)array->descr)->number == OBJECT)
+    if (((struct descr_2 *)body_of(array->descr))->number == OBJECT)
         visit_items(&scan, array->data, 0);
     else
         visit_part(&scan, array->descr, array->data, INTPTR_MAX, 0);

@@ -14,6 +14,9 @@ struct numpy_array {
     int flags;
 };
 
+/* An array's, but for its head. */
+static inline const struct numpy_array *numpy_at(const void *o) { return body_of(o); }
+
 enum { ARRAY_OWNS_DATA = 4 }; /* NPY_ARRAY_OWNDATA */
 
 /* Whether a type is numpy.ndarray or made from it. */

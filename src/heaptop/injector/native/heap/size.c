@@ -63,7 +63,7 @@ int size_open(void) {
 
 /* By the type whose method it is (descrobject.h, PyDescr_COMMON). */
 static void decide_by_rule(struct kind *kind, PyObject *descriptor) {
-    const char *name = pointer_at(pointer_at(descriptor, (int32_t)sizeof(PyObject)), layout.type_name);
+    const char *name = pointer_at(pointer_at(descriptor, (int32_t)head_size()), layout.type_name);
     kind->measure = name == NULL ? NULL : measures_find(name);
     if (kind->measure != NULL)
         kind->size = SIZE_RULE;

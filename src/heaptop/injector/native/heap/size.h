@@ -36,7 +36,7 @@ uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blo
 /* Bytes of a block that are before its object: the collector's head, and what an instance keeps there. */
 static inline int32_t size_before(PyTypeObject *type) {
     unsigned long flags = type_flags(type);
-    return (flags & FLAG_HAVE_GC ? 16 : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
+    return (flags & FLAG_HAVE_GC && layout.gc_bits == 0 ? 16 : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
 }
 
 #endif

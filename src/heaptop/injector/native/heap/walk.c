@@ -3,6 +3,7 @@
 
 #include "heap/edges.h"
 #include "heap/size.h"
+#include "heap/without_code/blocks.h"
 #include "heap/window.h"
 
 #include <string.h>
@@ -167,7 +168,23 @@ static int chase_others(struct walk *w) {
     return timed_out(w) ? WALK_TIMED_OUT : WALK_OK;
 }
 
+static bool track(void *context, PyObject *o, bool frozen) {
+    struct walk *w = context;
+    marks_track(&w->marks, o, age_of(frozen ? PERMANENT : 2));
+    return !w->marks.failed && progress_on(w->limit);
+}
+
+/* Where the collector has no lists. A walk_status. */
+static int track_blocks(struct walk *w) {
+    enum blocks_status status = blocks_each(interpreters.own, track, w);
+    if (status == BLOCKS_WHOLE)
+        return WALK_OK;
+    return timed_out(w) ? WALK_TIMED_OUT : w->marks.failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
+}
+
 static int chase_all(struct walk *w) {
+    if (layout.gc_bits != 0)
+        return track_blocks(w);
     static const unsigned order[LISTS] = {0, 1, PERMANENT, 2}; /* so that a guess is not of another list than the last */
     struct marks *marks = &w->marks;
     int status = chase_others(w);

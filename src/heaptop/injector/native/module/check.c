@@ -241,6 +241,8 @@ static PyObject *check_objects(PyObject *module, PyObject *gc) {
 }
 
 PyObject *check_run(PyObject *module, PyObject *gc) {
+    if (layout.head_extra != 0) /* or Py_TYPE is wrong of all that follows */
+        return misfit("head_extra");
     const char *refusal = layout_find_lists();
     if (refusal != NULL)
         return PyUnicode_FromString(refusal);

@@ -550,6 +550,7 @@ static const char *const check_source[] = {
     "    return ''\n",
     "def check():\n"
     "    try:\n"
+    "        check_absent('head_extra gc_bits thread_heaps thread_has_heaps interpreter_abandoned runtime_debug')\n"
     "        for version in ABSENT:\n"
     "            if sys.version_info[:2] < version:\n"
     "                check_absent(ABSENT[version])\n"

@@ -64,7 +64,7 @@ int lines_at(PyObject *code, int offset) {
     PyObject *bytes = object_at(code, layout.code_lines);
     if (offset < 0 || bytes == NULL)
         return first;
-    const uint8_t *data = at(bytes, BYTES_DATA);
+    const uint8_t *data = at(body_of(bytes), BYTES_DATA);
     struct table t = {data, data + size_field(bytes), 0, first, first};
     if (layout.frame_instruction_unit == 1)
         return read_old(&t, offset);

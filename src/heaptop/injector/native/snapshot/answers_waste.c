@@ -274,19 +274,19 @@ static bool waste_bytes(struct wasting *w, uint32_t number, PyObject *o) {
     enum { DATA = 32 /* cpython/bytesobject.h: ob_sval */ };
     uint64_t length = (uint64_t)size_field(o);
     struct siphash s = begin_content(w, CONTENT_BYTES, 1, length);
-    return hash_bytes(w, &s, at(o, DATA), length) && note_equal(w, DUPLICATE, number, &s);
+    return hash_bytes(w, &s, at(body_of(o), DATA), length) && note_equal(w, DUPLICATE, number, &s);
 }
 
 static bool waste_int(struct wasting *w, uint32_t number, PyObject *o) {
     int sign;
     uint64_t digits = int_digits(o, &sign);
     struct siphash s = begin_content(w, CONTENT_INT, (uint64_t)(sign + 1), digits);
-    return hash_bytes(w, &s, at(o, 24), 4 * digits) && note_equal(w, EQUAL, number, &s);
+    return hash_bytes(w, &s, at(o, layout.int_digits), 4 * digits) && note_equal(w, EQUAL, number, &s);
 }
 
 static bool waste_float(struct wasting *w, uint32_t number, PyObject *o) {
     struct siphash s = begin_content(w, CONTENT_FLOAT, 0, 8);
-    siphash_add(&s, at(o, 16), 8);
+    siphash_add(&s, at(o, (int32_t)head_size()), 8);
     return note_equal(w, EQUAL, number, &s);
 }
 

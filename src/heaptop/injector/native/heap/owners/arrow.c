@@ -151,11 +151,11 @@ static int place_of(PyTypeObject *type) {
 
 static struct owned measure(PyObject *o, struct owners_seen *seen) {
     struct summing s = {seen, {0, false}, 0, false};
-    const void *object = pointer_at(o, POINTER);
+    const void *object = pointer_at(body_of(o), POINTER);
     int place = place_of(Py_TYPE(o));
     if (object == NULL)
         return s.owned;
-    if (step(&s, place >= 0 && (adds[place] == add_buffer_alone || object == pointer_at(o, AGAIN)), 0))
+    if (step(&s, place >= 0 && (adds[place] == add_buffer_alone || object == pointer_at(body_of(o), AGAIN)), 0))
         adds[place](&s, object);
     return s.owned;
 }

@@ -59,7 +59,7 @@ enum { IMAGE = 16, IMAGE_BYTES = 96 };
 
 static struct owned measure(PyObject *o, struct owners_seen *seen) {
     (void)seen;
-    const void *image = pointer_at(o, IMAGE);
+    const void *image = pointer_at(body_of(o), IMAGE);
     if (image == NULL)
         return (struct owned){0, false};
     for (size_t i = 0; i < sizeof versions / sizeof *versions && owners_has(image, IMAGE_BYTES); i++)

@@ -62,7 +62,7 @@ static void add_gradient(struct owned *owned, const void *meta, struct owners_se
 static struct owned measure(PyObject *o, struct owners_seen *seen) {
     struct owned owned = {0, false};
     /* behind a flag before 2.10 */
-    const void *object = pointer_at(o, uint64_at(o, EARLY) <= 1 ? LATE : EARLY);
+    const void *body = body_of(o), *object = pointer_at(body, uint64_at(body, EARLY) <= 1 ? LATE : EARLY);
     if (owners_is(object, TENSOR) && owners_has(object, LATE + 2 * sizeof(void *))) {
         int32_t fields = fields_of(object);
         const void *meta = pointer_at(object, fields + (int32_t)sizeof(void *));

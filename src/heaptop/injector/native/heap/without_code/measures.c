@@ -14,8 +14,8 @@ static uint64_t bytearray_size(PyObject *o, const struct kind *kind) { return ki
 /* arraymodule.c, array___sizeof__: allocated items, each as large as the description says */
 static uint64_t array_size(PyObject *o, const struct kind *kind) {
     enum { ALLOCATED = 32, DESCRIPTION = 40, ITEM_SIZE = 4 };
-    const void *description = pointer_at(o, DESCRIPTION);
-    return kind->basic + uint64_at(o, ALLOCATED) * (description == NULL ? 0 : uint32_at(description, ITEM_SIZE));
+    const void *fields = body_of(o), *description = pointer_at(fields, DESCRIPTION);
+    return kind->basic + uint64_at(fields, ALLOCATED) * (description == NULL ? 0 : uint32_at(description, ITEM_SIZE));
 }
 
 /* codeobject.c, code_sizeof, without what debuggers keep in co_extra */
@@ -87,7 +87,7 @@ static uint64_t ordered_size(PyObject *o, const struct kind *kind) {
 /* _struct.c, s_sizeof: format codes up to one that has no definition */
 static uint64_t struct_size(PyObject *o, const struct kind *kind) {
     enum { CODES = 32, CODE = 32, MOST = 1 << 20 };
-    const char *codes = pointer_at(o, CODES);
+    const char *codes = pointer_at(body_of(o), CODES);
     uint64_t count = 0;
     while (codes != NULL && count < MOST && pointer_at(codes, (int32_t)(CODE * count)) != NULL)
         count++;
@@ -98,30 +98,31 @@ enum { ITERTOOLS_POOL = 16 };
 
 /* itertoolsmodule.c, product_sizeof */
 static uint64_t product_size(PyObject *o, const struct kind *kind) {
-    return kind->basic + 8 * length_of(object_at(o, ITERTOOLS_POOL));
+    return kind->basic + 8 * length_of(object_at(body_of(o), ITERTOOLS_POOL));
 }
 
 /* itertoolsmodule.c, combinations_sizeof and cwr_sizeof */
 static uint64_t combinations_size(PyObject *o, const struct kind *kind) {
     enum { TAKEN = 40 };
-    return kind->basic + 8 * uint64_at(o, TAKEN);
+    return kind->basic + 8 * uint64_at(body_of(o), TAKEN);
 }
 
 /* itertoolsmodule.c, permutations_sizeof */
 static uint64_t permutations_size(PyObject *o, const struct kind *kind) {
     enum { TAKEN = 48 };
-    return kind->basic + 8 * (length_of(object_at(o, ITERTOOLS_POOL)) + uint64_at(o, TAKEN));
+    return kind->basic + 8 * (length_of(object_at(body_of(o), ITERTOOLS_POOL)) + uint64_at(body_of(o), TAKEN));
 }
 
 /* bufferedio.c, buffered___sizeof__ */
 static uint64_t buffered_size(PyObject *o, const struct kind *kind) {
     enum { BUFFER = 56, BUFFER_SIZE = 120 };
-    return kind->basic + (pointer_at(o, BUFFER) == NULL ? 0 : uint64_at(o, BUFFER_SIZE));
+    const void *fields = body_of(o);
+    return kind->basic + (pointer_at(fields, BUFFER) == NULL ? 0 : uint64_at(fields, BUFFER_SIZE));
 }
 
 /* bytesio.c, bytesio___sizeof__: its buffer, a bytes object, where nobody else has it */
 static uint64_t bytesio_size(PyObject *o, const struct kind *kind) {
-    PyObject *buffer = object_at(o, 16);
+    PyObject *buffer = object_at(o, (int32_t)head_size());
     bool own = buffer != NULL && reference_count(buffer) == 1 && Py_TYPE(buffer) == symbols.bytes_type;
     return kind->basic + (own ? uint32_at(symbols.bytes_type, layout.type_basicsize) + (uint64_t)size_field(buffer) : 0);
 }
@@ -129,7 +130,7 @@ static uint64_t bytesio_size(PyObject *o, const struct kind *kind) {
 /* _elementtree.c, Element___sizeof__: attributes and children, of which four have a place inside */
 static uint64_t element_size(PyObject *o, const struct kind *kind) {
     enum { EXTRA = 40, EXTRA_SIZE = 64, ALLOCATED = 16, CHILDREN = 24, INSIDE = 32 };
-    const void *extra = pointer_at(o, EXTRA);
+    const void *extra = pointer_at(body_of(o), EXTRA);
     if (extra == NULL)
         return kind->basic;
     bool outside = pointer_at(extra, CHILDREN) != at(extra, INSIDE);
@@ -139,12 +140,13 @@ static uint64_t element_size(PyObject *o, const struct kind *kind) {
 /* _decimal.c, dec_sizeof: digits that do not fit inside */
 static uint64_t decimal_size(PyObject *o, const struct kind *kind) {
     enum { FLAGS = 24, NOT_DYNAMIC = 0xe0, ALLOCATED = 56 };
-    return kind->basic + (uint8_at(o, FLAGS) & NOT_DYNAMIC ? 0 : 8 * uint64_at(o, ALLOCATED));
+    const void *fields = body_of(o);
+    return kind->basic + (uint8_at(fields, FLAGS) & NOT_DYNAMIC ? 0 : 8 * uint64_at(fields, ALLOCATED));
 }
 
 /* numpy's methods.c, array_sizeof: two numbers a dimension, and the data of who owns them */
 static uint64_t ndarray_size(PyObject *o, const struct kind *kind) {
-    const struct numpy_array *array = (struct numpy_array *)o;
+    const struct numpy_array *array = numpy_at(o);
     return kind->basic + 16 * (uint64_t)array->dimensions + (array->flags & ARRAY_OWNS_DATA ? numpy_bytes(o) : 0);
 }
 

@@ -34,7 +34,7 @@ static const char *find_static_types(const char *interpreter) {
 
 /* Whether there is an object of exactly that type: the place where it should be may differ between builds. */
 static bool is_exactly(const PyObject *o, const PyTypeObject *type) {
-    return raw_readable((uint64_t)o) && raw_readable((uint64_t)o + sizeof *o - sizeof(uint64_t)) && Py_TYPE(o) == type;
+    return raw_readable((uint64_t)o) && raw_readable((uint64_t)o + head_size() - sizeof(uint64_t)) && Py_TYPE(o) == type;
 }
 
 /* A value in the namespace of a module, or NULL. */
@@ -85,8 +85,8 @@ void rules_close(void) { symbols.without_code = false; }
 static const struct structure *find_structure(PyTypeObject *type) {
     for (traverseproc own = type_traverse(type); type != NULL && type_traverse(type) == own; type = type_base(type)) {
         const char *name = pointer_at(type, layout.type_name);
-        const struct structure *found =
-            name == NULL ? NULL : structures_find(name, uint64_at(type, layout.type_basicsize), layout_minor());
+        uint64_t size = uint64_at(type, layout.type_basicsize) - (uint64_t)layout.head_extra;
+        const struct structure *found = name == NULL ? NULL : structures_find(name, size, layout_minor());
         if (found != NULL)
             return found;
     }
@@ -115,14 +115,15 @@ void rules_decide(struct kind *kind) {
     bool is_type = type_flags(kind->type) & (unsigned long)FLAG_TYPE_SUBCLASS;
     if (is_type)
         kind->opaque = type_traverse(native) != type_traverse(symbols.type_type);
-    if (is_type || type_traverse(native) == NULL || type_traverse(native) == symbols.dict_traverse)
+    bool has_own_rule = is_type || native == symbols.code_type; /* of edges.h */
+    if (has_own_rule || type_traverse(native) == NULL || type_traverse(native) == symbols.dict_traverse)
         return;
     kind->more = container_of(native);
     if (kind->more != MORE_NONE)
         return;
     const struct structure *found = find_structure(native);
     kind->opaque = found == NULL || found->more == MORE_STATE;
-    kind->words = found == NULL ? 0 : found->words;
+    kind->words = found == NULL ? 0 : found->words << layout.head_extra / 8;
     kind->more = found == NULL ? MORE_NONE : found->more;
 }
 
@@ -200,9 +201,10 @@ static void visit_links(const struct visiting *v, PyObject *o) {
     enum { NEXT = 24, KEY = 40, RESULT = 48 };
     const PyObject *table = object_at(o, layout.cache_table);
     int64_t left = table == NULL || Py_TYPE(table) != symbols.dict_type ? 0 : int64_at(table, layout.dict_used);
-    for (PyObject *link = object_at(o, NEXT); left > 0 && link != NULL && link != o; link = object_at(link, NEXT), left--) {
-        visit_at(v, link, KEY);
-        visit_at(v, link, RESULT);
+    const PyObject *link = object_at(body_of(o), NEXT);
+    for (; left > 0 && link != NULL && link != o; link = object_at(body_of(link), NEXT), left--) {
+        visit_at(v, body_of(link), KEY);
+        visit_at(v, body_of(link), RESULT);
         if (type_flags(Py_TYPE(link)) & FLAG_HEAP_TYPE)
             v->visit((PyObject *)Py_TYPE(link), v->context);
     }
@@ -221,11 +223,11 @@ static void visit_nodes(const struct visiting *v, PyObject *o) {
 static void visit_element(const struct visiting *v, PyObject *o) {
     enum { TEXT = 24, TAIL = 32, EXTRA = 40, ATTRIBUTES = 0, LENGTH = 8, CHILDREN = 24 };
     for (int32_t at = TEXT; at <= TAIL; at += TAIL - TEXT) {
-        PyObject *text = (PyObject *)((uintptr_t)pointer_at(o, at) & ~(uintptr_t)1);
+        PyObject *text = (PyObject *)((uintptr_t)pointer_at(body_of(o), at) & ~(uintptr_t)1);
         if (text != NULL)
             v->visit(text, v->context);
     }
-    const void *extra = pointer_at(o, EXTRA), *children = extra == NULL ? NULL : pointer_at(extra, CHILDREN);
+    const void *extra = pointer_at(body_of(o), EXTRA), *children = extra == NULL ? NULL : pointer_at(extra, CHILDREN);
     if (extra == NULL)
         return;
     visit_at(v, extra, ATTRIBUTES);
@@ -320,8 +322,8 @@ static void visit_more(const struct visiting *v, PyObject *o, const struct kind 
         visit_words_from(v, o, uint32_at(kind->native, layout.type_basicsize), size_field(o));
         break;
     case MORE_TEE: {
-        int64_t count = *(int32_t *)at(o, TEE_COUNT);
-        visit_words_from(v, o, TEE_ITEMS, count < TEE_MOST ? count : TEE_MOST);
+        int64_t count = *(int32_t *)at(body_of(o), TEE_COUNT);
+        visit_words_from(v, body_of(o), TEE_ITEMS, count < TEE_MOST ? count : TEE_MOST);
         break;
     }
     case MORE_ELEMENT:
