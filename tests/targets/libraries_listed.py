@@ -1,6 +1,6 @@
 """After SIGUSR1 a thread lists the libraries with a callback in Python again and again, as threadpoolctl up to 3.5 and
-ctypes.util.dllist do: the C library has a lock meanwhile, and the callback gives the GIL up. Its main thread says again and
-again that it goes on. NumPy seems to be imported."""
+ctypes.util.dllist do: the C library has a lock meanwhile, and the callback gives the GIL up. Its main thread says again
+and again that it goes on. NumPy seems to be imported."""
 
 import array
 import ctypes
