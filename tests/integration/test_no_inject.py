@@ -173,6 +173,18 @@ def test_a_process_that_reserves_half_of_all_addresses_is_copied(interpreter: In
 
 
 @pytest.mark.pythons("3.12")
+def test_a_process_with_pages_in_many_places_of_a_large_mapping_is_copied(interpreter: Interpreter) -> None:
+    """As an arena of another language's collector has them: the kernel reports 512 places at a time."""
+    native.core()
+    with running(interpreter, "reserving", "1", "700") as target:
+        before = Facts.of(target.pid)
+        census = document("census", target.pid, "--no-inject", *ENOUGH)
+        assert census["complete"]
+        assert "could not be read" not in census["mode_reason"]
+        assert untouched(before, target) == []
+
+
+@pytest.mark.pythons("3.12")
 def test_zeros_take_no_memory_in_a_copy(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 400 MiB that the process has asked for and not touched, also where their contents are compared."""
     native.core()

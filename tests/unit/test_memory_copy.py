@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 import os
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from heaptop.injector.entry import memory_copy
 from heaptop.injector.entry.memory_copy import ZERO, CopyLayout, CopyPlan, lay_out
 from heaptop.injector.inspect.memory import Mapping
+from heaptop.injector.inspect.proc import TooLarge
 from heaptop.injector.inspect.process import image, start_time
 
 PAGE = 4096
@@ -42,13 +44,70 @@ def test_pages_that_were_never_written_to_are_zeros_and_a_few_of_them_a_part_of_
     layout = added(100, (1, 3), (5, 6), (60, 70))
     assert in_pages(layout) == [(0, 1, ZERO), (1, 6, 0), (6, 60, ZERO), (60, 70, 5), (70, 100, ZERO)]
     assert [(offset // PAGE, size // PAGE) for _, size, offset in layout.reads] == [(0, 2), (4, 1), (5, 10)]
-    assert (layout.size, layout.bytes, layout.zeros) == (15 * PAGE, 13 * PAGE, 54 * PAGE)
+    assert (layout.size, layout.bytes) == (15 * PAGE, 13 * PAGE)
 
 
 def test_unchanged_pages_of_a_file_are_in_the_file() -> None:
     layout = added(10, (1, 3), (4, 5), inode=7)
     assert in_pages(layout) == [(1, 3, 0), (4, 5, 2)]
     assert [((start - AT) // PAGE, (end - AT) // PAGE) for start, end, _ in layout.absent] == [(0, 1), (3, 4), (5, 10)]
+
+
+@pytest.fixture
+def sparse() -> Iterator[tuple[mmap.mmap, Mapping]]:
+    """A large mapping of this process without a page, and how the kernel lists it."""
+    with mmap.mmap(-1, memory_copy.LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+        first = ctypes.c_char.from_buffer(pages)
+        at = ctypes.addressof(first)
+        yield pages, Mapping(at, at + len(pages), "rw-p", 0, "00:00", 0, "")
+        del first
+
+
+def scanned(mapping: Mapping) -> list[tuple[int, int]]:
+    pagemap = os.open("/proc/self/pagemap", os.O_RDONLY)
+    try:
+        found = memory_copy._scanned(pagemap, mapping)
+    finally:
+        os.close(pagemap)
+    if found is None:
+        pytest.skip("this kernel cannot be asked where the pages of a mapping are")
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 511, 512, 513, 700, 1024, 4096, 4097, 9000])
+def test_the_kernel_is_asked_for_pages_so_that_it_returns_each_once(
+    sparse: tuple[mmap.mmap, Mapping], count: int
+) -> None:
+    pages, mapping = sparse
+    apart = 16 * PAGE
+    for number in range(count):
+        pages[number * apart] = 1
+    first = mapping.start
+    assert scanned(mapping) == [(first + at, first + at + PAGE) for at in range(0, count * apart, apart)]
+
+
+def test_a_mapping_with_pages_in_too_many_places_is_given_up_before_they_fill_the_memory(
+    sparse: tuple[mmap.mmap, Mapping], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages, mapping = sparse
+    for number in range(2000):
+        pages[number * 16 * PAGE] = 1
+    monkeypatch.setattr(memory_copy, "MOST_RUNS", 700)
+    with pytest.raises(TooLarge):
+        scanned(mapping)
+    runs = ((AT + 2 * number * PAGE, AT + (2 * number + 1) * PAGE) for number in itertools.count())
+    with pytest.raises(TooLarge):
+        memory_copy._add(CopyLayout(), Mapping(AT, AT << 1, "rw-p", 0, "00:00", 0, ""), runs)
+
+
+def test_a_mapping_that_the_copy_has_in_too_many_ranges_is_given_up_before_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_copy, "MOST_RANGES", 100)
+    runs = ((AT + 40 * number * PAGE, AT + (40 * number + 1) * PAGE) for number in itertools.count())
+    with pytest.raises(TooLarge):
+        memory_copy._add(CopyLayout(), Mapping(AT, AT << 1, "rw-p", 0, "00:00", 0, ""), runs)
 
 
 @pytest.fixture

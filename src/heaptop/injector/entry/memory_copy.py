@@ -67,12 +67,16 @@ garbage collectors of other languages reserve terabytes."""
 PAGEMAP_SCAN: Final = 0xC0606610
 """ioctl(2) of the pagemap; ``struct pm_scan_arg``, which gets ``struct page_region``."""
 SCAN: Final = struct.Struct("<12Q")
-SCANNED_AT_ONCE: Final = 4096
+SCANNED_AT_ONCE: Final = 512
+"""Not more: Linux collects 512 regions at a time, and may return an old ``walk_end`` after more than these. The same
+regions would then be returned twice."""
 IS_PRESENT, IS_SWAPPED, IS_GUARD = 1 << 3, 1 << 4, 1 << 8
 NEAR: Final = 16
 """Pages that were never written to, between others, that are a part of the copy: fewer mappings to walk it."""
 MOST_RANGES: Final = 60_000
 """The kernel allows 65,530 mappings by default (vm.max_map_count)."""
+MOST_RUNS: Final = 1 << 20
+"""Rows of pages that are read, however few ranges they make: each takes 200 bytes of the list."""
 ZERO: Final = -1
 """The offset of a range that is not in the copy, because it is zero."""
 READ, WRITE, EXECUTE = 4, 2, 1
@@ -173,7 +177,7 @@ def _runs(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
 
 def _scanned(pagemap: int, mapping: Mapping) -> list[tuple[int, int]] | None:
     """The same of a large anonymous mapping, without a look at each of its pages; None of others, and where the kernel
-    cannot do that."""
+    cannot do that. Raises TooLarge."""
     if mapping.inode or mapping.end - mapping.start < LARGE:
         return None
     found, at, never = [], mapping.start, IS_GUARD
@@ -191,6 +195,8 @@ def _scanned(pagemap: int, mapping: Mapping) -> list[tuple[int, int]] | None:
                 return None
             raise
         found += [(regions[3 * number], regions[3 * number + 1]) for number in range(count)]
+        if len(found) > MOST_RUNS:
+            raise TooLarge
         if (end := SCAN.unpack(scan)[4]) <= at:
             raise ProcessLookupError  # it has ended, or runs another program
         at = end
@@ -210,13 +216,14 @@ def lay_out(plan: CopyPlan, pagemap: int) -> CopyLayout:
         if _is_copied(mapping):
             scanned = _scanned(pagemap, mapping)
             space += mapping.end - mapping.start if scanned is None else 0
-            if space > MOST_SPACE or len(layout.ranges) > MOST_RANGES:
-                raise _not_copied(plan, "it has more address space, or more pieces of it, than heaptop looks at")
+            if space > MOST_SPACE:
+                raise _not_copied(plan, "it has more address space than heaptop looks at")
             _add(layout, mapping, _runs(pagemap, mapping) if scanned is None else iter(scanned))
     return layout
 
 
 def _add(layout: CopyLayout, mapping: Mapping, runs: Iterator[tuple[int, int]]) -> None:
+    """Lay out one mapping, whose pages are in ``runs``. Raises TooLarge."""
     flags, at = _flags(mapping), mapping.start
     near = 0 if mapping.inode else NEAR * PAGE
     for start, end in runs:
@@ -233,6 +240,8 @@ def _add(layout: CopyLayout, mapping: Mapping, runs: Iterator[tuple[int, int]]) 
         layout.reads.append((start, end - start, layout.size))
         layout.size += end - start
         layout.bytes += end - start
+        if len(layout.ranges) > MOST_RANGES or len(layout.reads) > MOST_RUNS:
+            raise TooLarge
         at = end
     _add_absent(layout, mapping, at, mapping.end)
 
@@ -316,7 +325,7 @@ class Copier:
         try:
             return self._copy(pagemap)
         except TooLarge:
-            raise _not_copied(plan, "it has more mappings than heaptop reads") from None
+            raise _not_copied(plan, "it has more mappings, or more pieces of memory, than heaptop reads") from None
         except (FileNotFoundError, ProcessLookupError):
             raise self._gone() from None
         finally:
