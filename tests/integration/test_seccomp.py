@@ -17,6 +17,7 @@ from heaptop.injector.entry import seccomp
 from heaptop.injector.inspect import preflight
 from tests.interpreters import MUSL, SAMPLE, Interpreter
 from tests.support.attaching import attach_once, resting
+from tests.support.leaking import document
 from tests.support.outside import answer, answer_of_child, become_nobody, in_child
 from tests.support.processes import (
     ANY_PAUSE,
@@ -32,6 +33,7 @@ from tests.support.processes import (
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root is what makes the difference here")
 
+OPENAT = 257
 AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
@@ -86,6 +88,22 @@ def test_agent_and_core_make_no_call_but_those_that_filters_are_asked_about(inte
             done = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
             assert target.alive, arguments
             assert done.returncode == 0, done.stderr
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons(*MUSL)
+def test_on_musl_the_core_is_not_loaded_where_the_filter_kills_for_its_openat(interpreter: Interpreter) -> None:
+    """musl itself opens files by open, so a filter may know of no other call. The core finds by openat how the pages
+    of numpy's slots are protected."""
+    calls = *seccomp.MUSL_AGENT_CALLS, seccomp.MUSL_LOAD, *seccomp.CORE_CALLS
+    only = "only=" + ",".join(map(str, sorted({call.number for call in calls} - {OPENAT})))
+    with running(interpreter, "seccomp", "kill", only, wrapper=with_proc(interpreter)) as target:
+        census = document("census", target.pid)
+        assert (census["mode"], census["mode_reason"]) == (
+            "python",
+            "the seccomp filter kills the program for openat",
+        )
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 

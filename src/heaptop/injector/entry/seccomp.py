@@ -122,6 +122,7 @@ CORE_CALLS: Final = (
     Call("getppid", 110),
     Call("tgkill", 234),
     Call("open", 2),
+    Call("openat", 257),
     Call("mremap", 25),
     Call("mmap of sparse memory", 9, (0, 1 << 20, 3, 0x4022, 0xFFFFFFFF)),
     Call("madvise for small pages", 28, (0, 1 << 20, 15)),
