@@ -120,6 +120,27 @@ def test_a_folder_that_the_targets_user_does_not_own_alone_is_left_out(
 
 
 @needs_root
+def test_which_file_system_a_folder_is_on_is_read_with_heaptops_own_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Linux 5.14 the target's user may not read heaptop's /proc/self/fdinfo."""
+    looked: list[list[str]] = []
+    check = hijack.check_local
+
+    def rights() -> list[str]:
+        status = Path("/proc/thread-self/status").read_text().splitlines()
+        return [line for line in status if line.startswith(("Uid:", "Gid:", "CapEff:"))]
+
+    def watched(pid: int, folder: int) -> None:
+        looked.append(rights())
+        check(pid, folder)
+
+    monkeypatch.setattr(hijack, "check_local", watched)
+    with hijack.listen_in_target(os.getpid(), NOBODY, NOBODY) as listener:
+        assert os.stat(listener.inside).st_uid == NOBODY
+    assert looked == [rights()] * len(looked)
+    assert looked
+
+
+@needs_root
 @pytest.mark.pythons("3.11-debian")
 @pytest.mark.parametrize("kernel", ["old", "new"])
 def test_another_users_process_with_few_capabilities(

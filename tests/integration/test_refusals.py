@@ -44,7 +44,7 @@ from heaptop.errors import (
 from heaptop.injector.api import diagnose
 from heaptop.injector.entry import hijack
 from heaptop.injector.inspect import interpreter as finding
-from heaptop.injector.inspect import preflight, process
+from heaptop.injector.inspect import preflight, proc, process
 from heaptop.injector.inspect.layout import SUPPORTED, PythonVersion
 from heaptop.injector.inspect.memory import Mapping, RemoteMemory, read_mappings
 from heaptop.injector.inspect.threads import thread_ids
@@ -486,6 +486,27 @@ def test_a_symbolic_link_in_the_way_is_not_followed(tmp_path: Path, monkeypatch:
     with pytest.raises(TransportFailed):
         hijack.listen_in_target(os.getpid(), os.geteuid(), os.getegid())
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "squashfs", "erofs", "fuse.fuse-overlayfs", "virtiofs", "nfs4"])
+def test_no_folder_is_opened_on_a_file_system_that_may_need_a_server(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = proc.text
+
+    def text(path: str) -> str:
+        found = read(path)
+        return re.sub(r"(?m) - \S+ ", f" - {kind} ", found) if path.endswith("mountinfo") else found
+
+    monkeypatch.setattr(proc, "text", text)
+    monkeypatch.setattr(hijack, "SOCKET_FOLDERS", (str(tmp_path),))
+    if kind in ("tmpfs", "squashfs"):
+        with hijack.listen_in_target(os.getpid(), os.geteuid(), os.getegid()) as listener:
+            assert listener.inside.startswith(f"{tmp_path}/")
+    else:
+        with pytest.raises(TransportFailed):
+            hijack.listen_in_target(os.getpid(), os.geteuid(), os.getegid())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_folder_for_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:

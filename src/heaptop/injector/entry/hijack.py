@@ -417,8 +417,12 @@ def has_membarrier() -> bool:
 
 
 SOCKET_FOLDERS: Final = ("/tmp", "/dev/shm", "/run", "/var/tmp")
-LOCAL: Final = ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs")
-"""File systems that need no server, which need not answer: whoever waits for one may hold a thread of the target."""
+LOCAL: Final = (
+    *("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs"),
+    *("overlay", "ramfs", "squashfs", "tmpfs", "xfs", "zfs"),
+)
+"""File systems that need no server, which need not answer: whoever waits for one may hold a thread of the target. Not
+erofs: a daemon may fetch its contents (nydus)."""
 BACKLOG: Final = 16
 """Connections that may wait; one process of the target's user must not keep the target from connecting."""
 CONNECT_TIMEOUT: Final = 2.0
@@ -482,15 +486,17 @@ class Listener:
         return ours
 
 
-def open_folder(pid: int, path: str) -> int:
-    """A folder of the target's file system, reached without following any symbolic link, and without a question to a
-    file system that is not LOCAL. Raises OSError."""
+def open_folder(pid: int, path: str, uid: int, gid: int) -> int:
+    """A folder of the target's file system, reached with the rights of its user, without following any symbolic link,
+    and without a question to a file system that is not LOCAL. Raises OSError."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    folder = os.open(f"/proc/{pid}/root", flags)
+    with acting_as(uid, gid):
+        folder = os.open(f"/proc/{pid}/root", flags)
     for name in filter(None, path.split("/")):
         try:
             check_local(pid, folder)
-            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+            with acting_as(uid, gid):
+                inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
         finally:
             os.close(folder)
         folder = inner
@@ -504,7 +510,8 @@ def open_folder(pid: int, path: str) -> int:
 
 def check_local(pid: int, folder: int) -> None:
     """Raise OSError where a folder is on no LOCAL file system, by the lists of mounts, the target's and ours: one
-    leaves out the mount that a chroot is on."""
+    leaves out the mount that a chroot is on. With heaptop's own rights: before Linux 5.14 nobody else may read its
+    ``fdinfo``."""
     mount = proc.text(f"/proc/self/fdinfo/{folder}").partition("\nmnt_id:")[2].split(maxsplit=1)[0]
     for line in f"{proc.text(f'/proc/{pid}/mountinfo')}\n{proc.text('/proc/self/mountinfo')}".splitlines():
         if line.split(" ", 1)[0] == mount and line.partition(" - ")[2].split(" ", 1)[0] in LOCAL:
@@ -524,8 +531,7 @@ def listen_in_target(pid: int, uid: int, gid: int) -> Listener:
     name = f"heaptop-{os.getpid()}-{os.urandom(6).hex()}.sock"
     for path in SOCKET_FOLDERS:
         with contextlib.suppress(OSError), contextlib.ExitStack() as undo:
-            with acting_as(uid, gid):
-                folder = open_folder(pid, path)
+            folder = open_folder(pid, path, uid, gid)
             undo.callback(os.close, folder)
             if is_shared(folder):
                 continue
