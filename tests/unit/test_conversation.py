@@ -7,7 +7,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -778,3 +778,116 @@ def test_the_memory_of_a_snapshot_counts_as_free_for_the_next_one(closed: bool) 
         talk.conversation.leave(PATIENCE)
     assert not [each for each in talk.heard if isinstance(each, Failure)]
     assert [each.id for each in talk.heard if isinstance(each, Image)] == [first.id, second.id]
+
+
+class Posted(FakeAgent):
+    """Keeps what it is asked about snapshots. While it ``ends`` one, it does not report the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = "clone"
+        self.posted: list[Message] = []
+        self.ends = False
+        self.fails = False
+
+    def answer(self, request: Message) -> list[Message]:
+        if isinstance(request, ImageRequest | CancelRequest | CloseRequest | CollectRequest):
+            self.posted.append(request)
+        if isinstance(request, CloseRequest) and self.fails:
+            return [Failure(request.id, "out of memory in the target")]
+        if isinstance(request, CloseRequest) and self.ends:
+            return []
+        return super().answer(request)
+
+    def hello(self) -> Hello:
+        hello = super().hello()
+        return replace(hello, capabilities=(*hello.capabilities, "collect"))
+
+
+FIRST, SECOND = ImageRequest(FIRST_ID, 60_000_000_000), ImageRequest(FIRST_ID + 1, 60_000_000_000)
+
+
+def with_one_open(agent: Posted, then: Callable[[Talk, Message], None]) -> Talk:
+    """A session with a snapshot; ``then`` gets each message that comes, until it lets the session go."""
+    with talking(agent, policy=CensusPolicy(), interval=PATIENCE) as talk:
+
+        def deliver(event: Event) -> None:
+            talk._deliver(event)
+            if isinstance(event, Received):
+                then(talk, event.message)
+                talk.orders.wake()
+
+        talk.conversation._deliver = deliver
+        talk.orders.outbox.put(FIRST)
+        run(talk)
+    return talk
+
+
+def test_what_is_wanted_behind_a_snapshot_that_waits_is_sent_behind_it() -> None:
+    agent = Posted()
+
+    def then(talk: Talk, message: Message) -> None:
+        if isinstance(message, Image) and message.id == FIRST.id:
+            for each in (SECOND, CollectRequest(FIRST_ID + 2)):
+                talk.orders.outbox.put(each)
+        if isinstance(message, Collected):
+            talk.orders.leave.set()
+
+    with_one_open(agent, then)
+    assert [type(each) for each in agent.posted] == [ImageRequest, CloseRequest, ImageRequest, CollectRequest]
+
+
+@pytest.mark.parametrize("end", [CancelRequest(SECOND.id), CloseRequest(FIRST_ID + 2)])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_snapshot_that_is_given_up_while_it_waits_for_the_end_of_another_is_not_made(
+    end: Message, at_once: bool
+) -> None:
+    """A clone would pause the program for nobody."""
+    agent = Posted()
+    agent.ends = True
+
+    def then(talk: Talk, message: Message) -> None:
+        if isinstance(message, Image):
+            talk.orders.outbox.put(SECOND)
+        if isinstance(message, Image if at_once else Tick) and (at_once or len(agent.posted) == 2):
+            talk.orders.outbox.put(end)
+        if isinstance(message, Failure):
+            talk.orders.leave.set()
+
+    talk = with_one_open(agent, then)
+    assert [each for each in talk.heard if isinstance(each, Failure)] == [Failure(SECOND.id, "cancelled")]
+    assert [each for each in agent.posted if isinstance(each, ImageRequest)] == [FIRST]
+
+
+def test_a_snapshot_does_not_wait_for_an_end_that_the_agent_failed_to_report() -> None:
+    """As where the target has no memory for the message."""
+    agent = Posted()
+    agent.fails = True
+
+    def then(talk: Talk, message: Message) -> None:
+        if isinstance(message, Image) and message.id == FIRST.id:
+            talk.orders.outbox.put(SECOND)
+        elif isinstance(message, Image):
+            talk.orders.leave.set()
+
+    talk = with_one_open(agent, then)
+    assert [each.id for each in talk.heard if isinstance(each, Image)] == [FIRST.id, SECOND.id]
+
+
+@pytest.mark.parametrize("end", [CancelRequest(FIRST.id), CloseRequest(FIRST_ID + 2)])
+def test_censuses_go_on_when_a_snapshot_is_given_up_whose_pause_was_asked_about(end: Message) -> None:
+    agent = FakeAgent()
+    agent.mode, agent.stop_ns = "clone", 3_000_000
+    with talking(agent, policy=CensusPolicy(), forecast=large) as talk:
+        talk.orders.outbox.put(FIRST)
+
+        def deliver(event: Event) -> None:
+            talk._deliver(event)
+            if isinstance(event, Received) and isinstance(event.message, Decision):
+                talk.orders.outbox.put(end)
+                talk.orders.wake()
+
+        talk.conversation._deliver = deliver
+        run(talk)
+    assert [each for each in talk.heard if isinstance(each, Failure)] == [Failure(FIRST.id, "cancelled")]
+    assert sum(isinstance(each, Census) for each in talk.heard) == 3

@@ -11,7 +11,7 @@ import pytest
 
 from heaptop.injector.session.forecast import CLONE_LEAST, Headroom
 from heaptop.injector.session.snapshot_cost import SHARE, SnapshotCost, excess, private_bytes
-from heaptop.protocol.images import FIRST_ID, Image, ImageGone, ImageMemory, ImageRequest, Progress
+from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure
 from heaptop.protocol.source import ImageCost
 
@@ -146,3 +146,16 @@ def test_private_is_what_a_child_has_written(child: int) -> None:
 def test_nothing_is_known_of_what_is_no_child(child: int) -> None:
     assert private_bytes(os.getpid(), os.getpid()) is None
     assert private_bytes(child, child) is None
+
+
+def test_an_image_is_no_longer_waited_for_whose_end_failed_but_its_cost_is_still_known() -> None:
+    """Nobody knows whether it is there."""
+    watch = Outside(30 * MIB, 30 * MIB, 30 * MIB).watch()
+    watch.take(IMAGE)
+    watch.on_close(CloseRequest(5))
+    watch.take(Failure(4, "another request"))
+    assert watch.is_open
+    watch.take(Failure(5, "out of memory in the target"))
+    assert (watch.is_open, watch.is_there, watch.cost() is not None) == (False, True, True)
+    watch.take(IMAGE)
+    assert watch.is_open, "the next one"

@@ -187,6 +187,13 @@ class CensusPolicy:
         else:
             self.limit("python", declined)
 
+    def withdraw(self, request: int) -> bool:
+        """What was to be decided about this request need not be; whether that was :attr:`pending`."""
+        if self.pending is None or self.pending.request != request:
+            return False
+        self.pending = None
+        return True
+
     def _most(self, mode: str) -> int:
         """Nanoseconds that the target may stand still in that mode."""
         return max(self.budget_ns, self.allowed.get(mode, 0))

@@ -13,6 +13,7 @@ import selectors
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -210,6 +211,8 @@ class Conversation:
         """A snapshot that waits for an answer about its pause."""
         self._next_image: ImageRequest | None = None
         """A snapshot that waits for the end of the one before it, whose memory is not free until then."""
+        self._unposted: deque[Message] = deque()
+        """What was wanted after that one."""
         self._behind = behind
         self._takes_core = self._core_told = False
         self._samples = self._sampler_told = self._collects = False
@@ -307,8 +310,10 @@ class Conversation:
             orders.resample.clear()
             self._ask_sampler()
         with contextlib.suppress(queue.Empty):
-            while self._posts_next_image():
-                self._post(orders.outbox.get_nowait())
+            while True:
+                self._unposted.append(orders.outbox.get_nowait())
+        while self._posts_next_image() and self._unposted:
+            self._post(self._unposted.popleft())
         for order, accept in ((orders.accept, True), (orders.stop, True), (orders.decline, False)):
             if order.is_set():
                 order.clear()
@@ -327,26 +332,37 @@ class Conversation:
     def _posts_next_image(self) -> bool:
         """Whether no snapshot waits for the end of another one any longer: what is wanted later waits behind it."""
         request = self._next_image
-        if request is None or self._image.is_open:
-            return request is None
+        if request is None:
+            return True
+        if any(self._ends(each, request) for each in self._unposted):
+            self._take(Failure(request.id, "cancelled"))
+        elif self._image.is_open:
+            return False
+        else:
+            self._post_snapshot(request)
         self._next_image = None
-        self._post_snapshot(request)
         return True
+
+    @staticmethod
+    def _ends(later: Message, request: ImageRequest) -> bool:
+        """Whether the snapshot is not wanted any more."""
+        return isinstance(later, CloseRequest) or (isinstance(later, CancelRequest) and later.id == request.id)
 
     def _post(self, request: Message) -> None:
         """Send a request. A snapshot and a collection are asked for only where they do no harm, and a collection only
         where the agent can."""
+        if self._held_image is not None and self._ends(request, self._held_image):
+            self._drop_held(self._held_image)
         match request:
             case CollectRequest() if why := self._no_collection():
                 self._take(Failure(request.id, why))
             case ImageRequest() if self._image.is_open:
                 self._next_image = request
-                self._send(CloseRequest(self._next_id()))
+                self._close(CloseRequest(self._next_id()))
             case ImageRequest():
                 self._post_snapshot(request)
-            case CancelRequest() if self._held_image is not None and request.id == self._held_image.id:
-                self._held_image = None
-                self._take(Failure(request.id, "cancelled"))
+            case CloseRequest():
+                self._close(request)
             case _:
                 self._send(request)
 
@@ -363,6 +379,17 @@ class Conversation:
             self._image.on_request(made)
             self._send(made)
 
+    def _drop_held(self, held: ImageRequest) -> None:
+        """Go on as if the snapshot had not been wanted whose pause was asked about."""
+        self._held_image = None
+        if self._policy.withdraw(held.id):
+            self._pace.held = False
+        self._take(Failure(held.id, "cancelled"))
+
+    def _close(self, request: CloseRequest) -> None:
+        self._image.on_close(request)
+        self._send(request)
+
     def _no_collection(self) -> str:
         if not self._collects:
             return "This agent cannot run a collection."
@@ -376,7 +403,7 @@ class Conversation:
         if cost.image:
             self._deliver(cost)
         if why := excess(cost, self._room()):
-            self._send(CloseRequest(self._next_id(), why))
+            self._close(CloseRequest(self._next_id(), why))
 
     def _ask_tick(self, now: float) -> None:
         self._pace.tick_out, self._pace.next_tick = True, now + TICK_INTERVAL

@@ -21,7 +21,7 @@ from typing import Final
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.threads import thread_ids
 from heaptop.injector.session.forecast import CLONE_LEAST, PROC, Headroom, rollup
-from heaptop.protocol.images import Image, ImageGone, ImageMemory, ImageRequest, Progress
+from heaptop.protocol.images import CloseRequest, Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import ImageCost
 
@@ -41,6 +41,12 @@ class SnapshotCost:
         self._until = self._next_check = 0.0
         self._own = 0
         self._held: int | None = None
+        self._closes: set[int] = set()
+        """Ids of the requests to end the image."""
+        self._close_failed = False
+
+    def on_close(self, request: CloseRequest) -> None:
+        self._closes.add(request.id)
 
     def on_request(self, request: ImageRequest) -> None:
         self._building, self._own = request.id, 0
@@ -56,19 +62,23 @@ class SnapshotCost:
                 self._learn(message.holding)
             case ImageGone():
                 self._image = None
+                self._closes.clear()
+            case Failure() if message.request in self._closes:
+                self._close_failed = True
             case Failure() if message.request == self._building:
                 self._building = 0
 
     def _built(self, image: Image) -> None:
-        self._building, self._image = 0, image
+        self._building, self._image, self._close_failed = 0, image, False
         self._until, self._next_check = self._clock() + image.keep_ns / 1e9, 0.0
         self._own, self._held = image.memory, None
         self._look()
 
     @property
     def is_open(self) -> bool:
-        """Whether there is an image whose end the agent has not reported."""
-        return self._image is not None
+        """Whether there is an image whose end the agent will report. Where it failed to end one, as without memory for
+        the message, nobody knows whether it is there, and its cost is still watched."""
+        return self._image is not None and not self._close_failed
 
     @property
     def is_there(self) -> bool:
