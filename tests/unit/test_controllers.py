@@ -11,7 +11,7 @@ from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.choices import ADAPTIVE, HUNTING, SamplingRate
 from heaptop.errors import TargetExited
 from heaptop.protocol.images import FIRST_ID
-from heaptop.protocol.messages import Decision
+from heaptop.protocol.messages import Decision, Failure
 from heaptop.protocol.source import RecordingStatus
 from heaptop.tui.state.control.hunt import HuntControl
 from heaptop.tui.state.control.live_state import LiveState
@@ -115,6 +115,19 @@ def test_a_snapshot_s_pause_is_asked_about_also_when_a_census_comes_meanwhile() 
     assert "no snapshots in this session" in question.text
     live.answer(question, False)
     assert source.decisions == [False]
+
+
+def test_a_snapshots_pause_is_not_asked_about_once_the_snapshot_is_cancelled() -> None:
+    source = FakeSource()
+    live = live_on(source)
+    source.say(replace(PAUSE, request=FIRST_ID, mode="clone"))
+    source.say(Failure(FIRST_ID + 1, "cancelled"))
+    live.take_events()
+    assert live.questions, "another request was cancelled"
+    source.say(Failure(FIRST_ID, "cancelled"))
+    live.take_events()
+    assert live.questions == ()
+    assert source.decisions == []
 
 
 @pytest.mark.parametrize("way", ["the target exits", "a person leaves", "it is counted after all"])

@@ -182,6 +182,8 @@ class AttachSession:
                 self.decision = message
             case Failure() if message.request < FIRST_ID and not self.is_dump:  # of a file no census can fail
                 self.notice = message.text
+            case Failure() if self.decision is not None and message.request == self.decision.request:
+                self.decision = None  # its snapshot was given up
             case Sampler() if message.interval and message.means == NATIVE:
                 self.rate = rate_of(message)
             case Memory():
