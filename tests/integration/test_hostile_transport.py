@@ -123,7 +123,7 @@ def test_a_folder_that_the_targets_user_does_not_own_alone_is_left_out(
 def test_which_file_system_a_folder_is_on_is_read_with_heaptops_own_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before Linux 5.14 the target's user may not read heaptop's /proc/self/fdinfo."""
     looked: list[list[str]] = []
-    check = hijack.check_local
+    check = hijack.check_serverless
 
     def rights() -> list[str]:
         status = Path("/proc/thread-self/status").read_text().splitlines()
@@ -133,7 +133,7 @@ def test_which_file_system_a_folder_is_on_is_read_with_heaptops_own_rights(monke
         looked.append(rights())
         check(pid, folder)
 
-    monkeypatch.setattr(hijack, "check_local", watched)
+    monkeypatch.setattr(hijack, "check_serverless", watched)
     with hijack.listen_in_target(os.getpid(), NOBODY, NOBODY) as listener:
         assert os.stat(listener.inside).st_uid == NOBODY
     assert looked == [rights()] * len(looked)

@@ -33,7 +33,7 @@ LIBRARIES = ("numpy", "greenlet", "gevent")
 
 OWNERS: Final = {
     *(("ctypes", "c_char_Array_500"), ("heap_zoo", "Record"), ("mmap", "mmap"), ("zlib", "Compress")),
-    *(("zlib", "Decompress"), ("zlib", "_ZlibDecompressor")),
+    *(("zlib", "Decompress"), ("zlib", "_ZlibDecompressor"), ("_io", "StringIO")),
 }
 """Types of the zoo that own memory natively; how much, test_core_owners compares with what was asked for."""
 

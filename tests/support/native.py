@@ -22,7 +22,7 @@ import pytest
 from tests.interpreters import Interpreter
 from tests.support import core_builds
 from tests.support.building import TARGETS
-from tests.support.processes import PATIENCE, Target, eventually, starting
+from tests.support.processes import PATIENCE, Target, eventually, starting, with_proc
 
 Key = tuple[str, str, int]
 """(module, qualname, generation)."""
@@ -119,7 +119,8 @@ class Result(TypedDict):
 def _command(interpreter: Interpreter, program: str, arguments: Sequence[str]) -> list[str]:
     for companion in ("heap_mixed.py", "heap_reference.py", "heap_zoo.py", "heap_native.py"):
         interpreter.place(TARGETS / companion)
-    return interpreter.command([interpreter.place(TARGETS / program), interpreter.place(core()), *arguments])
+    words = [interpreter.place(TARGETS / program), interpreter.place(core()), *arguments]
+    return [*with_proc(interpreter), *interpreter.command(words)]
 
 
 def _variables(interpreter: Interpreter) -> dict[str, str]:
@@ -172,7 +173,7 @@ def told_in_lines(
         interpreter.place(TARGETS / other)
     words = [interpreter.place(TARGETS / program), interpreter.place(core()), *map(str, arguments)]
     done = subprocess.run(
-        interpreter.command(words),
+        [*with_proc(interpreter), *interpreter.command(words)],
         env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,

@@ -417,12 +417,12 @@ def has_membarrier() -> bool:
 
 
 SOCKET_FOLDERS: Final = ("/tmp", "/dev/shm", "/run", "/var/tmp")
-LOCAL: Final = (
-    *("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs"),
-    *("overlay", "ramfs", "squashfs", "tmpfs", "xfs", "zfs"),
+OF_A_SERVER: Final = (
+    *("9p", "afs", "autofs", "beegfs", "ceph", "cifs", "coda", "erofs", "fuse", "gfs2", "gpfs", "lustre", "nfs"),
+    *("ocfs2", "orangefs", "smb3", "virtiofs"),
 )
-"""File systems that need no server, which need not answer: whoever waits for one may hold a thread of the target. Not
-erofs: a daemon may fetch its contents (nydus)."""
+"""File systems, by the beginnings of their names, that may need a server, which need not answer: whoever waits for one
+may hold a thread of the target. A daemon may fetch the contents of erofs (nydus)."""
 BACKLOG: Final = 16
 """Connections that may wait; one process of the target's user must not keep the target from connecting."""
 CONNECT_TIMEOUT: Final = 2.0
@@ -488,35 +488,33 @@ class Listener:
 
 def open_folder(pid: int, path: str, uid: int, gid: int) -> int:
     """A folder of the target's file system, reached with the rights of its user, without following any symbolic link,
-    and without a question to a file system that is not LOCAL. Raises OSError."""
+    and without a question to a server but that of its root folder. Raises OSError."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     with acting_as(uid, gid):
         folder = os.open(f"/proc/{pid}/root", flags)
     for name in filter(None, path.split("/")):
         try:
-            check_local(pid, folder)
             with acting_as(uid, gid):
                 inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
         finally:
             os.close(folder)
         folder = inner
-    try:
-        check_local(pid, folder)
-    except OSError:
-        os.close(folder)
-        raise
+        try:
+            check_serverless(pid, folder)
+        except OSError:
+            os.close(folder)
+            raise
     return folder
 
 
-def check_local(pid: int, folder: int) -> None:
-    """Raise OSError where a folder is on no LOCAL file system, by the lists of mounts, the target's and ours: one
+def check_serverless(pid: int, folder: int) -> None:
+    """Raise OSError where a folder is on a file system OF_A_SERVER, by the lists of mounts, the target's and ours: one
     leaves out the mount that a chroot is on. With heaptop's own rights: before Linux 5.14 nobody else may read its
     ``fdinfo``."""
     mount = proc.text(f"/proc/self/fdinfo/{folder}").partition("\nmnt_id:")[2].split(maxsplit=1)[0]
     for line in f"{proc.text(f'/proc/{pid}/mountinfo')}\n{proc.text('/proc/self/mountinfo')}".splitlines():
-        if line.split(" ", 1)[0] == mount and line.partition(" - ")[2].split(" ", 1)[0] in LOCAL:
-            return
-    raise OSError(errno.EREMOTE, os.strerror(errno.EREMOTE))
+        if line.split(" ", 1)[0] == mount and line.partition(" - ")[2].startswith(OF_A_SERVER):
+            raise OSError(errno.EREMOTE, os.strerror(errno.EREMOTE))
 
 
 def is_shared(folder: int) -> bool:

@@ -13,7 +13,7 @@ enum size_rule {
     SIZE_DICT,
     SIZE_SET,
     SIZE_CALL,  /* another C method without arguments */
-    SIZE_RULE,  /* without calling it: what such a method does (measures.h) */
+    SIZE_RULE,  /* without code: what such a method does (measures.h) */
     SIZE_GUESS, /* Python code, or C that we do not call: tp_basicsize, and flagged */
 };
 

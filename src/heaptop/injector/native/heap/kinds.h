@@ -16,7 +16,7 @@ struct kinds {
     } *slots;
     uint32_t size, count;
     struct kind **chunks;
-    bool call_methods; /* whether C methods other than numpy's may be called */
+    bool call_methods; /* whether C methods that are not CPython's own may be called */
     bool failed;       /* memory ran out: ``nobody`` represents the types that have no record */
     struct kind nobody;
 };

@@ -1,6 +1,7 @@
 /* size: each rule is one __sizeof__ of CPython, named above it; versions differ only by `layout`. */
 #include "heap/size.h"
 
+#include "maps.h"
 #include "heap/containers.h"
 #include "heap/without_code/measures.h"
 #include "heap/numpy.h"
@@ -61,6 +62,59 @@ int size_open(void) {
     return whole ? 0 : -1;
 }
 
+enum { MOST_CODE = 256, MOST_MAPPINGS = 20000 };
+
+/* Code of the interpreter and of its standard library's modules, as far as it was mapped at the last look. */
+static struct {
+    struct {
+        uintptr_t begin, end;
+    } ranges[MOST_CODE];
+    size_t count;
+    uintptr_t interpreter; /* the file's inode */
+    bool looked;
+} code;
+
+void size_look_again(void) { code.looked = false; }
+
+static bool has_code(uintptr_t address) {
+    for (size_t i = 0; i < code.count; i++)
+        if (address >= code.ranges[i].begin && address < code.ranges[i].end)
+            return true;
+    return false;
+}
+
+/* Where there are too many mappings some is not found: then a method is not called, and its objects are guessed at. */
+static void find_code(void) {
+    struct maps m;
+    struct mapping found;
+    code.count = 0;
+    for (int pass = code.interpreter == 0 ? 0 : 1; pass < 2; pass++) {
+        if (!maps_open(&m))
+            return;
+        for (int lines = 0; lines < MOST_MAPPINGS && code.count < MOST_CODE && maps_line(&m, &found); lines++) {
+            if (!(found.protection & PROT_EXEC))
+                continue;
+            if (pass == 0 && (uintptr_t)own.object >= found.begin && (uintptr_t)own.object < found.end)
+                code.interpreter = found.inode;
+            bool is_own = found.inode != 0 && found.inode == code.interpreter;
+            if (pass == 1 && (is_own || strstr(found.path, "/lib-dynload/") != NULL)) {
+                code.ranges[code.count].begin = found.begin;
+                code.ranges[code.count++].end = found.end;
+            }
+        }
+        maps_close(&m);
+    }
+}
+
+/* Whether a function is the interpreter's or its standard library's own. */
+static bool is_cpython(PyCFunction function) {
+    if (!has_code((uintptr_t)function) && !code.looked) {
+        code.looked = true;
+        find_code();
+    }
+    return has_code((uintptr_t)function);
+}
+
 /* By the type whose method it is (descrobject.h, PyDescr_COMMON). */
 static void decide_by_rule(struct kind *kind, PyObject *descriptor) {
     const char *name = pointer_at(pointer_at(descriptor, (int32_t)head_size()), layout.type_name);
@@ -90,12 +144,13 @@ void size_decide(struct kind *kind, bool call_methods) {
         kind->size = SIZE_DICT;
     else if (function == own.set || function == own.frozenset)
         kind->size = SIZE_SET;
-    else if (!symbols.without_code && (method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
-             (call_methods || numpy_is_array(kind->type))) {
+    else if (symbols.without_code)
+        decide_by_rule(kind, found);
+    else if ((method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
+             (call_methods || numpy_is_array(kind->type) || is_cpython(function))) {
         kind->size = SIZE_CALL;
         kind->sizeof_method = function;
-    } else
-        decide_by_rule(kind, found); /* whose code it is the dynamic linker knows alone, and may be waited for with the GIL */
+    }
 }
 
 /* -- the rules --------------------------------------------------------------------------------------------- */

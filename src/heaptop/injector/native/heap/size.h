@@ -9,9 +9,11 @@
 /* Read the C functions that the rules are known by. After layout_open. 0, or -1: one was not found. */
 int size_open(void);
 
-/* Fill in kind->size and kind->sizeof_method. ``call_methods``: other C methods are called; else by a rule
-   (measures.h), or not at all. */
+/* Fill in kind->size and kind->sizeof_method. ``call_methods``: also C methods that are not CPython's own. */
 void size_decide(struct kind *kind, bool call_methods);
+
+/* A method that is not known to be CPython's own is looked for once more, among what is mapped now. */
+void size_look_again(void);
 
 /* Bytes, with what is before the object. */
 uint64_t size_of(PyObject *o, const struct kind *kind);

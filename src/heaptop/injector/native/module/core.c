@@ -2,7 +2,7 @@
 
    No Python code of the target's runs here, and of its C code no more than a count needs. tp_traverse is called of
    every type that has one, as a collection does, also in the process itself. A __sizeof__ written in C is called in a
-   clone whoever wrote it, and in the process itself where it is numpy's (size.c). Nobody can say
+   clone whoever wrote it, and in the process itself where it is CPython's own or numpy's (size.c). Nobody can say
    whether an extension of the application's does more there than look; in a clone, what it does dies with the clone.
 
    All functions but heaptop_gc are for the agent's thread, and all with the GIL. State is static and belongs to the
@@ -294,6 +294,7 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
     uint64_t begin = raw_clock();
     if (!open_request(args, &request, &options))
         return NULL;
+    size_look_again();
     struct time_limit most = {limit(options, "wall_ns"), begin, raw_cpu_clock()};
     struct progress in_most = {.look = in_time, .context = &most, .finer = 6}; /* each object may be swapped out */
     request.limit = most.ns != 0 ? &in_most : NULL;
