@@ -28,6 +28,9 @@ WAITING := $(patsubst %,tests/integration/test_%.py,engines fleet_faults soak zo
 PROGRAMS := $(patsubst %,tests/integration/test_%.py,api dumps json_documents mcp notebook pytest_plugin versions_meet \
     handlers native_memory)
 
+# The heap at another time or place: cores, copies, tables of dumps.
+COPIES := $(patsubst %,tests/integration/test_%.py,core_files dump_parquet equal_heaps free_threaded no_inject)
+
 .PHONY: demo test quick whole live harm alone units screen waiting programs native check stress fuzz soak equal zoo zoo-real art \
     docs schemas wheel sdist pyz release try-wheel man clean
 
@@ -49,7 +52,7 @@ whole: ## as test, with all of what is long in place of a sample: all Pythons an
 
 live: $(DEV)
 	$(BIN)/python -m pytest tests/integration \
-	    $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(HARM) $(WAITING) $(PROGRAMS)) $(PYTEST_ARGS)
+	    $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(HARM) $(WAITING) $(PROGRAMS) $(COPIES)) $(PYTEST_ARGS)
 
 harm: $(DEV)
 	$(BIN)/python -m pytest $(HARM) $(PYTEST_ARGS)
@@ -64,7 +67,7 @@ units: $(DEV)
 	$(BIN)/python -m pytest tests/unit --ignore=tests/unit/native $(PYTEST_ARGS)
 
 native: $(DEV)
-	$(BIN)/python -m pytest tests/unit/native $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit/native $(COPIES) $(PYTEST_ARGS)
 
 screen: $(DEV)
 	$(BIN)/python -m pytest -n 2 tests/tui $(PYTEST_ARGS)
