@@ -2,7 +2,7 @@
 
 Four places are looked into: pyenv's versions, the distribution's ``/usr/bin/python3.N``, roots of their own (chroots)
 that ``.ci/debian-pythons`` unpacks and ``.ci/musl-pythons`` builds into the test cache, and what
-``.ci/free-threaded-pythons`` builds there. This module never installs anything; an interpreter that is missing is a
+``.ci/free-threaded-pythons`` builds there. Nothing is installed here; an interpreter that is missing is a
 skip, or a failure where ``HEAPTOP_REQUIRE_PYTHONS`` names it.
 """
 

@@ -7,7 +7,7 @@ import errno
 import os
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -62,22 +62,29 @@ def moves(target: Target) -> bool:
     return called(target) + 1 < called(target)
 
 
-@pytest.mark.parametrize("mode", ["clone", "stop"])
-@pytest.mark.pythons("3.8", "3.12", "3.13")
-def test_libraries_are_listed_by_python_code_in_a_session(interpreter: Interpreter, mode: str) -> None:
-    """The C library's lock is held by who waits for the GIL then: nobody with the GIL may wait for that lock."""
-    with running(interpreter, "libraries_listed", wrapper=with_proc(interpreter)) as target:
+def check_goes_on(interpreter: Interpreter, program: str, mode: str, is_over: Callable[[Target, int], bool]) -> None:
+    """A thread of the program has the dynamic linker's lock from SIGUSR1 on, and waits for the GIL: nobody with the GIL
+    may wait for that lock. ``is_over``: of the target, and how often it was counted since."""
+    with running(interpreter, program, wrapper=with_proc(interpreter)) as target:
         with attached(target.pid, interval=0.1, mode=mode) as attachment:
             assert attachment.message(Core).loaded
             assert attachment.census().rows
             target.signal(signal.SIGUSR1)
             assert eventually(lambda: "main goes on" in target.said())
-            for _ in range(10):
+            censuses = 0
+            while not is_over(target, censuses):
                 attachment.tick()
                 assert attachment.census().rows
+                censuses += 1
             moments = target.said().count("main goes on")
             assert eventually(lambda: target.said().count("main goes on") > moments)
         assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.parametrize("mode", ["clone", "stop"])
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_libraries_are_listed_by_python_code_in_a_session(interpreter: Interpreter, mode: str) -> None:
+    check_goes_on(interpreter, "libraries_listed", mode, lambda _, censuses: censuses == 10)
 
 
 @pytest.mark.parametrize("mode", ["clone", "stop"])
@@ -85,19 +92,7 @@ def test_libraries_are_listed_by_python_code_in_a_session(interpreter: Interpret
 def test_a_library_whose_beginning_waits_for_the_gil_is_loaded_in_a_session(
     interpreter: Interpreter, mode: str
 ) -> None:
-    """dlopen holds the dynamic linker's lock meanwhile: nobody with the GIL may wait for that."""
-    with running(interpreter, "loading_plugin", wrapper=with_proc(interpreter)) as target:
-        with attached(target.pid, interval=0.1, mode=mode) as attachment:
-            assert attachment.message(Core).loaded
-            assert attachment.census().rows
-            target.signal(signal.SIGUSR1)
-            assert eventually(lambda: "main goes on" in target.said())
-            while "loaded" not in target.said() and target.alive:
-                attachment.tick()
-                assert attachment.census().rows
-            moments = target.said().count("main goes on")
-            assert eventually(lambda: target.said().count("main goes on") > moments)
-        assert target.terminate() == EXIT_CODE
+    check_goes_on(interpreter, "loading_plugin", mode, lambda target, _: "loaded" in target.said() or not target.alive)
 
 
 @pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))

@@ -184,17 +184,25 @@ def held_back(monkeypatch: pytest.MonkeyPatch, name: str, calls: int = 0) -> thr
     return may_go_on
 
 
-async def test_keys_that_are_typed_while_the_recording_is_read_take_effect_then(
-    jumping: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@asynccontextmanager
+async def key_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Watched, threading.Event]]:
+    """The player, with key N typed while the recording is read, which goes on when the event is set."""
     may_go_on = held_back(monkeypatch, "_tell_course")
-    async with opened(jumping) as stage:
+    async with opened(path) as stage:
         try:
             await stage.until(lambda: stage.screen.session.shown is not None, "its end is shown")
             await stage.press("N")
             await stage.until(lambda: "this key takes effect then" in stage.text, "the key is kept")
+            yield stage, may_go_on
         finally:
             may_go_on.set()
+
+
+async def test_keys_that_are_typed_while_the_recording_is_read_take_effect_then(
+    jumping: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with key_kept(jumping, monkeypatch) as (stage, may_go_on):
+        may_go_on.set()
         await stage.until(lambda: "jump 2 of 2" in stage.text, "the last jump is shown")
 
 
@@ -529,16 +537,10 @@ async def test_in_view_4_keys_that_need_a_process_say_so(path: Path, key: str, w
 async def test_a_kept_key_does_not_take_away_from_a_moment_that_was_chosen_since(
     jumping: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_go_on = held_back(monkeypatch, "_tell_course")
-    async with opened(jumping) as stage:
-        try:
-            await stage.until(lambda: stage.screen.session.shown is not None, "its end is shown")
-            await stage.press("N")
-            await stage.until(lambda: "this key takes effect then" in stage.text, "the key is kept")
-            await stage.press("left_parenthesis")
-            wanted = stage.screen._wanted
-        finally:
-            may_go_on.set()
+    async with key_kept(jumping, monkeypatch) as (stage, may_go_on):
+        await stage.press("left_parenthesis")
+        wanted = stage.screen._wanted
+        may_go_on.set()
         await stage.until(lambda: stage.screen.state.is_whole and not stage.screen._typed, "all is read")
         assert wanted is not None
         assert stage.screen._wanted == wanted
