@@ -66,7 +66,7 @@ def check_goes_on(interpreter: Interpreter, program: str, mode: str, is_over: Ca
     """A thread of the program has the dynamic linker's lock from SIGUSR1 on, and waits for the GIL: nobody with the GIL
     may wait for that lock. ``is_over``: of the target, and how often it was counted since."""
     with running(interpreter, program, wrapper=with_proc(interpreter)) as target:
-        with attached(target.pid, interval=0.1, mode=mode) as attachment:
+        with attached(target.pid, interval=0.1, mode=mode, sample_interval=4096) as attachment:
             assert attachment.message(Core).loaded
             assert attachment.census().rows
             target.signal(signal.SIGUSR1)
