@@ -17,6 +17,7 @@ import time
 from sampling_agent import Agent
 
 SECRET = "planted secret"
+FAR_ITEMS = 40_000
 
 
 class Parcel:
@@ -50,6 +51,10 @@ def handler_of(each):
         return kept
 
     return handle
+
+
+class Far(tuple):
+    __slots__ = ()
 
 
 class Text(str):
@@ -157,6 +162,13 @@ def make_nested(count):
     for _ in range(count):
         last = lambda last=last: last  # noqa: E731
     KEPT.append(last)
+
+
+def make_far(count):
+    """Objects with so many items in them that none is within 256 KiB of the next: few objects in much address space."""
+    far = [Far([None] * FAR_ITEMS) for _ in range(count)]
+    KEPT.append(far)
+    return sorted(map(id, far))
 
 
 class Exercise:
@@ -276,6 +288,9 @@ class Exercise:
     def make(self, count):
         make_emptied(count)
         make_nested(count)
+
+    def make_far(self, count):
+        return make_far(count)
 
     def kill(self, _):
         """The clone, by somebody else."""

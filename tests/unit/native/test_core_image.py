@@ -905,6 +905,16 @@ def test_no_answer_takes_a_pass_over_the_whole_for_each_item(exercise: Exercise)
     exercise.close()
 
 
+@pytest.mark.pythons("3.8", "3.13")
+def test_objects_far_from_each_other_are_found_by_their_numbers(exercise: Exercise) -> None:
+    planted = exercise("make_far", 150)
+    exercise.open()
+    far = Selection(types=exercise.of_type(MAIN + "Far"))
+    found = exercise.ask(Objects, Question(OBJECTS, far, limit=200))
+    assert sorted(row.address for row in found.rows) == planted
+    exercise.close()
+
+
 @pytest.mark.pythons("3.12")
 def test_one_that_nobody_has_seen_the_end_of_makes_room_for_the_next(opened: Exercise) -> None:
     options = {"id": 1, "image": 1, "keep_ns": 100 * SECOND_NS, "memory": 0, "gc_enabled": 1}

@@ -11,7 +11,8 @@ enum {
     FIRST_UNEVEN = 1 << 9,
     ADDED = 1 << 10,
     FIRST_HELD = 1 << 10,
-    WAITING = 32
+    WAITING = 32,
+    NEAR_CELLS = 16 /* that are looked at one by one */
 };
 
 int graph_open(struct graph *g, bool call_methods) {
@@ -51,54 +52,61 @@ static bool grow(void *array, uint64_t *room, size_t item) {
 /* A place in the sweep: cells that were touched, in address order, one plane after the other. */
 struct sweep {
     const struct marks *marks;
-    struct region *region;
-    uint64_t number; /* of the region */
-    uint32_t plane, cell;
+    struct region *region; /* NULL: behind the last */
+    uint64_t begins;       /* its place */
+    uint32_t cell;
 };
+
+static inline bool is_used(const struct region *region, uint32_t page) {
+    return region->used[page] & (USED_TRACKED | USED_REACHED);
+}
+
+static void link_pages(struct region *region) {
+    uint16_t next = REGION_PAGES;
+    for (uint32_t page = REGION_PAGES; page-- > 0;)
+        region->next_used[page] = next = is_used(region, page) ? (uint16_t)page : next;
+}
+
+/* What a sweep goes along. */
+static void link_regions(struct marks *marks) {
+    uint64_t *link = &marks->first;
+    for (uint64_t plane = 0; plane < PLANES; plane++)
+        for (uint64_t number = marks->lowest; number < REGIONS && number <= marks->highest; number++) {
+            struct region *region = marks->regions[plane][number];
+            if (region == NULL)
+                continue;
+            link_pages(region);
+            *link = plane << PLACE_PLANE | number * REGION_CELLS;
+            link = &region->after;
+        }
+    *link = NO_PLACE;
+}
 
 /* The cell that a place (PLACE_PLANE) says, to be had by the first sweep_next. */
 static struct sweep sweep_from(const struct marks *marks, uint64_t place) {
-    uint32_t plane = (uint32_t)(place >> PLACE_PLANE), cell = place & (REGION_CELLS - 1);
+    if (place == NO_PLACE)
+        return (struct sweep){marks, NULL, 0, 0};
+    uint32_t cell = place & (REGION_CELLS - 1);
     uint64_t number = (place & ((1ull << PLACE_PLANE) - 1)) / REGION_CELLS;
-    return (struct sweep){marks, marks->regions[plane][number], number, plane, cell - 1};
+    return (struct sweep){marks, marks->regions[place >> PLACE_PLANE][number], place - cell, cell - 1};
 }
 
-static struct sweep sweep_begin(const struct marks *marks) { return (struct sweep){marks, NULL, marks->lowest - 1ull, 0, 0}; }
-
-static bool next_region(struct sweep *s) {
-    for (; s->plane < PLANES; s->plane++, s->number = s->marks->lowest - 1ull) {
-        while (++s->number <= s->marks->highest) {
-            s->region = s->marks->regions[s->plane][s->number];
-            s->cell = UINT32_MAX;
-            if (s->region != NULL)
-                return true;
-        }
-    }
-    return false;
-}
-
-static inline bool is_used(const struct region *region, uint32_t cell) {
-    return region->used[cell / PAGE_CELLS] & (USED_TRACKED | USED_REACHED);
-}
+static struct sweep sweep_begin(const struct marks *marks) { return sweep_from(marks, marks->first); }
 
 /* The next cell, in which there may be nothing; NULL behind the last. */
 static inline struct cell *sweep_next(struct sweep *s) {
-    for (;;) {
-        if (s->region != NULL) {
-            s->cell++;
-            while (s->cell < REGION_CELLS && s->cell % PAGE_CELLS == 0 && !is_used(s->region, s->cell))
-                s->cell += PAGE_CELLS;
-            if (s->cell < REGION_CELLS)
-                return &s->region->cells[s->cell];
-        }
-        if (!next_region(s))
-            return NULL;
+    while (s->region != NULL) {
+        s->cell++;
+        if (s->cell < REGION_CELLS && s->cell % PAGE_CELLS == 0)
+            s->cell = s->region->next_used[s->cell / PAGE_CELLS] * PAGE_CELLS;
+        if (s->cell < REGION_CELLS)
+            return &s->region->cells[s->cell];
+        *s = sweep_from(s->marks, s->region->after);
     }
+    return NULL;
 }
 
-static inline uint64_t sweep_place(const struct sweep *s) {
-    return (uint64_t)s->plane << PLACE_PLANE | s->number * REGION_CELLS | s->cell;
-}
+static inline uint64_t sweep_place(const struct sweep *s) { return s->begins | s->cell; }
 
 /* -- ranks -------------------------------------------------------------------------------------------------- */
 
@@ -115,6 +123,7 @@ static void forget_excluded(struct walk *w) {
 
 /* Number the objects. Their count. */
 static uint64_t rank(struct marks *marks) {
+    link_regions(marks);
     struct sweep sweep = sweep_begin(marks);
     uint64_t before = 0;
     for (struct cell *cell; (cell = sweep_next(&sweep)) != NULL;) {
@@ -436,11 +445,31 @@ static unsigned nth_bit(uint64_t present, uint32_t before) {
     return (unsigned)__builtin_ctzll(present);
 }
 
+/* The cell of an object that is in this one or behind it. Where objects lie far apart, some 64 of them are in as many pages
+   of cells: whole pages are passed over, and the page halved. */
+static const struct cell *sweep_to(struct sweep *s, uint32_t number) {
+    for (struct sweep next = *s;; *s = next) {
+        next.cell |= PAGE_CELLS - 1;
+        const struct cell *first = sweep_next(&next);
+        if (first == NULL || cell_rank(first) > number)
+            break;
+    }
+    uint32_t end = (s->cell | (PAGE_CELLS - 1)) + 1;
+    while (end - s->cell > 1) {
+        uint32_t middle = s->cell + (end - s->cell) / 2;
+        if (cell_rank(&s->region->cells[middle]) <= number)
+            s->cell = middle;
+        else
+            end = middle;
+    }
+    return &s->region->cells[s->cell];
+}
+
 PyObject *graph_object(const struct graph *g, uint32_t number) {
     struct sweep sweep = sweep_from(&g->walk.marks, g->places[number / PLACE_STEP]);
     const struct cell *cell = sweep_next(&sweep);
-    while (number - cell_rank(cell) >= count_bits(cell_present(cell)))
-        cell = sweep_next(&sweep);
+    for (int cells = 1; number - cell_rank(cell) >= count_bits(cell_present(cell)); cells++)
+        cell = cells < NEAR_CELLS ? sweep_next(&sweep) : sweep_to(&sweep, number);
     return (PyObject *)(graph_place_base(sweep_place(&sweep)) + 16 * nth_bit(cell_present(cell), number - cell_rank(cell)));
 }
 

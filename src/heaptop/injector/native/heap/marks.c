@@ -33,7 +33,7 @@ void marks_close(struct marks *m) {
 uint64_t marks_bytes(const struct marks *m) {
     uint64_t bytes = 0;
     for (const struct region *region = m->mapped; region != NULL; region = region->next) {
-        bytes += sizeof region->used;
+        bytes += sizeof region->used + sizeof region->next_used;
         for (int page = 0; page < REGION_PAGES; page++) {
             bytes += region->used[page] != 0 ? PAGE_CELLS * sizeof(struct cell) : 0;
             bytes += region->used[page] & USED_AGES ? PAGE_CELLS * sizeof(struct ages) : 0;

@@ -34,6 +34,8 @@ enum {
     REGIONS = 1 << (47 - REGION_BITS),
 };
 
+#define NO_PLACE UINT64_MAX
+
 enum { USED_TRACKED = 1, USED_REACHED = 2, USED_AGES = 4 };
 
 struct cell {
@@ -49,12 +51,17 @@ struct region {
     struct ages ages[REGION_CELLS];
     uint8_t used[REGION_PAGES];
     const struct region *next; /* the one mapped before it */
+    /* Once ranked (graph.c), what is passed over in a sweep: gaps of terabytes between two regions, and of what was
+       not touched in one. */
+    uint16_t next_used[REGION_PAGES]; /* this page of cells or the first used one behind it; REGION_PAGES: none */
+    uint64_t after;                   /* the place of the next region; NO_PLACE: none */
 };
 
 struct marks {
     struct region **regions[PLANES]; /* REGIONS pointers each */
     const struct region *mapped;     /* the last one */
     uint32_t lowest, highest;        /* regions mapped so far lie between */
+    uint64_t first;                  /* once ranked: the place of the first region, or NO_PLACE */
     bool failed;                     /* memory ran out, or an address was none: the marks are not whole */
     bool ranked;                     /* cells are those of graph.h: nothing may be noted any more */
 #ifdef HEAPTOP_DEBUG
