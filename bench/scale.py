@@ -18,6 +18,7 @@ Ends as bench/census.py does.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -51,6 +52,8 @@ LARGE = 5_000_000
 KILLS = 10
 GONE = 10.0
 """Seconds in which a clone and an agent end whose heaptop was killed."""
+ARENA = 64 << 20
+"""Bytes of an arena and what it has reserved: HEAP_MAX_SIZE in malloc/arena.c of glibc."""
 MOST_LEFT = 1 << 20
 """Bytes of resident memory by which a process may differ: its allocators keep what an agent has used."""
 
@@ -135,6 +138,22 @@ def command(clock: Clock, name: str, pid: int, *arguments: str) -> None:
         subprocess.run(command_line(name, pid, *arguments), stdout=subprocess.DEVNULL, check=True)
 
 
+def mappings_of(pid: int) -> Iterator[tuple[int, int, str, str]]:
+    """Start, end, permissions, path. An arena of glibc's malloc ends where its reservation does: how much of that it
+    uses moves with all that the process allocates, and is in its resident memory."""
+    mappings = [*read_mappings(pid)]
+    ends = {
+        used.start: reserved.end
+        for used, reserved in itertools.pairwise(mappings)
+        if (used.permissions, reserved.permissions) == ("rw-p", "---p")
+        and used.start % ARENA == 0
+        and reserved.end == used.start + ARENA
+    }
+    for each in mappings:
+        if each.end not in ends.values():
+            yield each.start, ends.get(each.start, each.end), each.permissions, each.path
+
+
 @dataclass(frozen=True)
 class Traces:
     """What an attach must leave as it was."""
@@ -148,10 +167,9 @@ class Traces:
     def of(cls, pid: int) -> Traces:
         folder = Path(f"/proc/{pid}")
         tasks = [*(folder / "task").iterdir()]
-        descriptors = ((each.name, os.readlink(each)) for each in (folder / "fd").iterdir())
-        mappings = ((each.start, each.end, each.permissions, each.path) for each in read_mappings(pid))
+        descriptors = frozenset((each.name, os.readlink(each)) for each in (folder / "fd").iterdir())
         children = " ".join((task / "children").read_text() for task in tasks).strip()
-        return cls(frozenset(task.name for task in tasks), children, frozenset(descriptors), frozenset(mappings))
+        return cls(frozenset(task.name for task in tasks), children, descriptors, frozenset(mappings_of(pid)))
 
     def beside(self, other: Traces) -> list[object]:
         pairs = ((self.threads, other.threads), (self.descriptors, other.descriptors), (self.mappings, other.mappings))
