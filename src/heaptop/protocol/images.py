@@ -165,7 +165,8 @@ class Question:
     """Values of exact built-in types may be shown: heaps hold secrets, so a person has asked for it."""
     buffers: bool = False
     """STACKS: also the blocks of tables and buffers that objects have elsewhere, as far as they are known: a list's
-    items, the table of a dict or set, a bytearray's bytes, an array's data."""
+    items, the table of a dict or set, a bytearray's bytes, an array's data; of a process, not of a dump, also a deque's
+    blocks and the nodes of an OrderedDict."""
     beginnings: bool = False
     """PATHS: those that read alike up to the first item of a container, or the third link of a chain, are one. The
     largest are those of most bytes. What they retain is not computed (0), nor are addresses of the steps before the

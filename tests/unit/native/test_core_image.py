@@ -787,6 +787,22 @@ def test_sampled_tables_and_buffers(exercise: Exercise, name: str, size: int) ->
     assert 40 * size <= sums[1] - sums[0] < 80 * size
 
 
+@pytest.mark.parametrize(("name", "each"), [("collections.deque", 8), ("collections.OrderedDict", 20)])
+def test_blocks_that_c_types_chain_have_the_stack_that_put_items_there(
+    exercise: Exercise, name: str, each: int
+) -> None:
+    nodes = exercise("sample")["hold_in_c_types"]
+    exercise.open()
+    selection = Selection(types=exercise.of_type(name))
+    counts = []
+    for buffers in (False, True):
+        blocks = exercise.ask(Blocks, Question(STACKS, selection, limit=ALL, buffers=buffers))
+        counts.append(sum(row.count for row in blocks.rows if row.stack in nodes))
+    exercise.close()
+    exercise("unsample")
+    assert counts[1] - counts[0] >= 40 * each
+
+
 def test_blocks_that_no_object_has_are_found_by_the_stack_that_allocated_them(exercise: Exercise) -> None:
     sites = exercise("sample")
     exercise.open()

@@ -66,10 +66,13 @@ static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t num
     const void *buffers[SIZE_BLOCKS];
     struct graph *graph = &a->heap->graph;
     const struct kind *kind = graph_kind(graph, number);
-    if (kind->edges != EDGES_ARRAY && !size_has_more(kind))
-        return true;
-    for (uint32_t i = answers_buffers_of(graph_object(graph, number), kind, buffers); i-- > 0;)
-        if (!add_if_sampled(g, number, buffers[i]))
+    PyObject *o = graph_object(graph, number);
+    if (kind->edges == EDGES_ARRAY || size_has_more(kind))
+        for (uint32_t i = answers_buffers_of(o, kind, buffers); i-- > 0;)
+            if (!add_if_sampled(g, number, buffers[i]))
+                return false;
+    for (const void *block = NULL; (block = fill_next_block(o, kind, block)) != NULL;)
+        if (!add_if_sampled(g, number, block))
             return false;
     return true;
 }
