@@ -158,6 +158,28 @@ def test_without_user_code_a_site_is_the_innermost_frame_outside_the_standard_li
     ]
 
 
+def test_who_started_a_loop_is_no_site_of_what_the_loop_allocates_by_itself() -> None:
+    """Else all that a server allocates on its own has the line that starts it. A test that calls a framework waits for
+    its answer."""
+    program = Program()
+    start = ("/srv/shop/main.py <module>:9", "/srv/shop/main.py main:5")
+    loop = (*start, "/usr/lib/python3.11/asyncio/events.py Handle._run:80")
+    program.allocate((*loop, "/usr/lib/python3.11/asyncio/streams.py connection_made:3"), 50)
+    program.allocate((*loop, f"{ORM} ping:4", f"{JSON} loads:7"), 40)
+    program.allocate((*loop, f"{VIEWS} on_client:6", f"{JSON} loads:7"), 30)
+    program.allocate(start, 20)
+    request = "/lib/site-packages/werkzeug/serving.py WSGIRequestHandler.run_wsgi.<locals>.execute:7"
+    program.allocate((*start[:1], request, f"{ORM} ping:8"), 10)
+    program.allocate((*start, request, f"{ORM} ping:8"), 5)
+    assert table(program.run(), "site") == [
+        ("asyncio/streams.py:3 connection_made", 50, 1),
+        ("orm/query.py:4 ping", 40, 1),
+        ("shop/views.py:6 on_client", 30, 1),
+        ("main.py:5 main", 25, 2),
+        ("orm/query.py:8 ping", 10, 1),
+    ]
+
+
 def test_sites_go_on_as_stacks_come() -> None:
     program = shop()
     samples = program.run()

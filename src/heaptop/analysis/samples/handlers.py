@@ -44,6 +44,9 @@ ENTRIES: Final = (
 )
 """What is called, the end of the file, and the function (without its class) that calls the program's code."""
 
+STARTERS: Final = frozenset(("asyncio", "executor", "thread", "celery"))
+"""Of these entries, what called them runs for as long as the loop, and has no part in what that calls. Who calls the
+entry of a request may wait for the answer, as a test does."""
 _MOST_NAMES: Final = 3
 _LOCAL: Final = "<locals>."
 
@@ -95,7 +98,7 @@ class Handlers:
         stacks, codes = self._samples.stacks, self._samples.codes
         for code in range(len(self._entries), len(codes)):
             file, function = codes[code].file, codes[code].function
-            self._entries.append(self._number(_Handler(_entry(file, function))))
+            self._entries.append(self._number(_Handler(entry_of(file, function))))
             is_own, is_library = self._places.is_user(file), self._places.is_standard_library(file)
             self._ranks.append(_OWN if is_own else _LIBRARY if is_library else _PACKAGE)
         for node in range(len(self._of), len(stacks)):
@@ -125,7 +128,7 @@ for _kind, _file, _name in ENTRIES:
     _BY_FUNCTION.setdefault(_name, []).append((f"/{_file}", _kind))
 
 
-def _entry(file: str, function: str) -> str:
+def entry_of(file: str, function: str) -> str:
     """What such a function calls; empty for one that is no entry."""
     ends = _BY_FUNCTION.get(function.rpartition(".")[2], ())
     return next((kind for end, kind in ends if file.endswith(end)), "")

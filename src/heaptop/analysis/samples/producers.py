@@ -5,8 +5,9 @@ This module never keeps samples and never draws.
 The **site** of a block is the innermost frame of its stack that is the user's own code, for it is there that something
 can be changed ("the first user function, not a library's", KBDB: Serrano and Boehm, 2000, §4). In a stack without one
 it is the innermost frame outside the standard library, and in a stack of nothing else the innermost frame: the
-outermost one is ``Thread._bootstrap`` for every thread. What was allocated while no Python code ran has
-``(no Python frame)``.
+outermost one is ``Thread._bootstrap`` for every thread. Frames outside an event loop or a server, such as
+``asyncio.run(main())`` at the end of a program, are no site of what that allocates by itself. What was allocated while
+no Python code ran has ``(no Python frame)``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final, Protocol
 
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.handlers import Handlers
+from heaptop.analysis.samples.handlers import STARTERS, Handlers, entry_of
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.text.code_places import CodePlaces
@@ -31,6 +32,7 @@ NO_SITE: Final = "(no site)"
 NO_SITE_MEANS: Final = "allocated before sampling began, or not sampled"
 """The same for a person, wherever one reads :data:`NO_SITE`."""
 PRODUCER_KEYS: Final = ("site", "function", "module", "handler")
+_MODULE: Final = "<module>"
 _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
 
@@ -113,6 +115,7 @@ class Sites:
         self._handlers = Handlers(samples, places)
         self._site = array("i", [0])  # by stack: the node of its innermost user frame, 0 for none
         self._outside = array("i", [0])  # likewise of its innermost frame outside the standard library
+        self._entries: list[str] = []  # by code: what such a function calls
         self._frames: dict[tuple[int, int], Frame] = {}
         self._names: dict[str, dict[int, str]] = {key: {} for key in PRODUCER_KEYS}
 
@@ -179,12 +182,20 @@ class Sites:
         return code.function
 
     def _extend(self) -> None:
-        stacks = self._samples.stacks
+        stacks, codes = self._samples.stacks, self._samples.codes
+        self._entries += [entry_of(code.file, code.function) for code in codes[len(self._entries) :]]
         for node in range(len(self._site), len(stacks)):
-            parent = stacks.parents[node]
-            file = self._samples.codes[stacks.codes[node]].file
+            parent, code = stacks.parents[node], stacks.codes[node]
+            file = codes[code].file
+            if self._entries[code] and self._is_starter(self._site[parent], self._entries[code]):
+                parent = 0  # what is outside only started it
             self._site.append(node if self.places.is_user(file) else self._site[parent])
             self._outside.append(self._outside[parent] if self.places.is_standard_library(file) else node)
+
+    def _is_starter(self, site: int, entry: str) -> bool:
+        """Whether the user's frame that is nearest outside such an entry only started what is called there."""
+        stacks, codes = self._samples.stacks, self._samples.codes
+        return entry in STARTERS or codes[stacks.codes[site]].function == _MODULE
 
 
 def _name(frame: Frame, key: str) -> str:
