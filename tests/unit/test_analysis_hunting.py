@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 import pytest
 
@@ -521,6 +522,54 @@ def caching_shop(image: int, sampled: int, table: int, text: int) -> PlantedHeap
     return PlantedHeap((module, rows, *dicts, *texts), (Root("module", "module shop.cache", module.address),))
 
 
+def sites_of_dicts(texts: str, table: str, recycled: tuple[str, ...], dicts: str = "") -> Suspect:
+    """Of dicts that collect: their texts, the table of the list that holds them and they themselves were allocated at
+    these frames, where any."""
+    sampling = Sampling()
+    program = Program(1_000, samples=sampling.samples)
+    sampling.feed(replace(sampler(1_000), approximate=recycled, prefixes=("/usr",), path=("/srv",)))
+    for at in filter(None, (texts, table, dicts)):
+        program.allocate((at,), 10)
+    program.run()
+    numbers = [program.stack(at) if at else 0 for at in (table, texts, dicts)]
+    hunting = Hunting(sampling=sampling)
+    for number in (1, 2):
+        heap = caching_shop(number, 30 if texts else 0, *numbers[:2])
+        new = tuple(replace(each, stack=numbers[2]) if each.type.full == "dict" else each for each in heap.objects)
+        planted = ImageWithTables(replace(heap, objects=new))
+        asking = hunting.hunt.check(image_of(planted, number), planted.types, hunting.history, sampling, mark="mark")
+        found = put(asking, planted)
+    assert found is not None
+    suspect = named(found, "dict")
+    assert suspect is not None
+    return suspect
+
+
+STREAMS: Final = "/usr/lib/python3.13/asyncio/streams.py connection_made:3"
+KEEP: Final = "/srv/app.py keep:7"
+CHURN: Final = "/srv/app.py churn:2"
+
+
+@pytest.mark.parametrize(
+    ("texts", "recycled", "dicts", "words"),
+    [
+        (KEEP, (), STREAMS, "near app.py:7 in keep (from what is new with them"),
+        ("", (), STREAMS, "at asyncio/streams.py:3 in connection_made"),
+        ("", ("dict",), CHURN, "near app.py:2 in churn (where their blocks were first used: free lists hand them on"),
+        (KEEP, ("dict",), CHURN, "near app.py:7 in keep (from what is new with them"),
+    ],
+)
+def test_a_site_says_what_was_sampled_and_is_the_programs_own_where_one_is(
+    texts: str, recycled: tuple[str, ...], dicts: str, words: str
+) -> None:
+    assert words in sites_of_dicts(texts, "", recycled, dicts).sentence
+
+
+def test_a_site_by_the_table_of_what_holds_them_says_so() -> None:
+    suspect = sites_of_dicts("", KEEP, ("dict",))
+    assert "near app.py:7 in keep (where what holds them grew" in suspect.sentence
+
+
 @pytest.mark.parametrize(("sampled", "site"), [(20, "app.py:3 make"), (4, "app.py:7 keep"), (0, "app.py:7 keep")])
 def test_the_line_that_makes_most_of_what_is_new_goes_before_who_puts_it_there(sampled: int, site: str) -> None:
     """Dicts are recycled: their site is known indirectly. Small parts may have been made anywhere."""
@@ -893,6 +942,32 @@ def test_a_large_allocation_hides_no_leak_that_begins() -> None:
     assert suspect is not None
     assert suspect.verdict == LEAK
     assert suspect.retainer == "module shop.cache ._sessions"
+
+
+def recorded_calls(image: int) -> PlantedHeap:
+    """A mock with two lists of the calls to it; what each call was given is in both."""
+    given = [Planted(0x1000_0000 + each * 0x20, TypeName("app", "Number"), 28) for each in range(30 * image)]
+    calls, lists = [], []
+    for place, name in enumerate(("._calls", "._child_calls")):
+        made = [
+            Planted(0x2000_0000 + number, TypeName("mock", "Call"), 400, (Reference("[0]", each.address),))
+            for number, each in zip(range(place << 20, 1 << 30, 0x400), given, strict=False)
+        ]
+        items = tuple(Reference("[*]", each.address) for each in made)
+        listed = Planted(0x3000_0000 + place * 0x1000, TypeName("mock", f"Calls{place}"), 88, items, length=len(made))
+        calls += [*made, listed]
+        lists.append(Reference(name, listed.address))
+    mock = Planted(0x5000_0000, TypeName("mock", "Mock"), 72, tuple(lists))
+    return PlantedHeap((*given, *calls, mock), (Root("module", "module shop.audit", mock.address),))
+
+
+def test_small_parts_that_several_places_share_do_not_come_before_what_is_there() -> None:
+    found = Hunting(recorded_calls).checks(4)
+    assert [(each.verdict, each.type, each.bytes) for each in found.suspects] == [
+        (LEAK, "mock.Call", 90 * 400),
+        (LEAK, "mock.Call", 90 * 400),
+        (LEAK, "app.Number", 90 * 28),
+    ]
 
 
 def test_a_check_that_cannot_tell_leaves_what_was_proven() -> None:

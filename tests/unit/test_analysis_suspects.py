@@ -60,6 +60,7 @@ NAMES = (
     "app.Part",
     "function",
     "tuple",
+    "multidict._multidict.Headers",
 )
 TYPES = [TypeName(*name.rpartition(".")[::2]) for name in NAMES]
 """By id."""
@@ -278,6 +279,8 @@ def ranks() -> TypeRanks:
         ({"Session": 60, "State": 100}, 100, "sqlalchemy.orm.State", "app.Session"),
         ({"State": 100, "dict": 100}, 100, "dict", "sqlalchemy.orm.State"),
         ({"Session": 100, "Logger": 100}, 100, "logging.Logger", "app.Session"),
+        ({"function": 100, "tuple": 100, "Logger": 90}, 100, "tuple", "function"),
+        ({"State": 100, "Headers": 90}, 100, "tuple", "sqlalchemy.orm.State"),
         ({"State": 100, "Logger": 100}, 100, "logging.Logger", "logging.Logger"),
         ({"function": 100, "tuple": 100, "Logger": 100}, 100, "function", "function"),
         ({"str": 100, "tuple": 100, "Logger": 100}, 100, "tuple", "logging.Logger"),

@@ -58,8 +58,11 @@ from heaptop.analysis.leaks.marks import (
 )
 from heaptop.analysis.leaks.proofs import Key, Proofs, key_of
 from heaptop.analysis.leaks.suspects import (
+    HANDED_ON,
+    HOLDER_GREW,
     LEAST_OBJECTS,
     LEAST_SHARE,
+    NEAR,
     Candidate,
     Site,
     TypeRanks,
@@ -397,9 +400,11 @@ class _Hunt:
         named = type_to_name(sums, candidate.heads, type_of(at.types, candidate.head_type), self._ranks)
         if of is not None:
             named = next((each for each in sums if each.type == of), None)
-            candidate = replace(candidate, bytes=sum(each.bytes for each in sums))
         if named is None:
             return None
+        if of is not None:  # what others of the type hold here is no part of it
+            everything = sum(each.bytes for each in sums)
+            candidate = replace(candidate, bytes=min(everything, max(named.bytes, named.retained)))
         site = yield from self._site(candidate, named, sums)
         ages = yield Question(images.AGES, candidate.selection(named.ids), limit=_MOST_AGES)
         assert isinstance(ages, Ages)
@@ -415,29 +420,28 @@ class _Hunt:
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
         """Of the named objects themselves, or else of what is new with them where that is most of the bytes there, of
         the table of what holds them, or of any sample with them. Types that free lists hand on come last: their blocks
-        have the site of the first that they were allocated for, but for the tables that they have."""
-        state = self._at.sampling.state
+        have the site of the first that they were allocated for, but for the tables that they have. So do sites in the
+        standard library."""
+        state, sampling = self._at.sampling.state, self._at.sampling
         if state is None or not state.on:
             return None
         recycled = [each for each in others if each.type.full in state.approximate]
-        if named not in recycled:
-            site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling)
-            if site is not None:
-                return site
+        own = main_site((yield from self._blocks(candidate, [named])), sampling, HANDED_ON * (named in recycled))
+        if own is not None and own.is_own and not own.is_standard:
+            return own
         beside = yield from self._blocks(candidate, [each for each in others if each not in recycled])
         lists = [each for each in recycled if each.type.full == "list"]
         with_tables = yield from self._blocks(candidate, lists)
         without = yield from self._blocks(candidate, lists, buffers=False)
-        site = main_site([*beside, *less(with_tables, without)], self._at.sampling, is_own=False)
+        site = main_site([*beside, *less(with_tables, without)], sampling, NEAR)
         whole = sum(each.bytes for each in others)
         if site is None or site.samples < _FIRM or 2 * site.bytes < whole:
             # Who enlarges the table that holds them may only put in what another line has made; but small parts may
             # be made where the call is, as arguments.
             site = (yield from self._table_site(candidate)) or site
-        if site is None and named in recycled:
-            # Where their blocks were asked for first, by whom they had before.
-            site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling, is_own=False)
-        return site
+        if own is not None and own.is_own and (site is None or site.is_standard):
+            return own
+        return site or own
 
     def _table_site(self, candidate: Candidate) -> Asking[Site | None]:
         """Where the container that holds them was last enlarged: who does that puts something into it."""
@@ -450,7 +454,7 @@ class _Hunt:
             answer = yield Question(images.STACKS, selection, limit=_MOST_TYPES, buffers=buffers)
             assert isinstance(answer, Blocks)
             answers.append(answer.rows)
-        return main_site(less(*answers), self._at.sampling, is_own=False)
+        return main_site(less(*answers), self._at.sampling, HOLDER_GREW)
 
     def _blocks(
         self, candidate: Candidate, of: Sequence[TypeSum], *, buffers: bool = True

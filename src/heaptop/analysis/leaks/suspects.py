@@ -56,6 +56,8 @@ INSIDE: Final = "(inside)"
 """The label of what belongs to the object before it and has no name."""
 UNKNOWN_SITE: Final = "allocated at an unknown site (no sample among them)"
 NEAR: Final = "from what is new with them"
+HOLDER_GREW: Final = "where what holds them grew"
+HANDED_ON: Final = "where their blocks were first used: free lists hand them on"
 _FEW_SAMPLES: Final = 5
 """Of fewer it is said how many they are, also where they agree."""
 _MOST_KEYS: Final = 2_000
@@ -76,6 +78,8 @@ _DATA: Final = frozenset(
     )
 )
 """Types that say nothing of what a program does: what they hold is examined for a better name."""
+_CODE: Final = frozenset(("function", "method", "generator", "coroutine", "async_generator"))
+"""Types in builtins that say as much as those of the standard library: which code will run."""
 
 
 # -- candidates ----------------------------------------------------------------------------------------------
@@ -286,13 +290,16 @@ class TypeRanks:
 
     def rank(self, type: TypeName) -> int:
         if type.full in _DATA or type.module in ("", "builtins"):
-            return PLAIN
+            return STANDARD if type.full in _CODE else PLAIN
         top = type.module.partition(".")[0]
         if top in self._user:
             return USER
         if top in sys.stdlib_module_names:
             return STANDARD
-        return LIBRARY if top in self._library else USER
+        # No sample has code of a module in C. By PEP 8, its name begins with an underscore where a library in Python is
+        # around it.
+        is_inner = type.module.rpartition(".")[2].startswith("_")
+        return LIBRARY if is_inner or top in self._library else USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +365,11 @@ class Site:
     """Estimated, of all blocks at this site."""
     handlers: tuple[HandlerShare, ...] = ()
     """Of all samples of the selection."""
+    near: str = NEAR
+    """What the samples are where they are not the objects' own."""
+
+    is_standard: bool = False
+    """No code of the user's own or of a package is on the stack, inside an event loop at least."""
 
 
 def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[StackBlocks]:
@@ -371,9 +383,13 @@ def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[S
     ]
 
 
-def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, is_own: bool = True) -> Site | None:
+def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, near: str = "") -> Site | None:
     """The site of most of the bytes; None where no sample is among them. A stack's blocks count as for
-    :func:`~heaptop.analysis.snapshot.kept_sites.site_rows`."""
+    :func:`~heaptop.analysis.snapshot.kept_sites.site_rows`.
+
+    Args:
+        near: what the blocks are if they are not the objects' own.
+    """
     samples, sites = sampling.samples, sampling.sites
     told = [(samples.stack_of(row.stack), row) for row in blocks if row.count > 0]
     told = [(stack, row) for stack, row in told if stack != FORGOTTEN]
@@ -388,7 +404,9 @@ def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, is_own: bool = 
     here, of = found[name], sum(each.count for each in found.values())
     share = here.bytes / (sum(each.bytes for each in found.values()) or 1)
     labels = tuple(frame.label for frame in sites.frames(here.stack))
-    return Site(name, labels, share, here.count, of, is_own, here.bytes, handler_shares(sizes, sampling))
+    is_standard = sites.places.is_standard_library(sites.site(here.stack).file)
+    handlers = handler_shares(sizes, sampling)
+    return Site(name, labels, share, here.count, of, not near, here.bytes, handlers, near, is_standard)
 
 
 class _AtSite:
@@ -510,7 +528,7 @@ def _where(site: Site | None) -> str:
     if site is None:
         return UNKNOWN_SITE
     words = _site_words(site.label)
-    notes = [] if site.is_own else [NEAR]
+    notes = [] if site.is_own else [site.near]
     if site.share < 0.995:
         notes.append(f"{100 * site.share:.0f} % of {site.of} samples")
     elif site.of < _FEW_SAMPLES:
