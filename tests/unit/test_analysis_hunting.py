@@ -548,6 +548,7 @@ def sites_of_dicts(texts: str, table: str, recycled: tuple[str, ...], dicts: str
 STREAMS: Final = "/usr/lib/python3.13/asyncio/streams.py connection_made:3"
 KEEP: Final = "/srv/app.py keep:7"
 CHURN: Final = "/srv/app.py churn:2"
+VALIDATE: Final = "/srv/lib/site-packages/pydantic/adapter.py validate:4"
 
 
 @pytest.mark.parametrize(
@@ -565,9 +566,21 @@ def test_a_site_says_what_was_sampled_and_is_the_programs_own_where_one_is(
     assert words in sites_of_dicts(texts, "", recycled, dicts).sentence
 
 
-def test_a_site_by_the_table_of_what_holds_them_says_so() -> None:
-    suspect = sites_of_dicts("", KEEP, ("dict",))
-    assert "near app.py:7 in keep (where what holds them grew" in suspect.sentence
+@pytest.mark.parametrize(
+    ("table", "recycled", "dicts", "words"),
+    [
+        (KEEP, ("dict",), "", "near app.py:7 in keep (where what holds them grew"),
+        (KEEP, (), VALIDATE, "near app.py:7 in keep (where what holds them grew"),
+        (VALIDATE, (), VALIDATE, "at lib/site-packages/pydantic/adapter.py:4 in validate"),
+        ("", (), VALIDATE, "at lib/site-packages/pydantic/adapter.py:4 in validate"),
+        (KEEP, (), CHURN, "at app.py:2 in churn"),
+    ],
+)
+def test_the_program_line_that_puts_things_there_goes_before_the_package_that_makes_them(
+    table: str, recycled: tuple[str, ...], dicts: str, words: str
+) -> None:
+    """A web framework reads the body of a request before it calls a view."""
+    assert words in sites_of_dicts("", table, recycled, dicts).sentence
 
 
 @pytest.mark.parametrize(("sampled", "site"), [(20, "app.py:3 make"), (4, "app.py:7 keep"), (0, "app.py:7 keep")])

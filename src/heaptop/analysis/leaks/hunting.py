@@ -421,14 +421,16 @@ class _Hunt:
         """Of the named objects themselves, or else of what is new with them where that is most of the bytes there, of
         the table of what holds them, or of any sample with them. Types that free lists hand on come last: their blocks
         have the site of the first that they were allocated for, but for the tables that they have. So do sites in the
-        standard library."""
+        standard library. What a package makes before it calls the program has the line of the program that puts it
+        there, where that is known."""
         state, sampling = self._at.sampling.state, self._at.sampling
         if state is None or not state.on:
             return None
         recycled = [each for each in others if each.type.full in state.approximate]
         own = main_site((yield from self._blocks(candidate, [named])), sampling, HANDED_ON * (named in recycled))
         if own is not None and own.is_own and not own.is_standard:
-            return own
+            table = None if own.is_user else (yield from self._table_site(candidate))
+            return table if table is not None and table.is_user else own
         beside = yield from self._blocks(candidate, [each for each in others if each not in recycled])
         lists = [each for each in recycled if each.type.full == "list"]
         with_tables = yield from self._blocks(candidate, lists)

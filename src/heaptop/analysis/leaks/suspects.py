@@ -368,6 +368,8 @@ class Site:
     near: str = NEAR
     """What the samples are where they are not the objects' own."""
 
+    is_user: bool = True
+    """It is the user's own code."""
     is_standard: bool = False
     """No code of the user's own or of a package is on the stack, inside an event loop at least."""
 
@@ -404,9 +406,9 @@ def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, near: str = "")
     here, of = found[name], sum(each.count for each in found.values())
     share = here.bytes / (sum(each.bytes for each in found.values()) or 1)
     labels = tuple(frame.label for frame in sites.frames(here.stack))
-    is_standard = sites.places.is_standard_library(sites.site(here.stack).file)
-    handlers = handler_shares(sizes, sampling)
-    return Site(name, labels, share, here.count, of, not near, here.bytes, handlers, near, is_standard)
+    frame, handlers = sites.site(here.stack), handler_shares(sizes, sampling)
+    is_standard = sites.places.is_standard_library(frame.file)
+    return Site(name, labels, share, here.count, of, not near, here.bytes, handlers, near, frame.is_user, is_standard)
 
 
 class _AtSite:
