@@ -456,6 +456,27 @@ def test_the_handlers_of_a_suspect_are_those_of_all_its_samples() -> None:
     assert own.handlers == (), "what the framework allocates itself"
 
 
+def test_a_site_in_the_standard_library_comes_after_all_others() -> None:
+    """Beside each member of a chat room there are transports and protocols that asyncio makes by itself."""
+    program = Program(samples=(sampling := Sampling()).samples)
+    sampling.feed(replace(sampler(1), prefixes=("/usr",)))
+    stacks = {
+        ("/usr/lib/python3.13/asyncio/streams.py connection_made:3",): 800,
+        ("/srv/site-packages/anyio/streams.py receive:9",): 150,
+        ("/srv/chat.py join:6",): 50,
+    }
+    for stack, size in stacks.items():
+        program.allocate(stack, size)
+    program.run()
+    rows = [StackBlocks(program.stack(*stack), 1, size) for stack, size in stacks.items()]
+    found = [main_site(some, sampling) for some in (rows, rows[::2], rows[:1])]
+    assert [(each and each.label.rpartition("/")[2], each and round(each.share, 2)) for each in found] == [
+        ("streams.py:9 receive", 0.15),
+        ("chat.py:6 join", 0.06),
+        ("streams.py:3 connection_made", 1.0),
+    ]
+
+
 def test_the_site_is_that_of_most_bytes_at_the_rates_of_then() -> None:
     """A block that was sampled at a low rate stands for more than one that was at a high one."""
     rates = 1 << 20, 1 << 10

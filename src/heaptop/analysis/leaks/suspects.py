@@ -386,8 +386,8 @@ def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[S
 
 
 def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, near: str = "") -> Site | None:
-    """The site of most of the bytes; None where no sample is among them. A stack's blocks count as for
-    :func:`~heaptop.analysis.snapshot.kept_sites.site_rows`.
+    """The site of most of the bytes, one in the standard library where there is no other; None where no sample is among
+    them. A stack's blocks count as for :func:`~heaptop.analysis.snapshot.kept_sites.site_rows`.
 
     Args:
         near: what the blocks are if they are not the objects' own.
@@ -402,13 +402,14 @@ def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, near: str = "")
         stands_for = whole(row.count * rates.weight(row, stack).bytes)
         sizes[stack] += stands_for
         found.setdefault(sites.name(stack, "site"), _AtSite()).add(row.count, stands_for, stack)
-    name = max(found, key=lambda each: found[each].bytes)
+    is_standard = {name: sites.places.is_standard_library(sites.site(at.stack).file) for name, at in found.items()}
+    name = max(found, key=lambda each: (not is_standard[each], found[each].bytes))
     here, of = found[name], sum(each.count for each in found.values())
     share = here.bytes / (sum(each.bytes for each in found.values()) or 1)
     labels = tuple(frame.label for frame in sites.frames(here.stack))
     frame, handlers = sites.site(here.stack), handler_shares(sizes, sampling)
-    is_standard = sites.places.is_standard_library(frame.file)
-    return Site(name, labels, share, here.count, of, not near, here.bytes, handlers, near, frame.is_user, is_standard)
+    is_user, standard = frame.is_user, is_standard[name]
+    return Site(name, labels, share, here.count, of, not near, here.bytes, handlers, near, is_user, standard)
 
 
 class _AtSite:
