@@ -15,6 +15,7 @@ from heaptop.analysis.leaks.suspects import (
     Site,
     TypeRanks,
     TypeSum,
+    arrows,
     candidates,
     holder_words,
     holding_words,
@@ -353,6 +354,24 @@ SUSPECT = replace(
 )
 def test_the_sentence_of_a_suspect_says_what_is_known_of_it(suspect: Suspect, site: Site | None, said: str) -> None:
     assert sentence(suspect, site) == said
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        (
+            "module asyncio.events/module, ._loop/list, ._ready/list, coroutine main() local c/list, .rooms/dict",
+            "module asyncio.events → … → coroutine main() local c → .rooms",
+        ),
+        ("module _asyncio/module, ._tasks/list, [*]/list", "module _asyncio → ._tasks → [*]"),
+        (
+            "module app/module, .streams/dict, [*]/list, coroutine feed() local lines/list",
+            "module app → .streams → [*] → coroutine feed() local lines",
+        ),
+    ],
+)
+def test_how_an_event_loop_holds_a_call_that_waits_is_left_out(way: str, said: str) -> None:
+    assert arrows(path(way)) == said
 
 
 def test_what_is_nothing_but_itself_has_nothing_beside_it() -> None:

@@ -52,6 +52,10 @@ _LITTLE: Final = 16 << 10
 NAMES: Final = ".__dict__"
 _A_FEW: Final = 3
 _MUCH: Final = 0.25
+_WAITING_CALLS: Final = ("coroutine ", "async generator ")
+"""What labels of their local variables begin with."""
+_LOOPS: Final = ("module asyncio", "module _asyncio")
+"""What labels begin with of modules that hold event loops."""
 INSIDE: Final = "(inside)"
 """The label of what belongs to the object before it and has no name."""
 UNKNOWN_SITE: Final = "allocated at an unknown site (no sample among them)"
@@ -450,8 +454,14 @@ def holder_words(candidate: Candidate, types: Sequence[TypeName]) -> str:
 
 
 def arrows(steps: Sequence[Step]) -> str:
-    """``module app.cache → ._sessions``"""
-    return " → ".join(path_text(steps)).removeprefix("held by ") or "an unnamed root"
+    """``module app.cache → ._sessions``; without how an event loop holds a call that waits: ``module asyncio.events → …
+    → coroutine main() local c``."""
+    steps = [step for step in steps if step.label]
+    waiting = [place for place, step in enumerate(steps) if step.label.startswith(_WAITING_CALLS)]
+    text = path_text(steps)
+    if waiting and waiting[-1] > 1 and steps[0].label.startswith(_LOOPS):
+        text[1 : waiting[-1]] = ["…"]
+    return " → ".join(text).removeprefix("held by ") or "an unnamed root"
 
 
 def holding_words(candidate: Candidate, types: Sequence[TypeName], count: int, along: int | None = None) -> str:
