@@ -583,6 +583,29 @@ def test_the_program_line_that_puts_things_there_goes_before_the_package_that_ma
     assert words in sites_of_dicts("", table, recycled, dicts).sentence
 
 
+def test_what_grows_in_place_has_the_line_that_last_enlarged_it() -> None:
+    sampling = Sampling()
+    program = Program(1_000, samples=sampling.samples)
+    program.allocate(("main", "receive:5"), 10)
+    program.run()
+    buffer = Planted(0x7000_0000, TypeName("", "bytearray"), 0, length=0, stack=program.stack("main", "receive:5"))
+    module = Planted(0x5000_0000, TypeName("", "module"), 72, (Reference(".BUFFER", buffer.address),))
+    root = Root("module", "module app", module.address)
+    hunting = Hunting(sampling=sampling)
+    for number in range(1, 5):
+        grown = replace(buffer, size=100_000 * number, length=100_000 * number)
+        planted = ImageWithTables(PlantedHeap((module, grown), (root,)))
+        asking = hunting.hunt.check(image_of(planted, number), planted.types, hunting.history, sampling, mark="mark")
+        found = put(asking, planted)
+    assert found is not None
+    (suspect,) = found.suspects
+    assert (suspect.verdict, suspect.site_is_own) == (LEAK, True)
+    assert suspect.sentence == (
+        "1 bytearray grew in place (+293 KiB, now 400,000 long, still growing 10,000/s) at srv/app.py:5 in receive: "
+        "module app → .BUFFER"
+    )
+
+
 @pytest.mark.parametrize(("sampled", "site"), [(20, "app.py:3 make"), (4, "app.py:7 keep"), (0, "app.py:7 keep")])
 def test_the_line_that_makes_most_of_what_is_new_goes_before_who_puts_it_there(sampled: int, site: str) -> None:
     """Dicts are recycled: their site is known indirectly. Small parts may have been made anywhere."""

@@ -98,9 +98,11 @@ def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> ContainerGrow
     return ContainerGrowth(address, holder.type, holder.size - before, tuple(sizes), in_bytes=not by_length)
 
 
-def container_growth_sentence(found: ContainerGrowth, verdict: str, where: str, rate: float) -> str:
-    """``1 bytearray grew in place (+2.90 MiB, now 3,040,000 long, still growing 20,000/s): module app → .LOG``"""
+def container_growth_sentence(found: ContainerGrowth, verdict: str, where: str, rate: float, site: str = "") -> str:
+    """``1 bytearray grew in place (+2.90 MiB, now 3,040,000 long, still growing 20,000/s) at app.py:5 in log: module
+    app → .LOG``"""
     more = [f"+{format_bytes(found.grown)}", f"now {found.now}"]
     if verdict in GROWING and rate > 0:
         more.append(f"still growing {format_rate(rate, bytes_=found.in_bytes)}")
-    return f"1 {found.type} grew in place ({', '.join(more)}): {where}"
+    at = f" at {site}" if site else ""
+    return f"1 {found.type} grew in place ({', '.join(more)}){at}: {where}"

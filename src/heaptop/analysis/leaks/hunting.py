@@ -450,13 +450,17 @@ class _Hunt:
         holder = candidate.holder
         if holder is None or candidate.is_of_names:
             return None
+        return (yield from self._enlarged_at(holder.address, HOLDER_GREW))
+
+    def _enlarged_at(self, address: int, near: str = "") -> Asking[Site | None]:
+        """Where this object's table or buffer was allocated, which is where it last grew."""
         answers = []
         for buffers in (True, False):
-            selection = Selection(addresses=(holder.address,))
+            selection = Selection(addresses=(address,))
             answer = yield Question(images.STACKS, selection, limit=_MOST_TYPES, buffers=buffers)
             assert isinstance(answer, Blocks)
             answers.append(answer.rows)
-        return main_site(less(*answers), self._at.sampling, HOLDER_GREW)
+        return main_site(less(*answers), self._at.sampling, near)
 
     def _blocks(
         self, candidate: Candidate, of: Sequence[TypeSum], *, buffers: bool = True
@@ -573,21 +577,23 @@ class _Hunt:
         if not paths.groups or any(not at.epochs.was_there(row.seen, 0) for row in ages.rows):
             return None
         path, course = paths.groups[0], each.course(at.seconds)
-        judged, rate = judge(course), _rate(course)
+        judged, rate, where = judge(course), _rate(course), arrows(path.steps)
         fill = yield from self._fill(path.steps)
         if fill is not None and fill.holder == CACHE and any(step.address in explained for step in path.steps[-2:-1]):
             return None
         judged = by_fill(judged, fill, course) if fill is not None else judged
+        is_sampled = at.sampling.state is not None and at.sampling.state.on
+        site = (yield from self._enlarged_at(each.address)) if is_sampled else None
         suspect = Suspect(
             verdict=judged.verdict,
             type=each.type,
             count=1,
             bytes=each.grown,
             rate=rate,
-            site="",
-            stack=(),
-            site_share=0.0,
-            samples=0,
+            site=site.label if site else "",
+            stack=site.stack if site else (),
+            site_share=site.share if site else 0.0,
+            samples=site.samples if site else 0,
             retainer=" ".join(path_words(path.steps)),
             holder=each.type,
             path=tuple(path_json(path.steps, at.types)),
@@ -598,9 +604,10 @@ class _Hunt:
             generations=course.born,
             series=each.sizes,
             evidence=(STEADY_GROWTH if judged.verdict == LEAK else judged.evidence[0], each.words),
-            sentence=container_growth_sentence(each, judged.verdict, arrows(path.steps), rate),
-            holding=f"held by {arrows(path.steps)}",
+            sentence=container_growth_sentence(each, judged.verdict, where, rate, site.words if site else ""),
+            holding=f"held by {where}",
             counted=BYTES if each.in_bytes else ITEMS,
+            handlers=site.handlers if site else (),
         )
         if fill is not None and fill.is_explaining and judged.verdict != LEAK:
             self._has_reason.add(key_of(suspect))

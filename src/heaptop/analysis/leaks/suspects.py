@@ -377,6 +377,11 @@ class Site:
     is_standard: bool = False
     """No code of the user's own or of a package is on the stack, inside an event loop at least."""
 
+    @property
+    def words(self) -> str:
+        """``app/views.py:88 in create_session``"""
+        return _site_words(self.label)
+
 
 def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[StackBlocks]:
     """Those that are not among the others."""
@@ -540,7 +545,7 @@ def _site_words(label: str) -> str:
 def _where(site: Site | None) -> str:
     if site is None:
         return UNKNOWN_SITE
-    words = _site_words(site.label)
+    words = site.words
     notes = [] if site.is_own else [site.near]
     if site.share < 0.995:
         notes.append(f"{100 * site.share:.0f} % of {site.of} samples")
