@@ -171,12 +171,15 @@ def test_who_started_a_loop_is_no_site_of_what_the_loop_allocates_by_itself() ->
     request = "/lib/site-packages/werkzeug/serving.py WSGIRequestHandler.run_wsgi.<locals>.execute:7"
     program.allocate((*start[:1], request, f"{ORM} ping:8"), 10)
     program.allocate((*start, request, f"{ORM} ping:8"), 5)
+    runs_a_loop = (*start[:1], request, f"{VIEWS} fetch:2", *loop[2:])
+    program.allocate((*runs_a_loop, "/usr/lib/python3.11/asyncio/streams.py connection_made:3"), 3)
     assert table(program.run(), "site") == [
         ("asyncio/streams.py:3 connection_made", 50, 1),
         ("orm/query.py:4 ping", 40, 1),
         ("shop/views.py:6 on_client", 30, 1),
         ("main.py:5 main", 25, 2),
         ("orm/query.py:8 ping", 10, 1),
+        ("shop/views.py:2 fetch", 3, 1),
     ]
 
 

@@ -47,6 +47,8 @@ ENTRIES: Final = (
 STARTERS: Final = frozenset(("asyncio", "executor", "thread", "celery"))
 """Of these entries, what called them runs for as long as the loop, and has no part in what that calls. Who calls the
 entry of a request may wait for the answer, as a test does."""
+WORK: Final = frozenset(("request", "asyncio", "celery"))
+"""Of these entries: what runs in them ends soon, and so do loops that it starts."""
 _MOST_NAMES: Final = 3
 _LOCAL: Final = "<locals>."
 

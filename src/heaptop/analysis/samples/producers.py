@@ -6,8 +6,8 @@ The **site** of a block is the innermost frame of its stack that is the user's o
 can be changed ("the first user function, not a library's", KBDB: Serrano and Boehm, 2000, §4). In a stack without one
 it is the innermost frame outside the standard library, and in a stack of nothing else the innermost frame: the
 outermost one is ``Thread._bootstrap`` for every thread. Frames outside an event loop or a server, such as
-``asyncio.run(main())`` at the end of a program, are no site of what that allocates by itself. What was allocated while
-no Python code ran has ``(no Python frame)``.
+``asyncio.run(main())`` at the end of a program, are no site of what that allocates by itself; a request that runs a
+loop is. What was allocated while no Python code ran has ``(no Python frame)``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.handlers import STARTERS, Handlers, entry_of
+from heaptop.analysis.samples.handlers import STARTERS, WORK, Handlers, entry_of
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.text.code_places import CodePlaces
@@ -115,6 +115,7 @@ class Sites:
         self._handlers = Handlers(samples, places)
         self._site = array("i", [0])  # by stack: the node of its innermost user frame, 0 for none
         self._outside = array("i", [0])  # likewise of its innermost frame outside the standard library
+        self._is_work = array("b", [0])  # likewise whether a request, a task or a job is on it
         self._entries: list[str] = []  # by code: what such a function calls
         self._frames: dict[tuple[int, int], Frame] = {}
         self._names: dict[str, dict[int, str]] = {key: {} for key in PRODUCER_KEYS}
@@ -186,8 +187,9 @@ class Sites:
         self._entries += [entry_of(code.file, code.function) for code in codes[len(self._entries) :]]
         for node in range(len(self._site), len(stacks)):
             parent, code = stacks.parents[node], stacks.codes[node]
-            file = codes[code].file
-            if self._entries[code] and self._is_starter(self._site[parent], self._entries[code]):
+            file, entry, is_work = codes[code].file, self._entries[code], self._is_work[stacks.parents[node]]
+            self._is_work.append(is_work or entry in WORK)
+            if entry and not is_work and self._is_starter(self._site[parent], entry):
                 parent = 0  # what is outside only started it
             self._site.append(node if self.places.is_user(file) else self._site[parent])
             self._outside.append(self._outside[parent] if self.places.is_standard_library(file) else node)
