@@ -25,6 +25,7 @@ static char blocks[64][4096];
 
 static const char *start_at(uint64_t interval, uint64_t seed) {
     struct sample_options options = {.interval = interval, .depth = 1, .seed = seed};
+    sample_look_up();
     const char *refusal = sample_open(&options);
     sample_thread = (struct sample_thread){0}; /* this thread is the agent's and the target's in one */
     return refusal;

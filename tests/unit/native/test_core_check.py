@@ -18,7 +18,7 @@ from heaptop.injector import agent
 from heaptop.injector import native as sources
 from heaptop.injector.inspect.layout import VERSIONS
 from tests.interpreters import Interpreter, since
-from tests.support import native
+from tests.support import building, native
 
 FOLDER: Final = Path(sources.__file__).parent
 
@@ -171,3 +171,9 @@ def test_the_check_gives_way_between_its_parts(core: ModuleType) -> None:
 def test_an_interpreter_that_is_freed_meanwhile_is_not_read(interpreter: Interpreter, left: int) -> None:
     """With a GIL of its own it may end at any moment, and its memory with it."""
     assert native.told(interpreter, "core_gone.py", left) == ""
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_nobody_waits_for_the_dynamic_linker_with_the_gil(interpreter: Interpreter) -> None:
+    """Another thread has its lock, and waits for the GIL in the beginning of a library: both would wait for ever."""
+    assert native.told(interpreter, "core_looks_up.py", building.library("late_plugin.c")) == ""

@@ -85,25 +85,35 @@ const char *layout_symbol(int position, void ***place) {
     return names[position];
 }
 
-static const char *find_symbols(uint32_t version) {
+void layout_look_up(uint32_t version) {
     void **place;
     const char *name;
     for (int i = 0; (name = layout_symbol(i, &place)) != NULL; i++)
-        if ((*place = lookup_symbol(name)) == NULL)
-            return "a type of the interpreter is missing";
+        *place = lookup_symbol(name);
     *(void **)&symbols.set_allocator = lookup_symbol("PyMem_SetAllocator");
     *(void **)&symbols.get_allocator = lookup_symbol("PyMem_GetAllocator");
     *(void **)&symbols.interpreter = lookup_symbol("PyInterpreterState_Get");
     if (symbols.interpreter == NULL)
         *(void **)&symbols.interpreter = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
     *(void **)&symbols.first_interpreter = lookup_symbol("PyInterpreterState_Head");
+    *(void **)&symbols.main_interpreter = lookup_symbol("PyInterpreterState_Main");
+    *(void **)&symbols.next_interpreter = lookup_symbol("PyInterpreterState_Next");
+    *(void **)&symbols.first_thread = lookup_symbol("PyInterpreterState_ThreadHead");
     symbols.runtime = lookup_symbol("_PyRuntime");
     *(void **)&symbols.interpreter_id = lookup_symbol("PyInterpreterState_GetID");
     *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");
     *(void **)&symbols.thread_state =
         lookup_symbol(version >= 0x030D0000 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
-    symbols.tracer_is_notified = version >= 0x030E0000;
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
+}
+
+/* NULL, or what was not found. */
+static const char *take_symbols(uint32_t version) {
+    void **place;
+    for (int i = 0; layout_symbol(i, &place) != NULL; i++)
+        if (*place == NULL)
+            return "a type of the interpreter is missing";
+    symbols.tracer_is_notified = version >= 0x030E0000;
     if (!symbols.set_allocator || !symbols.get_allocator || !symbols.code_line || !symbols.thread_state ||
         (version >= 0x030C0000 && !symbols.type_get_dict))
         return "a symbol of the interpreter is missing";
@@ -289,7 +299,7 @@ const char *layout_open(uint32_t version) {
     if (refusal == NULL)
         refusal = layout_choose(version, false);
     if (refusal == NULL)
-        refusal = find_symbols(version);
+        refusal = take_symbols(version);
     return refusal != NULL ? refusal : layout_find_lists();
 }
 
@@ -323,9 +333,7 @@ static int32_t fact_named(const char *name) {
 }
 
 const char *layout_published(void) {
-    void *(*interpreter)(void);
-    *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
-    return layout_published_at(lookup_symbol("_PyRuntime"), interpreter == NULL ? NULL : interpreter());
+    return layout_published_at(symbols.runtime, symbols.interpreter == NULL ? NULL : symbols.interpreter());
 }
 
 const char *layout_published_at(const void *runtime, const void *interpreter) {

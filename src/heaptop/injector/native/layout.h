@@ -354,7 +354,8 @@ struct symbols {
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
     void (*get_allocator)(int domain, void *allocator);
-    void *(*interpreter)(void), *(*first_interpreter)(void); /* found once: lookup.h */
+    void *(*interpreter)(void), *(*first_interpreter)(void), *(*main_interpreter)(void);
+    void *(*next_interpreter)(const void *), *(*first_thread)(const void *); /* of an interpreter */
     const void *runtime; /* _PyRuntime */
     int64_t (*interpreter_id)(const void *); /* reads it from the state, and nothing else */
     void *(*thread_state)(void);           /* the calling thread's, or NULL where it has no GIL … */
@@ -394,7 +395,10 @@ struct interpreters {
 };
 extern struct interpreters interpreters;
 
-/* Choose the column for a ``sys.hexversion``, and find symbols and list heads. Needs the GIL.
+/* Look all symbols up that code of the core calls or compares with. Without the GIL: see lookup.h. */
+void layout_look_up(uint32_t version);
+
+/* Choose the column for a ``sys.hexversion``, and find list heads; the symbols were looked up. Needs the GIL.
    NULL when all is found, else a sentence (static storage) that gives the reason native mode is refused. */
 const char *layout_open(uint32_t version);
 

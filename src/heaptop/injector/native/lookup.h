@@ -1,6 +1,6 @@
 /* lookup: finding at run time what not every C library and every Python has.
-   It takes the dynamic linker's lock, which glibc's dlopen holds while a library's own code runs. So never in a snapshot
-   child, and with the GIL only when the core is opened and first samples: such code may wait for the GIL. */
+   It takes the dynamic linker's lock, which glibc's dlopen holds while a library's own code runs, and such code may wait for
+   the GIL. So never with the GIL, and never in a snapshot child. */
 #ifndef HEAPTOP_LOOKUP_H
 #define HEAPTOP_LOOKUP_H
 

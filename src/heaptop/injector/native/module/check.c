@@ -2,7 +2,6 @@
    all about objects in Python (check_source.h), where known ones are easily made. */
 #include "module/check.h"
 
-#include "lookup.h"
 #include "raw.h"
 #include "module/check_source.h"
 
@@ -52,26 +51,19 @@ static PyObject *slots_of(PyObject *self, PyObject *type) {
 }
 
 /* The caller's; NULL where the symbol is missing. */
-static void *own_interpreter(void) {
-    void *(*get)(void);
-    *(void **)&get = lookup_symbol("PyInterpreterState_Get");
-    if (get == NULL)
-        *(void **)&get = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
-    return get == NULL ? NULL : get();
-}
+static void *own_interpreter(void) { return symbols.interpreter == NULL ? NULL : symbols.interpreter(); }
 
 /* thread(): addresses of the calling thread's state, of its interpreter's, of the first state of that, of the thread's
    own dict and of sys.modules, and the thread's number. */
 static PyObject *thread(PyObject *self, PyObject *args) {
     (void)self, (void)args;
-    void *interpreter = own_interpreter(), *(*first)(void *);
-    *(void **)&first = lookup_symbol("PyInterpreterState_ThreadHead");
-    if (interpreter == NULL || first == NULL) {
+    void *interpreter = own_interpreter();
+    if (interpreter == NULL || symbols.first_thread == NULL) {
         PyErr_SetString(PyExc_LookupError, "PyInterpreterState_Get");
         return NULL;
     }
-    const void *const found[] = {symbols.thread_state(), interpreter, first(interpreter), PyThreadState_GetDict(),
-                                 PyImport_GetModuleDict()};
+    const void *const found[] = {symbols.thread_state(), interpreter, symbols.first_thread(interpreter),
+                                 PyThreadState_GetDict(), PyImport_GetModuleDict()};
     unsigned long long words[5];
     for (int i = 0; i < 5; i++)
         words[i] = (unsigned long long)found[i];
@@ -82,17 +74,18 @@ static PyObject *thread(PyObject *self, PyObject *args) {
    first may be freed at any moment by a thread of its own. */
 static PyObject *places(PyObject *self, PyObject *args) {
     (void)self, (void)args;
-    void *own = own_interpreter(), *(*head)(void), *(*main)(void), *(*next)(void *);
-    *(void **)&head = lookup_symbol("PyInterpreterState_Head");
-    *(void **)&main = lookup_symbol("PyInterpreterState_Main");
-    *(void **)&next = lookup_symbol("PyInterpreterState_Next");
-    const void *runtime = lookup_symbol("_PyRuntime");
-    if (own == NULL || head == NULL || main == NULL || next == NULL || runtime == NULL) {
+    void *own = own_interpreter();
+    if (own == NULL || symbols.first_interpreter == NULL || symbols.main_interpreter == NULL ||
+        symbols.next_interpreter == NULL || symbols.runtime == NULL) {
         PyErr_SetString(PyExc_LookupError, "_PyRuntime");
         return NULL;
     }
-    return Py_BuildValue("KKKK", (unsigned long long)runtime, (unsigned long long)head(), (unsigned long long)main(),
-                         (unsigned long long)next(own));
+    const void *const found[] = {symbols.runtime, symbols.first_interpreter(), symbols.main_interpreter(),
+                                 symbols.next_interpreter(own)};
+    unsigned long long words[4];
+    for (int i = 0; i < 4; i++)
+        words[i] = (unsigned long long)found[i];
+    return Py_BuildValue("KKKK", words[0], words[1], words[2], words[3]);
 }
 
 static PyMethodDef helpers[] = {

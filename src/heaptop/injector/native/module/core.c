@@ -24,8 +24,10 @@
 #include "module/explain.h"
 #include "module/graphing.h"
 #include "module/heap_stats.h"
-#include "sampler/sample.h"
+#include "sampler/arrays.h"
 #include "sampler/malloc_stacks.h"
+#include "sampler/reborn.h"
+#include "sampler/sample.h"
 #include "sampler/sampling.h"
 #include "snapshot/imaging.h"
 
@@ -74,11 +76,23 @@ static uint32_t version_of(PyObject *args) {
     return version;
 }
 
+/* Who has the dynamic linker's lock may wait for the GIL. */
+static void look_up(uint32_t version) {
+    PyThreadState *state = PyEval_SaveThread();
+    layout_look_up(version);
+    arrays_look_up();
+    reborn_look_up();
+    sample_look_up();
+    malloc_stacks_look_up();
+    PyEval_RestoreThread(state);
+}
+
 static PyObject *core_open(PyObject *module, PyObject *args) {
     (void)module;
     uint32_t version = version_of(args);
     if (PyErr_Occurred())
         return NULL;
+    look_up(version);
     core.is_open = false;
     core.middle = 0;
     imaging_close(); /* of a process that this one was forked from */
@@ -652,8 +666,10 @@ __attribute__((visibility("default"))) PyObject *heaptop_core_again(void) { retu
 static void name_no_descriptor(void) {
     static const char from[] = "/proc/self/fd/", to[] = "/memfd:heaptop-core";
     struct lookup_object here;
+    PyThreadState *state = PyEval_SaveThread();
     if (lookup_object(&definition, &here) && strncmp(here.file, from, sizeof from - 1) == 0 && strlen(here.file) >= sizeof to)
         memcpy((char *)here.file, to, sizeof to);
+    PyEval_RestoreThread(state);
 }
 
 PyMODINIT_FUNC PyInit__core(void);

@@ -343,14 +343,16 @@ int arrays_scan(long modules) {
     return arrays.count;
 }
 
-const char *arrays_install(void) {
+void arrays_look_up(void) {
     if (arrays.track == NULL || arrays.untrack == NULL) {
-        void *found_track = lookup_symbol("PyTraceMalloc_Track"), *found_untrack = lookup_symbol("PyTraceMalloc_Untrack");
-        if (found_track == NULL || found_untrack == NULL)
-            return "the interpreter has no PyTraceMalloc_Track";
-        *(void **)&arrays.track = found_track;
-        *(void **)&arrays.untrack = found_untrack;
+        *(void **)&arrays.track = lookup_symbol("PyTraceMalloc_Track");
+        *(void **)&arrays.untrack = lookup_symbol("PyTraceMalloc_Untrack");
     }
+}
+
+const char *arrays_install(void) {
+    if (arrays.track == NULL || arrays.untrack == NULL)
+        return "the interpreter has no PyTraceMalloc_Track";
     arrays.is_settled = false;
     __atomic_store_n(&arrays.active, true, __ATOMIC_RELEASE);
     return NULL;

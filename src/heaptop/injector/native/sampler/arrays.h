@@ -41,6 +41,9 @@
 /* Begin. NULL, or a sentence (static storage) on why arrays are not sampled. */
 const char *arrays_install(void);
 
+/* Look up what arrays_install needs. Without the GIL: see lookup.h. */
+void arrays_look_up(void);
+
 /* Find the slots of libraries that came since the last scan; nothing when there are as many modules as then. 0 modules:
    NumPy's is not among them. No effect before arrays_install and after arrays_remove. Returns how many slots are ours: 0
    where none could be hooked. */

@@ -9,6 +9,7 @@
 enum { DEEPEST = 64 };
 
 static void *interpreter; /* whose GIL it takes to read here */
+static malloc_set_reader *set_reader;
 
 static struct malloc_text text_of(PyObject *name, struct name_text *room) {
     if (!names_read_str(name, room))
@@ -29,12 +30,12 @@ static void read_stack(uint32_t depth, malloc_take_frame *take) {
     }
 }
 
+void malloc_stacks_look_up(void) { *(void **)&set_reader = lookup_symbol(MALLOC_STACK_NAME); }
+
 bool malloc_stacks_offer(void) {
-    malloc_set_reader *set;
-    *(void **)&set = lookup_symbol(MALLOC_STACK_NAME);
-    if (set == NULL)
+    if (set_reader == NULL)
         return false;
     interpreter = pointer_at(symbols.thread_state(), layout.thread_interpreter);
-    set(read_stack);
+    set_reader(read_stack);
     return true;
 }

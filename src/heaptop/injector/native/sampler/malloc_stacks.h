@@ -8,4 +8,7 @@
    this process. Needs the GIL, and a table that has passed the self-check. Stays: the core is never unloaded. */
 bool malloc_stacks_offer(void);
 
+/* Look up what that needs. Without the GIL: see lookup.h. */
+void malloc_stacks_look_up(void);
+
 #endif

@@ -58,13 +58,11 @@ static int trace(PyObject *o, int event, void *data) {
 
 /* -- coming and going --------------------------------------------------------------------------------------- */
 
-/* Once: lookup.h. */
-static bool find_functions(void) {
-    if (reborn.set != NULL && reborn.get != NULL)
-        return true;
-    *(void **)&reborn.set = lookup_symbol("PyRefTracer_SetTracer");
-    *(void **)&reborn.get = lookup_symbol("PyRefTracer_GetTracer");
-    return reborn.set != NULL && reborn.get != NULL;
+void reborn_look_up(void) {
+    if (reborn.set == NULL || reborn.get == NULL) {
+        *(void **)&reborn.set = lookup_symbol("PyRefTracer_SetTracer");
+        *(void **)&reborn.get = lookup_symbol("PyRefTracer_GetTracer");
+    }
 }
 
 /* The place of another's tracer; NULL when there is none left. */
@@ -113,7 +111,7 @@ static void begin_turn(void) {
 }
 
 const char *reborn_install(void) {
-    if (!find_functions())
+    if (reborn.set == NULL || reborn.get == NULL)
         return "this Python does not tell when a free list hands a block on";
     const char *refusal = enter_chain();
     if (refusal != NULL)

@@ -44,6 +44,9 @@ enum { REBORN_LIMIT = 10000 }; /* rebirths from one poll to the next: 2 ms of th
 /* Begin. NULL, or a sentence (static storage) on why rebirths are not seen. */
 const char *reborn_install(void);
 
+/* Look up what that needs. Without the GIL: see lookup.h. */
+void reborn_look_up(void);
+
 /* Once a tick: another REBORN_LIMIT rebirths are followed; a tracer that was taken from the interpreter altogether is
    put in again. Returns whether all rebirths were seen, as far as known: a tracer above ours may not pass on. */
 bool reborn_poll(void);

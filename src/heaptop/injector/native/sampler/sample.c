@@ -690,15 +690,19 @@ static void in_child(void) {
         begin_in_child();
 }
 
+static int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), const void *);
+static int (*at_fork_of_musl)(void (*)(void), void (*)(void), void (*)(void));
+
+void sample_look_up(void) {
+    *(void **)&at_fork = lookup_symbol("__register_atfork"); /* what glibc's pthread_atfork calls, in no shared library */
+    *(void **)&at_fork_of_musl = lookup_symbol("pthread_atfork");
+}
+
 static bool watch_forks(void) {
     static bool watched;
     static const char ours; /* tells the C library which handlers go when a library is unloaded: never, here */
-    int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), const void *);
-    int (*at_fork_of_musl)(void (*)(void), void (*)(void), void (*)(void));
     if (watched)
         return true;
-    *(void **)&at_fork = lookup_symbol("__register_atfork"); /* what glibc's pthread_atfork calls, in no shared library */
-    *(void **)&at_fork_of_musl = lookup_symbol("pthread_atfork");
     if (at_fork != NULL)
         watched = at_fork(NULL, NULL, in_child, &ours) == 0;
     else if (at_fork_of_musl != NULL)

@@ -192,6 +192,9 @@ enum { SAMPLE_BYTES = 64 << 20, SAMPLE_INTERVALS = 255 };
    NULL, or a sentence (static storage) why not. Does not hook anything. */
 const char *sample_open(const struct sample_options *options);
 
+/* Look up what that needs. Without the GIL: see lookup.h. */
+void sample_look_up(void);
+
 /* End; the tables are given back. Any time, also twice. False when they stay, because a thread is still in them that
    does not run: to be called again. */
 bool sample_close(void);

@@ -1,7 +1,6 @@
 /* rules: deciding by the tp_base chain, and visiting. */
 #include "heap/without_code/rules.h"
 
-#include "lookup.h"
 #include "raw.h"
 #include "heap/containers.h"
 #include "heap/names.h"
@@ -70,11 +69,7 @@ const char *rules_open(const void *interpreter) {
 }
 
 const char *rules_open_here(void) {
-    void *(*interpreter)(void);
-    *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
-    if (interpreter == NULL)
-        *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
-    return interpreter == NULL ? "PyInterpreterState_Get is missing" : rules_open(interpreter());
+    return symbols.interpreter == NULL ? "PyInterpreterState_Get is missing" : rules_open(symbols.interpreter());
 }
 
 void rules_close(void) { symbols.without_code = false; }
