@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeVar
@@ -60,12 +61,21 @@ class FakeCore:
 
     def as_module(self) -> Any:
         names = ["open", "check", "begin", "end", "abort", "stop", "close", "malloc_stacks"]
-        names += ["blocks", "gc_watch", "gc_unwatch", "gc_read", "gc_begun", "heaptop_gc"]
+        names += ["read", "rest", "blocks", "gc_watch", "gc_unwatch", "gc_read", "gc_begun", "heaptop_gc"]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def open(self, version: int) -> None:
         assert version == sys.hexversion
         self.calls.append("open")
+
+    def read(self, fd: int, most: int) -> bytes | None:
+        try:
+            return os.read(fd, most)
+        except BlockingIOError:
+            return None
+
+    def rest(self, ns: int) -> None:
+        time.sleep(ns / 1e9)
 
     def malloc_stacks(self) -> bool:
         return False

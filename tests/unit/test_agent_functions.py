@@ -132,7 +132,7 @@ def test_a_pause_is_the_longest_time_between_two_rests() -> None:
     space = agent_space()
     now = [0]
     space["cpu_clock"] = lambda: now[0]
-    s = SimpleNamespace(hold_cpu=0, gil=0, longest=0, stopped=0, start_ns=11, compile_ns=12, core_ns=13)
+    s = SimpleNamespace(hold_cpu=0, gil=0, longest=0, stopped=0, start_ns=11, compile_ns=12, core_ns=13, core=None)
 
     def work(amount: int) -> None:
         now[0] += amount
@@ -156,7 +156,7 @@ def test_the_agent_rests_when_it_has_held_the_gil_for_long() -> None:
     now, rests = [0], list[float]()
     space["cpu_clock"] = lambda: now[0]
     space["signals"] = SimpleNamespace(sigtimedwait=lambda mask, seconds: rests.append(seconds))
-    s = SimpleNamespace(hold_cpu=0, gil=0, longest=0, stopped=0)
+    s = SimpleNamespace(hold_cpu=0, gil=0, longest=0, stopped=0, core=None)
     for _ in range(10):
         now[0] += space["HOLD"] * 2 // 5
         space["rest_if_due"](s)

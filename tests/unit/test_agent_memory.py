@@ -93,7 +93,7 @@ def test_without_a_core_the_agent_says_why_malloc_is_unknown() -> None:
 def test_own_objects_are_measured_by_where_they_lie() -> None:
     """By size, what Python's arenas have room for and what not; what leads to the program is not followed."""
     tables: dict[str, Any] = {"filter_lists": [], "traced_files": {}, "traced_codes": {}, "traced_nodes": {}}
-    session = SimpleNamespace(**tables, hold_cpu=0, gil=0, longest=0, stopped=0)
+    session = SimpleNamespace(**tables, hold_cpu=0, gil=0, longest=0, stopped=0, core=None)
     before = SPACE["own_bytes"](session)
     program = [bytes(1 << 20)]
     session.small, session.large, session.module, session.filter_lists = bytes(100), bytes(10_000), gc, [program]

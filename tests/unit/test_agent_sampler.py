@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import msgpack
@@ -40,8 +39,8 @@ class Processor:
     def clock(self) -> int:
         return self._core.reads * self._cost
 
-    def rest(self, signals: object, seconds: float) -> None:
-        if seconds:
+    def rest(self, ns: int) -> None:
+        if ns:
             self.wait()
 
     def wait(self) -> None:
@@ -54,11 +53,8 @@ def test_between_two_rests_reads_take_three_milliseconds_at_most(cost: int) -> N
     """One read is as short as it can be; a second one is begun only where it will fit."""
     core = SamplingCore(waiting=1000)
     processor = Processor(core, cost)
-    with talking(
-        core,
-        cpu_clock=lambda _: processor.clock,
-        signals=lambda _: SimpleNamespace(sigtimedwait=processor.rest),
-    ) as talk:
+    core.rest = processor.rest  # type: ignore[method-assign]
+    with talking(core, cpu_clock=lambda _: processor.clock) as talk:
         talk.give_core()
         assert talk.sample().on
         talk.tick(Tick)

@@ -15,7 +15,8 @@ from heaptop.injector.native import library
 BOTH = frozenset(
     {
         *("clock_gettime", "dlsym", "getauxval", "getpid", "memchr", "memcmp", "memcpy"),
-        *("memmove", "memset", "snprintf", "strchr", "strcmp", "strlen", "strncmp", "strnlen", "strrchr", "strstr"),
+        *("memmove", "memset", "pthread_exit", "snprintf", "strchr", "strcmp", "strlen", "strncmp", "strnlen"),
+        *("strrchr", "strstr"),
     }
 )
 """With the same interface in glibc and musl: plain C, or structures that both have from the same headers of ELF."""

@@ -42,7 +42,10 @@ GIL, and heaptop does not wait for ever."""
 def rest(s: Any, seconds: float = REST) -> None:
     """Give the GIL back for so long."""
     end_hold(s)
-    signals.sigtimedwait((), seconds)
+    if s.core is None:
+        signals.sigtimedwait((), seconds)
+    else:
+        s.core.rest(int(seconds * 1e9))  # should the interpreter end meanwhile, so does this thread (life.h)
     s.hold_cpu = cpu_clock()
 
 

@@ -32,7 +32,9 @@ def load(fd: int) -> tuple[int, bytes]:
     """Run the text of the modules behind this one. Each piece comes behind its length in 4 bytes; a length of 0 ends
     it. Returns for how long the program has waited for that at a time, and what has come behind the end."""
     status = posix.fstat(fd)
-    s = Namespace(fd=fd, socket=(status.st_dev, status.st_ino), hold_cpu=cpu_clock(), gil=0, longest=0, stopped=0)
+    s = Namespace(
+        fd=fd, socket=(status.st_dev, status.st_ino), hold_cpu=cpu_clock(), gil=0, longest=0, stopped=0, core=None
+    )
     end = clock() + REST_BUDGET
     come = bytearray()
     lines = 0

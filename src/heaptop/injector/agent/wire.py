@@ -181,8 +181,11 @@ def receive(s: Any) -> bool:
     """Read what there is into the buffer; False when there is nothing now. EOFError when the peer has closed."""
     check_socket(s)
     try:
-        data = posix.read(s.fd, 1 << 18 if s.buffer else 1 << 16)  # the rest of a long request in few turns of the GIL
+        most = 1 << 18 if s.buffer else 1 << 16  # the rest of a long request in few turns of the GIL
+        data = posix.read(s.fd, most) if s.core is None else s.core.read(s.fd, most)
     except BlockingIOError:
+        return False
+    if data is None:
         return False
     if not data:
         raise EOFError("closed")

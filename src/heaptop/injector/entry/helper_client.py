@@ -163,8 +163,9 @@ def make_plan(backend: str, request: Request) -> AttachPlan:
 
 
 def _core_again(interpreter: Interpreter) -> int:
-    """Where the native core that would be sent is already, and the agent cannot load it from; else 0."""
+    """Where the native core that would be sent is already; 0 where it is not. So nothing is loaded, for which the agent
+    would wait for the dynamic linker with the GIL."""
     try:
-        return interpreter.core_again.get(library(musl=True).build, 0) if interpreter.musl else 0
+        return interpreter.core_again.get(library(musl=interpreter.musl).build, 0)
     except NoCore:
         return 0

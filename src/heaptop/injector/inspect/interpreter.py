@@ -66,7 +66,7 @@ class Interpreter:
     musl: bool
     """The C library is musl, and not glibc."""
     core_again: dict[str, int]
-    """By build, ``heaptop_core_again`` of the native cores that earlier sessions have left; on musl."""
+    """By build, ``heaptop_core_again`` of the native cores that earlier sessions have left."""
 
 
 PARAMS_SYMBOLS: Final = {
@@ -127,7 +127,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
         restorer=restorer,
         runtime=runtime,
         musl=musl,
-        core_again=_cores(found) if musl else {},
+        core_again=_cores(found),
     )
 
 

@@ -146,6 +146,12 @@ PyObject *collections_unwatch(PyObject *module, PyObject *args) {
     return new_reference(Py_None);
 }
 
+void collections_abandon(void) {
+    pages_unmap(watch.rows, MOST * sizeof *watch.rows);
+    watch.rows = NULL;
+    watch.leave = watch.blocks = NULL;
+}
+
 static PyObject *row_tuple(const struct row *row) {
     PyObject *blocks = row->blocks < 0 ? Py_BuildValue("") : PyLong_FromLongLong(row->blocks);
     PyObject *sampled = !row->is_sampled ? Py_BuildValue("") : PyLong_FromUnsignedLongLong(row->sampled);

@@ -38,4 +38,7 @@ PyObject *collections_blocks(PyObject *module, PyObject *args);
 /* Where the rows are. */
 struct pages_range collections_range(void);
 
+/* Watch no more, where the interpreter that the functions were of has ended. */
+void collections_abandon(void);
+
 #endif

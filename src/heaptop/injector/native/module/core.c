@@ -9,6 +9,7 @@
    process: the library is never unloaded, and one agent at a time uses it. */
 
 #include "pages.h"
+#include "life.h"
 #include "lookup.h"
 #include "raw.h"
 #include "clone/clone.h"
@@ -32,6 +33,7 @@
 #include "snapshot/imaging.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum { REST_NS = 300 * 1000 }; /* agent/clock.py, REST */
 
@@ -42,7 +44,10 @@ static struct {
     struct snapshot snapshot;
     struct census_request request; /* of the snapshot's child */
     uint64_t middle;               /* where the last count has found the middle of generation 2, or 0 */
-} core;
+    uint32_t life;                 /* in which it was opened: life.h */
+    int socket;                    /* the session's, as core_read had it; -1: none yet */
+    struct stat file;
+} core = {.socket = -1};
 
 /* For a count that failed: MemoryError or TimeoutError where there was too little of either, so that it is not taken for
    a fault. */
@@ -57,6 +62,17 @@ static PyObject *fail(int census_status) {
 static PyObject *refuse(const char *sentence) {
     PyErr_SetString(PyExc_RuntimeError, sentence);
     return NULL;
+}
+
+static void close_request(struct census_request *request) {
+    pages_unmap((void *)request->excluded, request->excluded_count * sizeof *request->excluded);
+    *request = (struct census_request){0};
+}
+
+/* At rest again. */
+static void release(void) {
+    snapshot_release(&core.snapshot);
+    close_request(&core.request);
 }
 
 /* -- open, check, layout ------------------------------------------------------------------------------------ */
@@ -78,13 +94,38 @@ static uint32_t version_of(PyObject *args) {
 
 /* Who has the dynamic linker's lock may wait for the GIL. */
 static void look_up(uint32_t version) {
-    PyThreadState *state = PyEval_SaveThread();
+    struct life_wait wait = life_release();
     layout_look_up(version);
     arrays_look_up();
     reborn_look_up();
     sample_look_up();
     malloc_stacks_look_up();
-    PyEval_RestoreThread(state);
+    life_return(wait);
+}
+
+static bool look_at(int fd, struct stat *file) {
+    return raw_call(SYS_newfstatat, fd, (long)"", (long)file, 0x1000 /* AT_EMPTY_PATH */, 0) == 0;
+}
+
+/* The agent's thread, in the next life: end its clones, and let heaptop know. */
+static void leave_life(void) {
+    struct stat now;
+    core.is_open = false;
+    if (core.snapshot.pid != 0 && snapshot_abort(&core.snapshot) != SNAPSHOT_RUNNING)
+        release();
+    imaging_abandon();
+    if (core.socket >= 0 && look_at(core.socket, &now) && now.st_ino == core.file.st_ino && now.st_dev == core.file.st_dev)
+        raw_call(SYS_close, core.socket, 0, 0, 0, 0);
+    core.socket = -1;
+}
+
+/* The objects that were ours went with their interpreter. */
+static void begin_life(void) {
+    if (core.life == life_number())
+        return;
+    core.life = life_number();
+    symbols.sizeof_name = NULL;
+    collections_abandon();
 }
 
 static PyObject *core_open(PyObject *module, PyObject *args) {
@@ -92,6 +133,9 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
     uint32_t version = version_of(args);
     if (PyErr_Occurred())
         return NULL;
+    if (!life_watch(leave_life))
+        return refuse("the interpreter has no room for one more who is told of its end");
+    begin_life();
     look_up(version);
     core.is_open = false;
     core.middle = 0;
@@ -172,11 +216,6 @@ static int read_own(PyObject *args, PyObject *options, uint64_t **addresses, siz
         return 0;
     pages_unmap(*addresses, *count * sizeof **addresses);
     return -1;
-}
-
-static void close_request(struct census_request *request) {
-    pages_unmap((void *)request->excluded, request->excluded_count * sizeof *request->excluded);
-    *request = (struct census_request){0};
 }
 
 /* Read (first_type_id[, options]), and see that a count may begin now. False with an exception set. */
@@ -333,20 +372,41 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
     return census;
 }
 
-/* At rest again. */
-static void release(void) {
-    snapshot_release(&core.snapshot);
-    close_request(&core.request);
+/* Give the GIL back for so long. */
+static void rest(uint64_t ns) {
+    uint64_t none = 0;
+    struct timespec span = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    struct life_wait wait = life_release();
+    raw_call(SYS_rt_sigtimedwait, (long)&none, 0, (long)&span, sizeof none, 0); /* as the agent without a core */
+    life_return(wait);
 }
 
-/* Give the GIL back for a moment. A clone has stopped the program; what we write next are pages that it shares, at a page
-   fault each, and for those the program shall not wait too. */
-static void give_way(void) {
-    uint64_t none = 0;
-    struct timespec span = {0, REST_NS};
-    Py_BEGIN_ALLOW_THREADS
-    raw_call(SYS_rt_sigtimedwait, (long)&none, 0, (long)&span, sizeof none, 0); /* as the agent rests */
-    Py_END_ALLOW_THREADS
+static PyObject *core_rest(PyObject *module, PyObject *args) {
+    (void)module;
+    unsigned long long ns;
+    life_look();
+    if (!PyArg_ParseTuple(args, "K:rest", &ns))
+        return NULL;
+    rest(ns);
+    return new_reference(Py_None);
+}
+
+/* Wait for bytes of the session's socket, without the GIL. */
+static PyObject *core_read(PyObject *module, PyObject *args) {
+    enum { INTERRUPTED = -4 /* EINTR */, NOTHING = -11 /* EAGAIN */, MOST = 1 << 18 };
+    char room[MOST]; /* of the agent's stack (1 MiB at least): of the interpreter's it would be lost with that */
+    (void)module;
+    Py_ssize_t size;
+    life_look();
+    if (!PyArg_ParseTuple(args, "in:read", &core.socket, &size))
+        return NULL;
+    look_at(core.socket, &core.file); /* the caller has seen that it is ours */
+    struct life_wait wait = life_release();
+    long got = raw_call(SYS_read, core.socket, (long)room, size < MOST ? size : MOST, 0, 0);
+    life_return(wait);
+    if (got == NOTHING || got == INTERRUPTED)
+        return new_reference(Py_None);
+    return PyBytes_FromStringAndSize(room, got < 0 ? 0 : got);
 }
 
 static PyObject *core_begin(PyObject *module, PyObject *args) {
@@ -366,7 +426,7 @@ static PyObject *core_begin(PyObject *module, PyObject *args) {
                                      limit(options, "descriptor") != 0, 0};
     int error = PyErr_Occurred() ? 0 : snapshot_begin(&core.snapshot, census_run, &core.request, &limits);
     if (error == 0 && !PyErr_Occurred()) {
-        give_way();
+        rest(REST_NS); /* the program stood still; what we write next are pages that the clone shares, at a fault each */
         return Py_BuildValue("iiK", core.snapshot.fd, core.snapshot.pid, core.snapshot.pause_ns);
     }
     close_request(&core.request);
@@ -389,9 +449,9 @@ static PyObject *core_end(PyObject *module, PyObject *args) {
     if (core.snapshot.pid == 0)
         return refuse("no clone is counting");
     int status;
-    Py_BEGIN_ALLOW_THREADS
+    struct life_wait wait = life_release();
     status = snapshot_end(&core.snapshot);
-    Py_END_ALLOW_THREADS
+    life_return(wait);
     if (status == SNAPSHOT_RUNNING)
         return refuse("the clone does not end");
     struct snapshot *s = &core.snapshot;
@@ -404,9 +464,9 @@ static PyObject *core_end(PyObject *module, PyObject *args) {
 static PyObject *core_abort(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     if (core.snapshot.pid != 0) {
-        Py_BEGIN_ALLOW_THREADS
+        struct life_wait wait = life_release();
         snapshot_abort(&core.snapshot);
-        Py_END_ALLOW_THREADS
+        life_return(wait);
         release();
     }
     return new_reference(Py_None);
@@ -574,6 +634,8 @@ static PyMethodDef methods[] = {
     {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},
     {"end", core_end, METH_VARARGS, "end(): wait for the clone; as stop."},
     {"abort", core_abort, METH_VARARGS, "abort(): end the clone, if there is one."},
+    {"read", core_read, METH_VARARGS, "read(fd, most): bytes of the session's socket, none at its end; None: nothing now."},
+    {"rest", core_rest, METH_VARARGS, "rest(ns): without the GIL."},
     {"close", core_close, METH_VARARGS, "close(): end the clones, and forget the session: its names are the target's memory."},
     {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},
     {"sample_start", core_sample_start, METH_VARARGS, "sample_start(options): sample allocations from now on."},
@@ -647,6 +709,7 @@ static PyModuleDef definition = {
    makes it, which nothing refers to, as a module and its functions do to each other. */
 static PyObject *core_again(PyObject *module, PyObject *args) {
     (void)module, (void)args;
+    life_begin();
     PyObject *another = PyModule_New("_core");
     if (another == NULL || PyModule_AddFunctions(another, methods) == 0)
         return another;
@@ -666,15 +729,16 @@ __attribute__((visibility("default"))) PyObject *heaptop_core_again(void) { retu
 static void name_no_descriptor(void) {
     static const char from[] = "/proc/self/fd/", to[] = "/memfd:heaptop-core";
     struct lookup_object here;
-    PyThreadState *state = PyEval_SaveThread();
+    struct life_wait wait = life_release();
     if (lookup_object(&definition, &here) && strncmp(here.file, from, sizeof from - 1) == 0 && strlen(here.file) >= sizeof to)
         memcpy((char *)here.file, to, sizeof to);
-    PyEval_RestoreThread(state);
+    life_return(wait);
 }
 
 PyMODINIT_FUNC PyInit__core(void);
 
 __attribute__((visibility("default"))) PyObject *PyInit__core(void) {
+    life_begin();
     name_no_descriptor();
     return PyModuleDef_Init(&definition);
 }

@@ -3,6 +3,7 @@
 #include "module/heap_stats.h"
 
 #include "layout.h"
+#include "life.h"
 #include "lookup.h"
 
 #include <string.h>
@@ -172,9 +173,9 @@ PyObject *heap_stats_face(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     /* Other threads may continue meanwhile: a heap of many free chunks takes its time. */
-    PyThreadState *state = PyEval_SaveThread();
+    struct life_wait wait = life_release();
     int failed = heap_stats_read(&stats);
-    PyEval_RestoreThread(state);
+    life_return(wait);
     return Py_BuildValue("{szszszsNsN}", "allocator", stats.allocator, "foreign", stats.foreign, "name", stats.name, "malloc",
                          failed ? new_reference(Py_None) : heap_figures(&stats), "other",
                          stats.has_other ? heap_other_figures(&stats) : new_reference(Py_None));

@@ -1,6 +1,7 @@
 /* imaging: from Python's arguments to an open snapshot. */
 #include "snapshot/imaging.h"
 
+#include "life.h"
 #include "snapshot/image.h"
 
 #include <string.h>
@@ -132,9 +133,9 @@ PyObject *imaging_wait(PyObject *module, PyObject *args) {
         return new_reference(Py_True);
     if (before == IMAGE_READY)
         return new_reference(Py_False);
-    Py_BEGIN_ALLOW_THREADS
+    struct life_wait wait = life_release();
     image_wait(image_box(&open.snapshot), before, most_ns);
-    Py_END_ALLOW_THREADS
+    life_return(wait);
     return new_reference(Py_True);
 }
 
@@ -198,9 +199,9 @@ PyObject *imaging_end(PyObject *module, PyObject *args) {
     if (open.snapshot.status == SNAPSHOT_NONE)
         return Py_BuildValue("sOi", "there is none", Py_True, 0);
     int status;
-    Py_BEGIN_ALLOW_THREADS
+    struct life_wait wait = life_release();
     status = snapshot_abort(&open.snapshot);
-    Py_END_ALLOW_THREADS
+    life_return(wait);
     if (status == SNAPSHOT_RUNNING)
         return refuse("the image does not end");
     const char *why = reason(text, sizeof text, &expected);
@@ -211,9 +212,9 @@ PyObject *imaging_end(PyObject *module, PyObject *args) {
 }
 
 const struct snapshot *imaging_abort(void) {
-    Py_BEGIN_ALLOW_THREADS
+    struct life_wait wait = life_release();
     snapshot_abort(&open.snapshot);
-    Py_END_ALLOW_THREADS
+    life_return(wait);
     return &open.snapshot;
 }
 
@@ -224,12 +225,19 @@ struct pages_range imaging_range(void) {
     return (struct pages_range){result->head, (size_t)(result->data - (unsigned char *)result->head) + result->capacity};
 }
 
+void imaging_abandon(void) {
+    if (snapshot_abort(&open.snapshot) == SNAPSHOT_RUNNING)
+        return;
+    snapshot_release(&open.snapshot);
+    close_request();
+}
+
 void imaging_close(void) {
     if (open.snapshot.status == SNAPSHOT_NONE)
         return;
-    Py_BEGIN_ALLOW_THREADS
+    struct life_wait wait = life_release();
     snapshot_abort(&open.snapshot);
-    Py_END_ALLOW_THREADS
+    life_return(wait);
     snapshot_release(&open.snapshot);
     close_request();
 }

@@ -42,4 +42,7 @@ struct pages_range imaging_range(void);
 /* The same where nobody asks how. In a fork's child: forget it. */
 void imaging_close(void);
 
+/* The same without the GIL, where no interpreter is there any more. */
+void imaging_abandon(void);
+
 #endif
