@@ -365,6 +365,35 @@ def test_without_a_limit_the_machine_is_the_limit(tmp_path: Path, monkeypatch: p
     assert forecast.memory_limit(7) is None
 
 
+OUTSIDE = {**MACHINE, "proc/7/cgroup": "0::/../../pod/app\n", "cgroup/pod/app/memory.max": str(1000 << 20)}
+"""A process that is in no group of heaptop's namespace, and the host's groups."""
+
+
+def mounted(folder: Path, root: str) -> dict[str, str]:
+    """The lines of heaptop's own mounts, with control groups from ``root`` on."""
+    line = f"38 31 0:38 {root} {folder / 'cgroup'} rw,relatime - cgroup2 cgroup2 rw"
+    return {"proc/self/mountinfo": f"31 23 0:28 / {folder} rw - tmpfs tmpfs rw\n{line}\n"}
+
+
+def test_a_group_outside_the_namespace_is_found_where_the_hosts_groups_are_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faked(tmp_path, monkeypatch, {**OUTSIDE, **mounted(tmp_path, "/../..")})
+    found = forecast.memory_limit(7)
+    assert found is not None
+    assert (found.bytes, found.of) == (1000 << 20, "memory.max of /pod/app")
+
+
+@pytest.mark.parametrize("root", ["/", "/..", "/../../po", "/../../pod/app/part", "/../../.."])
+def test_a_limit_that_is_not_visible_is_reported_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    faked(tmp_path, monkeypatch, {**OUTSIDE, **mounted(tmp_path, root)})
+    found = forecast.memory_limit(7)
+    assert found is not None
+    assert (found.bytes, found.of) == (4 << 30, "the machine; that of its control group is not visible")
+
+
 @pytest.mark.parametrize("separator", ["\u2028", "\x0b", "\x85"])
 def test_a_control_group_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, separator: str) -> None:
     group = f"pod{separator}0::"

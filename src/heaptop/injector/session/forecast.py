@@ -31,6 +31,8 @@ REMEMBERED: Final = 5
 ENOUGH: Final = 3
 """Measured pauses that show that the forecast was too low; fewer may all be due to the machine's load."""
 
+Files = tuple[str, str, str]
+"""Names of a group's files: its limit, its use, and of memory.stat what the kernel drops first."""
 PROC: Final = Path("/proc")
 CGROUPS: Final = Path("/sys/fs/cgroup")
 VERSION_1: Final = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
@@ -180,7 +182,7 @@ class MemoryLimit:
     bytes: int
     """The smallest limit of its control groups, or all memory of the machine."""
     of: str
-    """Which one: ``memory.max of /pod/app``, or ``the machine``."""
+    """Which one: ``memory.max of /pod/app``, or ``the machine``, and whether there may be another."""
     left: int | None
     """Bytes that it may still take before the first of its limits, the machine's free memory among them."""
     pressure: float | None = None
@@ -193,7 +195,8 @@ def memory_limit(pid: int) -> MemoryLimit | None:
     ``max`` there, or in version 1 a number beyond all memory."""
     found: list[tuple[int, str, int | None]] = []
     if (whole := _meminfo("MemTotal")) is not None:
-        found.append((whole, "the machine", _meminfo("MemAvailable")))
+        machine = "the machine; that of its control group is not visible" if _is_hidden(pid) else "the machine"
+        found.append((whole, machine, _meminfo("MemAvailable")))
     groups = list(_groups(pid))
     for folder, names in groups:
         for name in (names[0], *HIGH) if names is VERSION_2 else names[:1]:
@@ -236,19 +239,49 @@ def _meminfo(name: str) -> int | None:
     return sizes.get(name)
 
 
-def _groups(pid: int) -> Iterator[tuple[Path, tuple[str, str, str]]]:
-    """The control groups that limit the memory of a process, of version 2 and of version 1, with their files' names.
-    The name of a group may contain every character but a newline and a slash."""
+def _groups(pid: int) -> Iterator[tuple[Path, Files]]:
+    """The control groups that limit the memory of a process, as far as heaptop sees them, with their files' names."""
+    for path, names in _named(pid):
+        root = _root(names)
+        if (below := _below(root, path)) is not None:
+            folder = root / below
+            yield from ((each, names) for each in (folder, *folder.parents) if each.is_relative_to(root))
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether a control group that may limit the memory of a process is out of heaptop's sight."""
+    return any(_below(_root(names), path) is None for path, names in _named(pid))
+
+
+def _root(names: Files) -> Path:
+    return CGROUPS if names is VERSION_2 else CGROUPS / "memory"
+
+
+def _named(pid: int) -> Iterator[tuple[str, Files]]:
+    """The paths of its control groups that may limit memory, of version 2 and of version 1. The name of a group may
+    contain every character but a newline and a slash."""
     for line in _read(PROC / f"{pid}" / "cgroup").split("\n"):
-        if line.count(":") < 2:
-            continue
-        _, controllers, path = line.split(":", 2)
-        root = CGROUPS if not controllers else CGROUPS / "memory"
-        names = VERSION_2 if not controllers else VERSION_1
-        if (controllers and "memory" not in controllers.split(",")) or ".." in path:  # of another cgroup namespace
-            continue
-        folder = root / path.lstrip("/")
-        yield from ((each, names) for each in (folder, *folder.parents) if each.is_relative_to(root))
+        _, controllers, path = line.split(":", 2) if line.count(":") > 1 else ("", "", "")
+        if path and (not controllers or "memory" in controllers.split(",")):
+            yield path, VERSION_1 if controllers else VERSION_2
+
+
+def _below(root: Path, path: str) -> str | None:
+    """The place of a group below the folder where control groups are mounted; None where it is not there.
+
+    Both the path and what is mounted are named as heaptop's namespace of control groups sees them: out of it leads
+    ``..``, and a container that has the host's folder sees the mount of that as ``/../..``."""
+    if ".." not in path.split("/"):
+        return path.lstrip("/")
+    mounted = ""
+    for line in _read(PROC / "self" / "mountinfo").split("\n"):
+        fields = line.split(" ")
+        if len(fields) > 4 and fields[4] == str(root):
+            mounted = fields[3]  # the last one lies over the others
+    if ".." not in mounted or not f"{path}/".startswith(f"{mounted}/"):
+        return None
+    below = path[len(mounted) :].lstrip("/")
+    return None if ".." in below.split("/") else below
 
 
 def _group_left(folder: Path, names: tuple[str, str, str]) -> int | None:
