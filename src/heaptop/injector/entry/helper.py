@@ -71,6 +71,7 @@ from heaptop.injector.inspect.threads import (
     agent_thread,
     agent_threads,
     choose,
+    only_ended,
     thread_ids,
     thread_name,
     tracers,
@@ -327,6 +328,8 @@ class PtraceAttempt(Attempt):
             # past its last write may still be on its way out; its stack is glibc's, so it needs no waiting for.
             is_ours = params.pid == self.plan.nspid and params.tid in self._their_tids(params)
             if not is_ours or not self._is_unfinished(params):
+                return
+            if params.state == stub.IN_PYTHON and only_ended(self.plan.pid):
                 return
             # Its heaptop may live and have lost it all the same: when the helper was killed on its way back.
             lost = hijack.has_hung_up(self.plan.pid, params.fd, self.plan.live_tid)

@@ -62,6 +62,7 @@ except OSError:pass
 LONG_NAME: Final = "heaptop "
 """For numbers of five to seven digits, which fit the kernel's 15 bytes only so."""
 
+ENDED_NAME: Final = "heaptop ended"
 AGENT_NAMES: Final = re.compile(f"{AGENT_NAME}([0-9]{{1,4}})|{LONG_NAME}([0-9]{{5,7}})")
 
 
@@ -149,6 +150,15 @@ def agent_threads(pid: int) -> list[tuple[int, int]]:
         if match := AGENT_NAMES.fullmatch(name):
             found.append((tid, int(match[1] or match[2])))
     return found
+
+
+def only_ended(pid: int) -> bool:
+    """Whether no agent's thread runs in the target, and one sleeps there until the process exits (``life.c``)."""
+    names = set()
+    for tid in thread_ids(pid):
+        with contextlib.suppress(OSError):
+            names.add(proc.name(f"/proc/{pid}/task/{tid}/comm").strip())
+    return ENDED_NAME in names and not any(AGENT_NAMES.fullmatch(name) for name in names)
 
 
 def _sample(pid: int, tid: int) -> _Sample | None:

@@ -28,7 +28,8 @@ struct life_wait {
     uint32_t number;
 };
 
-/* Give the GIL back, and take it again; the latter does not return where the interpreter has ended. */
+/* Give the GIL back, and take it again; the latter does not return where the interpreter has ended: the thread ends, or sleeps
+   for as long as the process lives. */
 struct life_wait life_release(void);
 void life_return(struct life_wait wait);
 
