@@ -88,7 +88,8 @@ def normalize(sdist: Path, to: Path, epoch: int) -> None:
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> None:
-    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=True)
+    # auditwheel packs what it has unpacked, with the modes that the umask gave.
+    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, umask=0o022, check=True)
 
 
 def _output(*command: str, cwd: Path) -> str:
