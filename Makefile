@@ -32,7 +32,7 @@ PROGRAMS := $(patsubst %,tests/integration/test_%.py,api dumps json_documents mc
 COPIES := $(patsubst %,tests/integration/test_%.py,core_files dump_parquet equal_heaps free_threaded no_inject)
 
 .PHONY: demo test quick whole live harm alone units screen waiting programs native check stress fuzz soak equal zoo zoo-real art \
-    docs schemas wheel sdist pyz release try-wheel man clean
+    docs schemas wheel sdist pyz release try-wheel clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -121,12 +121,6 @@ release: $(DEV) ## all three, from one build
 
 try-wheel: $(DEV) ## as root: the wheel of dist/ in fresh systems of Debian: install, demo, uninstall
 	PYTHON=$(BIN)/python .ci/try-wheel dist/heaptop-*.whl
-
-man: $(DEV) ## the manual page, in build/man/heaptop.1
-	mkdir -p build/man
-	$(BIN)/argparse-manpage --module heaptop.cli --function build_parser --prog heaptop --project-name heaptop \
-	    --description "live heap profiler for Python processes" --manual-title "User Commands" \
-	    --version "$$($(BIN)/python -c 'import heaptop; print(heaptop.__version__)')" --output build/man/heaptop.1
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,5 @@
-"""Says two things that pyproject.toml cannot: the native core is an optional extension, and a wheel has an SBOM.
+"""Says what pyproject.toml cannot: the native core is an optional extension, and a wheel has an SBOM, a manual page and
+completions for shells.
 
 Every C file of ``injector/native`` belongs to the core, and those of ``injector/preload`` to the library that
 ``run --native`` preloads. A machine without a C compiler still installs: setuptools goes on when an optional extension
@@ -9,6 +10,9 @@ with no library.
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -22,17 +26,46 @@ PRELOAD = Path("src/heaptop/injector/preload")
 
 
 class Wheel(bdist_wheel):
-    """A wheel with a list of its parts (PEP 770), and with the same file modes whatever the umask was."""
+    """A wheel with a list of its parts (PEP 770), what man and shells read, and the same modes whatever the umask."""
 
-    def egg2dist(self, egginfo_path: str, distinfo_path: str) -> None:
-        super().egg2dist(egginfo_path, distinfo_path)
+    def write_wheelfile(self, wheelfile_base: str, *others: str) -> None:
+        super().write_wheelfile(wheelfile_base, *others)
         built = Path(self.bdist_dir)
-        sboms = Path(distinfo_path, "sboms")
-        sboms.mkdir()
-        sbom = bill_of_materials(self.distribution.get_version(), built)
-        (sboms / "heaptop.cdx.json").write_text(json.dumps(sbom, indent=2) + "\n", encoding="utf-8")
+        if Path(wheelfile_base).parent != built:
+            return  # of an editable install, which has no files
+        sboms = Path(wheelfile_base, "sboms")
+        sboms.mkdir(exist_ok=True)
+        version = self.distribution.get_version()
+        (sboms / "heaptop.cdx.json").write_text(json.dumps(bill_of_materials(version, built), indent=2) + "\n")
+        for name, command in SHARED.items():
+            path = built / self.data_dir / "data" / "share" / name
+            path.parent.mkdir(parents=True)
+            path.write_text(printed([*command, *(["--version", version] if name.startswith("man/") else [])]))
         for path in built.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+MANUAL = [
+    *("-c", "from argparse_manpage.cli import main; main()", "--module", "heaptop.cli", "--function", "build_parser"),
+    *("--prog", "heaptop", "--project-name", "heaptop", "--manual-title", "User Commands"),
+    *("--description", "live heap profiler for Python processes"),
+]
+COMPLETION = ["-m", "heaptop", "completion"]
+SHARED = {
+    "man/man1/heaptop.1": MANUAL,
+    "bash-completion/completions/heaptop": [*COMPLETION, "bash"],
+    "zsh/site-functions/_heaptop": [*COMPLETION, "zsh"],
+    "fish/vendor_completions.d/heaptop.fish": [*COMPLETION, "fish"],
+}
+"""Where man and shells look below share/, in a virtual environment's prefix too; and what Python runs to print it."""
+
+
+def printed(command: list[str]) -> str:
+    """What Python prints that runs the heaptop that is built, in a terminal of 80 columns wherever that is."""
+    path = os.pathsep.join(["src", *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}
+    command = [sys.executable, *command]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def bill_of_materials(version: str, built: Path) -> dict[str, object]:
@@ -67,6 +100,7 @@ def bill_of_materials(version: str, built: Path) -> dict[str, object]:
 
 
 FLAGS = ["-std=gnu11", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra"]
+
 
 def core(name: str, macros: list[tuple[str, str | None]], flags: list[str], link_args: list[str]) -> Extension:
     """The native core, for one C library."""

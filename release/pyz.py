@@ -1,8 +1,8 @@
 """Builds heaptop.pyz: heaptop and what it needs in one file, for servers without pip.
 
-The archive has four members: ``__main__.py`` (:mod:`start`), ``files.sha256``, ``tree.zip`` with the files that it
-lists, and an SBOM. The files are those of heaptop's wheel, and of the wheels that ``pyz-packages.txt`` names by version
-and hash.
+The archive has five members: ``__main__.py`` (:mod:`start`), ``files.sha256``, ``tree.zip`` with the files that it
+lists, an SBOM, and the manual page. The files are those of heaptop's wheel, and of the wheels that ``pyz-packages.txt``
+names by version and hash.
 A native library for one version of Python has that version in its name, so all are in one tree.
 
 ``python release/pyz.py`` renews ``pyz-packages.txt``: the newest versions that heaptop allows and that run on 3.10.
@@ -45,6 +45,7 @@ def build(wheel: Path, to: Path, epoch: int) -> None:
     outer = {
         "__main__.py": (HERE / "start.py").read_bytes(),
         "files.sha256": listed.encode(),
+        "heaptop.1": manual_page(wheel),
         "heaptop.cdx.json": json.dumps(bill_of_materials(wheels), indent=2).encode() + b"\n",
         "tree.zip": archive(files, epoch, zipfile.ZIP_DEFLATED),
     }
@@ -73,6 +74,13 @@ def contents(wheel: Path) -> Iterator[tuple[str, bytes]]:
             is_unused = first.endswith(".dist-info") and rest[0] in _UNUSED
             if not (name.endswith("/") or is_script or is_unused):
                 yield name, archive.read(name)
+
+
+def manual_page(wheel: Path) -> bytes:
+    """The one that heaptop's wheel installs."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/share/man/man1/heaptop.1")]
+        return archive.read(name)
 
 
 def pinned_wheels(pins: Path = PINS, folder: Path = ROOT / "build" / "pyz-wheels") -> list[Path]:

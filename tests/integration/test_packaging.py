@@ -24,6 +24,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from heaptop import __version__
+from heaptop.cli import COMMANDS
 from release import pyz
 from tests.interpreters import Interpreter
 from tests.support.processes import running, with_proc
@@ -174,6 +175,26 @@ def test_a_wheel_installs_nothing_but_heaptop(released: dict[str, Path], environ
     environment.says_its_version()
     assert (environment.site / "heaptop" / "injector" / "agent" / "session.py").is_file()
     assert (environment.site / "heaptop" / "py.typed").is_file()
+
+
+def test_a_wheel_installs_the_manual_page_and_completions_where_they_are_looked_for(
+    released: dict[str, Path], environment: Environment
+) -> None:
+    environment.install(released["whl"])
+    share = environment.folder / "share"
+    page = (share / "man" / "man1" / "heaptop.1").read_text()
+    assert page.startswith('.TH HEAPTOP "1" "2023\\-11\\-14" "heaptop ' + __version__)
+    assert all(f"heaptop {command.name}" in page.replace("\\fR", "") for command in COMMANDS)
+    assert member(released["pyz"], r"heaptop\.1").decode() == page
+    for shell, place in {
+        "bash": "bash-completion/completions/heaptop",
+        "zsh": "zsh/site-functions/_heaptop",
+        "fish": "fish/vendor_completions.d/heaptop.fish",
+    }.items():
+        printed = run(environment.folder / "bin" / "heaptop", "completion", shell, cwd=environment.folder)
+        assert (share / place).read_text() == printed
+    run(sys.executable, "-m", "pip", "--python", environment.python, "uninstall", "-q", "-y", "heaptop", cwd=share)
+    assert not [path for path in share.rglob("*") if path.is_file()]
 
 
 @pytest.mark.usefixtures("soon_built")
