@@ -61,9 +61,9 @@ SHARED = {
 
 
 def printed(command: list[str]) -> str:
-    """What Python prints that runs the heaptop that is built, in a terminal of 80 columns wherever that is."""
+    """What Python prints that runs the heaptop that is built, wherever that is: the page has a date."""
     path = os.pathsep.join(["src", *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}
+    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "80", "TZ": "UTC"}
     command = [sys.executable, *command]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
