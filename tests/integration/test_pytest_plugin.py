@@ -194,11 +194,13 @@ def test_a_leak_fails_with_its_type_line_and_holder(plugged: pytest.Pytester) ->
         [
             "each of 5 rounds left ≥9*.* KiB behind; the limit is 64.0 KiB a round",
             "*1. test_shop.Session: ≥1 object, ≥9*.* KiB a round including everything new there",
-            "*allocated at test_shop.py:* test_leaks",
             "*all held by module test_shop → .kept (list)",
             "*at each check: 2, 3, 4, 5, 6, 7",
         ]
     )
+    # A Session is small, so that there may be no sample of one: its data has the line that made it.
+    own, indirect = r"at test_shop\.py:11 test_leaks", r"near test_shop\.py:7 Session\.__init__ \(indirect samples\)"
+    result.stdout.re_match_lines([rf"\s+allocated ({own}|{indirect})$"])
 
 
 def test_caches_first_uses_and_what_pytest_keeps_do_not_fail(plugged: pytest.Pytester) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,6 +54,12 @@ def test_what_stays_in_each_round_is_compared_with_the_limit() -> None:
         "     all held by module app.cache → ._sessions (dict)\n"
         "     it grew in every interval; at each check: 10, 20, 30, 40, 50, 60"
     )
+
+
+def test_a_line_that_only_allocated_what_is_new_with_the_objects_is_only_near() -> None:
+    near = replace(SESSIONS, site_is_own=False)
+    assert "allocated near app/views.py:88 create_session (indirect samples)" in failure(found(near), RoundsPlan.of())
+    assert repr(Left(found(near))).endswith("near app/views.py:88 create_session")
 
 
 def test_what_is_not_proven_is_listed_and_fails_nothing() -> None:

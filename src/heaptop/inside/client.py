@@ -41,12 +41,14 @@ class LeftObjects:
     bytes: int
     """Of all that is new there."""
     site: str
-    """``path/views.py:88 create_session``; empty where it is unknown."""
+    """``path/views.py:88 create_session``; empty where no sample is among what is new there."""
     holding: str
     """``all held by module app.cache → ._sessions (dict)``"""
     series: tuple[int, ...]
     """How many there were at each check; -1 where it is unknown."""
     evidence: str
+    site_is_own: bool = True
+    """Else the site is of what is new with them: no sample is among them."""
 
     @property
     def holder(self) -> str:

@@ -160,6 +160,7 @@ def _found(findings: api.Findings | None) -> dict[str, Any] | None:
             each.holding,
             each.series,
             "; ".join(each.evidence[:1]),
+            each.site_is_own,
         )
         for each in findings.suspects
     )

@@ -141,7 +141,7 @@ class Left:
                 f"{_bound(each)}{format_count(each.count)}",
                 f"{_bound(each)}{format_bytes(each.bytes)}",
                 each.holder,
-                _line(each.site, number),
+                _line(each, number),
             )
             for each in sorted(found.places, key=lambda each: -each.bytes)
             if each.bytes >= LEAST
@@ -172,12 +172,14 @@ def _bound(place: LeftObjects) -> str:
     return "≈" if place.type == UNREACHED else "≥"
 
 
-def _line(site: str, number: int) -> str:
-    """``In [3], line 2`` for a line of a cell."""
-    cell = _CELL.match(site)
-    if cell is None:
-        return site or "unknown"
-    return f"this cell, line {cell[2]}" if int(cell[1]) == number else f"In [{cell[1]}], line {cell[2]}"
+def _line(place: LeftObjects, number: int) -> str:
+    """``In [3], line 2`` for a line of a cell; *near* it where what was sampled there is only new with the objects."""
+    if not place.site:
+        return "unknown"
+    line, cell = place.site, _CELL.match(place.site)
+    if cell is not None:
+        line = f"this cell, line {cell[2]}" if int(cell[1]) == number else f"In [{cell[1]}], line {cell[2]}"
+    return line if place.site_is_own else f"near {line}"
 
 
 def _cells(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:

@@ -90,13 +90,19 @@ def _named(places: Sequence[LeftObjects], rounds: int) -> list[str]:
         count, size = each.count / rounds, format_bytes(round(each.bytes / rounds))
         lines += [
             f"  {number}. {each.type}: {bound}{_objects(count)}, {bound}{size} a round including everything new there",
-            f"     allocated at {each.site or 'an unknown line (no sample among them)'}",
+            f"     allocated {_where(each)}",
             f"     {each.holding}",
             f"     {each.evidence}; at each check: {', '.join(_known(number) for number in each.series)}",
         ]
     if len(places) > MOST_NAMED:
         lines.append(f"  and {len(places) - MOST_NAMED} more")
     return lines
+
+
+def _where(place: LeftObjects) -> str:
+    if not place.site:
+        return "at an unknown line (no sample among them)"
+    return f"at {place.site}" if place.site_is_own else f"near {place.site} (indirect samples)"
 
 
 def _objects(count: float) -> str:
