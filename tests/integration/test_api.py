@@ -57,6 +57,12 @@ def test_a_snapshot_tells_paths_and_retainers(interpreter: Interpreter) -> None:
             assert all(path.steps[-1] == "__main__.Session" for path in kept.paths)
             sets = snapshot.retainers("__main__.Session")
             assert sum(row.count for row in sets) == 160
+            (registry,) = snapshot.dominators("__main__.Registry")
+            assert registry.path == ("module __main__", ".registry", "__main__.Registry")
+            held = snapshot.dominators("__main__.Session", most=1000, below=registry.address)
+            assert len(held) == 100
+            assert registry.retained > sum(each.retained for each in held) > 0
+            assert {each.kind for each in held} == {"module"}
             with pytest.raises(errors.NotInHeap, match=r"__main__\.Session"):
                 snapshot.why("Sesion")
             assert snapshot.count > 160
@@ -190,6 +196,7 @@ def test_all_of_it_may_be_awaited(growing: Target, tmp_path: Path) -> None:
             async with process.snapshot() as snapshot:
                 assert (await snapshot.why("Parcel")).count <= snapshot.now.count
                 assert await snapshot.retainers("Parcel")
+                assert len(await snapshot.dominators(most=3)) == 3
                 assert (await snapshot.waste()).total
             assert await process.sites(1)
             assert (await process.memory()).rss

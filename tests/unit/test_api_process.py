@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from heaptop.api.process import Process
-from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused, UsageError
+from heaptop.errors import AgentLost, NotInHeap, PauseTooLong, SamplerRefused, UsageError
 from heaptop.protocol.images import FIRST_ID, KINDS, Question, Retainers, RetainerSet, Unit
 from heaptop.protocol.messages import Core, Decision, Failure, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
@@ -102,6 +102,25 @@ def test_a_cancelled_query_leaves_the_next_one_its_own_answer(target: PromptTarg
         target.before_query = lambda: None
         assert snapshot.why("Session").count == sum(row.count for row in snapshot.retainers("Session"))
         assert snapshot.waste("type:Session").complete
+
+
+def test_dominators_are_the_largest_first_of_a_type_or_below_an_object(target: PromptTarget, process: Process) -> None:
+    target.agent.images.plant = shop
+    with process.snapshot() as snapshot:
+        largest = snapshot.dominators(most=5)
+        assert len(largest) == 5
+        assert [each.retained for each in largest] == sorted((each.retained for each in largest), reverse=True)
+        assert all(each.retained >= each.bytes for each in largest)
+        sessions = snapshot.dominators("Session", most=3)
+        assert {each.type.rpartition(".")[2] for each in sessions} == {"Session"}
+        assert len(sessions) == 3
+        below = snapshot.dominators(below=sessions[0].address)
+        assert sum(each.bytes for each in below) + sessions[0].bytes == sessions[0].retained
+        assert [each.dominator for each in below if each.dominator == sessions[0].address]
+        with pytest.raises(NotInHeap):
+            snapshot.dominators(below=16)
+        with pytest.raises(NotInHeap):
+            snapshot.dominators("Sesion")
 
 
 def test_a_cancelled_check_between_rounds_leaves_the_next_one_its_own_answer(

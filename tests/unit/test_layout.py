@@ -53,6 +53,16 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
 
 
+def test_commands_and_api_ask_snapshots_by_watching_alone() -> None:
+    """So a program gets the figures of the command: none of them words a question of its own."""
+    rooms = [ROOT / "src" / "heaptop" / room for room in ("cli", "mcp", "inside", "api")]
+    asking = [
+        path.name for room in rooms for path in room.rglob("*.py") if re.search(r"\bQuestion\b", path.read_text())
+    ]
+    assert asking == []
+    assert "Question(" in (ROOT / "src" / "heaptop" / "watching" / "queries.py").read_text()
+
+
 @pytest.mark.parametrize("folder", ["bench", "art"])
 def test_what_nothing_else_runs_still_imports_what_there_is(folder: str) -> None:
     missing = []

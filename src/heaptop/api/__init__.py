@@ -16,7 +16,7 @@ from heaptop.analysis.reports.moments_diff import Changed, MomentSizes
 from heaptop.analysis.rss.memory import MemoryByUse, MemoryRow
 from heaptop.analysis.snapshot.retained import RetainedRow
 from heaptop.analysis.snapshot.waste import SortTotal, WasteGroup, WasteReport
-from heaptop.api.figures import AllocationSite, CensusRow, CensusTable, KeptBy, RootPath
+from heaptop.api.figures import AllocationSite, CensusRow, CensusTable, Dominator, KeptBy, RootPath
 from heaptop.api.opened import OpenedRecording
 from heaptop.api.opened import open_recording as open
 from heaptop.api.process import Process, Rounds, attach
@@ -29,6 +29,7 @@ __all__ = [
     "CensusRow",
     "CensusTable",
     "Changed",
+    "Dominator",
     "Findings",
     "GrownRow",
     "Growth",

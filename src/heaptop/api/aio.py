@@ -20,7 +20,7 @@ from heaptop.analysis.rss.memory import MemoryByUse
 from heaptop.analysis.snapshot.retained import RetainedRow
 from heaptop.analysis.snapshot.waste import WasteReport
 from heaptop.api import process
-from heaptop.api.figures import AllocationSite, CensusTable, KeptBy
+from heaptop.api.figures import AllocationSite, CensusTable, Dominator, KeptBy
 from heaptop.api.snapshot import HeapSnapshot
 from heaptop.protocol.findings import Findings
 from heaptop.watching.queries import ALL
@@ -47,6 +47,9 @@ class AsyncSnapshot:
 
     async def retainers(self, name: str, number: int = 3) -> tuple[RetainedRow, ...]:
         return await self._owner._call(self.now.retainers, name, number)
+
+    async def dominators(self, name: str = "", most: int = 20, below: int = 0) -> tuple[Dominator, ...]:
+        return await self._owner._call(self.now.dominators, name, most, below)
 
     async def waste(self, where: str = "") -> WasteReport:
         return await self._owner._call(self.now.waste, where)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from heaptop.analysis.bands.report import census_rows
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.heap.history import Snapshot, known_hidden
+from heaptop.analysis.heap.path_words import type_name
 from heaptop.analysis.reports.sampled_report import ReportRow
 from heaptop.analysis.snapshot.why import path_json
-from heaptop.protocol.images import KINDS, PathGroup, Paths
+from heaptop.protocol.images import KINDS, Object, PathGroup, Paths
 from heaptop.protocol.messages import TypeName
 
 
@@ -136,3 +137,30 @@ def kept_by(name: str, paths: Paths, types: list[TypeName]) -> KeptBy:
 def _root_path(group: PathGroup, types: list[TypeName]) -> RootPath:
     steps = tuple(path_json(group.steps, types))
     return RootPath(steps, KINDS[group.kind], group.count, group.bytes, group.retained, group.example)
+
+
+@dataclass(frozen=True, slots=True)
+class Dominator:
+    """One object, and what would be freed with it: what it dominates."""
+
+    address: int
+    """In this snapshot."""
+    type: str
+    bytes: int
+    """Its own."""
+    retained: int
+    """Of it and of all that it dominates."""
+    length: int
+    """Items of a container; -1 where it is none."""
+    dominator: int
+    """Address of the nearest object without which it would be freed; 0 where several hold it, or it is a root."""
+    kind: str
+    """Of the root that leads to it: ``module``, ``frame``, ``none`` for garbage …"""
+    path: tuple[str, ...]
+    """From that root, as :attr:`RootPath.steps`."""
+
+
+def dominator(found: Object, types: list[TypeName]) -> Dominator:
+    row = found.row
+    name, path = type_name(types, row.type), tuple(path_json(found.path, types))
+    return Dominator(row.address, name, row.size, row.retained, row.length, found.dominator, KINDS[row.kind], path)

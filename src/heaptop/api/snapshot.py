@@ -8,9 +8,9 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.snapshot.retained import RetainedRow
 from heaptop.analysis.snapshot.retaining import SMALL_SETS
 from heaptop.analysis.snapshot.waste import WasteReport
-from heaptop.api.figures import KeptBy, kept_by
-from heaptop.protocol.images import Image
-from heaptop.watching.queries import ALL, find_waste, paths_to, retainer_sets, selected
+from heaptop.api.figures import Dominator, KeptBy, dominator, kept_by
+from heaptop.protocol.images import Image, Selection
+from heaptop.watching.queries import ALL, dominators, find_waste, object_at, paths_to, retainer_sets, selected
 from heaptop.watching.snapshot_watch import SnapshotWatch
 
 
@@ -67,6 +67,19 @@ class HeapSnapshot:
         objects, _ = selected(self._watch, name)
         rows, other, _ = retainer_sets(self._watch, objects, number)
         return (*rows, RetainedRow(SMALL_SETS, other.count, other.bytes)) if other.count else rows
+
+    def dominators(self, name: str = "", most: int = 20, below: int = 0) -> tuple[Dominator, ...]:
+        """The ``most`` objects that retain most, largest first: of the whole heap, of a type, or only those that the
+        object at the address ``below`` dominates. An object below another one of these is in its figure, too.
+
+        Raises NotInHeap, AmbiguousType, ImageLost.
+        """
+        self._begin()
+        types = selected(self._watch, name)[0].types if name else ()
+        if below:
+            object_at(self._watch, below, 1)
+        objects = Selection(types=types, below=(below,) if below else ())
+        return tuple(dominator(found, self._watch.types) for found in dominators(self._watch, objects, most))
 
     def waste(self, where: str = "") -> WasteReport:
         """What memory could be saved, as ``heaptop waste``; ``where`` is a filter on type, module or kind of root.

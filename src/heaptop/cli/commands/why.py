@@ -121,24 +121,12 @@ class Why:
     def _of_object(watch: SnapshotWatch, address: int, args: argparse.Namespace) -> str:
         from heaptop.analysis.snapshot.why import object_json
         from heaptop.cli.output.why_text import object_lines
-        from heaptop.protocol.images import OBJECT, OBJECTS, Object, Objects, Question, Selection
-        from heaptop.watching.queries import ALL
+        from heaptop.watching.queries import ALL, object_at
         from heaptop.watching.snapshot_watch import snapshot_notices
 
         image = watch.freeze()
         target, hello = watch.attached.target, watch.attached.hello
-        selection = Selection(addresses=(address,))
-        if not watch.ask(Question(OBJECTS, selection, limit=1), Objects).total:
-            raise NotInHeap(
-                f"No object begins at {hex(address)} in process {target.pid}.",
-                why="It may have been freed, or the address is not that of an object.",
-                fix="Find one by type: `heaptop why PID TYPE --json` shows an example for each path.",
-            )
-        most = _most(args, LINKS) or ALL
-        found = watch.ask(Question(OBJECT, selection, limit=most, values=args.values), Object)
-        above = None
-        if found.dominator:
-            above = watch.ask(Question(OBJECT, Selection(addresses=(found.dominator,)), limit=1), Object)
+        found, above = object_at(watch, address, _most(args, LINKS) or ALL, values=args.values)
         if args.json:
             document = object_json(found, above, image, watch.types, pid=target.pid, python=hello.python)
             return json.dumps(document, indent=2)

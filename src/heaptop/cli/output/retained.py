@@ -6,18 +6,16 @@ This module never reads the command line and never attaches by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heaptop.analysis.filters.filters import Filter
-from heaptop.analysis.filters.kept_samples import MOST_ASKED, matching, retainer_term
 from heaptop.analysis.heap.path_words import KIND_WORDS
 from heaptop.analysis.snapshot.retained import (
     Remainder,
     RetainedRow,
     filtered_amount,
     retained_json,
-    rows_by_kind,
     wanted,
 )
 from heaptop.analysis.snapshot.retaining import SMALL_SETS
@@ -25,10 +23,9 @@ from heaptop.analysis.snapshot.why import elided
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_number
 from heaptop.choices import TIMEOUT
 from heaptop.cli.terminal import ProgressLine, stdout_columns, table
-from heaptop.errors import UsageError
-from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
+from heaptop.protocol.images import Image
 from heaptop.protocol.source import Attached, Source
-from heaptop.watching.queries import ALL, retainer_sets
+from heaptop.watching.queries import retainer_sets, root_kinds
 from heaptop.watching.snapshot_watch import SnapshotWatch, snapshot_notices
 
 if TYPE_CHECKING:
@@ -64,21 +61,10 @@ def take_retained(
     """
     with SnapshotWatch(source, progress, again, timeout=timeout) as watch:
         image = watch.freeze()
-        selection, types = wanted(where, watch.types), watch.types
+        selection = wanted(where, watch.types)
         if by == "kind":
-            all_known = True
-            if (term := retainer_term(where)) is not None:
-                told = watch.ask(Question(RETAINERS, Selection(), limit=ALL, number=number), Retainers)
-                retainers = matching(term, told.units)
-                if not retainers:
-                    raise UsageError(f"No retainer in the heap matches {where}.", fix="Use a wider filter, or none.")
-                selection = replace(selection, retainers=retainers)
-                # A retainer that is told of no set may fit too.
-                all_known = told.complete and not told.other_count and not any(row.many for row in told.rows)
-                all_known = all_known and len(retainers) < MOST_ASKED
-            groups = watch.ask(Question(GROUPS, selection, limit=ALL), Groups)
-            rows = rows_by_kind(groups, types, where)
-            return RetainedResult(watch.attached, image, rows, groups.complete and all_known, Remainder())
+            rows, complete = root_kinds(watch, selection, number, where)
+            return RetainedResult(watch.attached, image, rows, complete, Remainder())
         rows, other, complete = retainer_sets(watch, selection, number, where)
         if other.count and "retainer" in where.attributes:
             return RetainedResult(watch.attached, image, rows, False, Remainder())
