@@ -1003,3 +1003,56 @@ class GuardJson(OfProcessJson):
     """Its file's name."""
     dump: str | None
     """The name of the heap dump's file."""
+
+
+class FleetProcessJson(TypedDict):
+    """A process that the rules of `heaptop serve` chose."""
+
+    pid: int
+    service: str
+    user: str
+    unit: str
+    """Of systemd; else empty."""
+
+
+class FleetHuntJson(TypedDict):
+    """The last leak hunt in it."""
+
+    verdict: str
+    age_seconds: float
+    suspects: list[str]
+    """Sentences."""
+
+
+class AttachedProcessJson(FleetProcessJson):
+    """One that it is attached to."""
+
+    python: str
+    way: str
+    """The backend: `ptrace`, `pep768`."""
+    rss: int
+    census_age_seconds: float | None
+    mode: str
+    exact: bool | None
+    """Whether its last census is; null without one."""
+    hunt: FleetHuntJson | None
+
+
+_RefusalJson = TypedDict("_RefusalJson", {"class": str})  # class is a keyword
+
+
+class RefusedProcessJson(FleetProcessJson, _RefusalJson):
+    """One that it could not attach to, and will try again."""
+
+    message: str
+    times: int
+    again_in_seconds: float
+
+
+class FleetJson(TypedDict):
+    """`/processes` of `heaptop serve`: which processes it is attached to, and which it could not attach to."""
+
+    schema: Literal["heaptop.processes"]
+    version: Literal[1]
+    attached: list[AttachedProcessJson]
+    refused: list[RefusedProcessJson]

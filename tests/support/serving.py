@@ -9,13 +9,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support import json_schemas
 from tests.support.processes import Target, eventually, starting
 
 SOURCES = str(Path(__file__).parents[2] / "src")
+PROCESSES: Final = json_schemas.schemas()["heaptop.processes/1"]
 RULE = """
 interval = 1
 rate = "500/s"
@@ -45,7 +48,9 @@ class Serve:
             return content
 
     def processes(self) -> dict[str, list[dict[str, Any]]]:
+        """What it keeps to its schema, and has no key that the schema does not know."""
         found: dict[str, list[dict[str, Any]]] = json.loads(self.get("processes"))
+        Draft202012Validator(json_schemas.strict(PROCESSES)).validate(found)
         return found
 
     def attached(self) -> set[int]:

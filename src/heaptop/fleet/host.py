@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.reports.stack_sums import LIVE, MOST_TEXT
 from heaptop.choices import ADAPTIVE
@@ -31,6 +31,9 @@ from heaptop.injector.inspect.process import is_same_process
 from heaptop.protocol.messages import GcEvents
 from heaptop.protocol.source import Source
 from heaptop.recordings.exports.pprof import ProfileWriter
+
+if TYPE_CHECKING:
+    from heaptop.documents import AttachedProcessJson, FleetHuntJson, FleetJson, FleetProcessJson
 
 ROUND: Final = 10.0
 """Seconds between two looks at which processes there are, at least."""
@@ -168,12 +171,14 @@ class FleetHost:
                 writer.add_notice(f"process {session.pid} is left out: its stacks take too many characters")
         return writer.content(of, time.time_ns())
 
-    def processes(self) -> dict[str, Any]:
-        """What is attached to, and what was refused, for JSON."""
+    def processes(self) -> FleetJson:
+        """What is attached to, and what was refused."""
         now = time.monotonic()
         with self._lock:
             refused = [one for key, one in self._refused.items() if key not in self._sessions]
         return {
+            "schema": "heaptop.processes",
+            "version": 1,
             "attached": [_session_json(session) for session in self.attached()],
             "refused": [
                 {
@@ -372,12 +377,12 @@ def _close(session: FleetSession) -> None:
         audit("error", pid=session.pid, reason=type(error).__name__, message=str(error))
 
 
-def _process_json(chosen: ChosenProcess) -> dict[str, Any]:
+def _process_json(chosen: ChosenProcess) -> FleetProcessJson:
     seen = chosen.seen
     return {"pid": seen.pid, "service": label(chosen.service), "user": seen.user, "unit": seen.unit}
 
 
-def _session_json(session: FleetSession) -> dict[str, Any]:
+def _session_json(session: FleetSession) -> AttachedProcessJson:
     attached, age = session.attached, session.census_age
     return {
         **_process_json(session.chosen),
@@ -391,7 +396,7 @@ def _session_json(session: FleetSession) -> dict[str, Any]:
     }
 
 
-def _hunt_json(session: FleetSession) -> dict[str, Any] | None:
+def _hunt_json(session: FleetSession) -> FleetHuntJson | None:
     found = session.hunt
     if found is None:
         return None
