@@ -82,6 +82,7 @@ check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/mypy --explicit-package-bases -p tests.support -p tests.conftest
 	$(BIN)/mypy release
 	$(BIN)/lint-imports
+	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/python -m pytest -q tests/unit/test_layout.py
 
 stress: $(DEV) ## all cycles on all interpreters; takes hours
