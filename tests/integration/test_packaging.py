@@ -354,7 +354,7 @@ def test_the_single_file_counts_a_process_and_needs_no_other_package(
         assert version.startswith(f"heaptop {__version__}\nnative core: build ")
         has_zstd = interpreter.version >= (3, 14)
         assert version.endswith(f"recordings are compressed with {'zstd' if has_zstd else 'zlib'}\n")
-        with running(interpreter, "sleeper") as target:
+        with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
             counted = run(
                 *python, "-S", archive, "census", str(target.pid), "--json", cwd=tmp_path, clean=True, **alone(cache)
             )
