@@ -36,6 +36,21 @@ def foreign():
             libc.malloc(SIZE)  # site: foreign
 
 
+def others():
+    native_leak.python(BLOCKS, SIZE)  # site: python
+    native_leak.raw(BLOCKS, SIZE)  # site: raw
+    native_leak.cplusplus(BLOCKS, SIZE)  # site: cplusplus
+
+
+def back():
+    """C code calls Python code, which allocates."""
+    native_leak.back(lambda: kept.extend(bytes(SIZE) for _ in range(BLOCKS)))  # site: back
+
+
+def resting():
+    native_leak.quietly(BLOCKS, SIZE)  # site: resting
+
+
 def package():
     from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415
 

@@ -15,7 +15,8 @@ enum { LARGE = 1 << 30 }; /* such a block is sampled */
 
 static void *block(uint64_t number) { return (void *)(number << 16); }
 
-static void stack(uint32_t depth, malloc_take_frame *take) {
+static void stack(uint32_t depth, bool is_first, malloc_take_frame *take) {
+    assert(is_first);
     char file[2000];
     memset(file, 'f', sizeof file);
     for (uint32_t i = 0; i < depth; i++)

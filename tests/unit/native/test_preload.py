@@ -191,7 +191,8 @@ def test_an_interpreter_that_can_be_preloaded_is_not_refused() -> None:
 @pytest.mark.parametrize("options", [(), tuple(SANITIZED)], ids=["plain", "sanitized"])
 def test_tables_fill_up_and_say_so(options: tuple[str, ...]) -> None:
     folder = NATIVE.parent / "preload"
-    parts = program_with("preload_parts.c", folder / "samples.c", folder / "sites.c", options=[*options, "-std=gnu11"])
+    sources = [folder / f"{name}.c" for name in ("samples", "sites", "unwind")]
+    parts = program_with("preload_parts.c", *sources, options=[*options, "-std=gnu11"])
     done = subprocess.run([parts], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (0, "1 1\ndone\n"), done.stderr[-3000:]
 

@@ -362,6 +362,7 @@ struct symbols {
     bool thread_state_is_shared;           /* … but up to 3.11 that of whoever has the GIL */
     bool tracer_is_notified;                   /* a reference tracer, from 3.14 on, when another takes its place */
     int (*code_line)(PyObject *code, int); /* PyCode_Addr2Line */
+    int (*is_finalizing)(void);            /* asked without the GIL; NULL where there is none */
     inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
     traverseproc dict_traverse;    /* tp_traverse of ``dict``, */
     traverseproc python_traverse;  /* and, without code, of classes in Python */

@@ -198,7 +198,7 @@ void samples_hit(void *block, size_t size, enum kind kind, const void *caller) {
         put_in((struct record){.address = (uint64_t)block,
                                .size = size,
                                .left = size,
-                               .site = sites_now(caller),
+                               .site = sites_now(caller, kind, thread->is_first),
                                .interval = interval,
                                .kind = (uint8_t)kind});
     }
@@ -292,6 +292,7 @@ void samples_open(struct table *opened, uint8_t interval) {
     quota_began = now();
     random_state = quota_began ^ (uint64_t)page ^ (uint64_t)table->pid << 32;
     samples_thread.left = samples_thread.interval = 0;
+    samples_thread.is_first = true; /* the linker runs constructors on it */
     table->state = SAMPLING;
     __atomic_store_n(&alive, page, __ATOMIC_RELEASE);
 }
@@ -302,4 +303,4 @@ static void read_stacks_by(malloc_read_stack *reader) {
 }
 
 /* For the native core, which finds it by its name. */
-extern malloc_set_reader heaptop_malloc_stacks __attribute__((visibility("default"), alias("read_stacks_by")));
+extern malloc_set_reader heaptop_malloc_stacks_2 __attribute__((visibility("default"), alias("read_stacks_by")));

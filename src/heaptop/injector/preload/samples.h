@@ -22,7 +22,7 @@
 struct samples_thread {
     int64_t left; /* bytes to the mark */
     uint8_t interval; /* its logarithm; 0 before the first gap */
-    bool busy, is_agent;
+    bool busy, is_agent, is_first;
 };
 extern __thread struct samples_thread samples_thread __attribute__((tls_model("initial-exec")));
 

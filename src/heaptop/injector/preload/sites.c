@@ -2,24 +2,13 @@
 #define _GNU_SOURCE
 #include "preload/sites.h"
 
-#include "lookup.h"
+#include "preload/unwind.h"
 #include "sampler/index.h"
 
-#include <link.h>
 #include <string.h>
 
 enum { DEPTH = 64, LONGEST_TEXT = 1024 };
 
-/* dlfcn.h has it since glibc 2.35. It takes no lock, so that a malloc may call it while another thread is in dlopen. */
-struct found_object {
-    unsigned long long flags;
-    void *start, *end;
-    struct link_map *map;
-    void *unwinding;
-    unsigned long long reserved[7];
-};
-
-static int (*find_object)(void *address, struct found_object *found);
 static malloc_read_stack *read_stack;
 static struct table *table;
 static struct index texts, frames, nodes, sites;
@@ -103,12 +92,12 @@ static void take_frame(struct malloc_text file, struct malloc_text function, uin
     taken[taken_count++] = full ? SITES_FULL : frame_of((struct frame){first, second, line});
 }
 
-static uint32_t stack_now(void) {
+static uint32_t stack_now(bool is_first) {
     malloc_read_stack *reader = __atomic_load_n(&read_stack, __ATOMIC_ACQUIRE);
     if (reader == NULL)
         return TOO_EARLY;
     taken_count = 0;
-    reader(DEPTH, take_frame);
+    reader(DEPTH, is_first, take_frame);
     uint32_t node = NO_STACK;
     for (uint32_t i = taken_count; i-- > 0 && node != NO_ROOM;)
         node = taken[i] == SITES_FULL ? NO_ROOM : node_of((struct node){node, taken[i]});
@@ -122,17 +111,17 @@ void sites_read_stacks(malloc_read_stack *reader) { __atomic_store_n(&read_stack
 /* Text 0 is the program itself, as the linker has it; "?" is none that is known. */
 static struct site place_of_caller(const void *caller) {
     struct found_object found;
-    if (find_object == NULL || find_object((void *)caller, &found) != 0 || found.map->l_name == NULL)
+    if (!unwind_find_object(caller, &found))
         return (struct site){0, text_of("?", 1), 0};
     uint64_t offset = (uint64_t)caller - found.map->l_addr;
     return (struct site){offset, text_of(found.map->l_name, strlen(found.map->l_name)), 0};
 }
 
-uint32_t sites_now(const void *caller) {
-    struct site wanted = place_of_caller(caller);
+uint32_t sites_now(const void *caller, enum kind kind, bool is_first) {
+    struct site wanted = place_of_caller(kind == MALLOC ? unwind_owner(caller, is_first) : caller);
     if (wanted.library == SITES_FULL)
         return SITES_FULL;
-    wanted.node = stack_now();
+    wanted.node = stack_now(is_first);
     uint32_t hash = (uint32_t)mix(mix(wanted.offset ^ (uint64_t)wanted.library << 40) ^ wanted.node);
     for (uint32_t place = index_place(&sites, hash); sites.slots[place] != 0; place = index_next(&sites, place))
         if (memcmp(&table->sites[sites.slots[place] - 1], &wanted, sizeof wanted) == 0)
@@ -148,7 +137,7 @@ bool sites_open(struct table *opened) {
     table = opened;
     table->text_size = 1;
     table->node_count = FIRST_NODE;
-    *(void **)&find_object = lookup_symbol("_dl_find_object");
+    unwind_open();
     return index_open(&texts, &budget, 4 * FRAMES) && index_open(&frames, &budget, 2 * FRAMES) &&
            index_open(&nodes, &budget, 2 * NODES) && index_open(&sites, &budget, 2 * SITES);
 }

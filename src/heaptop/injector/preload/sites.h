@@ -18,7 +18,8 @@ bool sites_open(struct table *table);
 /* Read Python stacks by this from now on. */
 void sites_read_stacks(malloc_read_stack *reader);
 
-/* The site of an allocation that returns to ``caller``, on the calling thread; SITES_FULL when there is no room. */
-uint32_t sites_now(const void *caller);
+/* The site of an allocation that returns to ``caller``, on the calling thread; SITES_FULL when there is no room.
+   ``is_first``: it is the process's first thread. */
+uint32_t sites_now(const void *caller, enum kind kind, bool is_first);
 
 #endif

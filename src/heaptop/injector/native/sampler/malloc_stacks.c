@@ -18,10 +18,10 @@ static struct malloc_text text_of(PyObject *name, struct name_text *room) {
 }
 
 /* The library calls it under its lock, one thread at a time. */
-static void read_stack(uint32_t depth, malloc_take_frame *take) {
+static void read_stack(uint32_t depth, bool is_first, malloc_take_frame *take) {
     static struct stack_frame frames[DEEPEST];
     static struct name_text file, function;
-    uint32_t count = stack_walk_own(interpreter, frames, depth < DEEPEST ? depth : DEEPEST);
+    uint32_t count = stack_walk_own(interpreter, is_first, frames, depth < DEEPEST ? depth : DEEPEST);
     for (uint32_t i = 0; i < count; i++) {
         PyObject *code = frames[i].code;
         PyObject *name = object_at(code, layout.code_qualname != 0 ? layout.code_qualname : layout.code_name);

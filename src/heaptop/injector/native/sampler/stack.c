@@ -253,9 +253,17 @@ static bool is_own(const void *thread) {
     return !symbols.thread_state_is_shared || thread == (void *)PyGILState_GetThisThreadState();
 }
 
-uint32_t stack_walk_own(const void *interpreter, struct stack_frame *frames, uint32_t depth) {
+/* Of the thread without the GIL: its frames rest, but an interpreter that ends frees those of all threads. The process's
+   first thread is the one that ends it. */
+static const void *resting_thread(void) {
+    return symbols.is_finalizing == NULL || symbols.is_finalizing() ? NULL : PyGILState_GetThisThreadState();
+}
+
+uint32_t stack_walk_own(const void *interpreter, bool may_rest, struct stack_frame *frames, uint32_t depth) {
     const void *thread = symbols.thread_state();
-    if (thread == NULL || !is_own(thread) || pointer_at(thread, layout.thread_interpreter) != interpreter)
+    if (thread == NULL || !is_own(thread))
+        thread = may_rest ? resting_thread() : NULL;
+    if (thread == NULL || pointer_at(thread, layout.thread_interpreter) != interpreter)
         return 0;
     bool plain;
     uint32_t found = walk(thread_innermost(thread), frames, depth, &plain), kept = 0;

@@ -33,9 +33,9 @@ bool stack_open(struct budget *budget);
 /* Frames of the calling thread, the innermost first, at most ``depth``; their number. Needs the GIL. */
 uint32_t stack_walk(struct stack_frame *frames, uint32_t depth);
 
-/* Likewise of a thread that may have no GIL, or that of another interpreter than this: then there are none. A code object that
-   is being freed is left out. */
-uint32_t stack_walk_own(const void *interpreter, struct stack_frame *frames, uint32_t depth);
+/* Likewise of a thread that may have no GIL: then there are none, unless it ``may_rest`` because nobody ends it meanwhile.
+   Nor are there any in another interpreter than this. A code object that is being freed is left out. */
+uint32_t stack_walk_own(const void *interpreter, bool may_rest, struct stack_frame *frames, uint32_t depth);
 
 /* Code of the agent's that runs on the target's threads, by its address; the agent keeps it alive. NULL for none. Under
    the sampler's lock. */
