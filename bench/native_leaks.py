@@ -74,7 +74,8 @@ def heaptop_names(found: dict[str, list[dict[str, object]]]) -> str:
     assert isinstance(stack, list)
     frame = stack[0] if stack else {"file": "", "line": 0}
     where = f"{Path(frame['file']).name}:{frame['line']}"
-    return f"{site['bytes'] / 1e6:.1f} MB {where}, {Path(str(site['library'])).name} {site['function']}"  # type: ignore[operator]
+    error = max(site["high"] - site["bytes"], site["bytes"] - site["low"]) / 1e6  # type: ignore[operator]
+    return f"{site['bytes'] / 1e6:.1f} ±{error:.1f} MB {where}, {Path(str(site['library'])).name} {site['function']}"  # type: ignore[operator]
 
 
 def _run(command: list[str], variables: dict[str, str]) -> str:

@@ -89,6 +89,24 @@ def test_a_later_attach_reads_the_sites_from_outside(tmp_path: Path) -> None:
         os.kill(found["pid"], signal.SIGKILL)
 
 
+def test_of_reserved_address_space_view_9_counts_what_is_resident(tmp_path: Path) -> None:
+    _, found = document(tmp_path, "--for", "2", program=argv("reserved"))
+    try:
+        mapped = {site["stack"][0]["line"]: site["bytes"] for site in found["sites"] if site["stack"]}
+        assert mapped[LINES["reserved"]] == 512 << 20
+        assert any("never touched" in note for note in found["notes"])
+        done = subprocess.run(
+            [*HEAPTOP, "census", "--memory", "--json", str(found["pid"])],
+            env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE, check=True,
+        )  # fmt: skip
+        native = json.loads(done.stdout)["native"]
+        resident = {site["stack"][0]["line"]: site["bytes"] for site in native if site["stack"]}
+        assert resident[LINES["reserved"]] == 3 << 20
+        assert 2 << 20 <= resident[LINES["untouched"]] <= (2 << 20) + 8192
+    finally:
+        os.kill(found["pid"], signal.SIGKILL)
+
+
 def test_a_static_interpreter_is_refused_with_a_sentence(tmp_path: Path) -> None:
     static = building.program_with("preload_cases.c", options=["-static", "-pthread"])
     done = run(tmp_path, "--python", str(static), program=argv("extension"))

@@ -99,6 +99,21 @@ def mapped():
     kept.append(mmap.mmap(-1, 5 << 20))  # site: mmap
 
 
+def reserved():
+    """Address space of which little is touched, by a mapping and by malloc."""
+    whole = mmap.mmap(-1, 512 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # site: reserved
+    whole[: 3 << 20] = bytes(3 << 20)
+    kept.append(whole)
+    kept.append(ctypes.create_string_buffer(1))
+    libc = ctypes.PyDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    block = libc.malloc(256 << 20)  # site: untouched
+    ctypes.memset(block, 1, 2 << 20)
+    print("ready", flush=True)
+    while True:
+        time.sleep(0.05)
+
+
 def churn():
     """Threads that allocate with and without the GIL, and import, and start others."""
     def turn():

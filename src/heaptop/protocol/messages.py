@@ -427,7 +427,7 @@ class MallocBlocks:
     """When they were sampled."""
     left: int
     """Bytes of each that are mapped now: less than ``size`` where a part of a mapping was unmapped, more where mremap
-    made it larger."""
+    made it larger. In :attr:`MallocSites.resident` those that are resident."""
     interval: int
     """Mean bytes between samples when they were."""
     number: int
@@ -469,6 +469,8 @@ class MallocSites:
     """Sites that are smaller than these."""
     own_new: bool = False
     """The program's allocator has an ``operator new`` of its own, which is not sampled."""
+    resident: bool = False
+    """Of mappings and large blocks only what is resident is counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,3 +309,17 @@ def test_the_size_of_a_table_cannot_change() -> None:
             malloc_table.os.ftruncate(table.fd, 0)
     finally:
         table.close()
+
+
+def test_of_large_blocks_what_is_resident_counts() -> None:
+    read = table_of_sites(3, library=1, outer=0)
+    asked: list[tuple[int, int]] = []
+
+    def resident(start: int, end: int) -> int:
+        asked.append((start, end))
+        return [0, 1 << 16, 1 << 30][len(asked) - 1]
+
+    found = read_sites(read, "/python", resident=resident)
+    assert found.resident
+    assert asked == [(i << 20, i + 1 << 20) for i in (1, 2, 3)]
+    assert sorted(blocks.left for site in found.sites for blocks in site.blocks) == [1 << 16, 1 << 20]

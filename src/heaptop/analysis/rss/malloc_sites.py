@@ -29,6 +29,10 @@ COST: Final = (
 )
 
 
+LARGE: Final = 64 << 20
+"""Bytes of a block that may be address space more than memory: allocators reserve so much at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class NativeGroup:
     """Live blocks that have the same site, line or library."""
@@ -120,6 +124,8 @@ def notes(found: MallocSites) -> Iterator[str]:
         yield f"At most: {format_count(found.missed)} frees of native memory were not seen."
     if found.own_new:
         yield "At least: what C++ allocates by new is not seen, because the program's allocator has its own."
+    if not found.resident and any(blocks.left >= LARGE for site in found.sites for blocks in site.blocks):
+        yield "Mappings and large blocks count in full, also where they were never touched."
     if found.left_out:
         yield f"{format_count(found.left_out)} smaller sites of native memory are left out."
     unknown = [site.library == "?" for site in found.sites]
@@ -193,7 +199,7 @@ def _estimate(found: MallocSites, sites: Sequence[MallocSite]) -> Estimate:
 
 
 def _weight(blocks: MallocBlocks) -> Weight:
-    """Of a mapping what it has now, by the chance that it was sampled with at its first size."""
+    """Of a block what it has now, by the chance that it was sampled with at its first size."""
     whole = weight(blocks.size, blocks.interval)
     if blocks.left == blocks.size:
         return whole

@@ -56,6 +56,12 @@ STATES: Final = {
 }
 REPLACED: Final = "the program has started another in its place (execve), which is not sampled"
 
+SMALLEST_MEASURED: Final = 1 << 17
+"""Bytes of a block of malloc's that may have untouched pages: smaller ones lie in its heaps (M_MMAP_THRESHOLD)."""
+MAPPING: Final = 1
+
+Resident = Callable[[int, int], int]
+"""How many bytes from one address to another are resident."""
 Read = Callable[[int, int], bytes]
 """Bytes of the table, by offset and size. Raises OSError."""
 Blocks = Counter[tuple[int, int, int, int]]
@@ -129,17 +135,19 @@ def _has_lost_the_table(pid: int) -> bool:
     return bool(mapped) and MAPPED not in mapped
 
 
-def read_sites(read: Read, executable: str, pid: int = 0, most: int = SITES) -> MallocSites:
+def read_sites(
+    read: Read, executable: str, pid: int = 0, most: int = SITES, resident: Resident | None = None
+) -> MallocSites:
     """What lives now, by line, library and function: the ``most`` largest. Errors: :class:`TableInvalid`, OSError.
 
     ``executable``: the program's own path. ``pid``: the process that knows its libraries' paths, as in
-    :func:`symbols.names`."""
+    :func:`symbols.names`. ``resident``: count of mappings and large blocks what is resident, in place of all."""
     head = HEAD.unpack(_exactly(read, 0, HEAD.size))
     magic, _, _, dropped, missed, sampled, base, _, _, coarsest, *counts, own_new = head
     limits = (RECORDS, SITES, NODES, FRAMES, TEXTS)
     if magic != MAGIC or max(base, coarsest) > 30 or any(n > most for n, most in zip(counts, limits, strict=True)):
         raise TableInvalid("its head")
-    blocks = _live(read, counts[0])
+    blocks = _live(read, counts[0], resident)
     # After the records: what they refer to was there before them.
     _, site_count, node_count, frame_count, text_size = HEAD.unpack(_exactly(read, 0, HEAD.size))[10:15]
     reader = _Places(
@@ -161,6 +169,7 @@ def read_sites(read: Read, executable: str, pid: int = 0, most: int = SITES) -> 
         sites=tuple(reader.site(site, found) for site, found in rows[:most]),
         left_out=len(rows[most:]),
         own_new=own_new != 0,
+        resident=resident is not None,
     )
 
 
@@ -190,8 +199,8 @@ def _exactly(read: Read, at: int, size: int) -> bytes:
     return found
 
 
-def _live(read: Read, count: int) -> Blocks:
-    """What lives.
+def _live(read: Read, count: int, resident: Resident | None) -> Blocks:
+    """What lives, and is resident.
 
     The program runs on. What two readings say alike of a record, with an even version, was whole at one moment; those
     that change all the time are read again, and the last reading is taken.
@@ -202,12 +211,15 @@ def _live(read: Read, count: int) -> Blocks:
     for i, record in enumerate(after):
         if record != before[i] or record[3] & 1:
             record = _settled(read, RECORDS_AT + i * RECORD.size)  # noqa: PLW2901
-        address, size, left, _, site, _, interval, _ = record
+        address, size, left, _, site, _, interval, kind = record
         if not address:
             continue
         if not (0 < size < 1 << 62 and 0 < left < 1 << 62 and interval <= 30):
             raise TableInvalid("a record")
-        found[site, size, left, interval] += 1
+        if resident is not None and (kind == MAPPING or left >= SMALLEST_MEASURED):
+            left = min(left, resident(address, address + left))
+        if left:
+            found[site, size, left, interval] += 1
     return found
 
 

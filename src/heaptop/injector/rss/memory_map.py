@@ -26,7 +26,7 @@ from heaptop.injector.inspect.memory import MOST_MAPPINGS, RemoteFault
 from heaptop.injector.inspect.threads import thread_ids
 from heaptop.injector.preload.malloc_table import TableInvalid
 from heaptop.injector.rss import arenas, bss, native_sites, own, stacks
-from heaptop.injector.rss.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
+from heaptop.injector.rss.residency import PAGE, ResidentMemory
 from heaptop.injector.rss.smaps import ANONYMOUS, ARENA, CHUNK, FILE, LARGE, OWN, STACK, Sort, Vma, classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Outside, OwnPages, Pymalloc, Region
 from heaptop.protocol.text import LONGEST, printable
@@ -188,18 +188,8 @@ def _read_smaps(pid: int) -> tuple[int, list[Vma]]:
 
 
 def _mask(memory: ResidentMemory, vmas: Sequence[Vma]) -> int:
-    """The bit that tells a resident page of this process's anonymous memory.
-
-    The page of zeros is present and in no RSS, and is not mapped exclusively; but neither are pages shared with a
-    forked child. Take the bit that comes nearer to what smaps says.
-    """
-    plain = [vma for vma in vmas if vma.searchable]
-    rss = sum(vma.rss for vma in plain)
-
-    def missed(bit: int) -> int:
-        return abs(rss - sum(memory.pages.rss(vma.start, vma.end, bit) for vma in plain))
-
-    return min((PRESENT, EXCLUSIVE), key=missed)
+    """The bit that tells a resident page of this process's anonymous memory."""
+    return memory.pages.bit_of_memory(_plain(vmas), sum(vma.rss for vma in vmas if vma.searchable))
 
 
 def _plain(vmas: Iterable[Vma]) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ seem to have grown because it was examined. This module never reads such a page.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from itertools import compress
 from types import TracebackType
 from typing import Final
@@ -56,6 +57,18 @@ class PageTable:
         """Addresses of the pages whose entry has the bit."""
         first = start // PAGE * PAGE
         return [*compress(range(first, end, PAGE), self.resident(start, end, bit))]
+
+    def bit_of_memory(self, ranges: Sequence[tuple[int, int]], rss: int) -> int:
+        """The bit that tells a resident page of anonymous memory, of which these ranges have so many bytes.
+
+        The page of zeros is present and in no RSS, and is not mapped exclusively; but neither are pages shared with a
+        forked child. Take the bit that comes nearer.
+        """
+
+        def missed(bit: int) -> int:
+            return abs(rss - sum(self.rss(start, end, bit) for start, end in ranges))
+
+        return min((PRESENT, EXCLUSIVE), key=missed)
 
     def rss(self, start: int, end: int, bit: int = PRESENT) -> int:
         """How many bytes these pages have."""
