@@ -368,3 +368,12 @@ def test_blocks_that_huge_pages_were_advised_for_are_mallocs(interpreter: Interp
         sums = by_kind(looked_at(target))
         assert known <= sums["chunk"] + RECLAIMED
         assert sums.get("anonymous", 0) < 16 * MIB, "none of it is of unknown use"
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_memory_that_another_allocator_has_aligned_is_not_free_in_malloc(interpreter: Interpreter) -> None:
+    """glibc's malloc aligns the heaps of threads' arenas in the same way."""
+    with running(interpreter, "aligned_mapping") as target:
+        before = by_kind(looked_at(target))
+        assert before["anonymous"] >= 8 * MIB
+        assert before.get("heap", 0) < 8 * MIB

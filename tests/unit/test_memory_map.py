@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from heaptop.injector.inspect.layout import VERSIONS
 from heaptop.injector.inspect.memory import RemoteFault, read_mappings
-from heaptop.injector.rss import arenas, bss, memory_map, stacks
+from heaptop.injector.rss import arenas, bss, heaps, memory_map, stacks
 from heaptop.injector.rss.memory_map import MappingPart, Pieces, find_chunks, read
 from heaptop.injector.rss.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.rss.smaps import Vma, classified
@@ -80,6 +80,21 @@ def test_what_is_told_is_so_of_memory_that_is_not_searched(resident: int) -> Non
     regions = {each.kind: each for each in memory_map._regions([(sparse, "anonymous", "")], measured)}
     assert (regions["own"].size, regions["own"].rss) == (6 * PAGE, resident * PAGE)
     assert (regions["anonymous"].size, regions["anonymous"].rss) == (((1 << 20) - 6) * PAGE, 0)
+
+
+def test_aligned_memory_of_others_is_no_heap_of_mallocs() -> None:
+    """As mimalloc reserves it; what begins as a heap does stays one, also where two adjoin, or nothing can be read."""
+    size = 64 * MIB
+    memory = PretendMemory()
+    places = [START + i * 3 * size for i in range(4)]
+    memory.words(places[0], places[0] + 0x30, 0, size, size)
+    memory.words(places[0] + size, places[0] + 0x30, places[0], size, size)
+    memory.words(places[1], 0, 0, 0, 0)
+    memory.words(places[2], places[2] + 0x30, 0, size, size)
+    memory.words(places[2] + size, 77, 0, size, size)
+    sorts = [*classified([vma(place, 2 * size // PAGE) for place in places])]
+    assert [kind for _, kind, _ in sorts] == ["heap"] * 4
+    assert [kind for _, kind, _ in heaps.proven(memory, sorts)] == ["heap", "anonymous", "anonymous", "heap"]
 
 
 def elf(*segments: tuple[int, int]) -> bytes:

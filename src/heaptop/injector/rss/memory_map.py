@@ -25,7 +25,7 @@ from heaptop.injector.inspect.layout import FIRST_WITH_OWN_ARENAS
 from heaptop.injector.inspect.memory import MOST_MAPPINGS, RemoteFault
 from heaptop.injector.inspect.threads import thread_ids
 from heaptop.injector.preload.malloc_table import TableInvalid
-from heaptop.injector.rss import arenas, bss, native_sites, own, stacks
+from heaptop.injector.rss import arenas, bss, heaps, native_sites, own, stacks
 from heaptop.injector.rss.residency import PAGE, ResidentMemory
 from heaptop.injector.rss.smaps import ANONYMOUS, ARENA, CHUNK, FILE, LARGE, OWN, STACK, Sort, Vma, classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Outside, OwnPages, Pymalloc, Region
@@ -160,6 +160,7 @@ def _read_contents(
     memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort], known: OwnMemory
 ) -> MemoryContents:
     """Raises OSError, RemoteFault and IndexError for memory that is not as it was a moment before."""
+    sorts = list(heaps.proven(memory, sorts))
     mask = _mask(memory, vmas)
     spaces = arenas.AddressRanges(_plain(vmas))
     ends = bss.ends(memory, sorts)
@@ -248,10 +249,10 @@ def _own(
     if found := own.way_in(memory, executable):
         ranges.append((*found, own.WAY_IN))
     if known.agent is not None:
-        heaps = own.arena(memory, thread_ids(pid), known.agent, sorts)
+        own_heaps = own.arena(memory, thread_ids(pid), known.agent, sorts)
         there = known.before.heaps
-        if there is not None and not any(heap.start in there for heap in heaps):
-            ranges += [(heap.start, heap.end, OWN_ARENA) for heap in heaps]
+        if there is not None and not any(heap.start in there for heap in own_heaps):
+            ranges += [(heap.start, heap.end, OWN_ARENA) for heap in own_heaps]
     whole = {
         vma.start: name
         for vma, kind, _ in sorts
