@@ -143,10 +143,10 @@ def need_package(interpreter: Interpreter, package: str) -> None:
     need_installed(interpreter, interpreter.has(package), package)
 
 
-def need_owners(interpreter: Interpreter) -> Path:
+def need_owners(interpreter: Interpreter, name: str = "owners") -> Path:
     """Where the packages are whose objects own memory natively; the test is skipped where they are not."""
-    folder = cache_dir() / "packages" / f"{interpreter}-owners"
-    need_installed(interpreter, (folder / "pyarrow").is_dir(), "packages that own memory natively")
+    folder = cache_dir() / "packages" / f"{interpreter}-{name}"
+    need_installed(interpreter, (folder / ".complete").is_file(), "packages that own memory natively")
     return folder
 
 

@@ -30,9 +30,9 @@ def test_bytes_are_those_that_were_asked_for(interpreter: Interpreter) -> None:
     assert {name: said for name, said in wrong_facts.items() if said != "[True, True, True]"} == {}, "nor a crash"
 
 
-def check_packages(interpreter: Interpreter, program: str, least: int) -> None:
+def check_packages(interpreter: Interpreter, program: str, least: int, folder: str = "owners") -> None:
     """To the byte, where the program knows its package's own figure; else unknown, and never a guess."""
-    environment = {"PYTHONPATH": str(need_owners(interpreter))}
+    environment = {"PYTHONPATH": str(need_owners(interpreter, folder))}
     found: dict[str, tuple[int, int, int | None]] = told(interpreter, program, environment=environment)
     known = {name: row for name, row in found.items() if row[2] is not None}
     assert len(known) >= least
@@ -49,3 +49,8 @@ def test_bytes_are_those_that_the_package_reports(interpreter: Interpreter) -> N
 @pytest.mark.pythons("3.11")
 def test_bytes_of_tensors_are_those_that_torch_reports(interpreter: Interpreter) -> None:
     check_packages(interpreter, "owned_by_torch.py", 15)
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_bytes_of_cffis_objects_are_those_that_cffi_reports(interpreter: Interpreter) -> None:
+    check_packages(interpreter, "owned_by_cffi.py", 17, "cffi")

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static const struct owner *const owners[] = {&owner_arrow,  &owner_bz2,      &owner_ctypes, &owner_mmap, &owner_opaque,
-                                             &owner_pillow, &owner_stringio, &owner_torch,  &owner_zlib};
+static const struct owner *const owners[] = {&owner_arrow,  &owner_bz2,    &owner_cffi,     &owner_ctypes, &owner_mmap,
+                                             &owner_opaque, &owner_pillow, &owner_stringio, &owner_torch,  &owner_zlib};
 
 static bool is_of(const struct owner *owner, const char *name) {
     const char *const *type = owner->types;

@@ -43,8 +43,8 @@ static inline struct owned owners_measure(PyObject *o, const struct kind *kind, 
 
 /* -- for the entries -------------------------------------------------------------------------------------------- */
 
-extern const struct owner owner_arrow, owner_bz2, owner_ctypes, owner_mmap, owner_opaque, owner_pillow, owner_stringio,
-    owner_torch, owner_zlib;
+extern const struct owner owner_arrow, owner_bz2, owner_cffi, owner_ctypes, owner_mmap, owner_opaque, owner_pillow,
+    owner_stringio, owner_torch, owner_zlib;
 
 #define OWNED_UNKNOWN ((struct owned){0, true})
 

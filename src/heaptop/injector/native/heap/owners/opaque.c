@@ -13,8 +13,12 @@ static const char *const types[] = {
     "_ssl._SSLSocket",
     "_zstd.ZstdCompressor",
     "_zstd.ZstdDecompressor",
+    "builtins.PyDataFrame", /* of polars, in Rust */
+    "builtins.PySeries",
     "compression.zstd.ZstdCompressor",
     "compression.zstd.ZstdDecompressor",
+    "h5py.h5d.DatasetID",
+    "h5py.h5f.FileID",
     "lxml.etree._Document",
     "sqlite3.Connection",
     NULL,
