@@ -5,12 +5,14 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 int Py_IsInitialized(void) { return 0; }
@@ -212,6 +214,76 @@ static void execs(char *self) {
     wait(NULL);
 }
 
+/* -- blocks that libc takes for its caller, on stacks of all kinds; each place has a size of its own ------------------------- */
+
+enum { PLACE = 1 << 20 };
+static char text[PLACE + 16];
+static ucontext_t outside, inside;
+
+/* A string of so many bytes with its end. */
+static const char *text_of(int size) {
+    memset(text, 'x', sizeof text);
+    text[size - 1] = '\0';
+    return text;
+}
+
+APART void duplicate(int size) {
+    kept = strdup(text_of(size));
+    __asm__ volatile(""); /* and no tail call */
+}
+
+/* Its frame's address is not in sp, nor at one distance from bp. */
+APART void duplicate_aligned(int size) {
+    char before[size % 64 + 1];
+    _Alignas(64) char aligned[64];
+    __asm__ volatile("" : : "r"(aligned), "r"(before) : "memory");
+    kept = strdup(text_of(size));
+    __asm__ volatile("" : : "r"(aligned), "r"(before) : "memory");
+}
+
+static void in_handler(int number) {
+    (void)number;
+    duplicate(PLACE + 4);
+}
+
+static void in_context(void) { duplicate(PLACE + 3); }
+
+static void *on_thread(void *size) {
+    duplicate((int)(intptr_t)size);
+    getcontext(&inside);
+    inside.uc_stack =
+        (stack_t){.ss_sp = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), .ss_size = 1 << 16};
+    inside.uc_link = &outside;
+    makecontext(&inside, in_context, 0);
+    swapcontext(&outside, &inside);
+    return NULL;
+}
+
+/* Code that no table knows: push rbp; mov rbp, -1; call *rdi's; pop rbp; ret. */
+static void in_generated_code(void) {
+    static const unsigned char code[] = {0x55, 0x48, 0xc7, 0xc5, 0xff, 0xff, 0xff, 0xff,
+                                         0x48, 0x89, 0xf0, 0xff, 0xd0, 0x5d, 0xc3};
+    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *(*run)(const char *, char *(*)(const char *));
+    memcpy(page, code, sizeof code);
+    *(void **)&run = page;
+    kept = run(text_of(PLACE + 5), strdup);
+}
+
+APART void places(void) {
+    stack_t other = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+    struct sigaction action = {.sa_handler = in_handler, .sa_flags = SA_ONSTACK};
+    pthread_t thread;
+    duplicate(PLACE + 1);
+    pthread_create(&thread, NULL, on_thread, (void *)(PLACE + 2));
+    pthread_join(thread, NULL);
+    sigaltstack(&other, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    in_generated_code();
+    duplicate_aligned(PLACE + 6);
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "small") == 0)
@@ -246,6 +318,8 @@ int main(int count, char **arguments) {
         small();
         execlp("sleep", "sleep", "600", NULL);
     }
+    if (strcmp(what, "places") == 0)
+        places();
     if (strcmp(what, "environment") == 0) {
         char *preloaded = getenv("LD_PRELOAD"), *own = getenv("HEAPTOP_MALLOC");
         printf("%s %s\n", preloaded == NULL ? "-" : preloaded, own == NULL ? "-" : own);

@@ -60,6 +60,17 @@ def test_every_function_that_allocates_is_sampled() -> None:
     assert [(blocks.size, blocks.number) for site in found for blocks in site.blocks] == [(3 << 20, 8)]
 
 
+def test_blocks_of_libcs_are_its_callers_where_its_stack_can_be_read() -> None:
+    """On the first thread, on another, and in a frame that is aligned; else, as on a stack of the program's own and
+    below code without tables, they are libc's, and nothing else happens."""
+    found = case("places").sites.sites
+    sites = {blocks.size - (1 << 20): site for site in found for blocks in site.blocks if blocks.size >> 20}
+    named = {place: sites[place].symbol.partition(".")[0] for place in (1, 2, 6)}  # a copy of a function has a suffix
+    assert named == {1: "duplicate", 2: "duplicate", 6: "duplicate_aligned"}
+    assert sites[4].library.rpartition("/")[2] == sites[5].library.rpartition("/")[2] == "libc.so.6"
+    assert 3 in sites
+
+
 def test_mappings_count_as_far_as_they_are_mapped() -> None:
     found = of(case("mappings"), "mappings")
     whole, page = 8 << 20, 4096
