@@ -66,6 +66,13 @@ def test_what_objects_of_a_package_own_is_counted_once(interpreter: Interpreter,
         check(target)
 
 
+@pytest.mark.pythons("3.8", "3.13")
+def test_what_cffi_has_made_is_counted_once(interpreter: Interpreter) -> None:
+    packages = need_owners(interpreter, "cffi")
+    with running(interpreter, "owning", "cffi", environment={"PYTHONPATH": str(packages)}) as target:
+        check(target)
+
+
 @pytest.mark.pythons("3.11")
 def test_storages_of_torch_and_gradients_are_counted_once(interpreter: Interpreter) -> None:
     packages = need_owners(interpreter)

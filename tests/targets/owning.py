@@ -76,6 +76,15 @@ def pandas():
     return {"numpy.ndarray": sum(int(each.memory_usage(index=False).sum()) for each in frames)}, (frames, columns)
 
 
+def cffi():
+    import cffi as package  # noqa: PLC0415
+
+    ffi = package.FFI()
+    texts = [ffi.new("char[]", 50_000) for _ in range(20)]
+    views = [Holder(ffi.buffer(each)) for each in texts for _ in range(3)]
+    return {"_cffi_backend.__CDataOwn": sum(map(ffi.sizeof, texts)), "_cffi_backend.buffer": 0}, views
+
+
 def torch():
     import torch as pt  # noqa: PLC0415
 
