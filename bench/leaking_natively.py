@@ -1,6 +1,6 @@
 """The target of bench/native_leaks.py: works, and leaks native memory at one line. It imports nothing of heaptop.
 
-Arguments: which leak, units of work, the built native_leak.c, a file for the CPU time that the work took.
+Arguments: which leak, or work without one; units of work, the built native_leak.c, a file for the CPU time it took.
 """
 
 import ctypes
@@ -28,6 +28,19 @@ def package():
     LexborHTMLParser(PAGE).css("a")  # the leak
 
 
+def compressing():
+    zlib.decompress(zlib.compress(TEXT))
+
+
+def blocks():
+    for _ in range(2000):
+        bytes(600)
+
+
+def documents():
+    json.loads(json.dumps(DOCUMENT))
+
+
 if which == "extension":
     loader = importlib.machinery.ExtensionFileLoader("native_leak", module)
     native_leak = importlib.util.module_from_spec(importlib.util.spec_from_loader("native_leak", loader))
@@ -35,17 +48,18 @@ if which == "extension":
 elif which == "foreign":
     process = ctypes.PyDLL(None)
     process.malloc.restype, process.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
-else:
+elif which == "package":
     from selectolax.lexbor import LexborHTMLParser
 
     PAGE = "<p><a href=x>text</a></p>"
 
-leak = globals()[which]
+work = [globals()[which]]
+if which in ("extension", "foreign", "package"):
+    work += [documents, compressing]
 began = time.process_time()
 for _ in range(int(units)):
-    leak()
-    json.loads(json.dumps(DOCUMENT))
-    zlib.decompress(zlib.compress(TEXT))
+    for each in work:
+        each()
 took = time.process_time() - began
 with open(answer, "w") as file:
     file.write(repr(took))
