@@ -344,10 +344,11 @@ bool unwind_find_object(const void *address, struct found_object *found) {
     return find_object != NULL && find_object((void *)address, found) == 0 && found->map->l_name != NULL;
 }
 
+/* Wheels bring copies with names such as libstdc++-1b2c3d4e.so.6. */
 static bool is_cplusplus(const char *name) {
     const char *file = strrchr(name, '/');
     file = file == NULL ? name : file + 1;
-    return strncmp(file, "libstdc++.so", 12) == 0 || strncmp(file, "libc++", 6) == 0;
+    return strncmp(file, "libstdc++", 9) == 0 || strncmp(file, "libc++", 6) == 0;
 }
 
 static bool is_passed(const struct found_object *object) {
