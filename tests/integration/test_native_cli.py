@@ -69,6 +69,12 @@ def test_after_the_time_that_was_asked_for_the_program_continues(tmp_path: Path)
         os.kill(found["pid"], signal.SIGKILL)
 
 
+def test_a_program_that_takes_seconds_to_end_has_a_report(tmp_path: Path) -> None:
+    code, found = document(tmp_path, program=argv("lingering"))
+    assert (code, found["exited"], found["status"]) == (0, True, 0)
+    assert [site for site in found["sites"] if site["function"] == "native_leak"]
+
+
 def test_a_later_attach_reads_the_sites_from_outside(tmp_path: Path) -> None:
     _, found = document(tmp_path, "--native-interval", "16KiB", "--for", "2", program=argv("stay"))
     pid = str(found["pid"])

@@ -138,6 +138,17 @@ def finalize():
     time.sleep(0.05)
 
 
+class Slow:
+    def __del__(self):
+        time.sleep(4)
+
+
+def lingering():
+    """An interpreter that takes seconds to end, as with many objects."""
+    extension()
+    kept.append(Slow())
+
+
 def stay():
     extension()
     print("ready", flush=True)
@@ -152,5 +163,5 @@ def replaced():
 
 
 globals()[way]()
-if way != "finalize":
+if way not in ("finalize", "lingering"):
     os._exit(7)

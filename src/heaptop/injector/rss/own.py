@@ -82,6 +82,16 @@ def kept(pid: int) -> int | None:
         return None
 
 
+def has_core(pid: int) -> bool:
+    """Whether a native core is mapped: from an attach on, until the process becomes another program, or has given all
+    its memory back."""
+    try:
+        mappings = read_mappings(pid)
+    except OSError:
+        return False
+    return not mappings or any(each.path.startswith(CORE) for each in mappings)
+
+
 def images(memory: ResidentMemory, named: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int]]:
     """Where the native cores lie, to the end of their zero-initialized data, which the kernel knows nothing of."""
     bases: dict[str, int] = {}

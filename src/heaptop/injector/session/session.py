@@ -61,6 +61,8 @@ GOODBYE_PATIENCE: Final = 5.0
 """Seconds for the agent to clean up; when the interpreter is busy for longer, it does so later by itself."""
 EXIT_PATIENCE: Final = 1.0
 """A process that exits closes its sockets a moment before it is gone."""
+ENDING_PATIENCE: Final = 15.0
+"""Seconds for an interpreter to end with all its objects, where its native memory is reported then."""
 
 
 def connect(request: Request) -> Connection:
@@ -293,7 +295,10 @@ class LiveSource:
 
     def _why_lost(self, error: AgentLost, connection: Connection, start: int) -> HeaptopError:
         """The agent's socket closed: because the target ended, or for another reason while it lives on."""
-        if not process.wait_until(lambda: not process.is_same_process(connection.pid, start), EXIT_PATIENCE):
+        ended = process.wait_until(lambda: not process.is_same_process(connection.pid, start), EXIT_PATIENCE)
+        launch = self._request.launch
+        is_awaited = connection.launched is not None and launch is not None and launch.native is not None
+        if not ended and not (is_awaited and self._await_end(connection.pid, start)):
             return error
         when = time.strftime("%H:%M:%S")
         if connection.launched is None:
@@ -304,6 +309,18 @@ class LiveSource:
             return error  # only its first thread has ended
         how = f"was ended by signal {-status}" if status < 0 else f"exited with code {status}"
         return TargetExited(f"Process {connection.pid} {how} at {when}.", status=status)
+
+
+    def _await_end(self, pid: int, start: int) -> bool:
+        """Wait for a program whose interpreter ends, or whose agent was removed: its thread is gone, the core stays.
+        What the program became by execve has no core. False where it does not end."""
+        end = time.monotonic() + ENDING_PATIENCE
+        while time.monotonic() < end and not self._request.cancelled.is_set():
+            if process.wait_until(lambda: not process.is_same_process(pid, start), EXIT_PATIENCE):
+                return True
+            if agent_thread(pid) is not None or not own.has_core(pid):
+                return False
+        return False
 
 
 def _ignore(event: object) -> None:
