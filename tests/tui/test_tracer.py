@@ -104,7 +104,7 @@ async def test_what_it_cannot_tell_is_blank_and_not_nothing() -> None:
         await stage.press("v")
         assert "Alloc'd" not in stage.text
         await stage.press("v")
-        assert "everything 46.0 KiB" in stage.text
+        await stage.until(lambda: "everything 46.0 KiB" in stage.text, "the icicle is made, in slices")
 
 
 async def test_bands_by_producer_are_exact() -> None:
