@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.tui.widgets.virtual_table import PINNED, VirtualTable
+from heaptop.tui.widgets.pinned_rows import PINNED
+from heaptop.tui.widgets.virtual_table import VirtualTable
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import Stage, on_stage
 

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from heaptop.analysis.leaks.growth import numbers_of_new
 from heaptop.analysis.leaks.hunting import LeakHunt
 from heaptop.analysis.leaks.marks import send_pieces
-from heaptop.analysis.snapshot.asking import Asking, NotAnswered
+from heaptop.analysis.snapshot.asking import Asking
 from heaptop.analysis.snapshot.building import StepPace
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
@@ -29,6 +29,7 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Census, Failure, Message, TypeName
 from heaptop.protocol.source import Ended, Event, ImageCost, Received, Source
+from heaptop.tui.state.asking_runs import AskingRuns, Failed, Then
 
 T = TypeVar("T")
 
@@ -73,11 +74,7 @@ class QuerySubject:
     """Of the one object that is meant, in the snapshot that is open; 0 where there are several."""
 
 
-Then = Callable[[Message], None]
-"""Takes an answer, or the Failure in its place."""
 Opened = Callable[[], None]
-Failed = Callable[[str], None]
-"""Takes the reason, in a few words without a full stop."""
 
 
 class SnapshotClient:
@@ -95,8 +92,7 @@ class SnapshotClient:
         """What is to be done when it is open."""
         self._unopened: Failed | None = None
         """Who is told that it will not be."""
-        self._runs: list[_Run[Any]] = []
-        """Conversations under way."""
+        self._runs = AskingRuns(self._put)
         self._known_marks = 0
         """How many marks the open image knows; none also while they are sent."""
         self._numbered = 0
@@ -166,8 +162,7 @@ class SnapshotClient:
         if self.stage is SnapshotStage.BUILDING:
             self.close()
             return True
-        for run in self._runs:
-            run.given_up = True
+        self._runs.give_up()
         for id in self._waiting:
             self._source.give_up(id)
         return bool(self._waiting)
@@ -223,38 +218,14 @@ class SnapshotClient:
             self._source.give_up(id)
 
     def run(self, asking: Asking[T], then: Callable[[T], None], failed: Failed) -> None:
-        """Hold a conversation: each question is put when the one before is answered. ``then`` takes what comes out of
-        it, or else ``failed`` why nothing does: a snapshot did not answer what it cannot do without, or it was given
-        up."""
-        run = _Run(asking, then, failed)
-        self._runs.append(run)
-        self._step(run, lambda: next(asking))
+        """Hold a conversation: :meth:`AskingRuns.start`."""
+        self._runs.start(asking, then, failed)
 
-    def _step(self, run: _Run[Any], go_on: Callable[[], Question]) -> None:
-        try:
-            question = go_on()
-        except StopIteration as end:
-            self._runs.remove(run)
-            run.then(end.value)
-            return
-        except NotAnswered as error:
-            self._runs.remove(run)
-            run.failed(str(error))
-            return
+    def _put(self, question: Question, then: Then) -> None:
         if self.is_open:
-            self.ask(question, lambda answer: self._next(run, answer))
+            self.ask(question, then)
         else:
-            self._next(run, Failure(0, self.why or "no snapshot is open"))
-
-    def _next(self, run: _Run[Any], answer: Message) -> None:
-        if run.given_up:  # there may be an answer all the same, a partial one
-            self._runs.remove(run)
-            run.asking.close()
-            run.failed("it was cancelled")
-        elif not isinstance(answer, Failure):
-            self._step(run, lambda: run.asking.send(answer))
-        else:
-            self._step(run, lambda: run.asking.throw(NotAnswered(answer.text)))
+            then(Failure(0, self.why or "no snapshot is open"))
 
     def selection(self, subject: QuerySubject) -> Selection | None:
         """What it means in this image; None where it has no object of it, or was not told what is new."""
@@ -406,13 +377,3 @@ class SnapshotClient:
         self._tellers, self._telling = [], False
         if unopened is not None:
             unopened(why)
-
-
-@dataclass(eq=False)
-class _Run(Generic[T]):
-    """A conversation under way."""
-
-    asking: Asking[T]
-    then: Callable[[T], None]
-    failed: Failed
-    given_up: bool = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from textwrap import wrap
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,27 +17,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from heaptop.tui.state.messages import HeadingClicked, RowChosen
-from heaptop.tui.state.sheet import GAP, WIDE, CellText, Column, Sheet, kept
+from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet, kept
 from heaptop.tui.terminal.bare import Bare
 from heaptop.tui.terminal.repaint import dirty_region
-from heaptop.tui.text import clip
-
-LEAST_WIDE: Final = 24
-"""Columns that names have on a wide screen, also where all of them are short."""
-PINNED: Final = "■ "
-"""In front of the name of a row that stays at the top."""
-
-
-class _Paint(NamedTuple):
-    """What all lines of one repaint have in common."""
-
-    width: int
-    flexible: int
-    """Columns of what has no width of its own."""
-    base: Style
-    heading: Style
-    cursor: Style
-    nothing: Style
+from heaptop.tui.widgets.pinned_rows import PinnedRows, pinned
+from heaptop.tui.widgets.table_lines import Paint, assemble, column_at, flexible_width, heading_line, row_line
 
 
 class VirtualTable(Bare, ScrollView, can_focus=True):
@@ -74,10 +58,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         """Those of rows: most are drawn again as they are."""
         self.follow = False
         """The cursor stays on its row when rows change places; else on its line."""
-        self._pins: dict[str, set[str]] = {}
-        """The keys of pinned rows, by the heading of what they are."""
-        self._order: list[int] = []
-        """The numbers of all rows, in the order of lines; empty where that is the sheet's."""
+        self._pins = PinnedRows()
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
@@ -90,14 +71,14 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         self._sheet = sheet
         self._kept = kept(sheet.columns, self.size.width, sheet.sort)
         rows = sheet.rows
-        self._order = self._pinned_first(sheet)
+        self._pins.arrange(sheet)
         if self.follow and self._cursor_key is not None:
             wanted = self._cursor_key
             found = next((i for i, row in enumerate(rows) if sheet.key(row) == wanted), None)
-            self._cursor = self._cursor if found is None else self._line_of(found)
+            self._cursor = self._cursor if found is None else self._pins.line_of(found)
         self._cursor = min(max(self._cursor, 0), max(len(rows) - 1, 0))
         if not (self.follow and self._cursor_key is not None):
-            self._remember()
+            self._cursor_key = self.row_key
         self._resize_virtual()
         self._scroll_to_cursor()
         self._repaint()
@@ -117,35 +98,14 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
     @property
     def cursor(self) -> int:
         """The number of the row under the cursor, from 0."""
-        return self._number(self._cursor)
-
-    def _number(self, line: int) -> int:
-        """Of the row in this line."""
-        return self._order[line] if line < len(self._order) else line
-
-    def _line_of(self, row: int) -> int:
-        return self._order.index(row) if self._order else row
-
-    @property
-    def _heading_of_names(self) -> str:
-        """Of what rows are: pins are of one sort of them."""
-        return self.columns[_names(self.columns)].title if self.columns else ""
-
-    def _pinned_first(self, sheet: Sheet[Any]) -> list[int]:
-        pins = self._pins.get(self._heading_of_names)
-        if not pins:
-            return []
-        pinned = [place for place, row in enumerate(sheet.rows) if sheet.key(row) in pins]
-        others = set(pinned)
-        return [*pinned, *(place for place in range(len(sheet.rows)) if place not in others)] if pinned else []
+        return self._pins.row_in(self._cursor)
 
     def pin(self) -> None:
         """Have the row under the cursor stay at the top, or no longer; the cursor stays on it."""
         key, row = self.row_key, self.cursor
         if key is None or self._sheet is None:
             return
-        self._pins.setdefault(self._heading_of_names, set()).symmetric_difference_update({key})
-        self._order = self._pinned_first(self._sheet)
+        self._pins.toggle(self._sheet, key)
         self.move_to(row)
 
     def move_to_key(self, key: str | None) -> None:
@@ -159,13 +119,13 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         count = self.row_count
         for line in ((self._cursor + step * place) % count for place in range(1, count + 1)):
             if self._sheet is not None and (keys is None or self._sheet.key(self._row_in(line)) in keys):
-                self.move_to(self._number(line))
+                self.move_to(self._pins.row_in(line))
                 return True
         return False
 
     def _row_in(self, line: int) -> Any:
         assert self._sheet is not None
-        return self._sheet.rows[self._number(line)]
+        return self._sheet.rows[self._pins.row_in(line)]
 
     @property
     def row_count(self) -> int:
@@ -184,11 +144,11 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
 
     def move_to(self, row: int) -> None:
         """Put the cursor on a row; beyond the ends it stops at the first and the last line."""
-        self._go(self._line_of(row) if 0 <= row < self.row_count else row)
+        self._go(self._pins.line_of(row) if 0 <= row < self.row_count else row)
 
     def _go(self, line: int) -> None:
         self._cursor = min(max(line, 0), max(self.row_count - 1, 0))
-        self._remember()
+        self._cursor_key = self.row_key
         self._scroll_to_cursor()
         self._repaint()
 
@@ -211,9 +171,6 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         low, high = (-over, 0) if self._sheet.columns[at].keep_tail else (0, over)
         self._shift = min(max(self._shift + columns, min(low, 0)), max(high, 0))
         self._repaint()
-
-    def _remember(self) -> None:
-        self._cursor_key = self.row_key
 
     def _scroll_to_cursor(self) -> None:
         top = int(self.scroll_y)
@@ -273,11 +230,11 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         return [*self._lines, *[self._line(y, paint, {}) for y in range(len(self._lines), size.height)]]
 
     def _flexible_width(self, width: int) -> int:
-        """What the others leave; on a wide screen no more than the texts need, so that figures are beside them."""
-        assert self._sheet is not None
-        columns = [self._sheet.columns[i] for i in self._kept]
-        left = max(4, width - sum(c.width for c in columns) - GAP * (len(columns) - 1))
-        return min(left, max(self._widest[1], LEAST_WIDE)) if width >= WIDE else left
+        return flexible_width(self._kept_columns, width, self._widest[1])
+
+    @property
+    def _kept_columns(self) -> list[Column]:
+        return [self.columns[i] for i in self._kept]
 
     def _draw_cells(self) -> None:
         """Draw the rows on the screen, once for all that needs them: a row of bands takes a third of a millisecond."""
@@ -289,12 +246,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
     def _drawn_row(self, sheet: Sheet[Any], line: int) -> tuple[CellText, ...]:
         row = self._row_in(line)
         pieces = tuple(sheet.draw(row))
-        if not self._order or sheet.key(row) not in self._pins[self._heading_of_names]:
-            return pieces
-        at = _names(sheet.columns)
-        name = pieces[at]
-        shorter = tuple(PINNED + text for text in name.shorter)
-        return (*pieces[:at], name._replace(text=PINNED + name.text, shorter=shorter), *pieces[at + 1 :])
+        return pinned(pieces, sheet.columns) if self._pins.has(sheet, row) else pieces
 
     @property
     def _shown_lines(self) -> range:
@@ -315,11 +267,11 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
             widest = self._widest[1]
         self._widest = of, max([widest, *(len(pieces[at].text) for pieces in self._cells.values())])
 
-    def _paint(self) -> _Paint:
+    def _paint(self) -> Paint:
         """Asked for once a repaint: each style is a walk through the style sheets, and each size through the layout."""
         base = self.rich_style
         width = self.size.width
-        return _Paint(
+        return Paint(
             width,
             self._flexible_width(width) if self._sheet is not None else 0,
             base,
@@ -329,73 +281,34 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
             ),
         )
 
-    def _line(self, y: int, paint: _Paint, known: Mapping[tuple[Sequence[CellText], Style], Strip]) -> Strip:
+    def _line(self, y: int, paint: Paint, known: Mapping[tuple[Sequence[CellText], Style], Strip]) -> Strip:
         sheet, width = self._sheet, paint.width
         if sheet is None or width < 1:
             return Strip.blank(width, paint.base)
         if y == 0:
-            return _assemble(self._heading(sheet, paint), paint.heading, width)
+            return heading_line(sheet, self._kept, paint)
         line = y - 1 + int(self.scroll_y)
         if line < len(sheet.rows):
             style = paint.cursor if line == self._cursor else paint.base
             key = self._cells.get(line) or self._drawn_row(sheet, line), style
             strip = known.get(key)
             if strip is None:
-                strip = self._row(sheet, key[0], paint, style)
+                strip = row_line(sheet, self._kept, key[0], self._shift, paint, style)
             self._drawn[key] = strip
             return strip
         said = wrap(sheet.look.text(sheet.nothing), width) if not sheet.rows else []
         if y <= len(said):
-            return _assemble([Segment(said[y - 1])], paint.nothing, width)
+            return assemble([Segment(said[y - 1])], paint.nothing, width)
         return Strip.blank(width, paint.base)
-
-    def _heading(self, sheet: Sheet[Any], paint: _Paint) -> list[Segment]:
-        segments: list[Segment] = []
-        for column in (sheet.columns[i] for i in self._kept):
-            mark = ("▼" if sheet.descending else "▲") if column.key == sheet.sort else ""
-            title = sheet.look.text(column.title + mark)
-            width = column.width or paint.flexible
-            style = Style(underline=bool(mark))
-            pad = " " * max(0, width - len(title))
-            filler, word = Segment(pad), Segment(title[:width], style)
-            segments += [filler, word] if column.right else [word, filler]
-            segments.append(Segment(" " * GAP))
-        return segments[:-1]
-
-    def _row(self, sheet: Sheet[Any], pieces: Sequence[CellText], paint: _Paint, style: Style) -> Strip:
-        """A row, as few segments as can be: neighbours that look alike are one."""
-        segments: list[Segment] = []
-        text, worn = "", style
-        end = " " * GAP
-        for column, piece in [(sheet.columns[i], pieces[i]) for i in self._kept]:
-            width = column.width or paint.flexible
-            own = piece.text
-            if len(own) > width:
-                if self._shift and not column.width:
-                    own = clip(own, width, shift=self._shift, keep_tail=column.keep_tail)
-                else:
-                    own = piece.fit(width, keep_tail=column.keep_tail)
-            own = sheet.look.text(own)
-            own = own.rjust(width) if column.right else own.ljust(width)
-            wears = style + piece.style if piece.style else style
-            if wears is not worn and wears != worn:
-                segments.append(Segment(text, worn))
-                text, worn = "", wears
-            text += own
-            if piece.style.bgcolor is None:
-                text += end  # the gap goes along with a text that has no ground of its own: fewer colour codes
-            else:
-                segments.append(Segment(text, worn))
-                text, worn = end, style
-        segments.append(Segment(text[:-GAP], worn))
-        return Strip([segment for segment in segments if segment.text]).adjust_cell_length(paint.width, style)
 
     # -- the mouse -------------------------------------------------------------------------------------------
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
         if event.y == 0:
-            self._click_heading(event.x)
+            key = column_at(self._kept_columns, event.x, self._flexible_width(self.size.width))
+            if key is not None:
+                self.post_message(HeadingClicked(key))
             return
         line = event.y - 1 + int(self.scroll_y)
         if self._sheet is None or line >= self.row_count:
@@ -404,17 +317,6 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
             self.post_message(RowChosen(self._sheet.key(self._row_in(line))))
         self._go(line)
 
-    def _click_heading(self, x: int) -> None:
-        if self._sheet is None:
-            return
-        left = 0
-        for column in (self._sheet.columns[i] for i in self._kept):
-            right = left + (column.width or self._flexible_width(self.size.width)) + GAP
-            if left <= x < right:
-                self.post_message(HeadingClicked(column.key))
-                return
-            left = right
-
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
         self.move(3)
@@ -422,14 +324,3 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self.move(-3)
-
-
-def _names(columns: Sequence[Column]) -> int:
-    """The column that says what a row is: the one of that name, or else the one without a width of its own."""
-    named = (place for place, column in enumerate(columns) if column.key == "name")
-    return next(named, next((place for place, column in enumerate(columns) if not column.width), 0))
-
-
-def _assemble(segments: list[Segment], style: Style, width: int) -> Strip:
-    # Cropped first: a row wider than the screen must not push the next line down.
-    return Strip(segments).simplify().apply_style(style).adjust_cell_length(width, style)

@@ -288,9 +288,8 @@ class Finder:
         return [*self._once(key, lambda: set_rows(kept_sets(answer, where, types), types)), *out]
 
     def _ask_sets(self, selection: Selection, modules: bool, excluded: tuple[int, ...]) -> Retainers | None:
-        question = Question(
-            RETAINERS, selection, limit=MOST_SETS, number=self.number, modules=modules, excluded=excluded
-        )  # fmt: skip
+        number = self.number
+        question = Question(RETAINERS, selection, MOST_SETS, number=number, modules=modules, excluded=excluded)
         return self.ask(question, Retainers)
 
     def _sites(self, level: RetainersLevel) -> list[RetainerRow]:
