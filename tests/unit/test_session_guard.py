@@ -16,7 +16,7 @@ from heaptop.dumps.captured_source import CapturedSource
 from heaptop.dumps.reader import HeapDump
 from heaptop.dumps.writer import DumpFile
 from heaptop.errors import AgentLost
-from heaptop.fleet import guarding, session
+from heaptop.fleet import guard_hunts, guarding, session
 from heaptop.fleet import host as host_module
 from heaptop.fleet.configuration import FleetConfig, ServiceGuard
 from heaptop.fleet.guarding import GuardWatch
@@ -145,7 +145,7 @@ def test_a_guard_reports_on_the_session_that_there_is(folder: Path, capsys: Said
 def test_a_hunt_runs_through_the_session(folder: Path) -> None:
     with guarded(folder, "rss > 300MB", at_most=1, hunts=True, hunt_seconds=0.05) as hosted:
         assert eventually(lambda: any(report["leaks"] for report in hosted.reports()))
-        assert hosted.sources[1].done.count("image") == guarding.MARKS
+        assert hosted.sources[1].done.count("image") == guard_hunts.MARKS
         assert hosted.attached() == 1
         assert not hosted.meters.registry.get_sample_value("heaptop_refusals_total", {"class": "NoCensus"})
 

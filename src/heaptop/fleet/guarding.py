@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_number
@@ -19,7 +19,9 @@ from heaptop.dumps.captured_source import CapturedSource
 from heaptop.dumps.writer import DumpFile
 from heaptop.errors import DumpFailed, HeaptopError, ImageLost, ImageRefused, TargetExited, UnresponsiveTarget
 from heaptop.fleet.alerts import ALERTS_PATH, alert
-from heaptop.fleet.reports import RING, GuardReport, ReportFolder
+from heaptop.fleet.guard_hunts import GuardHunts
+from heaptop.fleet.guard_ring import GuardRing
+from heaptop.fleet.reports import GuardReport, ReportFolder
 from heaptop.fleet.sending import COMMAND_SECONDS, LAST_SECONDS, Sender, call, post
 from heaptop.fleet.triggers import GuardRule, ProcessReadings, RssTrend, Trigger, readings_words
 from heaptop.injector.api import memory_limit
@@ -28,19 +30,15 @@ from heaptop.protocol.findings import GROWING, Findings
 from heaptop.protocol.messages import Census, Decision, Message
 from heaptop.protocol.source import Event, Recordable, RecordingStatus, Source
 from heaptop.watching.dumping import write_dump
-from heaptop.watching.hunting import Hunter, Plan, marks_at
+from heaptop.watching.hunting import Hunter
 from heaptop.watching.progress import ProgressReport
-from heaptop.watching.recording import RecordWatch, summary
+from heaptop.watching.recording import RecordWatch
 
 ENDINGS: Final = ("json", "txt", "heaptop")
 """Of the names of a report's files that are not removed for the quota until the next report. A heap dump is one of
 these only while it is written: two may have no room together."""
 TURN: Final = 1.0
 """Seconds between two readings."""
-MARKS: Final = 4
-"""Of a hunt."""
-LEAST_HUNT: Final = 8.0
-"""Seconds: a shorter hunt finds nothing."""
 CENSUS_SECONDS: Final = 10.0
 """For so long a report waits for a census of its own."""
 DUMP_SECONDS: Final = 300.0
@@ -48,8 +46,6 @@ DUMP_SECONDS: Final = 300.0
 LEAST_DUMP: Final = 2.0
 SECONDS_AN_OBJECT: Final = 3e-6
 """What a heap dump takes: 22.5 s of 10 million objects were measured."""
-RING_SECONDS: Final = 5.0
-"""For what waits to be written to a recording that is kept."""
 
 
 class GuardWatch(RecordWatch):
@@ -74,18 +70,6 @@ class GuardWatch(RecordWatch):
             if event.error and not self.recording_status.error:
                 self._progress.notice(f"the recording {event.path} ended: {event.error}")
             self.recording_status = event
-
-
-@dataclass(slots=True)
-class _Hunt:
-    """A hunt that goes on."""
-
-    hunter: Hunter
-    began: float
-    left: list[float]
-    """When the next checks are due, in seconds since it began; the last one ends it."""
-    report: GuardReport | None = None
-    """Which it is for; None for one whose verdict is a trigger."""
 
 
 class Guard:
@@ -120,26 +104,17 @@ class Guard:
         self.left_to_send = COMMAND_SECONDS
         """Seconds for it at the guard's end."""
         self._trend = RssTrend()
-        self._hunt: _Hunt | None = None
-        self._ring = ""
-        """The recording that goes on, by its file's name."""
+        self._ring = GuardRing(watch, self._recorder if rule.records else None, folder, progress)
+        note = self._recorder.note if self._recorder is not None else lambda found: None
+        self._hunts = GuardHunts(self._acting, watch, rule, progress, self._complete, self._judge, note)
         self._began = time.monotonic()
         self._fired_at: dict[Trigger, float] = {}
-        self._hunted_at = self._began
         self._quiet_until = self._began
         self.fired = 0
 
     def begin_ring(self, pid: int) -> None:
         """Record from now on, where the rule wants recordings. Errors: RecordingFailed, RecordingExists, OSError."""
-        if self._rule.records and self._recorder is not None:
-            ring = self._folder.new_stem(pid, time.time()) + RING
-            self._folder.keep_ring(ring)
-            try:
-                self._recorder.begin_recording(str(self._folder.path / ring))
-            except (HeaptopError, OSError):
-                self._folder.keep()
-                raise
-            self._ring = ring
+        self._ring.begin(pid)
 
     def run(self) -> str:
         """Until the process ends, ctrl+C or SIGTERM, or the last firing; why it ended, in a few words.
@@ -147,29 +122,27 @@ class Guard:
         Errors: as :class:`GuardWatch`. Ctrl+C before the first census is passed on.
         """
         self._watch.ready()
-        self._began = self._hunted_at = self._quiet_until = time.monotonic()
+        self._began = self._quiet_until = time.monotonic()
+        self._hunts.begin()
         try:
             with self._watch.patience():
-                while self.fired < self._rule.at_most or (self._hunt is not None and self._hunt.report is not None):
+                while self.fired < self._rule.at_most or self._hunts.is_for_report:
                     self._turn()
             why = f"fired {_times(self.fired)}, as often as allowed"
         except KeyboardInterrupt:
             why, self.left_to_send = "you stopped it", LAST_SECONDS
         except HeaptopError as error:
-            self._leave_ring()
+            self._ring.leave()
             if not isinstance(error, TargetExited):
                 raise
             why = error.message.rstrip(".")
         finally:
-            self._abandon_hunt("the guard ended meanwhile")
+            self._hunts.abandon("the guard ended meanwhile")
         return why
 
     def close(self) -> None:
         """Remove the recording that nothing was kept of; the source is closed."""
-        if self._ring:
-            if self._recorder is not None:
-                self._recorder.end_recording()
-            self._folder.remove(self._ring)
+        self._ring.close()
 
     # -- turns -------------------------------------------------------------------------------------------------
 
@@ -177,16 +150,14 @@ class Guard:
         self._watch.renew()
         self._watch.wait(TURN, self._words)
         now = self._readings()
-        if self._hunt is not None:
-            self._hunt_on(self._hunt, now)
+        self._hunts.turn(now)
         if not self._may_fire:
             return
         for trigger in self._rule.triggers:
             if trigger.fires(now, time.monotonic() - self._fired_at.get(trigger, self._began)):
                 self._fire(trigger, now)
                 return
-        if self._hunt is None:
-            self._begin_due_hunt(now)
+        self._hunts.begin_due(self._time_left(now))
 
     @property
     def _may_fire(self) -> bool:
@@ -213,7 +184,7 @@ class Guard:
     def _words(self, left: float) -> str:
         resident = self._watch.resident
         rss = "" if resident is None else f", RSS {format_bytes(resident)}"
-        hunting = ", hunting for leaks" if self._hunt is not None else ""
+        hunting = ", hunting for leaks" if self._hunts.is_on else ""
         return f"guarding process {self._watch.attached.target.pid}{rss}, fired {_times(self.fired)}{hunting}"
 
     # -- firing ------------------------------------------------------------------------------------------------
@@ -235,9 +206,9 @@ class Guard:
         is_written = self._write(report) is not None
         try:
             self._wait_for_census(now, report)
-            self._keep_ring(report)
+            self._ring.keep_for(report, self._words)
         except BaseException:
-            report.recording = report.recording or self._leave_ring()
+            report.recording = report.recording or self._ring.leave()
             raise
         finally:  # also where the process exits just now, or the guard is stopped
             content = self._write(report, again=is_written)
@@ -264,7 +235,7 @@ class Guard:
 
     def _keep(self, report: GuardReport, *more: str) -> None:
         """The report's files, and ``more``, are not removed for the quota."""
-        self._folder.keep(self._ring, report.recording, *(f"{report.stem}.{end}" for end in ENDINGS), *more)
+        self._folder.keep(self._ring.name, report.recording, *(f"{report.stem}.{end}" for end in ENDINGS), *more)
 
     def _wait_for_census(self, now: ProcessReadings, report: GuardReport) -> None:
         """A newer one, as long as there is time: at most half of what is left until the limit."""
@@ -286,7 +257,7 @@ class Guard:
     @contextmanager
     def _turn_to_act(self, end: float) -> Iterator[bool]:
         """Whether no other guard acts now, or ends to until then; none does meanwhile. A hunt has the turn already."""
-        has = self._hunt is not None
+        has = self._hunts.is_on
         takes = not has and self._acting.acquire(blocking=False)
         while not has and not takes and time.monotonic() < end:
             self._watch.wait(0.1, self._words)
@@ -296,40 +267,6 @@ class Guard:
         finally:
             if takes:
                 self._acting.release()
-
-    def _keep_ring(self, report: GuardReport) -> None:
-        """The recording so far becomes the report's, and another one begins."""
-        if not self._ring or self._recorder is None:
-            return
-        watch, ring, name = self._watch, self._ring, f"{report.stem}.heaptop"
-        self._recorder.end_recording()
-        end = time.monotonic() + RING_SECONDS
-        while watch.recording_status.on and time.monotonic() < end:
-            watch.wait(0.1, self._words)
-        status = watch.recording_status
-        lost = status.error or ("the disk is too slow" if status.on else "")
-        try:
-            self._folder.move(ring, name)
-            report.recording = name
-            self._progress.notice(f"recording {self._folder.path / name}")
-        except OSError as error:
-            lost = lost or str(error.strerror or error)
-        if lost:
-            report.notes.append(f"the recording is incomplete: {lost}")
-            self._progress.notice(f"the recording {ring} is incomplete: {lost}")
-        self._ring = ""
-        try:
-            self.begin_ring(watch.attached.target.pid)
-        except (HeaptopError, OSError) as error:
-            self._progress.notice(f"nothing is recorded any more: {getattr(error, 'message', None) or error}")
-
-    def _leave_ring(self) -> str:
-        """Keep the recording so far under its own name; that name, empty where there is none."""
-        ring, self._ring = self._ring, ""
-        if ring and self._recorder is not None:
-            self._recorder.end_recording()
-            self._progress.notice(f"its last minutes are in {self._folder.path / ring}")
-        return ring
 
     def _dump_for(self, report: GuardReport, source: CapturedSource, now: ProcessReadings) -> None:
         """Write a heap dump, for a report that was sent, and send that once more."""
@@ -387,114 +324,22 @@ class Guard:
         if rule.command:
             self._sender.put(lambda: call(rule.command, content, path, self._sender.stop))
 
-    # -- hunting -----------------------------------------------------------------------------------------------
-
-    def _begin_due_hunt(self, now: ProcessReadings) -> None:
-        """One whose verdict is a trigger, where it is time for it."""
-        every = min((trigger.value for trigger in self._rule.triggers if trigger.figure == "verdict"), default=None)
-        if every is not None and time.monotonic() - self._hunted_at >= every and not self._acting.locked():
-            self._hunted_at = time.monotonic()
-            if refused := self._begin_hunt(None, now):
-                self._progress.notice(f"no leak hunt: {refused}")
-
     def _hunt_for(self, report: GuardReport, now: ProcessReadings) -> None:
-        """Hunt for leaks, for a report. One that is going on for a verdict is as good."""
-        if self._hunt is not None and self._hunt.report is None:
-            self._hunt.report = report
-        elif self._hunt is not None:
-            report.notes.append("no leak hunt of its own: that of the report before goes on")
+        missing = self._hunts.hunt_for(report, self._time_left(now))
+        if missing:
+            report.notes.append(missing)
             self._write(report, again=True)
-        elif refused := self._begin_hunt(report, now):
-            report.notes.append(f"no leak hunt, the report is from what was known: {refused}")
-            self._progress.notice(f"no leak hunt: {refused}")
-            self._write(report, again=True)
-
-    def _begin_hunt(self, report: GuardReport | None, now: ProcessReadings) -> str:
-        """Take the first mark; why there is no hunt, where there is none."""
-        watch, seconds = self._watch, self._rule.hunt_seconds
-        if watch.no_checks:
-            return watch.no_checks
-        left = self._time_left(now)
-        seconds = min(seconds, left / 2)
-        if seconds < min(LEAST_HUNT, self._rule.hunt_seconds):
-            return f"the memory limit is expected in about {left:.0f} s"
-        if not self._acting.acquire(blocking=False):
-            return "another process is examined"
-        hunter = Hunter(watch, Plan(seconds, MARKS), self._progress)
-        _, *due = marks_at(seconds, MARKS)
-        self._hunt = _Hunt(hunter, time.monotonic(), [*due, seconds], report)
-        if refused := self._check(hunter, "start"):
-            self._drop_hunt()
-        return refused
-
-    def _drop_hunt(self) -> None:
-        """There is no hunt any more, if there was one: others may act."""
-        if self._hunt is not None:
-            self._hunt = None
-            self._acting.release()
-
-    def _check(self, hunter: Hunter, name: str | None) -> str:
-        """Why the heap cannot be checked now, where it cannot."""
-        self._watch.renew()
-        try:
-            hunter.check(name)
-        except (ImageLost, ImageRefused, UnresponsiveTarget) as error:
-            self._watch.close()
-            return error.message.rstrip(".")
-        return ""
-
-    def _hunt_on(self, hunt: _Hunt, now: ProcessReadings) -> None:
-        """Take the next mark where it is due; with the last one the hunt ends. None is left out where they take long:
-        three are needed for a verdict."""
-        passed = time.monotonic() - hunt.began
-        if passed < hunt.left[0]:
-            return
-        hunt.left = hunt.left[1:]
-        if hunt.left:
-            if refused := self._check(hunt.hunter, f"{passed:.3g} s"):
-                self._note(hunt, f"the check after {passed:.0f} s is missing: {refused}")
-            return
-        refused = self._check(hunt.hunter, None)
-        self._drop_hunt()
-        if refused:
-            self._end_early(hunt, refused)
-        else:
-            self._end_hunt(hunt, now)
-
-    def _note(self, hunt: _Hunt, text: str) -> None:
-        self._progress.notice(text)
-        if hunt.report is not None:
-            hunt.report.notes.append(text)
-
-    def _end_hunt(self, hunt: _Hunt, now: ProcessReadings) -> None:
-        found = hunt.hunter.found
-        assert found is not None
-        if self._recorder is not None:
-            self._recorder.note(found)
-        self._progress.notice(f"leak hunt: {summary(hunt.hunter)}")
-        if hunt.report is not None:
-            self._complete(hunt.report, found)
-        elif found.verdict in GROWING and self._may_fire:
-            verdict = next(trigger for trigger in self._rule.triggers if trigger.figure == "verdict")
-            self._fire(verdict, replace(now, verdict_is_leak=True), hunt.hunter)
-
-    def _abandon_hunt(self, why: str) -> None:
-        """The guard ends."""
-        hunt = self._hunt
-        self._drop_hunt()
-        if hunt is not None:
-            self._end_early(hunt, why)
-
-    def _end_early(self, hunt: _Hunt, why: str) -> None:
-        """The last check is missing: what earlier ones have found goes into the report."""
-        self._note(hunt, f"the leak hunt ended early: {why}")
-        if hunt.report is not None:
-            self._complete(hunt.report, None if hunt.hunter.found is None else hunt.hunter.miss_last_check(why))
 
     def _complete(self, report: GuardReport, found: Findings | None) -> None:
         report.findings = found
         if (content := self._write(report, again=True)) is not None:
             self._send(report, content)
+
+    def _judge(self, hunter: Hunter, found: Findings, now: ProcessReadings) -> None:
+        """Fire where the verdict of a hunt is a leak."""
+        if found.verdict in GROWING and self._may_fire:
+            verdict = next(trigger for trigger in self._rule.triggers if trigger.figure == "verdict")
+            self._fire(verdict, replace(now, verdict_is_leak=True), hunter)
 
 
 def _times(number: int) -> str:

@@ -18,6 +18,7 @@ from heaptop.errors import HeaptopError, ImageRefused, PauseTooLong
 from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import HuntResult, suspect_rows
+from heaptop.fleet.guard_hunts import LEAST_HUNT
 from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.session import FleetSession, SharedSource
 from heaptop.injector.api import snapshot_shortage
@@ -30,8 +31,6 @@ from heaptop.watching.progress import ProgressReport
 from heaptop.watching.snapshot_watch import KEEP
 
 MARKS: Final = 4
-LEAST_HUNT: Final = 8.0
-"""Seconds: a shorter hunt finds nothing."""
 MOST_OBJECTS: Final = 10_000_000
 """Of a process: heaptop keeps two marks at a time, which take 2.6 bytes an object each, and 17 of a hostile agent."""
 MOST_CELLS: Final = 200_000
