@@ -99,7 +99,7 @@ def main(what: str) -> None:
         outside_rss=lambda: 1,
         agent_lives=lambda: True,
     )
-    conversation._gate = small
+    conversation._link.gate = small
     why = ""
     with conversation:
         try:

@@ -1,7 +1,7 @@
 """How the next census is asked for, and an open snapshot: in which mode, with which budget of pause, and when a person
 has to be asked first.
 
-This module never talks to anybody: the conversation sends what it says, and tells it what came back.
+The conversation sends the requests that are made here, and passes on the answers.
 """
 
 from __future__ import annotations
@@ -195,5 +195,5 @@ class CensusPolicy:
         return True
 
     def _most(self, mode: str) -> int:
-        """Nanoseconds that the target may stand still in that mode."""
+        """Nanoseconds that the target may be paused in that mode."""
         return max(self.budget_ns, self.allowed.get(mode, 0))

@@ -7,27 +7,25 @@ another: while one is being counted, the next is not asked for.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
-import select
-import selectors
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from typing import Final
 
 from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
 from heaptop.injector.agent import framed_source, named_places
-from heaptop.injector.inspect.links import ready, receive
 from heaptop.injector.native import Library
+from heaptop.injector.session.agent_link import AgentLink
 from heaptop.injector.session.census_policy import CensusPolicy
 from heaptop.injector.session.forecast import Headroom
 from heaptop.injector.session.snapshot_cost import SnapshotCost, excess
 from heaptop.protocol.bounds import MEAN_NAME, TYPES, MessageBounds
-from heaptop.protocol.codec import decode, encode, read_hello
-from heaptop.protocol.framing import FrameReader, frame
+from heaptop.protocol.codec import read_hello
 from heaptop.protocol.images import FIRST_ID, CancelRequest, CloseRequest, Image, ImageRequest
 from heaptop.protocol.messages import (
     Bye,
@@ -49,18 +47,13 @@ from heaptop.protocol.messages import (
     Tick,
     TickRequest,
 )
-from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Behind, Event, Forecast, IntervalChanged, Received, never_behind
 
 TICK_INTERVAL: Final = 1.0
-READ_SIZE: Final = 1 << 16
 SILENT_AFTER: Final = 5.0
 """Seconds without a word after which an agent counts as silent: it is asked every second, while the screen keeps up."""
 SILENT_PATIENCE: Final = 2.0
 """Seconds for the goodbye of one that has been silent. One that was not asked for anything answers in far less."""
-NEVER: Final = float("inf")
-ROOM_PATIENCE: Final = 0.2
-"""Seconds between two looks at whether to continue, while the agent reads nothing."""
 BEHIND_REST: Final = 0.1
 """Seconds to the next look at whether a census may be asked for, after one had to wait."""
 PIECE: Final = 60_000
@@ -96,7 +89,7 @@ class ConversationRequests:
     """The other one may be made, in mode stop."""
     decline: threading.Event = field(default_factory=threading.Event)
     resample: threading.Event = field(default_factory=threading.Event)
-    """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
+    """Allocations are to be sampled as in :attr:`sampling`."""
     sampling: SamplingSettings = SamplingSettings()
     outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
     """Requests to be sent as they are."""
@@ -147,7 +140,7 @@ class PollSchedule:
         return max(0.0, min(times) - now)
 
     def skip(self, now: float) -> None:
-        """Leave out a tick that is due, and let a census that is wait: nobody has taken what came before."""
+        """Leave out a tick that is due, and let a census that is wait: what came before was not taken yet."""
         if self.tick_due(now):
             self.next_tick = now + TICK_INTERVAL
         if self.census_due(now):
@@ -192,10 +185,11 @@ class Conversation:
     ) -> None:
         """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
         the target dies. ``core`` is given to an agent that takes one. ``orders.sampling`` is asked for from the
-        beginning. ``image_bytes`` says how many bytes the clone alone has whose pid the target sees so. While
+        beginning. ``image_bytes`` returns the private bytes of a clone, by its pid in the target. While
         ``behind()``, ticks are left out and censuses wait: what is sampled meanwhile stays in the agent's tables, which
         are bounded and say what they drop."""
-        self._link = link
+        gate = MessageBounds(most_types, most_types * MEAN_NAME)
+        self._link = AgentLink(link, orders.bell, orders.leave.is_set, agent_lives, gate)
         self._token = token
         self._deliver = deliver
         self._orders = orders
@@ -214,37 +208,29 @@ class Conversation:
         self._unposted: deque[Message] = deque()
         """What was wanted after that one."""
         self._behind = behind
-        self._takes_core = self._core_told = False
-        self._samples = self._sampler_told = self._collects = False
+        self._capabilities: tuple[str, ...] = ()
+        self._core_told = self._sampler_told = False
         self._rss: int | None = None
         self.left = ""
         """What the agent could not take out of the target, by its goodbye."""
-        self._frames = FrameReader()
-        self._heard_at = time.monotonic()
-        self._gate = MessageBounds(most_types, most_types * MEAN_NAME)
         self._pace = PollSchedule(interval, max_share)
-        self._id = 0
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(link, selectors.EVENT_READ)
-        self._selector.register(orders.bell, selectors.EVENT_READ)
+        self._ids = itertools.count(1)
 
     def __enter__(self) -> Conversation:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._selector.close()
+        self._link.close()
 
     def greet(self, patience: float, progress: Callable[[str, float], None]) -> Hello:
         """Send the agent's source and wait for its Hello. Raises SessionError, AttachCancelled."""
         began = time.monotonic()
-        self._send_raw(framed_source(), began + patience)
+        self._link.send_raw(framed_source(), began + patience)
         while True:
             seconds = time.monotonic() - began
-            for payload in self._payloads(0.1):
+            for payload in self._link.payloads(0.1):
                 hello = read_hello(payload, self._token)
-                self._takes_core = "core" in hello.capabilities
-                self._samples = "sampler" in hello.capabilities
-                self._collects = "collect" in hello.capabilities
+                self._capabilities = hello.capabilities
                 return hello
             if self._orders.leave.is_set():
                 raise AttachCancelled("The attach was cancelled.")
@@ -253,7 +239,7 @@ class Conversation:
             progress("waiting for the agent", seconds)
 
     def run(self) -> None:
-        """Ask and listen until told to leave; the agent has said goodbye then. Raises SessionError."""
+        """Ask and listen until asked to leave. Raises SessionError, also where the agent detaches."""
         while not self._orders.leave.is_set():
             now = time.monotonic()
             self._obey(now)
@@ -263,7 +249,7 @@ class Conversation:
                 self._ask_tick(now)
             if self._pace.census_due(now):
                 self._ask_census(now)
-            for message in self._read(self._pace.wait(time.monotonic())):
+            for message in self._link.read(self._pace.wait(time.monotonic())):
                 self._take(message)
             if self._pace.tick_late(time.monotonic()) and not self._agent_lives():
                 raise AgentLost("The agent has exited.")
@@ -271,13 +257,13 @@ class Conversation:
     def prepare(self, patience: float) -> None:
         """Give the agent its native core, begin to sample, wait at most ``patience`` seconds for what becomes of both,
         and say what the first census will cost. Raises SessionError."""
-        if self._core is not None and self._takes_core:
-            core, number = self._core, self._next_id()
+        if self._core is not None and "core" in self._capabilities:
+            core, number = self._core, next(self._ids)
             for at in range(0, len(core.data), PIECE):
                 piece = core.data[at : at + PIECE]
-                self._send(CoreRequest(number, core.build, len(core.data), at, piece))
+                self._link.send(CoreRequest(number, core.build, len(core.data), at, piece))
             self._listen_until(lambda: self._core_told, patience)
-        if self._orders.sampling.interval and self._samples:
+        if self._orders.sampling.interval and "sampler" in self._capabilities:
             self._ask_sampler()
             self._listen_until(lambda: self._sampler_told, patience)
         if self._policy.mode == "clone":
@@ -289,13 +275,11 @@ class Conversation:
     def _listen_until(self, done: Callable[[], bool], patience: float) -> None:
         end = time.monotonic() + patience
         while not done() and not self._orders.leave.is_set() and (left := end - time.monotonic()) > 0:
-            for message in self._read(left):
+            for message in self._link.read(left):
                 self._take(message)
 
     def _ask_sampler(self) -> None:
-        wanted = self._orders.sampling
-        how = wanted.interval, wanted.depth, wanted.tracer, wanted.exact, wanted.target
-        self._send(SamplerRequest(self._next_id(), *how))
+        self._link.send(SamplerRequest(next(self._ids), *astuple(self._orders.sampling)))
 
     def _obey(self, now: float) -> None:
         """What other threads want."""
@@ -305,7 +289,7 @@ class Conversation:
             self._pace.next_census = min(self._pace.next_census, now)
         if orders.memory.is_set():
             orders.memory.clear()
-            self._send(MemoryRequest(self._next_id()))
+            self._link.send(MemoryRequest(next(self._ids)))
         if orders.resample.is_set():
             orders.resample.clear()
             self._ask_sampler()
@@ -334,7 +318,7 @@ class Conversation:
         request = self._next_image
         if request is None:
             return True
-        if any(self._ends(each, request) for each in self._unposted):
+        if any(_ends(each, request) for each in self._unposted):
             self._take(Failure(request.id, "cancelled"))
         elif self._image.is_open:
             return False
@@ -343,28 +327,23 @@ class Conversation:
         self._next_image = None
         return True
 
-    @staticmethod
-    def _ends(later: Message, request: ImageRequest) -> bool:
-        """Whether the snapshot is not wanted any more."""
-        return isinstance(later, CloseRequest) or (isinstance(later, CancelRequest) and later.id == request.id)
-
     def _post(self, request: Message) -> None:
         """Send a request. A snapshot and a collection are asked for only where they do no harm, and a collection only
         where the agent can."""
-        if self._held_image is not None and self._ends(request, self._held_image):
+        if self._held_image is not None and _ends(request, self._held_image):
             self._drop_held(self._held_image)
         match request:
             case CollectRequest() if why := self._no_collection():
                 self._take(Failure(request.id, why))
             case ImageRequest() if self._image.is_open:
                 self._next_image = request
-                self._close(CloseRequest(self._next_id()))
+                self._close(CloseRequest(next(self._ids)))
             case ImageRequest():
                 self._post_snapshot(request)
             case CloseRequest():
                 self._close(request)
             case _:
-                self._send(request)
+                self._link.send(request)
 
     def _post_snapshot(self, request: ImageRequest) -> None:
         made = self._policy.image(request, self._rss, self._room())
@@ -377,7 +356,7 @@ class Conversation:
             if not self._pace.tick_out and not self._behind():
                 self._ask_tick(time.monotonic())  # with what was sampled so far: its sites are those of the snapshot
             self._image.on_request(made)
-            self._send(made)
+            self._link.send(made)
 
     def _drop_held(self, held: ImageRequest) -> None:
         """Go on as if the snapshot had not been wanted whose pause was asked about."""
@@ -388,10 +367,10 @@ class Conversation:
 
     def _close(self, request: CloseRequest) -> None:
         self._image.on_close(request)
-        self._send(request)
+        self._link.send(request)
 
     def _no_collection(self) -> str:
-        if not self._collects:
+        if "collect" not in self._capabilities:
             return "This agent cannot run a collection."
         return self._policy.collection(self._rss, self._room()) if self._image.is_there else ""
 
@@ -403,30 +382,30 @@ class Conversation:
         if cost.image:
             self._deliver(cost)
         if why := excess(cost, self._room()):
-            self._close(CloseRequest(self._next_id(), why))
+            self._close(CloseRequest(next(self._ids), why))
 
     def _ask_tick(self, now: float) -> None:
         self._pace.tick_out, self._pace.next_tick = True, now + TICK_INTERVAL
-        self._send(TickRequest(self._next_id()))
+        self._link.send(TickRequest(next(self._ids)))
 
     def _ask_census(self, now: float) -> None:
         room = self._room()
-        request = self._policy.request(self._next_id(), self._rss, room)
+        request = self._policy.request(next(self._ids), self._rss, room)
         self._pace.census_out, self._pace.began = True, now
         if request.mode == "python" and (why := room.shortage_of_slices(self._rss)):
             self._take(Failure(request.id, why))
         else:
-            self._send(request)
+            self._link.send(request)
 
     def leave(self, patience: float) -> bool:
-        """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in
-        any case, so one that has been silent is waited for no longer than :data:`SILENT_PATIENCE`."""
+        """Ask the agent to detach; whether it confirmed that, or closed its end, within ``patience`` seconds. It goes
+        in any case, so one that has been silent is waited for no longer than :data:`SILENT_PATIENCE`."""
         now = time.monotonic()
-        end = now + (patience if now - self._heard_at < SILENT_AFTER else min(patience, SILENT_PATIENCE))
+        end = now + (patience if now - self._link.heard_at < SILENT_AFTER else min(patience, SILENT_PATIENCE))
         try:
-            self._send(DetachRequest())
+            self._link.send(DetachRequest())
             while (left := end - time.monotonic()) > 0:
-                for message in self._read(left):
+                for message in self._link.read(left):
                     if isinstance(message, Bye):
                         self.left = message.left
                         return True  # what was under way came before it; a forked child may keep the socket open
@@ -435,10 +414,6 @@ class Conversation:
         except AttachCancelled:
             pass  # it reads nothing now: it will see the end of its socket
         return False
-
-    def _next_id(self) -> int:
-        self._id += 1
-        return self._id
 
     def _take(self, message: Message) -> None:
         self._image.take(message)
@@ -486,65 +461,7 @@ class Conversation:
         if self._pace.spacing != before:
             self._deliver(IntervalChanged(self._pace.spacing, self._pace.interval))
 
-    def _send(self, message: Message) -> None:
-        self._send_raw(frame(encode(message)))
 
-    def _send_raw(self, data: bytes, end: float = NEVER) -> None:
-        """All of it, until ``end`` at most; an agent that waits for the interpreter takes what fits the socket's
-        buffer, and the rest later. Raises AttachCancelled when told to leave before that, AgentLost."""
-        rest = memoryview(data)
-        while rest:
-            try:
-                rest = rest[self._link.send(rest, socket.MSG_DONTWAIT) :]
-            except BlockingIOError:
-                self._wait_for_room(end)
-            except (BrokenPipeError, ConnectionResetError):
-                return  # what the agent said before it closed is still to be read, and its end after that
-            except OSError as error:
-                raise AgentLost(f"The agent's socket failed: {error}.") from None
-
-    def _wait_for_room(self, end: float) -> None:
-        if self._orders.leave.is_set():
-            raise AttachCancelled("The attach was cancelled.")
-        if time.monotonic() > end:
-            raise AgentLost("The agent accepted no request in time.")
-        if not ready([self._link], ROOM_PATIENCE, select.POLLOUT) and not self._agent_lives():
-            raise AgentLost("The agent has exited.")
-
-    def _read(self, timeout: float | None) -> Iterator[Message]:
-        """The messages that came within ``timeout`` seconds. Raises SessionError."""
-        for payload in self._payloads(timeout):
-            message = decode(payload, REPLIES)
-            kept = self._gate.take(message) if message is not None else None
-            if kept is not None:
-                yield kept
-
-    def _payloads(self, timeout: float | None) -> Iterator[bytes]:
-        """The frames that came within ``timeout`` seconds, or nothing when the bell rang. Raises SessionError."""
-        left = False
-        for payload in self._frames.feed(b""):  # what came together with the last frame that was asked for
-            left = True
-            yield payload
-        if not left:
-            yield from self._frames.feed(self._receive(timeout))
-
-    def _receive(self, timeout: float | None) -> bytes:
-        """What came of the stream within ``timeout`` seconds; empty when nothing did."""
-        came = [key.fileobj for key, _ in self._selector.select(timeout)]
-        if self._orders.bell in came:
-            receive(self._orders.bell, READ_SIZE)
-        if self._link not in came:
-            return b""
-        try:
-            data = receive(self._link, READ_SIZE)
-        except ConnectionResetError:
-            data = b""
-        except OSError as error:
-            raise AgentLost(f"The agent's socket failed: {error}.") from None
-        if data is None:
-            return b""  # somebody else has taken it: the target can have a copy of this very end
-        if not data:
-            self._frames.end()
-            raise AgentLost("The agent closed its socket.")
-        self._heard_at = time.monotonic()
-        return data
+def _ends(later: Message, request: ImageRequest) -> bool:
+    """Whether the snapshot is not wanted any more."""
+    return isinstance(later, CloseRequest) or (isinstance(later, CancelRequest) and later.id == request.id)

@@ -50,7 +50,7 @@ ROOM_FOR_TABLES: Final = 2
 
 
 def forecast(pid: int) -> Forecast | None:
-    """The forecast for ``pid``; None when it is gone. Where the kernel does not tell what is in huge pages (before
+    """The forecast for ``pid``; None when it is gone. Where the kernel does not report what is in huge pages (before
     Linux 4.14), as if nothing were."""
     for tid in thread_ids(pid):  # a leader that has exited shows no memory
         task = Path(f"/proc/{pid}/task/{tid}")
@@ -88,7 +88,7 @@ def rollup(text: str) -> dict[str, int]:
 
 
 def pause_ns(anonymous: int, huge: int) -> int:
-    """How long the target will stand still for the copy of its page tables."""
+    """How long the target will be paused for the copy of its page tables."""
     return int(LEAST_NS + max(anonymous - huge, 0) * NS_PER_SMALL_BYTE + huge * NS_PER_HUGE_BYTE)
 
 
@@ -285,7 +285,7 @@ def _below(root: Path, path: str) -> str | None:
 
 
 def _group_left(folder: Path, names: tuple[str, str, str]) -> int | None:
-    """Pages of files that nobody uses count as free: the kernel drops them first."""
+    """Pages of files that are not in use count as free: the kernel drops them first."""
     limit, current, unused = names
     try:
         allowed = proc.text(folder / limit).strip()

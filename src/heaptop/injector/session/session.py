@@ -195,7 +195,7 @@ class LiveSource:
                 error = self._converse(connection)
         except HeaptopError as caught:
             error = caught
-        except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
+        except Exception as caught:  # a fault of heaptop's own is reported like any other, and the socket is closed
             error = fault(caught, InjectionFailed)
         self._orders.close()
         self._end(error.about(pid) if error and pid else error)
@@ -271,7 +271,7 @@ class LiveSource:
 
     @staticmethod
     def _core_for(connection: Connection, policy: CensusPolicy) -> Library | None:
-        """The native core to send, if it may be used there; where not, the policy says so."""
+        """The native core to send, if it may be used there; where not, the policy has the reason."""
         if policy.mode == "python":
             return None
         try:

@@ -2,14 +2,14 @@
 
 It is seen from outside, or, where heaptop may not look, from within the clone. Reads ``/proc`` only, and of the target
 nothing at all: its page table is walked for nobody's figures. Decides nothing but :func:`excess`, which is a sentence;
-the conversation does what it says.
+the conversation acts on it.
 
     a page of the target      left alone    changed since         given back since
     the target has            shared        a copy of its own     nothing
     the clone has             shared        private: the cost     private: the cost
 
 Private are also the clone's own tables. What is private is what is free again when the clone ends (measured, with small
-and with huge pages); of the target's own private pages nobody can say which are copies and which are new.
+and with huge pages); of the target's own private pages it is not known which are copies and which are new.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SnapshotCost:
         self._building, self._own = request.id, 0
 
     def take(self, message: Message) -> None:
-        """Learn of the image what the agent says."""
+        """Take a message of the agent about the image."""
         match message:
             case Progress() if message.id == self._building:
                 self._own = message.memory
@@ -77,7 +77,7 @@ class SnapshotCost:
     @property
     def is_open(self) -> bool:
         """Whether there is an image whose end the agent will report. Where it failed to end one, as without memory for
-        the message, nobody knows whether it is there, and its cost is still watched."""
+        the message, it is not known whether it is there, and its cost is still watched."""
         return self._image is not None and not self._close_failed
 
     @property
@@ -100,7 +100,7 @@ class SnapshotCost:
             self._next_check = began + (self._clock() - began) / SHARE
 
     def _learn(self, held: int | None) -> None:
-        """It says how large its tables are by its books, and not all of that is in use."""
+        """It reports the size of its tables by its own accounts, and not all of that is in use."""
         if held is not None:
             self._held, self._own = held, min(self._own, held)
 
