@@ -87,7 +87,7 @@ async def test_by_type_generation_kind_and_age(size: tuple[int, int]) -> None:
             await stage.press("b")
             await calm(stage)
             assert f"Heap map by {state}" in stage.text
-            entries = view(stage)._sums(stage.live.client, window(stage))[1]
+            entries = view(stage)._figures.sums(stage.live.client, window(stage))[1]
             assert [entry.name for entry in entries if (entry.share or 0) > 0.01] == names
             assert [name for name in names if not re.search(rf"[A-J]  {name} ", stage.text)] == [], "the legend has it"
             assert ("no mark yet: m sets one" in stage.text) == (state == "age")
@@ -135,7 +135,7 @@ async def test_cells_have_letters_and_the_cursor_a_sign_without_colour(monkeypat
 
 async def test_the_legend_adds_up_to_what_is_shown() -> None:
     async with on_map(LARGE) as stage:
-        _, entries = view(stage)._sums(stage.live.client, window(stage))
+        _, entries = view(stage)._figures.sums(stage.live.client, window(stage))
         assert sum(entry.share for entry in entries) == pytest.approx(1)
         groups = view(stage)._answers.groups
         assert groups is not None
@@ -320,13 +320,13 @@ async def test_a_filter_makes_the_rest_faint() -> None:
         await stage.type("type:shop.models.Session")
         await stage.press("enter")
         await calm(stage)
-        _, entries = view(stage)._sums(stage.live.client, window(stage))
+        _, entries = view(stage)._figures.sums(stage.live.client, window(stage))
         assert [entry.name for entry in entries] == ["shop.models.Session"]
         assert len(asked(stage, MAP)[-1].selection.types) == 1
         types = []
         for passes in (True, False):
             layout, known = window(stage).layout, view(stage)._answers.cells
-            selection = view(stage)._selection(stage.live.client)
+            selection = view(stage)._figures.selection(stage.live.client)
             assert selection is not None
             records = [known.get(selection, layout.cell, layout.address(place)) for place in range(layout.count)]
             place = next(place for place, each in enumerate(records) if each and bool(each.bytes) is passes)
@@ -355,8 +355,8 @@ async def test_a_filter_by_kind(where: str, kinds: tuple[int, ...], all_types: b
         assert selection.kinds == kinds
         assert (selection.types == ()) is all_types
         client, shown = stage.live.client, window(stage)
-        marker = view(stage)._marker(client)
-        hidden = marker.taken(shown, ALL) - marker.taken(shown, view(stage)._selection(client) or ALL)
+        marker = view(stage)._figures.marker(client)
+        hidden = marker.taken(shown, ALL) - marker.taken(shown, view(stage)._figures.selection(client) or ALL)
         assert hidden > 0
         assert f"· {format_bytes(hidden)} filtered out" in stage.text
 
@@ -371,7 +371,7 @@ async def test_a_filter_by_retainer() -> None:
         named = {unit.address for unit in units if "_sessions" in unit.label and unit.address}
         assert named
         assert set(asked(stage, MAP)[-1].selection.retainers) == named
-        held = {entry.name for entry in view(stage)._sums(stage.live.client, window(stage))[1]}
+        held = {entry.name for entry in view(stage)._figures.sums(stage.live.client, window(stage))[1]}
         assert "shop.models.Session" in held
         with pytest.raises(UsageError, match="Cells accept one retainer term"):
             view(stage).set_where(parse_filter("!retainer:x"))
@@ -383,7 +383,7 @@ async def test_nothing_passes_and_what_is_not_known() -> None:
         view(stage).set_where(parse_filter("type:nobody"))
         await calm(stage)
         assert len(stage.source.agent.images.asked) == before
-        assert view(stage)._sums(stage.live.client, window(stage))[1] == []
+        assert view(stage)._figures.sums(stage.live.client, window(stage))[1] == []
         assert not set("▀█▄") & set("".join(stage.text.splitlines()[6:-8])), "all is faint"
         await stage.press("escape", "slash")
         await stage.type("gen:2")
@@ -402,7 +402,7 @@ async def test_what_is_new_since_the_mark() -> None:
         stage.live.state.status.until = 0.0
         stage.live.redraw_words()
         assert "no mark yet" not in stage.text
-        _, entries = view(stage)._sums(stage.live.client, window(stage))
+        _, entries = view(stage)._figures.sums(stage.live.client, window(stage))
         image = stage.live.client.image
         assert image is not None
         assert entries[0].share > 0

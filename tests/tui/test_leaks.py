@@ -669,7 +669,7 @@ async def test_the_heap_map_without_a_mark_and_of_the_mark_itself() -> None:
         assert "no mark yet" in stage.text
         await press(stage, "m")
         await quiet(stage)
-        assert stage.live.query_one(HeapMapView)._suspects == []
+        assert stage.live.query_one(HeapMapView)._figures.suspects == []
         assert "no mark yet" not in stage.text
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
-from rich.style import Style
 from textual.app import ComposeResult
 from textual.containers import Container
 
@@ -24,37 +23,34 @@ from heaptop.analysis.lifetimes.eventual import KEY as LIFETIME
 from heaptop.analysis.lifetimes.eventual import by_lifetime, is_eventual, longer_than, restricted, rows_of
 from heaptop.analysis.samples.moments import SiteCell
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.text.units import filtered_words, format_bytes, format_change, format_count
+from heaptop.analysis.text.units import filtered_words, format_bytes
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
-from heaptop.tui.charts.chart_style import ChartStyle, change_style, letter_of
-from heaptop.tui.charts.marks import about_bytes
+from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import ChartBands
-from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.drill import Level, into
 from heaptop.tui.state.messages import LettersChanged
 from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet, change_title
+from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.views.bands.bands_help import EXPLAINED
+from heaptop.tui.views.bands.bands_table import BandTable
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
-from heaptop.tui.widgets.legend import Legend, LegendEntry, swatch
+from heaptop.tui.widgets.legend import Legend, LegendEntry
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
 GRAPH: Final = (Origin.KINDS, Origin.RETAINERS)
-"""What only graph censuses tell."""
+"""What only graph censuses know."""
 _TITLES: Final = {key.name: key.title for key in BAND_KEYS.values()}
 _LAST: Final = {name: _TITLES.pop(name) for name in ("retainer", "kind")}
 TITLES: Final = {**_TITLES, LIFETIME: "Lifetime", **_LAST}
 """What key b goes through."""
-LEAST: Final = 1 << 10
-"""Bytes below which a change of an estimate is none: blocks of nearly one size took the place of each other."""
 SMALL = 2000
 """With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
 
@@ -202,7 +198,7 @@ class BandsView(LevelView[Level]):
         level = self._level
         eventual = is_eventual(level.key, level.where)
         moments = () if eventual else self._moments(display, level)
-        # Figures that are made rarely, and what is said before there are any, depend on more.
+        # Figures that are made rarely, and the words before there are any, depend on more.
         other = None if moments and not eventual else object()
         latest = moments[-1] if moments else None
         shown = self._sort, self._descending, self.size, look, display.origin_ns, display.times(look.times)
@@ -265,68 +261,17 @@ class BandsView(LevelView[Level]):
 
     def _sheet(self, found: Rows, slots: dict[str, int], look: ChartStyle) -> Sheet[TableRow]:
         level = self._level
-        wide = self.size.width >= WIDE
-        estimated = self._is_estimated(level)
         times = [moment.time_ns for moment in self._moments(self.now, level)[-2:]]
-        spark, bar = (16, self.size.width // 4) if wide else (8, 0)
-        columns = [
-            Column("band", "", 3, right=False, rank=ALWAYS),
-            Column("name", TITLES[level.key], 0, right=False, keep_tail=True),
-            Column("count", "Blocks" if estimated else "Objects", 9),
-            Column("bytes", "Bytes", 9),
-            Column("share", "≈Share" if estimated else "Share", 7 if estimated else 6),
-            Column("hidden", "Attributes", 10),
-            Column("bar", "", bar, right=False, rank=0),
-            Column("change", change_title(times[-1] - times[0] if times else 0), 12, rank=2),
-            Column("growth", "Trend", spark, rank=0),
-        ]
-        left_out = set() if wide else {"bar", "hidden"}
-        if not found.hides:
-            left_out.add("hidden")
-        kept = [place for place, column in enumerate(columns) if column.key not in left_out]
-        largest = (found.largest / found.total if found.total else 0.0) or 1.0
-        about = "≈" if estimated else ""
-        lettered = self.query_one(AreaChart).lettered
-
-        def draw(row: TableRow) -> list[CellText]:
-            slot = slots.get(row.name)
-            tint = Style.parse(look.palette.band(REST_SLOT if slot is None else slot))
-            changed = (about if row.bytes_change else "") + format_change(row.bytes_change)
-            if estimated and row.bytes_change is not None and abs(row.bytes_change) < LEAST:
-                changed = "0"
-            if row.count is None:
-                changed = ""
-            pieces = [
-                CellText(*swatch(slot, look, lettered=slot in lettered)) if slot is not None else CellText(""),
-                CellText(row.name),
-                CellText(about + format_count(row.count) if row.count or (row.count == 0 and not estimated) else ""),
-                CellText(
-                    about_bytes(row.bytes) if estimated else ("≈" if row.guessed else "") + format_bytes(row.bytes)
-                ),
-                CellText(f"{row.share:.1%}"),
-                CellText(format_bytes(row.hidden) if row.hidden else ""),
-                CellText(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
-                CellText(changed, change_style(row.bytes_change, look)),
-                CellText(sparkline(row.spark, spark, ascii_only=look.ascii_only), tint),
-            ]
-            return [pieces[place] for place in kept]
-
-        return Sheet(
-            columns=tuple(columns[place] for place in kept),
-            exact=(
-                ("exact_blocks" if estimated else "exact_objects", lambda row: "" if row.count is None else row.count),
-                ("exact_bytes", lambda row: row.bytes),
-                ("exact_hidden", lambda row: row.hidden),
-                ("exact_change", lambda row: "" if row.bytes_change is None or row.count is None else row.bytes_change),
-            ),
-            rows=found,
-            key=lambda row: row.name,
-            draw=draw,
-            look=look,
-            sort=self._sort,
-            descending=self._descending,
-            nothing=self._nothing(level),
+        table = BandTable(
+            TITLES[level.key],
+            self.size.width,
+            look,
+            slots,
+            self.query_one(AreaChart).lettered,
+            estimated=self._is_estimated(level),
+            interval_ns=times[-1] - times[0] if times else 0,
         )
+        return table.sheet(found, self._sort, self._descending, self._nothing(level))
 
     def _is_estimated(self, level: Level) -> bool:
         """Whether figures are made from samples: tracemalloc's are not."""

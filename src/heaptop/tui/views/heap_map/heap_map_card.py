@@ -1,7 +1,7 @@
-"""What is said of the cell under the cursor of the heap map, and of the object that is examined there.
+"""Words about the cell under the cursor of the heap map, and about the object that is examined there.
 
 It is what KBDB says of an object that was clicked (§4.1): root, type, site, generation, size, and the path from the
-root to it. This module never asks for anything.
+root to it.
 """
 
 from __future__ import annotations

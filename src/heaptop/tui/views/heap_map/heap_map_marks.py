@@ -1,7 +1,5 @@
 """What each place of the heap map is marked with, and what the marks represent: by type, age, kind, or since the mark;
 or what leaks and where it collects (KBDB, §4.2 and fig. 7).
-
-This module never asks for anything: a mark is made from what is known of a cell.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ SINCE: Final = (NEW, LEAK)
 KIND_WORDS: Final = ("modules", "frames", "the interpreter", "other interpreters", "held by C", "garbage")
 """Of :data:`heaptop.protocol.images.KINDS`."""
 _KIND_SLOTS: Final = (0, 2, 5, 8, 1, 3)
-"""What C holds and what is garbage stand out."""
+"""Highlights what C holds, and garbage."""
 NO_GENERATION: Final = 255
 _GENERATION_SLOTS: Final = {0: 1, 1: 5, 2: 0, NO_GENERATION: 2}
 _OTHER_GENERATION: Final = 4
@@ -41,7 +39,7 @@ class MapMarker:
     colouring: str
     cells: KnownCells
     selection: Selection | None
-    """What stands out; None for nothing."""
+    """What is highlighted; None for nothing."""
     slot: Callable[[int], int]
     """Of a type."""
     holders: frozenset[int] = frozenset()
@@ -72,11 +70,11 @@ class MapMarker:
 
     @property
     def _seen(self) -> tuple[int, ...]:
-        """Of what is new; empty where nothing is, or is told."""
+        """Of what is new; empty where nothing is, or is known to be."""
         return self.selection.seen if self.selection is not None else ()
 
     def chosen(self, cell: int, address: int) -> CellContents | None:
-        """What stands out in a cell."""
+        """What is highlighted in a cell."""
         return self.cells.like(self.selection, cell, address) if self.selection is not None else None
 
     def _slot(self, record: CellContents) -> int:

@@ -1,7 +1,6 @@
 """What the heap map asks of the open snapshot, and what was answered: extents, cells, sums by type, one object.
 
-Only what is on the screen is asked for, once. This module never draws; answers are stored, and looked at by the next
-drawing.
+Only what is on the screen is asked for, once. Answers are stored, and looked at by the next drawing.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class OneTimeQuestion(Enum):
 
     EXTENTS = 1
     MARK = 2
-    """It is told what was there at the mark."""
+    """Sends the objects that were there at the mark."""
     UNITS = 3
     """By which retainers things are kept."""
 
@@ -147,8 +146,8 @@ class MapAnswers:
         """Ask for what is missing.
 
         Args:
-            selection: what stands out in the window; None: nothing.
-            by_mark: the image is told what was there at marks, where it was not.
+            selection: what is highlighted in the window; None: nothing.
+            by_mark: marks are sent to the snapshot, where it does not have them.
             by_group: what there is of each type and kind is asked for.
             by_retainer: by which retainers things are kept is asked for.
         """

@@ -1,14 +1,13 @@
 """View 5, Heap map: where objects lie in the address space, a colour a type, age or kind (KBDB, §4).
 
 Cells are asked of the open snapshot, and only those that are on the screen; where addresses are on the map is
-:mod:`heaptop.analysis.snapshot.heap_map`'s. This module never asks for the objects of a cell before a person does.
+:mod:`heaptop.analysis.snapshot.heap_map`'s.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
@@ -16,19 +15,16 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
-from heaptop.analysis.filters.kept_samples import matching, retainer_term
+from heaptop.analysis.filters.kept_samples import retainer_term
 from heaptop.analysis.snapshot.heap_map import CellContents, MapLetters, MapWindow
 from heaptop.analysis.snapshot.retaining import narrowed
-from heaptop.analysis.text.units import filtered_words, format_bytes
+from heaptop.analysis.text.units import format_bytes
 from heaptop.protocol.findings import Suspect
-from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
-from heaptop.protocol.messages import TypeName
+from heaptop.protocol.images import Groups, ObjectRow, Selection
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.heap_map_picture import MarkEntry, card, legend
-from heaptop.tui.charts.palette import REST_SLOT
+from heaptop.tui.charts.heap_map_picture import card, legend
 from heaptop.tui.keys.bindings import Key
-from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.snapshot_client import QuerySubject, SnapshotClient
@@ -43,7 +39,9 @@ from heaptop.tui.views.heap_map.heap_map_card import (
     object_lines,
     suspect_lines,
 )
-from heaptop.tui.views.heap_map.heap_map_marks import ALL, COLOURINGS, KIND, LEAK, SINCE, TYPE, MapMarker
+from heaptop.tui.views.heap_map.heap_map_figures import MapFigures
+from heaptop.tui.views.heap_map.heap_map_help import EXPLAINED
+from heaptop.tui.views.heap_map.heap_map_marks import ALL, COLOURINGS, KIND, SINCE, TYPE
 from heaptop.tui.views.heap_map.heap_map_questions import LargestAsked, MapAnswers
 from heaptop.tui.widgets.heap_map import HeapMap
 from heaptop.tui.widgets.picture import Picture
@@ -60,41 +58,7 @@ class HeapMapView(View):
         "Where objects are in the address space: a cell is a range of addresses, coloured by what takes most of "
         "it. The legend shows each letter's share of what is shown, the card what is under the cursor."
     )
-    EXPLAINS = (
-        FigureHelp(
-            ("A cell", "cell", "› at the address"),
-            "A cell shows the type with the most bytes in it. The card shows, for the cell under the cursor, how "
-            "much is used, by which types, how old it is and what keeps it. The size of a cell is shown above.",
-            BEE.at("§4.1, fig. 6"),
-        ),
-        FigureHelp(
-            ("taken", "%"),
-            "The share of the shown addresses that objects and their tables use (with the Attributes of view 1); "
-            "in the legend, each letter's share of that. Memory of C extensions, such as NumPy arrays, is unknown: "
-            "blank is not always free.",
-            CPYTHON.at("Objects/obmalloc.c"),
-        ),
-        FigureHelp(
-            ("type", "generation", "kind", "~"),
-            "Key b colours by type, by the youngest collector generation in the cell, or by the kind of root that "
-            "keeps most of it. Letters go to the types with the most bytes on screen; ~ is all others.",
-            BEE.at("§4.1"),
-        ),
-        FigureHelp(
-            ("age", "leak"),
-            "By age, objects newer than the mark stand out (m marks, d checks); it is at least that many, because "
-            "addresses are reused. By leak, only those are shown, and the objects that hold suspects have their "
-            "own letter.",
-            BEE.at("§4.2, fig. 7"),
-        ),
-        FigureHelp(("│", "·"), "│ is a gap without objects, left out. · is what the filter excludes."),
-        FigureHelp(
-            ("root", "site", "path", "size"),
-            "For the object in the cell with the largest retained size: its GC root, its site if sampled, the path "
-            "from the root, and what would be freed with it. Enter shows it, Enter again opens it in Retainers.",
-            BEE.at("§4.1"),
-        ),
-    )
+    EXPLAINS = EXPLAINED
     HELP = (
         "Arrows and clicks move the cursor; z, Z and the wheel zoom at the cursor; PgUp, PgDn and Shift with the "
         "wheel pan; Esc shows everything again.\n\nFilters: type:Session  module:app  kind:none (garbage)  "
@@ -123,20 +87,13 @@ class HeapMapView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self._colouring, self._where = TYPE, EVERYTHING
         self._slots = MapLetters()
         self._answers = MapAnswers()
         self._assigned: Groups | None = None
         """Whose types have letters."""
         self._opened: list[tuple[int, int]] | None = None
         """The extents that the map is of."""
-        self._narrowed: tuple[object, Selection | None] | None = None
-        """Of these types and retainers, what the filter lets through."""
-        self._marked: tuple[Hashable, list[int]] | None = None
-        self._figures: tuple[Hashable, float | None, list[MarkEntry]] | None = None
-        """Of what is shown: which part is taken, and by what."""
-        self._hidden: tuple[Hashable, str] | None = None
-        """And how much of it the filter hides."""
+        self._figures = MapFigures(self._answers, self._slots, lambda: self.now.found)
 
     def compose(self) -> ComposeResult:
         with Container(id="body"):
@@ -162,13 +119,13 @@ class HeapMapView(View):
         answers.ask(
             client,
             self.table.window,
-            self._selection(client),
-            by_group=self._colouring in (TYPE, KIND),
-            by_retainer=retainer_term(self._where, "Cells") is not None,
-            by_mark=self._colouring in SINCE and client.mark is not None,
+            self._figures.selection(client),
+            by_group=self._figures.colouring in (TYPE, KIND),
+            by_retainer=retainer_term(self._figures.where, "Cells") is not None,
+            by_mark=self._figures.colouring in SINCE and client.mark is not None,
         )
         self._assign()
-        self.table.show_marks(partial(self._marks, client), look, self._key(client))
+        self.table.show_marks(partial(self._figures.marks, client), look, self._figures.key(client))
         self._show_side(client, look)
 
     def _assign(self) -> None:
@@ -184,8 +141,8 @@ class HeapMapView(View):
 
     def _show_side(self, client: SnapshotClient, look: ChartStyle) -> None:
         window, lines = self.table.window, self._card(client)
-        entries = self._sums(client, window)[1] if window is not None else []
-        title = f" {self._colouring} of what is shown"
+        entries = self._figures.sums(client, window)[1] if window is not None else []
+        title = f" {self._figures.colouring} of what is shown"
         self.query_one("#legend", Picture).show(
             lambda width, height: legend(entries, title, width, height, look), look, key=(title, *entries)
         )
@@ -204,15 +161,15 @@ class HeapMapView(View):
     @property
     def words(self) -> tuple[str, str]:
         client, window, answers = self.now.client, self.table.window, self._answers
-        left = f"{self.TITLE} by {self._colouring}{self.trail}"
+        left = f"{self.TITLE} by {self._figures.colouring}{self.trail}"
         if client is None or window is None:
             return left, ""
-        taken, _ = self._sums(client, window)
+        taken, _ = self._figures.sums(client, window)
         low, high = window.range
         parts = [
             answers.failure,
             "asking…" if client.is_open and answers.is_asking else "",
-            "partial" if (self._selection(client), window.layout.cell) in answers.partial else "",
+            "partial" if (self._figures.selection(client), window.layout.cell) in answers.partial else "",
             f"{low:x}–{high:x}" if self.has_class("wide") else "",
             f"{format_bytes(window.layout.cell)} a cell",
             f"{taken:.0%} taken" if taken is not None else "",
@@ -222,20 +179,9 @@ class HeapMapView(View):
     @property
     def filtered(self) -> str:
         client, window = self.now.client, self.table.window
-        if not self._where or client is None or window is None:
+        if not self._figures.where or client is None or window is None:
             return ""
-        key = self._key(client), window.shown
-        if self._hidden is None or self._hidden[0] != key:
-            self._hidden = key, self._find_filtered(self._marker(client), self._selection(client), window)
-        return self._hidden[1]
-
-    @staticmethod
-    def _find_filtered(marker: MapMarker, selection: Selection | None, window: MapWindow) -> str:
-        """Of what is shown; empty until all of it was answered."""
-        if any(marker.cells.missing(each, *window.shown) for each in (ALL, selection) if each is not None):
-            return ""
-        passing = marker.taken(window, selection) if selection is not None else 0
-        return filtered_words(size=marker.taken(window, ALL) - passing)
+        return self._figures.filtered(client, window)
 
     @property
     def crumbs(self) -> tuple[str, ...]:
@@ -250,65 +196,10 @@ class HeapMapView(View):
 
     @property
     def copied(self) -> str:
-        """What is said of the cell."""
+        """Words about the cell."""
         client = self.now.client
         lines = self._card(client, hints=False) if client is not None else []
         return "\n".join(printable(f"{label}\t{text}").strip() for label, text in lines if text)
-
-    # -- what is marked how ----------------------------------------------------------------------------------
-
-    def _selection(self, client: SnapshotClient) -> Selection | None:
-        """What stands out: all there is without a filter; None for nothing at all."""
-        answers, where, known = self._answers, self._where, self._narrowed
-        key = answers.types, answers.retainers, where
-        if known is None or known[0] != key:
-            units = answers.retainers.units if answers.retainers is not None else ()
-            known = self._narrowed = key, _narrowed(answers.types, units, where)
-        if self._colouring not in SINCE or client.mark is None or known[1] is None:
-            return known[1]
-        return replace(known[1], seen=answers.seen) if answers.seen else None
-
-    @property
-    def _suspects(self) -> list[tuple[int, Suspect]]:
-        """Those that collect in an object of this snapshot, with their ranks."""
-        found = self.now.found
-        if self._colouring != LEAK or found is None or found.image != self._answers.image:
-            return []
-        return [row for row in enumerate(found.findings.suspects, 1) if row[1].point]
-
-    def _marker(self, client: SnapshotClient) -> MapMarker:
-        slots, name = self._slots.slots, self._answers.type_name
-        selection = self._selection(client)
-        return MapMarker(
-            self._colouring,
-            self._answers.cells,
-            selection,
-            lambda id: slots.get(name(id), REST_SLOT),
-            frozenset(suspect.point for _, suspect in self._suspects),
-        )
-
-    def _key(self, client: SnapshotClient) -> Hashable:
-        """Of all that a picture is made from, but the window."""
-        holders = tuple(suspect.point for _, suspect in self._suspects)
-        return self._answers.changes, self._colouring, self._where, client.mark is not None, self._answers.seen, holders
-
-    def _marks(self, client: SnapshotClient, window: MapWindow) -> list[int]:
-        """Of each place that is shown: the same while only the cursor moves."""
-        key = self._key(client), window.shown
-        if self._marked is None or self._marked[0] != key:
-            self._marked = key, self._marker(client).marks(window)
-        return self._marked[1]
-
-    def _sums(self, client: SnapshotClient, window: MapWindow) -> tuple[float | None, list[MarkEntry]]:
-        """Which part of what is shown is taken, None until all of it was answered; and what its marks represent."""
-        key = self._key(client), window.shown
-        if self._figures is None or self._figures[0] != key:
-            marker, groups, name = self._marker(client), self._answers.groups, self._answers.type_name
-            shown = sum(high - low for _, low, high in window.layout.pieces(window.top, window.end))
-            entries = marker.entries(window, groups[1] if groups is not None else None, name)
-            missing = marker.cells.missing(ALL, window.layout, window.top, window.end)
-            self._figures = key, None if missing else marker.taken(window, ALL) / max(shown, 1), entries
-        return self._figures[1:]
 
     # -- the card --------------------------------------------------------------------------------------------
 
@@ -323,10 +214,10 @@ class HeapMapView(View):
         looked, wide = self._largest is not None, self.has_class("wide") or not hints
         hint = "" if not hints else "Enter: open it" if looked else "Enter: which object"
         lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
-        if self._colouring in SINCE and client.mark is None:
+        if self._figures.colouring in SINCE and client.mark is None:
             lines.append(UNMARKED)
         lines += suspect_lines(self._suspects_here)
-        if self._where and not answers.is_asking and not self._sums(client, window)[1]:
+        if self._figures.where and not answers.is_asking and not self._figures.sums(client, window)[1]:
             lines.append(NONE_PASS)
         if looked:
             lines += object_lines(answers, self._site, wide=wide)
@@ -342,7 +233,7 @@ class HeapMapView(View):
         window = self.table.window
         if window is None:
             return []
-        return [row for row in self._suspects if window.layout.place(row[1].point) == window.cursor]
+        return [row for row in self._figures.suspects if window.layout.place(row[1].point) == window.cursor]
 
     @property
     def _largest(self) -> ObjectRow | None:
@@ -364,13 +255,13 @@ class HeapMapView(View):
 
     @property
     def where(self) -> Filter:
-        return self._where
+        return self._figures.where
 
     def set_where(self, where: Filter) -> None:
         where.allow(("type", "module", "kind", "retainer"), "Cells")
         retainer_term(where, "Cells")
         narrowed(where.without("retainer"), self._answers.types, Selection())
-        self._where = where
+        self._figures.where = where
         self._answers.look_at(None)
         self._again()
 
@@ -380,10 +271,10 @@ class HeapMapView(View):
 
     @property
     def by(self) -> str:
-        return self._colouring
+        return self._figures.colouring
 
     def show_by(self, key: str) -> None:
-        self._colouring = key
+        self._figures.colouring = key
         self._again()
 
     def action_zoom(self, steps: int) -> str:
@@ -417,8 +308,8 @@ class HeapMapView(View):
         record = self._record(window)
         if is_gap or (record is not None and not record.bytes):
             return False
-        chosen = self._marker(client).chosen(window.layout.cell, low)
-        selection = self._selection(client) if chosen is not None and chosen.bytes else None
+        chosen = self._figures.marker(client).chosen(window.layout.cell, low)
+        selection = self._figures.selection(client) if chosen is not None and chosen.bytes else None
         self._answers.look_at(LargestAsked(selection or ALL, low, high))
         self._again()
         return True
@@ -439,18 +330,9 @@ class HeapMapView(View):
     def back(self) -> bool:
         if self._largest is not None:
             self._answers.look_at(None)
-        elif self._where:
-            self._where = EVERYTHING
+        elif self._figures.where:
+            self._figures.where = EVERYTHING
         else:
             return self.table.zoom_out()
         self._again()
         return True
-
-
-def _narrowed(types: Sequence[TypeName], units: Sequence[Unit], where: Filter) -> Selection | None:
-    """The objects that pass a filter; None for no object at all."""
-    term = retainer_term(where, "Cells")
-    retainers = matching(term, units) if term is not None else ()
-    if term is not None and not retainers:
-        return None
-    return narrowed(where.without("retainer"), types, Selection(retainers=retainers))
