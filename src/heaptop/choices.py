@@ -36,7 +36,7 @@ class SamplingRate(NamedTuple):
 
 NOT_SAMPLED: Final = SamplingRate(0)
 ADAPTIVE: Final = SamplingRate(64 << 10, 200)
-"""What holds as long as a person says nothing else."""
+"""The default."""
 HUNTING: Final = SamplingRate(ADAPTIVE.interval, 1000)
 """Likewise during a leak hunt."""
 ROUNDS: Final = SamplingRate(1 << 10, 1000)

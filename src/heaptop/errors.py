@@ -1,4 +1,4 @@
-"""Every error heaptop tells a person about: one tree, one exit code and one help text a class.
+"""Every error that a person sees: one tree, one exit code and one help text a class.
 
 This module never prints and never exits: ``heaptop.__main__`` does both, once, for the whole tree.
 
@@ -72,7 +72,7 @@ from typing import ClassVar, Final
 
 
 class HeaptopError(Exception):
-    """Base of the tree. ``message`` says what happened, in one sentence, with the names of this case.
+    """Base of the tree. ``message`` is what happened, in one sentence, with the names of this case.
 
     ``why`` and ``fix`` are on the class where they are always the same, and are passed where they are not.
     """
@@ -120,7 +120,7 @@ class UsageError(HeaptopError):
 
 
 class ConfigError(UsageError):
-    """The file of settings was wrong. ``why`` says what is allowed there."""
+    """The file of settings was wrong. ``why`` is what is allowed there."""
 
     fix = "Fix it, or ignore it this once: `--no-config`. `heaptop config --example` prints a valid file."
 
@@ -477,7 +477,7 @@ _LIMITS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
 def fault(caught: BaseException, kind: type[HeaptopError]) -> HeaptopError:
-    """What a person reads of an exception that nobody expected: of ``kind``, but where heaptop has met a limit."""
+    """The text of an unexpected exception: of ``kind``, but where heaptop has met a limit."""
     return limit_met(caught) or kind(f"heaptop failed: {type(caught).__name__}: {caught}.")
 
 

@@ -127,7 +127,7 @@ def read_small(path: Path, most: int) -> bytes:
 
 
 def sudo_caller(environ: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
-    """Uid and gid of the user for whom root runs; None where it does not, or for nobody."""
+    """Uid and gid of the user for whom root runs; None where it does not, or for no user."""
     uid, gid = environ.get("SUDO_UID", ""), environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not (uid.isdecimal() and gid.isdecimal() and len(uid) <= 10 and len(gid) <= 10):
         return None

@@ -1,8 +1,8 @@
 """Names that a program gives to intervals of its own work: ``with heaptop.phase("load"): …``.
 
 The program imports this, not heaptop's user. Without an agent in the process it does nothing but look whether there is
-one; an agent makes itself the listener (``heaptop._listener``), and tells heaptop, which draws phases over its charts.
-With :func:`log_phases` the program's own log records name them, whether there is an agent or not.
+one; an agent makes itself the listener (``heaptop._listener``), and informs heaptop, which draws phases over its
+charts. With :func:`log_phases` the program's own log records name them, whether there is an agent or not.
 This module never starts a thread, reads a clock, or keeps anything of a phase that has ended. It is of Python 3.8, as
 programs may be, and so is the package's ``__init__``.
 """
@@ -26,7 +26,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _Entered: TypeAlias = "tuple[phase, int, _Entered] | None"
 
 _numbers = itertools.count(1)
-"""One for each time that a phase begins: its end is told by the same. Taking the next one is atomic."""
+"""One for each time that a phase begins: its end has the same. Taking the next one is atomic."""
 
 _entered: ContextVar[_Entered] = ContextVar("heaptop.phases", default=None)
 """What this thread or task is in, innermost first: so one object may be used by several of them at a time."""
@@ -58,7 +58,7 @@ class phase:
             raise TypeError(f"a phase is named by a str, not {type(name).__name__}")
         self.name = name
         self._open: list[int] | None = None
-        """Numbers of what was told to begin and not yet to end."""
+        """Numbers of phases that have begun and not ended."""
 
     def __enter__(self) -> phase:
         listener = heaptop._listener

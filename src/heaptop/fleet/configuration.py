@@ -81,7 +81,7 @@ class FleetConfig:
 
 
 def load(path: Path) -> FleetConfig:
-    """What the file says.
+    """The settings of the file.
 
     Raises:
         ConfigError: it cannot be read, or a key or value of it is wrong.

@@ -30,7 +30,7 @@ GC_PAUSES: Final = (0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0
 OLDEST: Final = 2
 """The last generation of the collector."""
 MOST_SUSPECTS: Final = 10
-"""Of one leak hunt: the gravest first."""
+"""Of one leak hunt: the most severe first."""
 
 Rows = dict[str, tuple[int, ...]]
 """Figures by label. The first one decides which rows are large."""

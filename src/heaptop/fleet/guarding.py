@@ -1,8 +1,8 @@
 """The guard: watches one process, and writes reports and heap dumps, hunts for leaks and keeps a recording when a
 trigger fires.
 
-Nobody is asked: what would pause the process for too long, or needs memory that is not there, is not done, and the
-report says so. A report is written first, from what is known, before anything is asked of the process.
+It asks no questions: what would pause the process for too long, or needs memory that is not there, is not done,
+and the report has the reason. A report is written first, from what is known, before anything is asked of the process.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ SECONDS_AN_OBJECT: Final = 3e-6
 
 
 class GuardWatch(RecordWatch):
-    """A process that is guarded: what cannot be done now may be possible later, and no question is put to anybody."""
+    """A process that is guarded: what cannot be done now may be possible later, and no question is asked."""
 
     counted_at: float | None = None
-    """When the last census came, on our clock: that of a process that was stopped says nothing of ages."""
+    """When the last census came, on our clock: the clock of a process that was stopped shows no ages."""
 
     def _not_frozen(self, reason: str) -> None:
-        """There may be room for a snapshot later: each asks for itself."""
+        """There may be room for a snapshot later: each request decides for itself."""
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Decision):

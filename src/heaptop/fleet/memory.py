@@ -80,7 +80,7 @@ class ServedMemory:
         return mode == "clone" and rss * MAPPINGS_NS <= self._budget_ns and self._due_at < float("inf")
 
     def is_due(self, rss: int, mode: str) -> bool:
-        """Whether to ask what memory is used for, after a census. Where nobody may, nothing is known any more."""
+        """Whether to ask what memory is used for, after a census. What is known is dropped where it may not."""
         if not self.may_ask(rss, mode):
             self.clear()
             return False
@@ -96,5 +96,5 @@ class ServedMemory:
             self.use = MemoryUse({row.key: row.bytes for row in found.rows}, now)
 
     def clear(self) -> None:
-        """Forget what memory is used for: nobody asks any more."""
+        """Forget what memory is used for: it is not asked any more."""
         self.use = None

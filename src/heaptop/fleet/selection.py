@@ -90,7 +90,7 @@ class ChosenProcess:
 
 
 DEFAULT_RULE: Final = SelectRule(min_rss=MIN_RSS, min_age=MIN_AGE)
-"""Where no rule says which processes are chosen."""
+"""Where no rule chooses processes."""
 NAMELESS: Final = "python"
 """The service of a process that has no name."""
 

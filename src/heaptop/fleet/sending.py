@@ -34,7 +34,7 @@ _TURN: Final = 0.05
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A report goes where a person has said, and nowhere else."""
+    """A report goes where a person has chosen, and nowhere else."""
 
     def redirect_request(self, *_: object) -> None:
         return None

@@ -334,8 +334,8 @@ class FleetServer:
 
 
 def _keep_few(server: web.Server) -> None:
-    """Who only holds connections loses the oldest, and keeps nobody out. They are aborted: a connection that is closed
-    stays as long as its client takes no answer."""
+    """A client that only holds connections loses the oldest, and keeps no other out. They are aborted: a connection
+    that is closed stays as long as its client takes no answer."""
     for each in server.connections[:-CONNECTIONS]:
         if each.transport is not None:
             each.transport.abort()

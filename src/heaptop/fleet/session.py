@@ -297,7 +297,7 @@ def bounded_samples() -> SampledBlocks:
 
 
 class SharedSource(SourceWrapper):
-    """A session's source for one more reader: its opening joins the session, its end leaves it, and nobody detaches."""
+    """A session's source for one more reader: its opening joins the session, its end leaves it, without a detach."""
 
     def __init__(self, session: FleetSession) -> None:
         super().__init__(session.source)

@@ -200,7 +200,7 @@ class RssTrend:
 
     @property
     def growth(self) -> float | None:
-        """Bytes a second; None as long as there is too little to tell."""
+        """Bytes a second; None as long as there are too few readings."""
         readings = list(self._readings)
         if not readings or readings[-1][0] - readings[0][0] < LEAST_TREND:
             return None

@@ -92,7 +92,7 @@ def _error_of(check: Callable[[], object]) -> HeaptopError | None:
 
 
 def _line(name: str, error: HeaptopError | None, good: str, pid: int | None = None) -> Check:
-    """A check's line from the error it found, or from what is to be said without one."""
+    """A check's line from the error it found, or from its text without one."""
     if error is None:
         return Check(name, True, good)
     if pid is not None:

@@ -57,7 +57,7 @@ class _Delays:
     def __init__(self, each: float = 3.0, together: float = 6.0, usual: float = 0.025) -> None:
         self._each, self._together = each, together
         self._usual = usual * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-        """Where others use the processors, every look takes longer, and nobody is to blame."""
+        """Where others use the processors, every look takes longer without a fault."""
         self._taken: dict[int, float] = {}
 
     def left(self, user: int) -> float:
@@ -80,7 +80,7 @@ class PythonProcess:
     pid: int
     user: str
     python: str
-    """``3.11``; empty where neither the executable's name nor a mapped file tells."""
+    """``3.11``; empty where neither the executable's name nor a mapped file has it."""
     rss: int
     """Resident bytes."""
     argv: tuple[str, ...]
@@ -227,7 +227,7 @@ def names(argv: Sequence[str]) -> frozenset[str]:
 
 
 def _program(argv: Sequence[str]) -> tuple[str, str]:
-    """``("script", path)``, ``("module", name)`` or ``("", "")``: what the interpreter was told to run."""
+    """``("script", path)``, ``("module", name)`` or ``("", "")``: what the interpreter runs."""
     rest = iter(argv[1:])
     for argument in rest:
         if argument in _TAKES_VALUE:
@@ -352,7 +352,7 @@ def _python_version(pid: int, argv: Sequence[str]) -> str | None:
 
 def _executable(pid: int, argv: Sequence[str]) -> str:
     try:
-        # The kernel says so when the file was replaced under a running program, as upgrades do.
+        # The kernel marks a file that was replaced under a running program, as upgrades do.
         return _file_name(os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)"))
     except PermissionError:
         return _file_name(argv[0])  # another user's process: the command line is all that is shown

@@ -42,7 +42,7 @@ class AttachOptions:
     sample_exact: bool = False
     """Follow objects in blocks that free lists hand on, or do not sample at all."""
     tracer: bool = False
-    """Where there is no native core, trace allocations by tracemalloc: a person has been told what that costs."""
+    """Where there is no native core, trace allocations by tracemalloc: a person has been shown what that costs."""
     most_types: int = TYPES
     """Types that are distinguished; others are counted as one, and the census is not complete."""
 

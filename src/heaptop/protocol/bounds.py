@@ -3,7 +3,7 @@
 Whoever holds the agent's end of the socket may send anything, for as long as it likes: the program's own code can. An
 honest agent stays far below these limits (it names 50,000 types at most: ``MAX_TYPES`` of ``agent/type_table.py``,
 ``MAX_NAMES`` of ``native/heap/names.h``). Beyond them types are counted as :data:`OTHER_TYPES`, and each census that
-has some says so and is not complete; frames become ``(other sites)``; what cannot be merged so ends the
+has some is marked, and is not complete; frames become ``(other sites)``; what cannot be merged so ends the
 session. Tables that thin out by themselves (censuses, ticks, collections, phases, moments) have their limits beside
 them.
 

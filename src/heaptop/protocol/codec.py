@@ -1,9 +1,8 @@
 """Messages to bytes and back: msgpack of ``[kind, {field: value}]``, checked against the annotations.
 
-This module never trusts what it reads: whatever the bytes are, :func:`decode` gives a message whose every
-field has the annotated type and a sane value, or None for a kind it does not know, or raises ProtocolError. Text comes
-out printable, on one line: the names in it are the target's choice.
-It never takes more than a bounded amount of memory (see :data:`MAX_ITEMS`).
+Whatever the bytes are, :func:`decode` gives a message whose every field has the annotated type and a sane value, or
+None for a kind it does not know, or raises ProtocolError. Text comes out printable, on one line: the names in it are
+the target's choice. It never takes more than a bounded amount of memory (see :data:`MAX_ITEMS`).
 
 The fields of a message travel by name, so that a newer peer may add some: unknown ones are ignored, and one
 with a default may be missing. Dataclasses inside a message (Row, TypeName, GcEvent) travel as plain arrays in
@@ -121,7 +120,7 @@ Check = Callable[[object], object]
 
 
 class _Wrong(Exception):
-    """A value is not what its annotation says; ``str()`` completes the sentence "the field is …"."""
+    """A value does not fit its annotation; ``str()`` completes the sentence "the field is …"."""
 
 
 # -- checkers, one a sort of annotation ---------------------------------------------------------------------
@@ -346,7 +345,7 @@ _CODECS: Final[dict[type[Message], _Codec]] = {}
 
 
 def _codec(kind: type[Message]) -> _Codec:
-    """Of one kind: made when the first of it is said, as making all would be felt at every start."""
+    """Of one kind: made with the first message of it, as making all would slow down every start."""
     codec = _CODECS.get(kind)
     if codec is None:
         codec = _CODECS[kind] = _Codec.of(kind)

@@ -1,6 +1,4 @@
-"""A source that is made, and opened, only once it is told to begin: one of several processes that wait for their turn.
-
-This module never looks at a process: it is given a function that makes the source.
+"""A source that is made, and opened, only when it may begin: one of several processes that wait for their turn.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from heaptop.protocol.source import Behind, Deliver, Ended, Source, TargetInfo, 
 class DeferredSource:
     """A :class:`~heaptop.protocol.source.Source` around one that is not there yet.
 
-    What is asked of it before it has delivered Attached is lost: nobody has anything to ask then.
+    What is asked of it before it has delivered Attached is lost: there is nothing to ask then.
     """
 
     def __init__(self, target: TargetInfo, connect: Callable[[], Source]) -> None:
@@ -39,7 +37,7 @@ class DeferredSource:
 
     @property
     def begun(self) -> bool:
-        """Whether it was told to begin, or has ended without."""
+        """Whether it may begin, or has ended without."""
         return self._begun or self._over
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
@@ -59,7 +57,7 @@ class DeferredSource:
         except HeaptopError as error:
             self._end(error.about(self._target.pid))
             return
-        except Exception as caught:  # a fault of heaptop's own is told like any other
+        except Exception as caught:  # a fault of heaptop's own is reported like any other
             self._end(fault(caught, HeaptopError))
             return
         with self._lock:  # who closes it meanwhile closes one that is open, or none

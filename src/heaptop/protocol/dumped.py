@@ -1,6 +1,6 @@
-"""What only a heap dump says: of whom it is, what it holds, and that it is whole.
+"""What only a heap dump has: which process it is of, what it holds, and that it is whole.
 
-No agent says these. Nothing here reads or writes a file.
+No agent sends these. Nothing here reads or writes a file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DumpInfo(Message):
     objects: int
     edges: int
     started: int = 0
-    """Clock ticks from the boot of its machine until the process started: with the pid it tells it from others. 0: not
+    """Clock ticks from the boot of its machine until the process started: with the pid it identifies it. 0: not
     known."""
     sampled: float = 0.0
     """Seconds for which allocations were sampled before."""

@@ -43,7 +43,7 @@ class EventQueue:
 
     def put(self, event: Event) -> bool:
         """Wait for room, and put it; whether it was the first one. Where there is no room in time, or the queue was
-        closed, what the agent says is dropped."""
+        closed, the agent's messages are dropped."""
         with self._changed:
             if self._weight > self._limit and not self._closed:
                 end = time.monotonic() + self._patience
@@ -88,7 +88,7 @@ class EventQueue:
 
     def is_behind(self) -> bool:
         """Whether a tick, or a census, waits to be taken, with all that came with it: no other is wanted then, or a
-        process that says more than can be taken in the same time would never be heard to its end."""
+        process that sends more than can be taken in the same time would never be read to its end."""
         return self._ticks > 0
 
     def __len__(self) -> int:

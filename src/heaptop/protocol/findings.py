@@ -1,7 +1,7 @@
-"""What heaptop itself finds out of what was said: the result of a leak hunt, as it is shown, printed and recorded.
+"""What heaptop itself finds: the result of a leak hunt, as it is shown, printed and recorded.
 
-An agent never says these. This module never finds anything: :mod:`heaptop.analysis.leaks.hunting` does. Texts are
-whole words for a person, times, sizes and counts as in :mod:`heaptop.protocol.messages`.
+An agent never sends these. :mod:`heaptop.analysis.leaks.hunting` makes them. Texts are whole words for a person, times,
+sizes and counts as in :mod:`heaptop.protocol.messages`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BACKLOG: Final = "backlog"
 NO_LEAK: Final = "no leak"
 UNCLEAR: Final = "unclear"
 VERDICTS: Final = (LEAK, BACKLOG, UNCLEAR, NO_LEAK)
-"""The gravest first. A backlog is a queue that grows, as more is put into it than is taken out."""
+"""The most severe first. A backlog is a queue that grows, as more is put into it than is taken out."""
 GROWING: Final = frozenset((LEAK, BACKLOG))
 """What takes more memory as long as the program goes on like that."""
 
@@ -120,7 +120,7 @@ class Suspect:
     kind: str
     """Of the root: one of :data:`~heaptop.protocol.images.KINDS`."""
     held: int
-    """Of ``count``, how many this retainer holds: all, as far as paths tell, or fewer."""
+    """Of ``count``, how many this retainer holds: all, as far as paths show, or fewer."""
     point: int
     """Address of the holder in the snapshot that this was found in; 0 where it is several, or a frame."""
     example: int
@@ -140,7 +140,8 @@ class Suspect:
     proven_seconds: float = 0.0
     """Since the first mark."""
     confirmed_check: int = 0
-    """Likewise the last one. Where later checks could not tell, and nothing refutes it, the verdict is still *leak*."""
+    """Likewise the last one. Where later checks could not decide, and nothing refutes it, the verdict is still
+    *leak*."""
     confirmed_seconds: float = 0.0
     holding: str = ""
     """``all held by module app.cache → ._sessions (dict)``, as in the sentence; empty in what 0.1 recorded."""
@@ -170,7 +171,7 @@ class Lint:
     before: int
     now: int
     threshold: int
-    """It is said from this growth, or number, on."""
+    """It is reported from this growth, or number, on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ class Findings(Message):
     """Objects more than at the first mark; below 0: fewer."""
     bytes: int
     suspects: tuple[Suspect, ...]
-    """The gravest first, then the largest."""
+    """The most severe first, then the largest."""
     growths: tuple[Growth, ...]
     lints: tuple[Lint, ...]
     notes: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Frames on a byte stream: a 4-byte big-endian length, then that many bytes.
 
-This module never reads or writes a socket: bytes go in as they come, in whatever pieces, and whole payloads
-come out. It never keeps more than one frame and the piece that was fed.
+Bytes go in as they come, in whatever pieces, and whole payloads come out. It never keeps more than one frame and the
+piece that was fed.
 """
 
 from __future__ import annotations

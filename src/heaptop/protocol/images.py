@@ -9,8 +9,8 @@ back as the clone wrote it: a message of this module, with the question's id. A 
     CancelRequest    ends what is under way: an answer that is partial, or a Failure
     CloseRequest ──► ImageGone, which also comes by itself: its time was over, it was killed
 
-This module never encodes messages or checks them; times, sizes and ids are as in :mod:`heaptop.protocol.messages`.
-An object is told by its address, which means this object as long as the image lives, and nothing afterwards.
+Times, sizes and ids are as in :mod:`heaptop.protocol.messages`. An object is identified by its address, which
+means this object as long as the image lives, and nothing afterwards.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _MOST: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects are meant: those for which everything that is said holds; all of them where nothing is."""
+    """Which objects are meant: those for which every field that is set holds; all of them where none is."""
 
     types: tuple[int, ...] = ()
     """Ids of the image's types; one of these."""
@@ -113,7 +113,7 @@ class Selection:
     """:attr:`PathGroup.key` of these groups: what is kept along one of them."""
     retainers: tuple[int, ...] = ()
     """:attr:`Unit.address`: objects of which one of these is a retainer, however many others they have. What is a
-    retainer is said by the question's ``modules`` and ``excluded``."""
+    retainer depends on the question's ``modules`` and ``excluded``."""
     seen: tuple[int, ...] = ()
     """Objects that were there at exactly so many marks in a row, one of these numbers, counted from the latest mark
     back (:data:`KNOWN`): 0 is new since the latest one. An object is taken to be the same where its address and its
@@ -122,7 +122,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question, whose ``what`` says which of the other fields count.
+    """One question, whose ``what`` decides which of the other fields count.
 
     ========= ============================================================ ==============
     what      asks for                                                     answer
@@ -221,7 +221,7 @@ class KindTotal:
 
 @dataclass(frozen=True, slots=True)
 class Image(Message):
-    """The graph stands: questions may be asked."""
+    """The graph is built: questions may be asked."""
 
     KIND: ClassVar[str] = "image"
     id: int
@@ -230,7 +230,7 @@ class Image(Message):
     time_ns: int
     """When the target was frozen."""
     pause_ns: int
-    """How long it stood still for that."""
+    """How long it was paused for that."""
     build_ns: int
     keep_ns: int
     """What is left of its time."""
@@ -311,7 +311,7 @@ class Groups(Message):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the frame stands that something is a local of."""
+    """The place of the frame that something is a local of."""
 
     file: str
     """As the code object has it; a full path, mostly."""
@@ -389,7 +389,7 @@ class ObjectRow:
     """Node of :class:`~heaptop.protocol.messages.Stacks` that allocated it; 0 where it was not sampled."""
     bound: int = -1
     """The most items that it takes, of a deque, an lru_cache, or an instance with an attribute ``maxsize``,
-    ``_maxsize``, ``capacity`` or the like that is an int; 0: any number, as it says itself; -1: not known."""
+    ``_maxsize``, ``capacity`` or the like that is an int; 0: any number, by its own attribute; -1: not known."""
     changes: int = -1
     """How often items were added to a deque or taken from it since it was made; -1 of others."""
 
@@ -657,8 +657,8 @@ class Points(Message):
     bytes: int
     points: tuple[AccumulationPoint, ...]
     loose_count: int = 0
-    """Below none of the points told: several roots hold it, it is a root itself, or a point, or on the way to one, or
-    it is little."""
+    """Below none of the points in the answer: several roots hold it, it is a root itself, or a point, or on the way to
+    one, or it is little."""
     loose_bytes: int = 0
     complete: bool = True
 

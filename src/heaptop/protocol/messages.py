@@ -1,7 +1,7 @@
 """The messages of the wire, as frozen dataclasses; each one's ``KIND`` is its name there.
 
-This module never encodes, decodes or checks: :mod:`heaptop.protocol.codec` does, driven by the annotations
-here, so a new message is one dataclass and one line at the end of this file.
+:mod:`heaptop.protocol.codec` packs them, driven by the annotations here, so a new message is one dataclass and one line
+at the end of this file.
 
 Times are nanoseconds of CLOCK_MONOTONIC in the target, sizes are bytes, identifiers count from 0.
 """
@@ -66,7 +66,7 @@ class CoreRequest(Message):
     KIND: ClassVar[str] = "core?"
     id: int
     build: str
-    """What tells one build from another: 16 hexadecimal digits made from the file's content."""
+    """Identifies a build: 16 hexadecimal digits made from the file's content."""
     size: int
     """Of the whole file."""
     at: int
@@ -106,7 +106,7 @@ class SamplerRequest(Message):
     depth: int = 128
     """Frames kept of a stack, at most: the innermost."""
     tracer: bool = False
-    """Where there is no native core, trace every allocation by tracemalloc: a person has been told what that costs."""
+    """Where there is no native core, trace every allocation by tracemalloc: a person has been shown what that costs."""
     exact: bool = False
     """Follow objects in blocks that free lists hand on, by a reference tracer (3.13 and later), or sample nothing. It
     is examined when sampling begins, and not when only its rate changes."""
@@ -185,7 +185,7 @@ class Row:
     """0, 1, 2, :data:`PERMANENT` or :data:`UNTRACKED`."""
     count: int
     bytes: int
-    """As ``sys.getsizeof`` says, the collector's head included, and what the objects own natively
+    """As from ``sys.getsizeof``, the collector's head included, and what the objects own natively
     (:attr:`Census.owned`)."""
     hidden: int = 0
     """Bytes that ``sys.getsizeof`` leaves out: attribute values kept without a dict (3.11 and later). 0 in Python mode,
@@ -440,7 +440,7 @@ class MallocSite:
     library: str
     """The path of the library that called; ``?`` where it is not known."""
     symbol: str
-    """The function in it, as far as its symbols tell; else empty."""
+    """The function in it, by its symbols; empty where they do not have it."""
     stack: tuple[MallocFrame, ...]
     """The innermost first."""
     gap: str
@@ -475,7 +475,7 @@ class MallocSites:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What the kernel says of the process's memory, read by heaptop: regions that do not overlap."""
+    """The kernel's figures of the process's memory, read by heaptop: regions that do not overlap."""
 
     regions: tuple[Region, ...]
     """Every mapping belongs to one; their ``rss`` sums to that of the process. The largest first."""
@@ -492,7 +492,7 @@ class Outside:
     gaps: tuple[str, ...]
     """Sentences on what could not be read."""
     rss_before: int | None = None
-    """Resident bytes when heaptop began to attach; None where nobody has looked."""
+    """Resident bytes when heaptop began to attach; None where it was not read."""
     native: MallocSites | None = None
     """Of a program that was started by ``heaptop run --native``: its largest sites."""
 
@@ -542,7 +542,7 @@ class Memory(Message):
 
 @dataclass(frozen=True, slots=True)
 class Sampler(Message):
-    """How the sampler stands: the answer to a request, and again whenever something else changed it."""
+    """The sampler's status: the answer to a request, and again whenever something else changed it."""
 
     KIND: ClassVar[str] = "sampler"
     id: int
@@ -553,7 +553,7 @@ class Sampler(Message):
     """Bytes from one sample to the next, on average; 0 when off."""
     depth: int
     intervals: tuple[int, ...]
-    """Every interval of this session: a sample says by position which one was in force for it."""
+    """Every interval of this session: a sample has the position of the one in force for it."""
     epoch: int
     """Raised when all samples before are void: none of those that live are followed any more."""
     text: str = ""
@@ -564,7 +564,7 @@ class Sampler(Message):
     arrays: bool = False
     """Whether the buffers of NumPy's arrays are sampled too."""
     path: tuple[str, ...] = ()
-    """``sys.path``: what tells a file's module by its place."""
+    """``sys.path``: a file's module follows from it."""
     prefixes: tuple[str, ...] = ()
     """``sys.base_prefix``, ``sys.prefix`` and their like: what lies in their ``lib`` is no user's code."""
     means: str = NATIVE
@@ -578,11 +578,12 @@ class Sampler(Message):
 
 @dataclass(frozen=True, slots=True)
 class CodeName:
-    """A piece of code, as its code object says."""
+    """A piece of code, by its code object."""
 
     file: str
     function: str
-    """``co_qualname``, or ``co_name`` up to 3.10; empty where tracemalloc says it, which knows files and lines only."""
+    """``co_qualname``, or ``co_name`` up to 3.10; empty where it comes from tracemalloc, which has files and lines
+    only."""
     line: int
     """The first one's; from tracemalloc the one that was being executed."""
 
@@ -620,7 +621,7 @@ class Stacks(Message):
 
 BIRTH: Final = struct.Struct("<IIQQIBBH")
 """A sampled block: id, stack (0: no Python frame), clock, size, type (number + 1, 0: not known), domain (one of
-:data:`DOMAINS`), position of the interval in force, 0. An id is used again after its death was said."""
+:data:`DOMAINS`), position of the interval in force, 0. An id is used again after its death was reported."""
 DEATH: Final = struct.Struct("<IIQ")
 """A sampled block was freed: id, type (number + 1, 0: not known), clock."""
 TYPED: Final = struct.Struct("<II")
@@ -679,7 +680,7 @@ class Phase:
     name: str
     begin_ns: int
     end_ns: int | None
-    """None while it lasts: it will be said again when it ends."""
+    """None while it lasts: it is reported again when it ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""What only a recording says: of whom it is, and what was known at a moment as one piece instead of as what led to it.
+"""What only a recording has: its process, and what was known at a moment as one piece instead of as what led to it.
 
-No agent says these. This module never reads or writes a file. Columns are numbers of one size, packed one after
-another, little-endian; what is longer than a message may be comes in several, each going on where the last one ended.
+No agent sends these. Columns are numbers of one size, packed one after another, little-endian; what is longer than a
+message may be comes in several, each going on where the last one ended.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PIECE: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class RecordingInfo(Message):
-    """Of whom a recording is, and how its clock stands: its header, and the beginning of each of its segments."""
+    """The process that a recording is of, and its clock: its header, and the beginning of each of its segments."""
 
     KIND: ClassVar[str] = "about"
     heaptop: str
@@ -63,7 +63,7 @@ class KeptStacks(Message):
 @dataclass(frozen=True, slots=True)
 class KeptNumbers(Message):
     """What the sampler's numbers of code and of stacks mean now, from 0 and from 1 on: numbers of the tree, or -1. What
-    an agent says next goes by the sampler's."""
+    an agent sends next goes by the sampler's."""
 
     KIND: ClassVar[str] = "kept-numbers"
     codes: bytes
@@ -101,7 +101,7 @@ class Likenesses(Message):
 
 @dataclass(frozen=True, slots=True)
 class LiveBlocks(Message):
-    """Sampled blocks that live, by rising id, a column each: ids that nobody has are rows too."""
+    """Sampled blocks that live, by rising id, a column each: ids that no block has are rows too."""
 
     KIND: ClassVar[str] = "living"
     time_ns: int
@@ -110,7 +110,7 @@ class LiveBlocks(Message):
     first: int
     """Id of the first."""
     likenesses: bytes
-    """By number, as :class:`Likenesses` said; 0 where no block is."""
+    """By number, as in :class:`Likenesses`; 0 where there is no block."""
     births: bytes
     """The sampler's clock then: the lowest bytes of all, then the next ones, and so on to the highest. Most are long
     runs, as ids are given in order: a fortieth of the size once compressed."""

@@ -1,7 +1,7 @@
 """The one thing a front end knows of where its data comes from: a :class:`Source` that delivers events.
 
-This module never reads a socket or a process: the injector's session, a recording and the fake agent implement
-the protocol, the front end and the commands consume it, and neither side imports the other.
+The injector's session, a recording and the fake agent implement the protocol, the front end and the commands consume
+it, and neither side imports the other.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Attached(Event):
 
 @dataclass(frozen=True, slots=True)
 class Forecast(Event):
-    """What the first census in a clone will cost, by what the kernel says of the target; follows Attached."""
+    """What the first census in a clone will cost, by the kernel's figures of the target; follows Attached."""
 
     rss: int
     """Resident bytes."""
@@ -146,28 +146,28 @@ class ImageCost(Event):
 @dataclass(frozen=True, slots=True)
 class Received(Event):
     """A message of the agent (filled in from outside: a tick's ``rss`` where the target cannot say it, and what the
-    kernel says of memory)."""
+    kernel's figures of memory)."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingStatus(Event):
-    """How a recording of this session stands: after each flush, and when it begins or ends."""
+    """The status of this session's recording: after each flush, and when it begins or ends."""
 
     path: str
     bytes: int
     """Of the file."""
     on: bool
     error: str = ""
-    """Why it ended though nobody wanted it: a sentence without its full stop."""
+    """Why it ended without being asked to: a sentence without its full stop."""
     thinned: bool = False
     """Older ticks were left out, to stay within its largest size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seek(Event):
-    """The source is a recording, and shows another moment from now on: all that was said before is void. What follows
+    """The source is a recording, and shows another moment from now on: all events before are void. What follows
     is what was known at that moment."""
 
     time_ns: int
@@ -176,14 +176,15 @@ class Seek(Event):
     last_ns: int
     """Of the recording's first and last moment."""
     since_ns: int
-    """From when on all that was said is told: what was allocated and freed before, and how long it lived, is not."""
+    """From when on all messages are delivered: what was allocated and freed before, and how long it lived, is not
+    known."""
     wall: float
     """Seconds since 1970 of the moment shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeekDone(Event):
-    """All that was known at the moment of the last :class:`Seek` has been said."""
+    """All that was known at the moment of the last :class:`Seek` has been delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ class WholeCourse(Event):
 @dataclass(frozen=True, slots=True)
 class Ended(Event):
     """The last event. ``error`` is None after an orderly detach; :class:`~heaptop.errors.TargetExited` when the
-    target ended (its message says how); any other error when the attach failed or the agent was lost."""
+    target ended (its message has the way); any other error when the attach failed or the agent was lost."""
 
     error: HeaptopError | None
     left: str = ""
@@ -216,7 +217,7 @@ class Ended(Event):
 
 
 def is_tick(event: Event) -> bool:
-    """Whether it is a tick or a census: each ends all that was said with it."""
+    """Whether it is a tick or a census: each ends the messages that belong to it."""
     return isinstance(event, Received) and isinstance(event.message, (Tick, Census))
 
 
@@ -238,7 +239,7 @@ class Source(Protocol):
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         """Begin. ``deliver`` is called from the source's own thread, one event at a time, ending with Ended. ``behind``
-        is asked from there too: while it says so, the target is asked for nothing more, so that nothing piles up."""
+        is asked from there too: while it is true, the target is asked for nothing more, so that nothing piles up."""
 
     def census_now(self) -> None:
         """Ask for a census at once instead of at the next interval. Coalesces: never queues more than one."""
@@ -293,7 +294,7 @@ class Recordable(Source, Protocol):
     """A source of which a recording can be made while it is watched."""
 
     def begin_recording(self, path: str) -> None:
-        """Record from now on, into a new file; a :class:`RecordingStatus` says how it goes.
+        """Record from now on, into a new file; a :class:`RecordingStatus` reports its progress.
 
         Raises:
             RecordingExists, RecordingFailed: the file cannot be made.

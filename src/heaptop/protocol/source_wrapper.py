@@ -1,7 +1,4 @@
-"""A source around another one: passes everything through, for those who only look at what comes by.
-
-This module never looks at anything itself.
-"""
+"""A source around another one: passes everything through, for those who only look at what comes by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it may take to read a moment of a recording: memory and work in proportion to the file, whatever it says.
+"""What it may take to read a moment of a recording: memory and work in proportion to the file, whatever is in it.
 
 A file of a few kilobytes unpacks to gigabytes if somebody wants it to. So while one moment is played, the process may
 grow by :data:`LEAST` bytes and :data:`TIMES` the size of the file, but :data:`MOST` at most; and what is unpacked and

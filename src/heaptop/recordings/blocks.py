@@ -1,6 +1,6 @@
-"""What is said, as blocks of a recording: when a segment ends and another begins.
+"""Messages as blocks of a recording: when a segment ends and another begins.
 
-This module never opens a file: bytes go out in the order in which they are to be appended.
+Bytes go out in the order in which they are to be appended.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RecordingBlocks:
         max_size: int,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """``wall`` says how many seconds it is since 1970."""
+        """``wall`` returns the seconds since 1970."""
         self._about = about
         self._wall = wall
         self._hello = replace(hello, token="")  # nobody may say it again
@@ -65,7 +65,7 @@ class RecordingBlocks:
                     yield self._begin()
 
     def flush(self) -> Iterator[bytes]:
-        """What was said and is in no block yet; before anything was counted, what is known."""
+        """Messages that are in no block yet; before the first census, what is known."""
         if self._segment is None:
             yield self._begin()
         elif self._pending:

@@ -1,13 +1,13 @@
 """The file of a recording: a header, then blocks, each whole or not there.
 
-This module never opens a file: bytes become heads and frames, and these bytes. Of messages it refuses what cannot be.
+Bytes become heads and frames, and these bytes. Of messages it refuses what cannot be.
 
 ::
 
     header   magic, format version, codec, length, crc32 │ About, as a message
     block    magic, kind, number, length, crc32, time, crc32 of all that │ payload: frames, compressed by the codec
       KEY    all that was known at its time, so that nothing before it is needed: a segment begins
-      TICK   what was said since the block before, up to its time; compressed with the segment's KEY for a dictionary
+      TICK   the messages since the block before, up to its time; compressed with the segment's KEY for a dictionary
       COUNT  a TICK with a census in it
       NOTE   what heaptop itself found; needs no KEY
 
@@ -59,13 +59,13 @@ MAX_CONTENT: Final = 256 << 20
 """Bytes of a block, unpacked, where whoever reads it sets no lower limit."""
 
 FRAME_BEGIN: Final = 18
-"""Bytes of a payload in which it says how long its content is, at most (those of zstd)."""
+"""Bytes of a payload that hold the length of its content, at most (those of zstd)."""
 
 MOST_WALL: Final = 1 << 35
-"""Seconds since 1970 that no recording says: a thousand years hence, and any moment of it is one a calendar has."""
+"""Seconds since 1970 that no recording has: a thousand years hence, and any moment of it is one a calendar has."""
 
 DICTIONARY: Final = 1 << 18
-"""Bytes of a KEY's content that its segment is compressed with: what is said again and again stands first in it."""
+"""Bytes of a KEY's content that its segment is compressed with: what is repeated most is first in it."""
 
 _PAIR: Final = 0x92
 _SHORT_TEXT: Final = 0xA0
@@ -239,8 +239,8 @@ def frames(messages: Sequence[Message]) -> bytes:
 def messages(
     content: bytes, kinds: Sequence[type[Message]] = RECORDED, take: Callable[[int], None] | None = None
 ) -> Iterator[Message]:
-    """What a block says, of these kinds; of a block's beginning what is whole there. ``take`` is called with the length
-    of each frame before it is decoded. Frames are bounded as on the wire; others are not decoded.
+    """The messages of a block, of these kinds; of a block's beginning what is whole there. ``take`` is called with the
+    length of each frame before it is decoded. Frames are bounded as on the wire; others are not decoded.
 
     Errors: ProtocolError.
     """

@@ -1,8 +1,7 @@
-"""Reads a recording: which moments it has, and what was said up to one of them.
+"""Reads a recording: which moments it has, and the messages up to one of them.
 
-This module never changes a file, and never believes it: a block that is not as it was written is left out, and with it
-what can only be understood by it; :attr:`Recording.damage` says so. The file may be one that is still being written:
-what comes later is not seen.
+A block that is not as it was written is left out, and with it what can only be understood by it;
+:attr:`Recording.damage` says so. The file may be one that is still being written: what comes later is not seen.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ MOST_PAST: Final = 2 << 20
 MOST_KEPT: Final = 8 << 20
 """Bytes of their frames that are kept for the next moment; the others are unpacked again."""
 MOST_COUNTED: Final = 1 << 20
-"""As :data:`MOST_PAST`, of the segment's own, where nobody asks for all of them."""
+"""As :data:`MOST_PAST`, of the segment's own, where not all of them are asked for."""
 MOST_BLOCKS: Final = 1 << 22
 """A month and a half of a tick and a census each second, and nothing left out."""
 MOST_DAMAGE: Final = 20
-"""Damaged places that are said one by one."""
+"""Damaged places that are listed one by one."""
 _CHUNK: Final = 1 << 20
 _WASTE: Final = 2
 """Times the file's size that is read of blocks that turn out damaged: where one head is in the payload of another,
@@ -61,7 +60,7 @@ each would be read again and again."""
 _ROW: Final = 26
 """Bytes that a row of the table of living blocks takes while it grows."""
 _SPREAD: Final = (Census, Tick, Memory)
-"""What is told of moments before the segment of the one that is shown."""
+"""The moments before the segment of the one that is shown."""
 _UNCOUNTED: Final = tuple(kind for kind in RECORDED if kind not in (Census, Traced))
 
 
@@ -171,11 +170,11 @@ class Recording:
         return self.about.thinned
 
     def wall(self, time_ns: int) -> float:
-        """Seconds since 1970 of a time on the target's clock, by the last that was said of it before."""
+        """Seconds since 1970 of a time on the target's clock, by the last header before."""
         about = self._about(self._blocks[self._position(time_ns)])
         return about.wall + (time_ns - about.time_ns) / 1e9
 
-    # -- what was said ---------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------
 
     def events(self, until: int | None = None, since: int | None = None) -> Iterator[Event]:
         """The events that show the last moment up to ``until`` (or the first, or else the last of all): Attached, Seek,
@@ -201,11 +200,11 @@ class Recording:
     def _replay(
         self, shown: int, begin: int, said: Sequence[Message], allowance: Allowance, *, all_counted: bool
     ) -> Iterator[Message]:
-        """What one who knows nothing has to be told to know the moment ``shown``, in the order of time:
+        """The messages that lead a reader who knows nothing to the moment ``shown``, in the order of time:
 
         - the types, and censuses, ticks and answers about memory of some moments spread over all the time before;
-        - what was known at the KEY ``begin``, as one piece: ``said`` is what it says;
-        - all that was said from then on, but for some censuses where these are large and not ``all_counted``.
+        - what was known at the KEY ``begin``, as one piece: ``said`` is its messages;
+        - all messages from then on, but for some censuses where these are large and not ``all_counted``.
         """
         yield from (message for message in said if isinstance(message, Types))
         told: dict[type[Message], int] = {}
@@ -252,7 +251,7 @@ class Recording:
 
     @cached_property
     def _before(self) -> tuple[int, ...]:
-        """Positions of what is told of the time before a segment: notes, and some blocks with a census in them, spread
+        """Positions of what is read of the time before a segment: notes, and some blocks with a census in them, spread
         evenly over the whole time."""
         notes, some = {*self._blocks.of(NOTE)}, array("I", self._blocks.of(COUNT))
         counted = array("I", self._blocks.of(KEY, COUNT))
@@ -286,7 +285,7 @@ class Recording:
     # -- blocks ----------------------------------------------------------------------------------------------
 
     def _about(self, block: Block) -> RecordingInfo:
-        """How the clock stood at the beginning of its segment."""
+        """The clock at the beginning of its segment."""
         said = messages(self._segment(block.key)[1], (RecordingInfo,))
         return next((about for about in said if isinstance(about, RecordingInfo)), self.about)
 
@@ -300,7 +299,7 @@ class Recording:
         return self._segment(block.key)[0].unpack(self._packed(block, allowance), allowance.content)
 
     def _content_size(self, block: Block) -> int:
-        """How long it is, as its beginning says."""
+        """Its length, by its beginning."""
         return content_size(self._codec, self._read(min(block.head.length, FRAME_BEGIN), block.at))
 
     def _key_content(self, block: Block, allowance: Allowance) -> bytes:
@@ -371,8 +370,8 @@ def target_of(about: RecordingInfo) -> TargetInfo:
 def _newer(
     said: Iterable[Message], told: dict[type[Message], int], last: dict[type[Message], int] | None = None
 ) -> Iterator[Message]:
-    """Of these, what is spread over all the time and is newer than the newest told: KEYs say the last ones again. Those
-    as late as ``last`` are left to the KEY, which first says what was sampled by then."""
+    """Of these, what is spread over all the time and is newer than the newest told: KEYs repeat the last ones. Those
+    as late as ``last`` are left to the KEY, which first has what was sampled by then."""
     for message in said:
         if not isinstance(message, _SPREAD):
             continue
@@ -501,7 +500,7 @@ class _Window:
 
 
 def _heads(window: _Window, begin: int, end: int, damage: list[str]) -> Iterator[tuple[int, BlockHeader]]:
-    """Blocks whose payload is whole, and where these begin; what is not is said in ``damage``."""
+    """Blocks whose payload is whole, and where these begin; what is not is listed in ``damage``."""
     at, wasted = begin, 0
     while at < end:
         head = BlockHeader.unpack(window.read(at, HEAD_BYTES))

@@ -1,6 +1,6 @@
 """A source that can be recorded while it is watched: passes everything through, and keeps what a recording needs.
 
-This module never delays the source for longer than it takes to pack what was said: another thread writes.
+This module never delays the source for longer than it takes to pack its messages: another thread writes.
 Only for the end of a recording it waits: a moment (:data:`AT_ONCE`), or at the end of the session :data:`PATIENCE`.
 It never ends a session: what goes wrong ends the recording, with a sentence.
 """
@@ -53,7 +53,7 @@ class RecordedSource(SourceWrapper):
         wall: Callable[[], float] = time.time,
         samples: SampledBlocks | None = None,
     ) -> None:
-        """``max_size`` is in bytes; ``wall`` says how many seconds it is since 1970. ``samples``: see
+        """``max_size`` is in bytes; ``wall`` returns the seconds since 1970. ``samples``: see
         :class:`~heaptop.recordings.recording_state.RecordingState`."""
         super().__init__(source)
         self._max_size = max_size
@@ -69,7 +69,7 @@ class RecordedSource(SourceWrapper):
         self._thread: threading.Thread | None = None
         """Which one that is."""
         self._recording_state: RecordingState | None = RecordingState(samples)
-        """None when what was said did not fit: then nothing can be recorded any more."""
+        """None when messages did not fit: then nothing can be recorded any more."""
         self._attached: Attached | None = None
         self._next: NewFile | None = None
         """Made before the agent answered."""
@@ -78,7 +78,7 @@ class RecordedSource(SourceWrapper):
         self._ending: list[tuple[RecordingWriter, str, float]] = []
         """Ended, and not told yet: what waited is still being written. Why they ended, and when to wait no longer."""
         self._untold = 0
-        """Recordings of which it was not told how they ended."""
+        """Recordings whose end it was not informed of."""
 
     # -- Recordable ------------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class RecordedSource(SourceWrapper):
 
     def close(self, timeout: float = 5.0) -> None:
         """As :meth:`~heaptop.protocol.source.Source.close`; where it records it takes :data:`PATIENCE` or so longer, at
-        most, until it was told how that ended."""
+        most, until its end was reported."""
         super().close(timeout)
         if self._runs and self._untold and threading.current_thread() is not self._thread:
             self._all_delivered.wait(PATIENCE + 1)

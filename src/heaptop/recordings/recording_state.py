@@ -1,4 +1,4 @@
-"""What was said in a session, kept so that a recording of it can begin at any moment.
+"""The state of a session, kept so that a recording of it can begin at any moment.
 
 It writes nothing: :meth:`RecordingState.state` is the content of a segment's KEY. Costs while nothing is recorded: what
 samples cost to follow, and 13 bytes for each that lives (:mod:`heaptop.analysis.samples.samples`, whose bounds are the
@@ -77,7 +77,7 @@ class RecordingState:
         self._running: dict[tuple[str, int], Phase] = {}
 
     def feed(self, message: Message) -> None:
-        """Raises ProtocolError where it does not fit what was said before."""
+        """Raises ProtocolError where it does not fit the messages before."""
         self._samples.feed(message)
         self._samples.forget_changes()
         match message:
@@ -93,7 +93,7 @@ class RecordingState:
                 self._feed_phases(message)
 
     def state(self) -> Iterator[Message]:
-        """All that a reader has to be told: what changes least from here on in front, as later blocks lean on it."""
+        """All that a reader needs: what changes least from here on in front, as later blocks lean on it."""
         latest = self._latest
         yield from (latest[kind] for kind in (Census, Tick, Memory) if kind in latest)
         for first in range(0, len(self._types), _NAMES):
@@ -120,5 +120,5 @@ class RecordingState:
                 self._running[phase.name, phase.begin_ns] = phase
             else:
                 self._running.pop((phase.name, phase.begin_ns), None)
-        while len(self._running) > _MOST_RUNNING:  # an agent that loses ends of phases says so
+        while len(self._running) > _MOST_RUNNING:  # an agent that loses ends of phases reports it
             del self._running[next(iter(self._running))]

@@ -1,6 +1,6 @@
 """A recording as a source: the same front end looks at any of its moments as it looks at a process.
 
-This module never attaches: what only a process could answer, fails with a sentence.
+What only a process could answer, fails with a sentence.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ReplaySource:
     # -- what only a process could answer ------------------------------------------------------------------------
 
     def census_now(self) -> None:
-        """Nothing comes of it, as of what follows; only who waits for an answer is told."""
+        """Ignored, as what follows is; only a request that waits for an answer fails."""
 
     def memory_now(self) -> None: ...
 

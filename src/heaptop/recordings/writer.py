@@ -1,7 +1,7 @@
 """The file that a recording is written to: a thread of its own appends, and thins it when it is as large as it may be.
 
 A disk may take its time, or a network file system not answer at all: whoever records only leaves blocks here, and never
-waits. What waits is bounded. This module never looks into a block, and never writes to a file that was there before.
+waits. What waits is bounded.
 
 **Thinning.** Of the older half of all segments that have ticks, these are left out; when none has any but the last two,
 every second KEY of the older half. What stays is copied into a new file beside, which then takes the place of the old
@@ -120,7 +120,7 @@ class RecordingWriter:
                     self._waiting_bytes -= len(block)
         except OSError as error:
             with suppress(OSError):
-                os.ftruncate(self._fd, self._size)  # half a block says nothing
+                os.ftruncate(self._fd, self._size)  # half a block is of no use
             self.error = self.error or reason(error)
         finally:
             with suppress(OSError):

@@ -1,7 +1,7 @@
 """The app around the screens: it starts with a source or with the picker, and leaves nothing attached.
 
-This module never shows a figure. :func:`make_app` is the one place where an app is made, for the commands and
-for tests; its return value from ``run()`` is the error that the session ended with, or None.
+:func:`make_app` is the one place where an app is made, for the commands and for tests; its return value from ``run()``
+is the error that the session ended with, or None.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from typing import Final
 def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> str:
     """The part of ``text`` that fits in ``width`` columns, an ellipsis where something is cut.
 
-    Without ``shift`` it is the beginning, or with ``keep_tail`` the end: of several words also the first, which says of
-    what sort it is (``module …app .cache``), and of a path what :func:`elide` leaves. ``shift`` moves the part to the
-    right.
+    Without ``shift`` it is the beginning, or with ``keep_tail`` the end: of several words also the first, which names
+    its sort (``module …app .cache``), and of a path what :func:`elide` leaves. ``shift`` moves the part to
+    the right.
     """
     over = len(text) - width
     if over <= 0:

@@ -27,7 +27,7 @@ from heaptop.watching.progress import ProgressReport
 from heaptop.watching.snapshot_watch import SnapshotWatch
 
 FIRST_INTERVAL: Final = 60.0
-"""Seconds from the first mark to the second where nobody knows when it will end; each interval is twice the last."""
+"""Seconds from the first mark to the second where its end is not known; each interval is twice the last."""
 LEAST_SHARE: Final = 0.5
 """Of the time that is given, so much lies between the first mark and the last look, as far as that ends in time."""
 COMPARING: Final = 1.6
@@ -53,7 +53,7 @@ class Plan:
     collect: bool = False
     """Have garbage collected right before each."""
     allowed: tuple[str, ...] = ()
-    """Names of lints that are not to be said."""
+    """Names of lints that are not to be reported."""
     begun: float | None = None
     """When the time that is given began, on the monotonic clock; None: with the hunt."""
     rounds: bool = False
@@ -99,7 +99,7 @@ class HuntWatch(SnapshotWatch):
 
     @contextmanager
     def patience(self) -> Iterator[None]:
-        """Within this, ctrl+C is raised between two messages: what was said is taken whole, for there is more to do. A
+        """Within this, ctrl+C is raised between two messages: messages are taken whole, for there is more to do. A
         second one does not wait for that."""
 
         def note(*_: object) -> None:
@@ -241,12 +241,12 @@ class Hunter:
 
     @property
     def pause_ns(self) -> int:
-        """The longest that the target stood still for a look."""
+        """The longest pause of the target for a check."""
         return max(self._pauses, default=0)
 
     @property
     def expected(self) -> float:
-        """How many seconds the next check takes, as far as the earlier ones tell."""
+        """How many seconds the next check takes, by the earlier ones."""
         return self._check_seconds or self._mark_seconds * COMPARING
 
     def _latest_mark(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ProgressReport:
-    """How a watch is doing, for nobody: who wants to read it overrides what it reads."""
+    """The progress of a watch, which is dropped here: whoever wants it overrides the methods."""
 
     def show(self, text: str) -> None:
         """What is being waited for, in place of what was shown before."""

@@ -1,4 +1,4 @@
-"""Records a process until its time is over, and hunts for leaks on the way, for a command that nobody watches."""
+"""Records a process until it exits or the time is over, and hunts for leaks on the way, for an unattended command."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def _forget(terminals: Iterable[int]) -> None:
-    """They have gone: what is said there would fail."""
+    """They have gone: writing there would fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in terminals:
         os.dup2(nowhere, descriptor)

@@ -1,4 +1,4 @@
-"""Freezes a process in an open snapshot and asks it, for a command that prints what it says and leaves."""
+"""Freezes a process in an open snapshot and asks it, for a command that prints the answer and exits."""
 
 from __future__ import annotations
 

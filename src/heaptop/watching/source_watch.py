@@ -41,7 +41,7 @@ class SourceWatch:
     """A source from its opening to its end: attaches when entered, detaches when left, however that happens.
 
     Its methods raise what the command cannot continue with: whatever the source ended with, a failure of the agent, a
-    pause that nobody has allowed, UnresponsiveTarget. Ctrl+C takes an attach that still waits back, and leaves the
+    pause that was not allowed, UnresponsiveTarget. Ctrl+C takes an attach that still waits back, and leaves the
     target as it was.
     """
 
@@ -91,7 +91,7 @@ class SourceWatch:
                 return CensusResult(self._attached, latest)
 
     def sample(self, seconds: float) -> None:
-        """Let the time pass, take all that was said meanwhile, then ask for a census."""
+        """Let the time pass, take all messages, then ask for a census."""
         begin = time.monotonic()
         with self._untimed():
             while (passed := time.monotonic() - begin) < seconds:
@@ -106,7 +106,7 @@ class SourceWatch:
         self._seen = self._history.latest
 
     def wait(self, seconds: float, words: Callable[[float], str]) -> None:
-        """Let the time pass, and take all that is said meanwhile; ``words`` say it, given the seconds left."""
+        """Let the time pass, and take all messages; ``words`` returns the progress line, given the seconds left."""
         end = time.monotonic() + seconds
         with self._untimed():
             while (left := end - time.monotonic()) > 0:
@@ -159,7 +159,7 @@ class SourceWatch:
         self._events.put(event)
 
     def _take_waiting(self) -> None:
-        """Take what was said by now. More may come meanwhile, and always more from a busy process."""
+        """Take the messages so far. More may come meanwhile, and always more from a busy process."""
         for _ in range(len(self._events)):
             self._next()
 
@@ -174,7 +174,7 @@ class SourceWatch:
 
     def _next(self) -> Message | None:
         """The next message; None when there was none for a moment, or another event. Errors: UnresponsiveTarget, once
-        the time for answers is over, whatever else is said meanwhile."""
+        the time for answers is over, whatever else comes meanwhile."""
         if self._ended is not None:
             raise self._ended
         if time.monotonic() > self._deadline:
@@ -212,7 +212,7 @@ class SourceWatch:
         )
 
     def _receive(self, event: Event) -> None:
-        """Take an event that says nothing of what is waited for."""
+        """Take an event other than the one that is waited for."""
 
     def _receive_after(self, event: Event) -> None:
         """Take an event that came while the source was closed."""
@@ -254,7 +254,7 @@ class SourceWatch:
 
 
 def forecast_words(seen: Forecast) -> str:
-    """What the kernel says of the target, and the pause that follows."""
+    """The kernel's figures of the target, and the pause that follows."""
     huge = f"{100 * seen.huge / seen.anonymous:.0f} % of it in huge pages, " if seen.huge else ""
     return f"RSS {format_bytes(seen.rss)}, {huge}a clone pauses it for about {format_duration_ns(seen.pause_ns)}"
 

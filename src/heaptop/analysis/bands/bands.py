@@ -1,7 +1,5 @@
 """Bands: the heap over time cut by one attribute, largest bands by name, ordered smooth below rough.
 
-This module never draws; it says what a stacked area chart is to stack, from the bottom up.
-
 The order is Runciman and Wakeling's ("Heap profiling of lazy functional programs", JFP 3(2), 1993): smoother
 bands below rougher ones, because a band's unevenness shakes everything above it. hp2ps, their tool's descendant,
 measures roughness by the standard deviation of a band's values, which puts a steadily growing leak on top. Here

@@ -1,6 +1,6 @@
 """What grew since a moment by the counts of censuses alone: while one waits for a leak hunt, and where there is none.
 
-This module never says what is new: of what was there before, some may have gone, and other objects have come.
+More objects of a type need not be new ones only: some may have gone while others came.
 """
 
 from __future__ import annotations

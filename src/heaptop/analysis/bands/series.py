@@ -1,7 +1,5 @@
 """How much every band held at every snapshot: what charts and tables are cut from, kept up to date cheaply.
 
-This module never orders, limits or names anything for the screen.
-
 A heap has thousands of types and few of them change between two censuses, so a band is kept as its change
 points, and a new snapshot costs what changed in it: the cells that it does not share with the one before
 (:class:`~heaptop.analysis.heap.history.History` shares them).
@@ -101,7 +99,7 @@ class BandLine:
 
 
 class BandSum:
-    """What a band holds now. ``cells`` tells a band of nothing from one that has gone."""
+    """What a band holds now. ``cells`` distinguishes a band of nothing from one that has gone."""
 
     __slots__ = ("bytes", "cells", "count", "guessed", "hidden", "uncounted")
 
@@ -272,7 +270,7 @@ class Series:
         return [cell for cell, found in verdicts if (found if isinstance(found, bool) else found(total))]
 
     def _verdict(self, cell: AnyCell) -> bool | Rest:
-        """What is said of it at every moment; found once."""
+        """Its names, the same at every moment; found once."""
         place = cell.place
         verdict = self._verdicts.get(place)
         if verdict is None:

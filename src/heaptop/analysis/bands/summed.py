@@ -1,11 +1,10 @@
 """Several processes as one: their censuses and ticks added up, and what must be known of such a sum.
 
-This module never asks for anything and reads no clock: it is given each process's latest, and makes messages as an
-agent would say them. Times are of CLOCK_MONOTONIC, which processes of one machine share (one in a time namespace of its
-own does not).
+It is given each process's latest, and makes messages as an agent would send them. Times are of CLOCK_MONOTONIC, which
+processes of one machine share (one in a time namespace of its own does not).
 
 A sum is of several moments. One is made when every process was counted since the last one; who takes longer than
-others holds nobody up, so a sum may have an older census of it in it, and how much older is said.
+others delays no other, so a sum may have an older census of it in it, and how much older is shown.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class ProcessSum:
 
 
 class Summing:
-    """Takes what is known of each process, and says what the sum is once there is a new one."""
+    """Takes what is known of each process, and returns the sum once there is a new one."""
 
     def __init__(self) -> None:
         self._expected: list[int] = []

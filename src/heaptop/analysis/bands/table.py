@@ -1,7 +1,4 @@
-"""The table under the chart: a row a band, with what it holds, its share, what changed, and its recent past.
-
-This module never formats a figure and never cuts the list: the screen shows what fits of it.
-"""
+"""The table under the chart: a row a band, with what it holds, its share, what changed, and its recent past."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class TableRow:
 
     name: str
     count: int | None
-    """None where nobody knows: objects that were not sampled are counted, and blocks are not objects."""
+    """None where it is not known: objects that were not sampled are counted, and blocks are not objects."""
     bytes: int
     share: float
     """Of all bytes that pass the filter: 0.0 to 1.0."""
@@ -34,7 +31,7 @@ class TableRow:
     spark: tuple[int, ...]
     """Bytes at the last snapshots, oldest first: as many as there are, at most :data:`SPARK`."""
     hidden: int = 0
-    """Bytes beyond ``bytes`` that ``sys.getsizeof`` does not tell."""
+    """Bytes beyond ``bytes`` that ``sys.getsizeof`` leaves out."""
     guessed: int = 0
     """Objects of which ``bytes`` is a guess."""
 
@@ -78,7 +75,7 @@ class Rows(Sequence[TableRow]):
         self.largest = largest
         """Of the row that has most."""
         self.hides = hides
-        """Whether a row has bytes that ``sys.getsizeof`` does not tell."""
+        """Whether a row has bytes that ``sys.getsizeof`` leaves out."""
 
     @classmethod
     def of(cls, rows: Sequence[TableRow]) -> Rows:
@@ -141,7 +138,7 @@ def rows(
 
 
 def _sorted(held: BandSizes, sort: str, descending: bool, length: int) -> Sequence[int]:
-    """Places of the bands by a name of :data:`SORTS`, ties by name; they stand by name."""
+    """Places of the bands by a name of :data:`SORTS`, ties by name; they are ordered by name."""
     places = range(len(held.bytes))
     if sort == "name":
         return places[::-1] if descending else places

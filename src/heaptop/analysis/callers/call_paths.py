@@ -1,7 +1,6 @@
 """Direct and indirect allocation: paths of calls, for a screen that is drawn again every second.
 
-This module never estimates who called whom: it has whole stacks. The structure is kept, and figures are summed anew,
-those that are asked for.
+Figures come from whole stacks. The structure is kept, and figures are summed anew, those that are asked for.
 
 **Why that matters.** KPROF (Serrano and Boehm, 2000, §3.2.2) estimates what a function allocates indirectly as gprof
 does (Graham, Kessler and McKusick, 1982): of each callee's allocations it takes the part of the callee's time that was
@@ -11,7 +10,7 @@ with each step of a longer path: its authors found 4.5 % said where 16 % was tru
 after the other is lost. Here every sample has its stack, so direct and indirect figures, edges, and whole paths are
 exact up to sampling: each is a sum over samples, with an interval (:class:`~heaptop.analysis.samples.estimate.Sums`).
 
-**Recursion.** A stack counts once for each function on it, however often that is there: a function is never said to
+**Recursion.** A stack counts once for each function on it, however often that is there: a function is never reported to
 allocate more than there is. Functions that call each other are one node of :meth:`CallPaths.merged`.
 
 Nodes are numbered depth first, so that what lies below a node is a range of numbers. What was sampled is put in the
@@ -155,7 +154,7 @@ class CallPaths:
         return paths
 
     def _derived(self, step: Callable[[int, int], int | tuple[int, int]], *, whole: bool) -> CallPaths:
-        """Other paths from these: ``step`` says of a node, by its parent's new node, its own: one that is there
+        """Other paths from these: ``step`` returns a node's new node, given its parent's: one that is there
         already, or a parent and a function."""
         parents, names = [0], [_ROOT]
         numbers: dict[tuple[int, int], int] = {}

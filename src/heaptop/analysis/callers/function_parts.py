@@ -1,7 +1,4 @@
-"""What a function's allocations are made of: by size class, and by type where that is known.
-
-This module never looks at stacks: which tallies are a function's and its callees' is given.
-"""
+"""What a function's allocations are made of: by size class, and by type where that is known."""
 
 from __future__ import annotations
 

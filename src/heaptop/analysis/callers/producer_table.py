@@ -1,7 +1,7 @@
 """Who allocates, as the rows of a table that is made anew every second: sorted now, summed up when a row is examined.
 
-This module never draws, and never says that something is a leak: what is kept may be wanted. A table of 5,000 rows of
-which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
+A row is no leak: what is kept may be wanted. A table of 5,000 rows of which 40 are seen costs the sums it is sorted by,
+and the intervals of those 40.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ProducerRow(Protocol):
 
     @property
     def key(self) -> str:
-        """What tells it from the others, from one moment to the next."""
+        """Its identity, from one moment to the next."""
 
     @property
     def name(self) -> str:
@@ -301,7 +301,7 @@ class ProducerTables:
         return sorted(found.values(), key=lambda one: (-one.weight, -one.figure("allocated"), one.stack))
 
     def approximate(self, samples: SampledBlocks) -> frozenset[int]:
-        """The types that free lists hand on, as the sampler says."""
+        """The types that free lists hand on, by the sampler."""
         names = samples.state.approximate if samples.state is not None else ()
         return frozenset(number for number, kind in enumerate(samples.types) if kind.full in names)
 
@@ -339,7 +339,7 @@ class ProducerTables:
         return f"{name} + {others} in a cycle with it" if others > 0 else name
 
     def _called(self, code: CodeName) -> str:
-        """A function's name; where tracemalloc says it, the file and line that represent one."""
+        """A function's name; from tracemalloc, the file and line that represent one."""
         return code.function or f"{self.sites.places.short(code.file)}:{code.line}"
 
     def place(self, row: ProducerRow, key: str) -> tuple[str, int, str]:

@@ -1,6 +1,6 @@
 """The registry of band keys: the attributes by which a heap is cut into bands and rows.
 
-This module never counts anything. A new key is one line in ``BAND_KEYS``.
+A new key is one line in ``BAND_KEYS``.
 """
 
 from __future__ import annotations

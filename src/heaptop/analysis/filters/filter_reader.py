@@ -1,7 +1,7 @@
-"""Reads what was typed as a filter into a tree of :mod:`heaptop.analysis.filters.predicates`; what is wrong is said of
-the character where it is wrong.
+"""Reads what was typed as a filter into a tree of :mod:`heaptop.analysis.filters.predicates`; an error names the
+character where it is wrong.
 
-This module never evaluates anything. The grammar is in :mod:`heaptop.analysis.filters.filters`.
+The grammar is in :mod:`heaptop.analysis.filters.filters`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Reader:
         self._at = 0
         self._depth = 0
         self._lifetimes: list[tuple[LifetimeTerm, int, int]] = []
-        """And where they stand."""
+        """And their places."""
 
     def read(self) -> Node | None:
         self._skip()

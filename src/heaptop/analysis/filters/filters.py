@@ -1,6 +1,6 @@
 """The filter algebra: ``type:Session,Token size>1MB !module:sqlalchemy``, read once and applied everywhere.
 
-This module never looks at a heap by itself: a :class:`Filter` answers for one cell at a time.
+A :class:`Filter` answers for one cell at a time.
 
 ::
 
@@ -27,7 +27,8 @@ matched by all of ``shop/views.py:88 create_session``; a glob may also match its
 matched by all of ``module app.cache ._sessions + frame main() local rows``; a glob may also match one of them. A kind
 is that of the root: ``module``, ``frame``, ``runtime``, ``interpreter``, ``c`` or ``none``.
 
-A lifetime says which samples all figures are made of: it is beside the rest, never under ``or`` or ``not``.
+A lifetime selects the samples that all figures are made of: it is beside the other terms, never under ``or`` or
+``not``.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ FILTER_HELP: Final = r"""Filter: type:Session (or Session)  module:app  gen:2  s
   `not` negates: type:dict,list !(module:re or size<1kB). A comma is an
   alternative; * and ? make a glob of the whole name; /re/ is a regular
   expression; =name is exact; "…" may contain spaces. Not every view has
-  all fields: the message says which it lacks, and why."""
+  all fields: an error names the missing ones, and why."""
 """For the help page: at most 8 lines of 72 columns."""
 
 

@@ -1,8 +1,8 @@
 """The part of the living sampled blocks that some retainer keeps, as samples that tables of producers can be made of.
 
-A snapshot of the object graph says of each stack how many of its sampled blocks are kept, and not which: so each of
-the stack's figures is shared out by bytes. It knows blocks that are objects; tables and buffers go with the objects of
-their stack. This module never asks a snapshot.
+A snapshot of the object graph has for each stack how many of its sampled blocks are kept, and not which: so each of the
+stack's figures is shared out by bytes. It knows blocks that are objects; tables and buffers go with the objects of
+their stack.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_ASKED: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class KeptBlocks:
-    """What a graph census said of the sampled blocks that the retainers of one term keep, maybe with others."""
+    """A graph census of the sampled blocks that the retainers of one term keep, maybe with others."""
 
     term: NameTerm
     time_ns: int
@@ -37,7 +37,7 @@ class KeptBlocks:
     """By our number of a stack, the part of its sampled bytes, 0 to 1; None where no retainer fits, or nothing was
     said."""
     failure: str = ""
-    """Why nothing was said, in a few words."""
+    """Why there is no answer, in a few words."""
 
 
 def retainer_term(where: Filter, what: str = "Producers") -> NameTerm | None:

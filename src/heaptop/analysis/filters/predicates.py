@@ -1,6 +1,5 @@
 """What a filter is made of: patterns of names, bounds on figures, and the tree of and, or and not over them.
 
-This module never reads what was typed (:mod:`heaptop.analysis.filters.filter_reader` does) and never looks at a heap.
 A tree is asked in two steps: :meth:`given` takes the names of a cell, which stay, and leaves an answer or what depends
 on figures alone, which move from tick to tick.
 """
@@ -158,7 +157,7 @@ class BoundTerm:
 
 @dataclass(frozen=True, slots=True)
 class LifetimeTerm:
-    """Only what lives longer than this. No cell knows it: it says which samples figures are made of, and these all
+    """Only what lives longer than this. No cell has it: it selects the samples that figures are made of, and these all
     pass."""
 
     bound: LifetimeBound

@@ -1,7 +1,4 @@
-"""Which sampled blocks a filter lets through: one answer for reports, tables and views.
-
-This module never sums; a tally passes, or it does not.
-"""
+"""Which sampled blocks a filter lets through: one answer for reports, tables and views."""
 
 from __future__ import annotations
 

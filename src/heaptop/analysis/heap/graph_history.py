@@ -1,7 +1,7 @@
 """Graph censuses over time: all objects by what keeps them, as snapshots that charts and tables are cut from.
 
-A graph census is what an open snapshot says of all its objects in two answers: by type and kind of root, and by type
-and set of retainers. Neither knows what the other does, so they are two histories. This module never asks for either.
+A graph census is two answers of an open snapshot about all its objects: by type and kind of root, and by type
+and set of retainers. Neither knows what the other does, so they are two histories.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SMALLER: Final = "(smaller ones)"
 """The band of all that an answer had no room for, and the type of its objects."""
 NO_RETAINER: Final = "(no retainer)"
 NUMBER: Final = 3
-"""N of the retainer sets, as nhc has it unless told otherwise."""
+"""N of the retainer sets, nhc's default."""
 _FOUND: Final = {"c": "held by C", "none": "held by nothing"}
 """Retainers that have no name a person would know them by: all of a kind are one."""
 

@@ -1,7 +1,7 @@
-"""What was said so far, as snapshots in time: the state that every view and report is computed from.
+"""All censuses so far, as snapshots in time: the state that every view and report is computed from.
 
-This module never draws, never asks for anything, and never keeps more than its limits: when they are reached,
-every second snapshot of the older half is dropped, so that the past gets coarser and never disappears.
+When a limit is reached, every second snapshot of the older half is dropped, so that the past gets coarser and never
+disappears.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AnyCell(Protocol):
 
     @property
     def place(self) -> Hashable:
-        """What tells it from the other cells of a moment: filters on names give one answer for all of a place."""
+        """Its identity among the cells of a moment: filters on names give one answer for all of a place."""
 
 
 class Moment(Protocol):
@@ -245,7 +245,7 @@ def _key(row: Row) -> tuple[int, int, int]:
 
 
 def halve_older(items: list[T]) -> int:
-    """Drop every second item of the older half, one at least, never the first or last; says how many."""
+    """Drop every second item of the older half, one at least, never the first or last; how many."""
     half = max(len(items) // 2, 2)
     before = len(items)
     del items[1:half:2]

@@ -1,4 +1,4 @@
-"""What is called how in an open snapshot: sorts of roots, types, steps of paths. This module never asks one."""
+"""What is called how in an open snapshot: sorts of roots, types, steps of paths."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Bands by how long blocks will have lived, and any other bands restricted to blocks that live long.
 
-This module never follows a block: :class:`~heaptop.analysis.samples.generations.LifetimeBands` keeps what is needed,
-and this makes charts and tables of it, as :mod:`heaptop.analysis.bands.bands` and :mod:`heaptop.analysis.bands.table`
-do of what is known at once.
-A lifetime is only known in retrospect, so the past of these charts changes as blocks die.
+:class:`~heaptop.analysis.samples.generations.LifetimeBands` keeps what is needed, and this makes charts and tables of
+it, as :mod:`heaptop.analysis.bands.bands` and :mod:`heaptop.analysis.bands.table` do of what is known at once. A
+lifetime is only known in retrospect, so the past of these charts changes as blocks die.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def is_eventual(key: str, where: Filter) -> bool:
 
 
 def longer_than(asked: LifetimeBound, sampling: Sampling) -> LongerThan:
-    """What can be told of a bound: classes end at powers of ten, and a time goes by the rate of allocation so far.
+    """What is known of a bound: classes end at powers of ten, and a time goes by the rate of allocation so far.
 
     Raises:
         UsageError: no class ends there; or it is a time, and nothing was allocated yet.
@@ -165,7 +164,7 @@ class Eventual:
 def by_lifetime(sampling: Sampling) -> BandChart:
     """All that was sampled, by classes of eventual lifetime from the short to the long; empty classes are left out.
 
-    What lives has a class of its own by its age: how long it will have lived nobody knows.
+    What lives has a class of its own by its age: how long it will have lived is not known.
     """
     return Eventual(sampling, KEY, EVERYTHING, None, 0).chart
 

@@ -1,8 +1,8 @@
 """Lifetimes of every group at one moment: what a table of them shows, and the curves beside it.
 
-This module never follows a block: deaths come from :class:`~heaptop.analysis.samples.lifetimes.Lives`, which is
-copied, and the living from :class:`~heaptop.analysis.samples.samples.SampledBlocks`, so that all figures of a
-:class:`LifetimeTable` are of its moment, however long it is examined.
+Deaths come from :class:`~heaptop.analysis.samples.lifetimes.Lives`, which is copied, and the living from
+:class:`~heaptop.analysis.samples.samples.SampledBlocks`, so that all figures of a :class:`LifetimeTable` are of its
+moment, however long it is examined.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from heaptop.analysis.samples.sizes import bin_of as size_bin_of
 from heaptop.analysis.samples.survival import Survival, SurvivalPoint, bin_of
 
 MARKS: Final = (10**6, 10**7, 10**8)
-"""Ages that the table says survival at, in allocated bytes."""
+"""Ages at which the table has survival, in allocated bytes."""
 
 FEW: Final = 10
-"""With fewer samples than this, dead and living, nothing is said of a group but their numbers."""
+"""With fewer samples than this, dead and living, only the numbers of a group are shown."""
 
 _UNIT: Final = weight(1, 1).bytes
 """One byte, as weights are written."""
@@ -59,7 +59,7 @@ class LifetimeGroup:
 
 @dataclass(frozen=True, slots=True)
 class LifetimeFigures:
-    """What the curve of one group says, in numbers."""
+    """The curve of one group, in numbers."""
 
     median: float | None
     """The age that half of what was allocated reaches; None where more than half has lived through all ages seen."""
@@ -161,7 +161,7 @@ class LifetimeTable:
         return LifetimeGroup(key, name, deaths, live_blocks.samples, died_bytes, live_blocks.bytes // _UNIT)
 
     def figures(self, key: Hashable = None) -> LifetimeFigures | None:
-        """What the group's curve says; None where nothing is known, or from too few samples."""
+        """The group's curve in numbers; None where nothing is known, or from too few samples."""
         if key not in self._figures:
             self._figures[key] = self._measure(key)
         return self._figures[key]

@@ -1,7 +1,6 @@
 """How a recording went, as some of its moments: what lines, bands and tables over all of its time are made from.
 
 A history played from a recording is dense towards the moment that it was played to, and thin before; a course is even.
-This module never reads a recording.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ FEW: Final = 8
 FEW_SHARE: Final = 0.1
 """… and so much of the largest size a jump."""
 HALF: Final = 0.5
-"""Of a jump of the heap: a step of resident memory that is so large says when it was."""
+"""Of a jump of the heap: a step of resident memory that is so large shows when it was."""
 OVERHEAD_BYTES: Final = 8 << 20
 OVERHEAD_NS: Final = 15 * 10**9
 """After an attach heaptop's own memory grows, by less than this in such a time: resident memory that grows so at the
@@ -68,7 +68,7 @@ class RecordedJump:
 
     @property
     def at_ns(self) -> int:
-        """When it was, as closely as the ticks between the two tell by resident memory."""
+        """When it was, as closely as the ticks between the two show it by resident memory."""
         ticks = [tick for tick in self.after.history.ticks if self.begin_ns <= tick.time_ns <= self.end_ns]
         sizes = [(tick.time_ns, tick.rss) for tick in ticks if tick.rss is not None]
         size, when = max([(after - before, end) for (_, before), (end, after) in pairwise(sizes)], default=(0, 0))

@@ -1,6 +1,6 @@
 """What changed between two moments of one recording, or of two: by type, by module, by producer.
 
-This module never prints: it makes rows, and the document of ``heaptop diff --json``.
+It makes rows, and the document of ``heaptop diff --json``.
 """
 
 from __future__ import annotations

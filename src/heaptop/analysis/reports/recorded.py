@@ -1,6 +1,6 @@
 """A recording as far as it was played: what every export, report and difference of moments is computed from.
 
-This module never opens a file: whoever reads one feeds it what was said, and gives it what is known of the file.
+Its reader feeds it messages, and gives it what is known of the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from heaptop.protocol.source import Attached, Event, Received, Seek, TargetInfo
 
 @dataclass
 class Recorded:
-    """What was said of one process, up to one moment of its recording."""
+    """The messages about one process, up to one moment of its recording."""
 
     name: str
     """Of the file, without its folder."""
@@ -40,7 +40,7 @@ class Recorded:
         """Take one event of the recording.
 
         Raises:
-            ProtocolError: it does not fit what was said before.
+            ProtocolError: it does not fit the messages before.
         """
         match event:
             case Attached():
@@ -62,7 +62,7 @@ class Recorded:
 
     @property
     def hunts(self) -> list[list[Findings]]:
-        """Looks since one and the same mark belong together: the last of them says what the earlier ones did, and more.
+        """Looks since one and the same mark belong together: the last of them has what the earlier ones had, and more.
         The hunt that ended first comes first."""
         found: dict[tuple[int, str], list[Findings]] = {}
         for one in self.findings:
@@ -76,7 +76,7 @@ class Recorded:
 
     @property
     def rss(self) -> int | None:
-        """Resident bytes at the moment: of the last tick that says them."""
+        """Resident bytes at the moment: of the last tick that has them."""
         return rss_at(self.history.ticks, None)
 
     def wall(self, time_ns: int) -> float:
@@ -85,7 +85,7 @@ class Recorded:
 
 
 def rss_at(ticks: Sequence[Tick], time_ns: int | None) -> int | None:
-    """Resident bytes by the last tick up to then (None: of all) that says them; None where none does."""
+    """Resident bytes by the last tick up to then (None: of all) that has them; None where none does."""
     place = len(ticks) if time_ns is None else bisect_right(ticks, time_ns, key=lambda tick: tick.time_ns)
     while place and ticks[place - 1].rss is None:
         place -= 1

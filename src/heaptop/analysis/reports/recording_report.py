@@ -1,7 +1,6 @@
 """What happened in a recording: the document of ``heaptop report --json``, which the JSON export is made from too.
 
-This module never prints and never serializes: it builds plain dicts, lists, strings and numbers. Times are UTC, or
-seconds after the recording's beginning.
+It builds plain dicts, lists, strings and numbers. Times are UTC, or seconds after the recording's beginning.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def report_json(
 ) -> ReportJson:
     """The document, of a recording from its first moment to the one it was played to (``at``).
 
-    ``top``: rows of a table, at most; all for None. ``jumps``: the largest; None where nobody looked for them."""
+    ``top``: rows of a table, at most; all for None. ``jumps``: the largest; None where they were not searched for."""
     target, hello = after.target, after.hello
     pid, python = (target.pid if target is not None else 0), (hello.python if hello is not None else "")
     document: ReportJson = {

@@ -1,7 +1,6 @@
-"""What a while of sampling says, as rows for ``heaptop census --by producer|producer-module|handler|size|lifetime``.
+"""Some seconds of sampling, as rows for ``heaptop census --by producer|producer-module|handler|size|lifetime``.
 
-This module never prints and never serializes: it builds plain dicts, lists, strings and numbers. A new report is one
-function and one line in :data:`REPORTS`.
+It builds plain dicts, lists, strings and numbers. A new report is one function and one line in :data:`REPORTS`.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ _OLDER: Final = -2
 
 def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT) -> list[StackSum]:
     """One for each stack and type that were sampled, the most living bytes first; with ``older`` also what a census
-    has counted beyond the samples, which nobody saw allocated: it is in no ``allocated_bytes``.
+    has counted beyond the samples, whose allocation was not seen: it is in no ``allocated_bytes``.
 
     Raises:
         RecordingTooLarge: written out, frame by frame, they would take more than ``most`` characters.

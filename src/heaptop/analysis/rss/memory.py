@@ -8,8 +8,6 @@ are of other moments and count bytes that are not resident too; what they leave 
          ├─ stacks, mapped files, shared memory       not say which allocator an object lies in
          ├─ the rest
          └─ heaptop's own: its mappings, and what its objects take of arenas and malloc's memory
-
-This module never reads a process and never formats a figure but in a sentence.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ OWN_LEFT_OUT: Final = (
     "touched first, are in other rows. In an idle program it was 80 to 90 % of what an attach adds to private "
     "memory."
 )
-"""What the row ``own`` is without: nothing tells such memory from the program's."""
+"""What the row ``own`` is without: nothing distinguishes such memory from the program's."""
 
 HIDDEN_UNKNOWN: Final = (
     "Live objects leave out what sys.getsizeof leaves out (Python mode does not see it): that is in other allocations."
@@ -110,7 +108,7 @@ class MemoryByUse:
 def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> MemoryByUse | None:
     """``live`` is what a census of nearly the same moment counted, in bytes; None when there was none.
 
-    ``hidden_known`` says whether what ``sys.getsizeof`` does not tell is in ``live``. None when the kernel did not
+    ``hidden_known``: whether ``live`` includes what ``sys.getsizeof`` leaves out. None when the kernel did not
     say what is resident.
     """
     outside = memory.outside
@@ -155,12 +153,12 @@ def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> M
 
 def _of_malloc(memory: Memory, malloc: Malloc | None, outside: Outside, own: OwnUse) -> tuple[int, int]:
     """Resident bytes that malloc has given out, and that it keeps free. Blocks that were never touched are not
-    resident, and nothing tells them from others: so what is free is rather too small."""
+    resident, and nothing distinguishes them from others: so what is free is rather too small."""
     if not memory.malloc_library:
         heaps = sum(region.rss for region in outside.regions if region.kind == "heap")
         taken = min(max(malloc.in_use - own.in_arena, 0), heaps) if malloc else heaps
         return _heaps(outside) - heaps + taken, heaps - taken
-    # The kernel does not tell whose anonymous memory is: with the allocator's own figures, what it does not account for
+    # The kernel does not know whose anonymous memory is: with the allocator's own figures, what it does not account for
     # is someone else's.
     memory_of_it = _plain(outside) + _heaps(outside)
     other = memory.other_malloc
@@ -205,7 +203,7 @@ class OwnUse:
 
 
 def grown_since_attach(memory: Memory) -> int | None:
-    """By how much RSS has changed since heaptop began to attach; None where nobody has looked then."""
+    """By how much RSS has changed since heaptop began to attach; None where it was not read then."""
     outside = memory.outside
     if outside is None or outside.rss_before is None:
         return None
@@ -237,7 +235,7 @@ def _resident(live: int, in_use: int, absent: int) -> int:
 
 
 def _absent(outside: Outside, malloc: Malloc | None, own: OwnUse) -> int:
-    """Bytes of malloc's that are given out and not resident, as far as glibc's figures tell."""
+    """Bytes of malloc's that are given out and not resident, by glibc's figures."""
     chunks = sum(region.size - region.rss for region in outside.regions if region.kind == "chunk")
     heaps = sum(region.rss for region in outside.regions if region.kind == "heap")
     return max(0, chunks) + max(0, malloc.in_use - own.in_arena - heaps if malloc else 0)
@@ -248,7 +246,7 @@ def _kinds(outside: Outside) -> list[str]:
 
 
 def _arenas(pymalloc: Pymalloc | None, resident: int) -> dict[str, int]:
-    """The resident bytes of the arenas by use: each takes what it says, as long as there is some; overhead the rest."""
+    """The resident bytes of the arenas by use: each takes its figure, as long as there is some; overhead the rest."""
     names = ("in_use", "pools", "free_pools")
     wanted = (pymalloc.in_use, pymalloc.free_blocks, pymalloc.free_pools) if pymalloc else (resident, 0, 0)
     found = {}
@@ -267,7 +265,8 @@ def heaps_certain(memory: Memory) -> bool:
 def mapped_certain(memory: Memory) -> bool:
     """Whether malloc's sum of its large blocks is right: one of 32 bits is while they cannot be larger together.
 
-    Not every block is told from other anonymous memory: one that was never touched is not, nor one aligned further.
+    Not every block is distinguished from other anonymous memory: one that was never touched is not, nor one aligned
+    further.
     """
     return _certain(memory, "chunk", "anonymous")
 

@@ -1,7 +1,7 @@
 """What resident memory was used for over time: each answer explained as it comes, the last and the first kept whole.
 
-This module never asks for anything. It takes :class:`~heaptop.protocol.messages.Memory` and censuses as they arrive,
-in any order, and explains memory by the census that is nearest in time.
+It takes :class:`~heaptop.protocol.messages.Memory` and censuses as they arrive, in any order, and explains memory by
+the census that is nearest in time.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SHORTEST: Final = 5.0
 """Seconds from one asking to the next, at least."""
 REST: Final = 20
 """And so many times as long as the last one took: while the kernel makes out what is resident, the target's mmap and
-munmap may wait, and heaptop hears nothing else."""
+munmap may wait, and heaptop receives nothing else."""
 
 LATE: Final = 3
-"""So many times that long without an answer, and nobody looks."""
+"""So many times that long without an answer, and it is not read any more."""
 FEW: Final = 12
 """With no more ticks between two answers, these are as near to each other as anything of their time that is kept."""
 FRESH_NS: Final = 8_000_000_000
@@ -117,7 +117,7 @@ class MemorySample:
 
     time_ns: int
     run: int
-    """Answers that followed one another as asked for have the same; between two runs nobody looked."""
+    """Answers that followed one another as asked for have the same; between two runs nothing was read."""
     uses: Mapping[str, int]
     owners: Mapping[str, int]
 
@@ -131,7 +131,7 @@ class MemoryFacts:
     """What changes are counted from: the first of those that know of the same uses as the last."""
     latest: Reading | None = None
     unsaid: bool = False
-    """The last answer came without what is resident: the kernel does not tell heaptop."""
+    """The last answer came without what is resident: the kernel does not give it to heaptop."""
 
     @property
     def elapsed_ns(self) -> int:
@@ -143,7 +143,7 @@ class MemoryFacts:
 
 @dataclass
 class MemoryHistory:
-    """Takes what is said, in order."""
+    """Takes messages, in order."""
 
     facts: MemoryFacts = field(default_factory=MemoryFacts)
 
@@ -197,7 +197,7 @@ def _first(first: Reading | None, latest: Reading) -> Reading:
 # -- over time ---------------------------------------------------------------------------------------------------
 
 UNSEEN: Final = "unseen"
-"""Resident memory of a time at which nobody asked what it was used for."""
+"""Resident memory of a time at which its use was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class LiveBytes:
 def course(
     facts: MemoryFacts, ticks: Sequence[Tick], live: Sequence[tuple[int, int]], *, by_owner: bool = False
 ) -> UseHistory:
-    """From ticks, where nobody looked: RSS with what was ``live`` then, the rest of it being :data:`UNSEEN`."""
+    """From ticks, where there is no answer: RSS with what was ``live`` then, the rest of it being :data:`UNSEEN`."""
     points: list[tuple[int, Mapping[str, int]]] = []
     points += ((look.time_ns, look.owners if by_owner else look.uses) for look in facts.samples)
     counted, seen = _Stepper(() if by_owner else live), _spans(facts, ticks)

@@ -1,6 +1,6 @@
 """Allocation bins: how much was allocated, freed and kept of each size (mprof: Zorn and Hilfinger, 1988, fig. 3).
 
-This module never counts objects: a size is that of a block as it was asked for, and an object may have several.
+A size is that of a block as it was asked for, and an object may have several.
 """
 
 from __future__ import annotations

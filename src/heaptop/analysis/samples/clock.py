@@ -1,6 +1,6 @@
 """The two clocks of lifetimes, allocated bytes and time, and from one to the other.
 
-This module never reads a clock: pairs of both are given, as each message of samples brings one.
+Pairs of both are given, as each message of samples brings one.
 
 Lifetimes are measured in allocated bytes: a program that waits makes nothing older, and the figure does not depend on
 the machine. People also ask in seconds. Between two pairs both clocks are taken to run evenly; where no byte was
@@ -66,7 +66,7 @@ class Timeline:
         return tuple(self._pairs)
 
     def add(self, sampler_clock: int, time_ns: int) -> None:
-        """Both clocks at one moment. What would run back, by threads or by messages that overtake, stands still."""
+        """Both clocks at one moment. What would run back, by threads or by messages that overtake, stays."""
         before, self._latest = self._latest, max(self.clock(sampler_clock), self._latest)
         if self._pairs:
             time_ns = max(time_ns, self._pairs[-1][1])
@@ -75,17 +75,17 @@ class Timeline:
         self._pair(time_ns)
 
     def begin_anew(self, time_ns: int) -> None:
-        """Sampling begins: the sampler's clock is at 0 again, and what was allocated since the last pair nobody knows:
+        """Sampling begins: the sampler's clock is at 0 again, and what was allocated since the last pair is not known:
         that interval is part of no average."""
         self._before = self._latest
         self._pair(max(time_ns, self._pairs[-1][1]) if self._pairs else time_ns)
 
     def time_ns(self, clock: int) -> int | None:
-        """When the clock first stood so; the nearest end for what lies outside; None before any pair."""
+        """When the clock first had this value; the nearest end for what lies outside; None before any pair."""
         return _interpolate(self._pairs, clock, 0)
 
     def clock_at(self, time_ns: int) -> int | None:
-        """How the clock stood then; the nearest end for what lies outside; None before any pair."""
+        """The clock's value then; the nearest end for what lies outside; None before any pair."""
         return _interpolate(self._pairs, time_ns, 1)
 
     def clock_by(self, time_ns: int) -> int | None:

@@ -1,7 +1,4 @@
-"""Functions that call each other, found in a graph of calls.
-
-This module knows nothing of functions: nodes are numbers.
-"""
+"""Functions that call each other, found in a graph of calls."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a few sampled blocks say of all blocks: estimates by Horvitz and Thompson, and how sure they are.
 
-This module never keeps a sample; it turns sizes and intervals into weights, and sums of weights into figures.
+It turns sizes and intervals into weights, and sums of weights into figures.
 
 The sampler lays a Poisson process over allocated bytes (Jourdan, "Statistically profiling memory in OCaml", 2016), so
 a block of ``size`` bytes is sampled with the chance ``p = 1 - (1 - 1/interval)^size``. A sampled block represents
@@ -54,7 +54,7 @@ _TAIL: Final = (1 - CONFIDENCE) / 2
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Bytes and blocks, as far as samples tell."""
+    """Bytes and blocks, estimated from samples."""
 
     bytes: int
     count: int

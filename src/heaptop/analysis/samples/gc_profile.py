@@ -1,6 +1,6 @@
 """The collector at work: a row for each collection, and the program's own phases over the same axis of time.
 
-This module never asks for a collection or a figure; it is fed with what the agent says anyway.
+It needs no message beyond those that the agent sends anyway.
 
 As KPROF shows it (Serpette and Serrano's allocation profiler for Scheme, §3.1.3, Fig. 5): at each collection the heap,
 what is alive after it, and what was allocated since the collection before; labelled forms are spans above the chart.
@@ -133,7 +133,7 @@ class GcSeries:
 
 
 class GcProfile:
-    """Takes the agent's messages in order: GC events, ticks, phases, and what the sampler says of itself."""
+    """Takes the agent's messages in order: GC events, ticks, phases, and the sampler's status."""
 
     def __init__(self, row_limit: int = ROW_LIMIT, phase_limit: int = PHASE_LIMIT) -> None:
         self._row_limit = row_limit

@@ -1,6 +1,6 @@
 """The living by how long they will have lived: bands by eventual lifetime, and the joint distributions behind them.
 
-This module never follows a block: births, deaths and censuses are given, and what was alive when is made of them.
+Births, deaths and censuses are given, and what was alive when is made of them.
 
 Lifetimes are only known in retrospect. Runciman and Röjemo ("New dimensions in heap profiling", JFP 6(4), 1996, §2.1)
 count each *generation* (what was born between two censuses) at each census, and transform that matrix, in place and in
@@ -96,7 +96,7 @@ class Cohorts:
             for age in range(min(len(died), size - generation) - 1, -1, -1):
                 left += died[age]
                 out[generation + age][generation] = left
-            late = sum(died[size - generation :])  # deaths said to be later than the clock, as threads' may
+            late = sum(died[size - generation :])  # deaths dated later than the clock, as threads' may be
             for x in range(generation, size if late else generation):
                 out[x][generation] += late
         for birth, volume in live_blocks:
@@ -233,7 +233,7 @@ class LifetimeBands:
         """Censuses forgotten."""
 
     def keeps(self, group: Hashable) -> bool:
-        """Whether what is said of this group is all there was: not of those that came when the table was full."""
+        """Whether the figures of this group are complete: not of those that came when the table was full."""
         return group in self._groups or not self._full
 
     def groups(self) -> tuple[Hashable, ...]:
@@ -254,7 +254,7 @@ class LifetimeBands:
         self.add_to((None, *groups), span, one, times)
 
     def add_to(self, groups: Iterable[Hashable], span: Span, one: Weight, times: int = 1) -> None:
-        """The same of these groups and no others: None is the whole, which is to be told of each block somehow."""
+        """The same of these groups and no others: None is the whole, which needs each block in some group."""
         first, gone, row = span
         volume, blocks = one.bytes * times, one.count * times
         for group in groups:
@@ -279,8 +279,8 @@ class LifetimeBands:
         return len(self._clocks)
 
     def census(self, clock: int, time_ns: int) -> None:
-        """A moment of the chart: what died up to ``clock`` has been added. A death said later than a census that it
-        came before, as threads' clocks can make it, is put right all the same.
+        """A moment of the chart: what died up to ``clock`` has been added. A death that arrives later than a census
+        that it came before, as threads' clocks can make it, is put right all the same.
 
         Raises:
             ValueError: the clock runs back. (:class:`~heaptop.analysis.samples.clock.Timeline` makes one that never
@@ -427,7 +427,7 @@ class _Rows:
         return len(steps) - before
 
     def move(self, place: Sequence[int]) -> int:
-        """Every census gets the number that ``place`` says; what falls together is added up, what is nothing goes.
+        """Every census gets the number from ``place``; what falls together is added up, what is nothing goes.
 
         Returns:
             Steps that are left.

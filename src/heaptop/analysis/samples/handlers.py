@@ -1,11 +1,11 @@
 """The request, task or job that a stack belongs to, by the function that handles it.
 
-Nothing of the target is asked for it: on a sampled stack stands the function of a server, framework or event loop that
-calls the program's code, and below it the function that it calls. That is the **handler**: a view, a Celery task, the
-coroutine of an asyncio task. So it is known of recordings too, and no path, argument or other value is read.
+Nothing of the target is asked for it: on a sampled stack there is the function of a server, framework or event loop
+that calls the program's code, and below it the function that it calls. That is the **handler**: a view, a Celery task,
+the coroutine of an asyncio task. So it is known of recordings too, and no path, argument or other value is read.
 
-A stack does not tell one call of a handler from another, nor what Python code does not call: the name of an asyncio
-task, the URL of a request. It does not tell who began a thread or a task either.
+A stack does not distinguish one call of a handler from another, nor show what Python code does not call: the name of an
+asyncio task, the URL of a request. It does not show who began a thread or a task either.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LOCAL: Final = "<locals>."
 
 
 class _Handler(NamedTuple):
-    """What the frames up to one of a stack tell, from the outermost in."""
+    """What follows from the frames of a stack up to one, from the outermost in."""
 
     kind: str = ""
     functions: tuple[str, ...] = ()

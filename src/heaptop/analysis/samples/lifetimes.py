@@ -1,7 +1,7 @@
 """How long blocks live, from those that were sampled at birth: what died at which age, by group.
 
-This module never looks at a clock or at a heap: lifetimes, ages and weights are given. Curves are made of it by
-:mod:`heaptop.analysis.samples.survival`, which has the words too.
+Lifetimes, ages and weights are given. Curves are made of it by :mod:`heaptop.analysis.samples.survival`, which has the
+words too.
 
 **Bounded**: lifetimes are kept in bins, :data:`~heaptop.analysis.samples.survival.STEPS` a decade, so a group takes a
 few hundred numbers however long the session.
@@ -57,7 +57,7 @@ class LiveBlockAges:
         self.cells: _Cells = {}
 
     def add(self, index: int, one: Weight, times: int = 1) -> None:
-        """So many blocks of this weight each, aged as :func:`bin_of` says."""
+        """So many blocks of this weight each, in the bin of :func:`bin_of`."""
         _add(self.cells, index, _cell(one, times))
 
 
@@ -80,7 +80,7 @@ class Lives:
         return tuple(self._groups)
 
     def keeps(self, group: Hashable) -> bool:
-        """Whether what is said of this group is all there was."""
+        """Whether the figures of this group are complete."""
         return group is None or group in self._groups or not self.full
 
     def add_death(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
@@ -88,7 +88,7 @@ class Lives:
         self.add_dead((None, *groups), index, one, times)
 
     def add_dead(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
-        """The same of these groups and no others: None is the whole, which is to be told of each death somehow."""
+        """The same of these groups and no others: None is the whole, which needs each death in some group."""
         key = index, one
         for exits in self._of(groups):
             fresh = exits.fresh

@@ -1,7 +1,7 @@
 """The living sampled blocks that have lived for longer than a bound, as samples that every table can be made of.
 
-This module never says of a block that lives how long it will have lived: those that are younger than the bound may yet
-outlive it, and are left out. Of the dead only sums are kept, so nothing is said of what was allocated and freed.
+Those that are younger than the bound may yet outlive it, and are left out. Of the dead only sums are kept, so what
+was allocated and freed is not known.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class MissedSamples:
         return max(min(interval, size + LAG) for interval, size in self._allocated.items())
 
     def of_live(self) -> int:
-        """Likewise for what lives: of the part that is still there, as far as the samples of that interval tell. Those
-        of a burst that has died make nobody wonder what of it lives."""
+        """Likewise for what lives: of the part that is still there, by the samples of that interval. Those
+        of a burst that has died do not count for what lives."""
         if len(self._allocated) < 2:
             return 0
         return max(

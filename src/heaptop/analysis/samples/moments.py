@@ -1,8 +1,7 @@
 """The living sampled blocks over time, as snapshots that charts and tables are cut from like those of censuses.
 
-This module never estimates anything: :mod:`heaptop.analysis.samples.samples` does, and
-:mod:`heaptop.analysis.samples.producers` names the places. What a census counted beyond the sampled blocks is a cell
-of its own here, for it was allocated before.
+:mod:`heaptop.analysis.samples.samples` estimates, and :mod:`heaptop.analysis.samples.producers` names the places. What
+a census counted beyond the sampled blocks is a cell of its own here, for it was allocated before.
 
 That difference is as unsure as the samples are, and what is older only dies. So the figure stays as it is while it is
 within the 95 % interval, and else moves to half way between the end of it that is nearer and the difference (to the end
@@ -72,7 +71,7 @@ def named_cell(type: TypeName, site: str = "", module: str = "") -> SiteCell:
 
 
 def older_cell(name: str, size: int) -> SiteCell:
-    """What lives and is not followed. How many blocks it is nobody knows: objects were counted."""
+    """What lives and is not followed. How many blocks it is, is not known: objects were counted."""
     return SiteCell(PlaceholderType(name, name), name, name, -1, 0, size)
 
 
@@ -152,7 +151,7 @@ class Moments:
 
     def count_older(self, census: Amount) -> None:
         """A census has counted this much in all, hidden bytes too: what is not followed is older, until the next
-        census. The head of this module says what is made of the difference."""
+        census. The head of this module explains what is made of the difference."""
         sampled = [self._samples.live_bytes]
         size = low = high = census.bytes - sampled[0]
         if not self._samples.is_traced:
@@ -195,7 +194,7 @@ class Moments:
         self._sampled.clear()
 
     def _set_older(self, size: int) -> None:
-        # what no machine has is not said: sums are kept in 64 bits
+        # what no machine has is left out: sums are kept in 64 bits
         older = older_cell(NO_SITE, size) if 0 < size <= MAX_TOTAL // 2 else None
         if older != self._older:
             self._older = older

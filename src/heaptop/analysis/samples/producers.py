@@ -1,7 +1,5 @@
 """Who allocated what lives: live bytes by site, function, module and handler, each with its interval.
 
-This module never keeps samples and never draws.
-
 The **site** of a block is the innermost frame of its stack that is the user's own code, for it is there that something
 can be changed ("the first user function, not a library's", KBDB: Serrano and Boehm, 2000, §4). In a stack without one
 it is the innermost frame outside the standard library, and in a stack of nothing else the innermost frame: the
@@ -41,7 +39,7 @@ class Frame:
     """One frame of a stack, as a screen shows it."""
 
     file: str
-    """As the code object says."""
+    """From the code object."""
     short: str
     """The file's name for the screen; for what is no frame its name in brackets."""
     line: int
@@ -155,7 +153,7 @@ class Sites:
         return self.frame(self.node(stack))
 
     def reported_site(self, said: int) -> str:
-        """The site of a stack by the sampler's own number of it; empty where it has not said it yet."""
+        """The site of a stack by the sampler's own number of it; empty where that is not known yet."""
         stack = self._samples.stack_of(said)
         return "" if stack == FORGOTTEN else self.name(stack, "site")
 
@@ -261,7 +259,7 @@ def live_total(samples: SampledBlocks, where: Callable[[Tally], bool] | None = N
 
 
 def older_than_sampling(census: Amount, sampled: Estimate) -> Estimate:
-    """What a census counted beyond what was sampled: allocated before, so that nobody saw by whom.
+    """What a census counted beyond what was sampled: allocated before, so that its site is not known.
 
     The census counts objects as ``sys.getsizeof`` does, the sampler blocks: the difference is about right, and its
     count less so, as an object may be made of several blocks. Never below 0.

@@ -1,6 +1,6 @@
-"""What the sampler said, kept: the living sampled blocks one by one, and of the dead ones sums.
+"""Sampled blocks: the living one by one, and of the dead ones sums.
 
-This module never estimates an interval, names a place, or cuts a chart; it says what there is to do so with:
+This module never estimates an interval, names a place, or cuts a chart. Others do, with:
 
 - :meth:`SampledBlocks.tallies`: for every (stack, type, size bin) what was allocated since sampling began, and how much
   of it lives, was freed, or was lost from sight: what every table of producers, chains, functions and bins is summed
@@ -63,7 +63,7 @@ from heaptop.protocol.messages import (
 from heaptop.protocol.recorded import PIECE, TALLY, KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 
 UNKNOWN_TYPE: Final = -1
-"""The type of a block that no census has met, and whose death did not tell."""
+"""The type of a block that no census has met, and whose death did not have it."""
 
 TALLY_LIMIT: Final = 1 << 17
 MAX_SIZE: Final = 1 << 47
@@ -77,7 +77,7 @@ _NOT_BEFORE: Final = (
     *(Samples, Sampler, Traced, Tallied, Likenesses, LiveBlocks),
     *(Codes, Stacks, KeptStacks, KeptNumbers),
 )
-"""What is owed is worked in first: these tell more of blocks, or numbers of stacks may mean others after them."""
+"""Samples are applied before these: they are about blocks too, or numbers of stacks may mean others after them."""
 _Records = Sequence[tuple[int, ...]]
 _ANY_DOMAIN: Final = bytes(range(len(DOMAINS)))
 _HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))
@@ -103,13 +103,13 @@ of its birth and its death, which is never the earlier one."""
 
 
 class Observer(Protocol):
-    """Who wants to know of deaths: they are told once and not kept."""
+    """Receives deaths: they are reported once and not kept."""
 
     def on_deaths(self, deaths: Sequence[Death]) -> None:
         """The blocks of one message were freed."""
 
     def on_void(self, columns: LiveBlockColumns, clock: int) -> None:
-        """These lived at this clock, and what becomes of them will not be said. The clock may restart."""
+        """These lived at this clock, and their deaths will not be reported. The clock may restart."""
 
 
 class Tally:
@@ -125,9 +125,9 @@ class Tally:
         self.live = Sums()
         self.freed: Sums = _NOTHING
         self.lost: Sums = _NOTHING
-        """Alive when samples became void: nobody knows what became of them."""
+        """Alive when samples became void: their deaths are not known."""
         self.told = (0, 0)
-        """Bytes and blocks alive as :meth:`SampledBlocks.changes` last said."""
+        """Bytes and blocks alive as :meth:`SampledBlocks.changes` last returned."""
         self.group: Any = None
         """What the one reader of changes adds it to, for itself to remember."""
 
@@ -184,7 +184,7 @@ class SampledBlocks:
         self._bin_of = bin_of if exact_sizes else class_bin
         self._observers: list[weakref.ref[Observer]] = []
         self.state: Sampler | None = None
-        """What the sampler last said of itself."""
+        """The sampler's last status."""
         self.time_ns = 0
         """Of the last message of samples."""
         self.clock = 0
@@ -197,7 +197,7 @@ class SampledBlocks:
         """Samples that were lost, for not all could be followed: figures are too low by these."""
         self._blocks = LiveBlockTable[_Tied]()
         self._unapplied: tuple[_Records, _Records, _Records] | None = None
-        """Births, types of living blocks and deaths that were told and are not worked in yet: see :meth:`work_in`."""
+        """Births, types of living blocks and deaths that have arrived and are not applied yet: see :meth:`work_in`."""
         self.types: list[TypeName] = []
         self._said = ReportedStacks(stack_limit, most_codes)
         self.codes: list[CodeName] = self._said.codes
@@ -233,7 +233,7 @@ class SampledBlocks:
     # -- what is asked ---------------------------------------------------------------------------------------
 
     def observe(self, observer: Observer) -> None:
-        """From now on, tell it of deaths, as long as somebody else keeps it."""
+        """From now on, report deaths to it, as long as somebody else keeps it."""
         self._observers.append(weakref.ref(observer))
 
     @property
@@ -289,8 +289,7 @@ class SampledBlocks:
         return whole(self._live_bytes)
 
     def stack_of(self, said: int) -> int:
-        """Our number of a stack that the sampler says now: 0 of none, :data:`FORGOTTEN` of one that it has not said
-        yet."""
+        """Our number of a stack by the sampler's: 0 of none, :data:`FORGOTTEN` of one that is not known yet."""
         return self._said[said] if 0 <= said < len(self._said) else FORGOTTEN
 
     def reported_stacks(self, stacks: Collection[int]) -> tuple[int, ...]:
@@ -299,8 +298,8 @@ class SampledBlocks:
 
     @property
     def is_traced(self) -> bool:
-        """Whether tallies are, or were when it was on, what tracemalloc says: all objects that live and that it knows,
-        at the last census; of what was allocated or freed it says nothing, and tallies have no such sums then."""
+        """Whether tallies come, or came when it was on, from tracemalloc: all objects that live and that it knows,
+        at the last census; what was allocated or freed is not known, and tallies have no such sums then."""
         return self.state is not None and self.state.means == TRACEMALLOC
 
     @property
@@ -346,13 +345,13 @@ class SampledBlocks:
         """Of a position in ``types``, or of :data:`UNKNOWN_TYPE`."""
         return self.types[number] if number >= 0 else UNKNOWN_TYPE_NAME
 
-    # -- what is said ----------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------
 
     def feed(self, message: Message) -> None:
-        """Take one message; kinds that say nothing of samples are ignored.
+        """Take one message; kinds that are not about samples are ignored.
 
         Raises:
-            ProtocolError: numbers leave a gap or point at what was never said, records are cut, a block is born that
+            ProtocolError: numbers leave a gap or point at what was never sent, records are cut, a block is born that
                 lives or dies that does not. Nothing was taken.
         """
         if isinstance(message, _NOT_BEFORE):
@@ -562,7 +561,7 @@ class SampledBlocks:
 
     def kept(self) -> Iterator[Message]:
         """All that is known of samples, as messages for another that knows nothing yet but the same types and how the
-        sampler stands: from then on both say the same. What tracemalloc said last is not among them."""
+        sampler stands: from then on both are equal. The last traces of tracemalloc are not among them."""
         self.work_in()
         yield from self._said.kept()
         ended = [tally for tally in self._tallies.values() if tally.freed.samples or tally.lost.samples]
@@ -739,7 +738,7 @@ class SampledBlocks:
             self._gone(tally)
 
     def _gone(self, tally: Tally) -> None:
-        """It is no tally any more, and nothing of it lives: a change only where :meth:`changes` has told of it."""
+        """It is no tally any more, and nothing of it lives: a change only where :meth:`changes` has returned it."""
         if tally.told == (0, 0):
             self._changed.pop(tally, None)
 

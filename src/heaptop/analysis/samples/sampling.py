@@ -1,7 +1,6 @@
 """All that is known of sampled allocations: takes the agent's messages and keeps what each view is computed from.
 
-This module never computes a figure by itself; it hands every message to those who do, in the right order, and tells
-them where a sampled block belongs.
+It hands every message to the modules that compute figures, in the right order, with the place of each sampled block.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _TOTALS_ONLY: Final = 2
 _KEEPING: Final = (Types, Codes, Stacks, Tick, GcEvents, Census)
 """After these the same lives as before."""
 _PENDING: Final = 4
-"""What was said and not worked in is never more."""
+"""Samples that have arrived and are not applied are never more."""
 
 _Alike = tuple[Likeness, Weight, int | None, Span | None]
 """What sampled blocks were like, what each represents, and their bin of ages and span."""
@@ -76,14 +75,14 @@ class Sampling:
         self.sampling_status = SamplingStatus()
         """Whether allocations are sampled, and since when."""
         self.told_from = 0
-        """The timeline's clock from which on all births and deaths were told: later than the first birth where a
-        recording is shown from the middle on. How long others live nobody can say: their early dead are missing."""
+        """The timeline's clock from which on all births and deaths are known: later than the first birth where a
+        recording is shown from the middle on. How long others live is not known: their early dead are missing."""
         self._void: _Void | None = None
         self._pending: list[Callable[[Sampling], None]] = []
         """Messages that are not processed yet, in order: see :meth:`work_in`. Not of bound methods: who ends a
         session has its megabytes back at once where nothing here is in a reference cycle."""
         self._dead: Sequence[Death] = ()
-        """Of what was said last, where they are known already and not worked in yet."""
+        """Of the last messages, where they are known already and not applied yet."""
         self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
         self._placed = False
         self.samples_per_second: float | None = None
@@ -134,7 +133,7 @@ class Sampling:
 
     @property
     def state(self) -> Sampler | None:
-        """What the sampler last said of itself; None when it was never asked."""
+        """The sampler's last status; None when it was never asked."""
         return self.samples.state
 
     @property
@@ -150,7 +149,7 @@ class Sampling:
         """Take one message; kinds that say nothing of allocations or collections are ignored.
 
         Raises:
-            ProtocolError: it does not fit what was said before.
+            ProtocolError: it does not fit the messages before.
         """
         if self._is_frozen:
             raise TypeError("what is frozen takes no messages")
@@ -191,7 +190,7 @@ class Sampling:
 
     def _tick(self, message: Tick) -> None:
         self._count_rate(message.time_ns)
-        if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
+        if self.on and not self.samples.is_traced:  # there are no traces between two censuses
             self._pending.append(partial(Sampling._take_moment, clock=self.timeline.latest, time_ns=message.time_ns))
 
     def _count_rate(self, time_ns: int) -> None:
@@ -289,7 +288,7 @@ class Sampling:
         cohorts = [Cohort(generation * step, volume // _UNIT) for generation, volume in volumes.items()]
         return self.cohorts.by_age(latest, cohorts)
 
-    # -- deaths, as Samples tells them -----------------------------------------------------------------------
+    # -- deaths, as Samples has them ------------------------------------------------------------------------
 
     def on_deaths(self, deaths: Sequence[Death]) -> None:
         self._dead = [*self._dead, *deaths]

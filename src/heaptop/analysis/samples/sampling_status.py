@@ -1,6 +1,6 @@
 """Whether allocations are sampled, and since when.
 
-This module never reads a clock: times are the target's, as its messages bring them.
+Times are the target's, as its messages bring them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from heaptop.protocol.messages import NATIVE, Sampler
 
 @dataclass(frozen=True, slots=True)
 class SamplingStatus:
-    """How sampling stands. While it is off, figures of what lives are those of the moment it was switched off at."""
+    """The sampling status. While it is off, figures of what lives are those of the moment it was switched off at."""
 
     on: bool = False
     since_ns: int | None = None
@@ -30,7 +30,7 @@ class SamplingStatus:
     """Why it is off though it was asked for, or what voided the samples: a sentence without its full stop."""
 
     def after(self, message: Sampler) -> SamplingStatus:
-        """How it stands once the sampler has said this."""
+        """The status after this message."""
         begun_anew = self.ever_on and message.on and (not self.on or message.epoch != self.epoch)
         changed = self.since_ns is None or message.on != self.on
         return SamplingStatus(

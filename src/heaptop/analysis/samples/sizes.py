@@ -1,7 +1,5 @@
 """Bins of block sizes, and the four classes, as mprof has them (Zorn and Hilfinger, 1988).
 
-This module never counts; it only says what belongs together.
-
 A bin is a number: 1 … 1024 is that size in bytes, :data:`LARGE` and :data:`XLARGE` represent all above, and a negative
 one for a whole class whose sizes were not kept apart.
 """

@@ -1,6 +1,6 @@
 """A smooth rate from counts that are noisy: penalized likelihood over bins of equal width, without numpy.
 
-This module knows nothing of lifetimes: it is given events and exposure, bin by bin, and gives back rates.
+Events and exposure go in, bin by bin, and rates come out.
 
 Events are taken as Poisson of mean ``exposure · exp(η)``, and η as smooth: the likelihood is charged
 ``strength / 2 · Σ (η[i-1] − 2 η[i] + η[i+1])²`` (Whittaker and Henderson's graduation; for rates: Eilers and Marx,
@@ -50,7 +50,7 @@ def smooth_rates(events: Sequence[float], exposure: Sequence[float]) -> EventRat
         exposure: above 0 in each bin.
 
     Returns:
-        None with fewer than three bins, or events in fewer than two: nothing to tell a slope from.
+        None with fewer than three bins, or events in fewer than two: too little for a slope.
     """
     if len(events) < 3 or sum(1 for count in events if count > 0) < 2:
         return None

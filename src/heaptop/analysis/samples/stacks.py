@@ -1,7 +1,4 @@
-"""The stacks that samples were taken with, and the code on them: by the sampler's numbers, and by ours, which stay.
-
-This module never judges a file by its name, and knows no block.
-"""
+"""The stacks that samples were taken with, and the code on them: by the sampler's numbers, and by ours, which stay."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ FORGOTTEN: Final = -1
 """The stack of what is no longer distinguished."""
 STACK_LIMIT: Final = 1 << 20
 DEPTH_LIMIT: Final = 1024 + 64
-"""Frames of a stack, at most: the agent keeps 1024, and says whose they are."""
+"""Frames of a stack, at most: the agent keeps 1024, and reports whose they are."""
 _MAX_LINE: Final = (1 << 31) - 1
 
 
@@ -62,7 +59,7 @@ class StackTree:
 
 
 class ReportedStacks:
-    """What the sampler has said of code and stacks. ``[number]`` is our number of a stack that it says: what is equal
+    """Code and stacks from the sampler. ``[number]`` is our number of one of its stacks: what is equal
     has one over all sessions."""
 
     def __init__(self, limit: int = STACK_LIMIT, most_codes: int = CODES) -> None:
@@ -81,7 +78,7 @@ class ReportedStacks:
         """Stacks that are not distinguished, because there were too many."""
 
     def __len__(self) -> int:
-        """How many stacks the session has said."""
+        """How many stacks the session has sent."""
         return len(self._stacks)
 
     def __getitem__(self, said: int) -> int:
@@ -89,7 +86,7 @@ class ReportedStacks:
         return self._stacks[said]
 
     def reported_as(self, ours: Collection[int]) -> tuple[int, ...]:
-        """What the sampler calls these stacks: it tells more apart, and those of sessions before it knows no longer."""
+        """The sampler's numbers of these stacks: it distinguishes more, and has none for those of sessions before."""
         return tuple(said for said, own in enumerate(self._stacks) if said and own in ours)
 
     def may_begin_anew(self) -> None:
@@ -124,7 +121,7 @@ class ReportedStacks:
         return number
 
     def feed_stacks(self, message: Stacks) -> None:
-        """Raises ProtocolError where numbers leave a gap, or point at what was never said. Nothing was taken then."""
+        """Raises ProtocolError where numbers leave a gap, or point at what was never sent. Nothing was taken then."""
         if message.first != len(self._stacks):
             raise ProtocolError(
                 f"The agent sent stacks from number {message.first}; number {len(self._stacks)} comes next."
@@ -171,7 +168,7 @@ class ReportedStacks:
         return self._codes, self._stacks[1:]
 
     def feed_kept_stacks(self, message: KeptStacks) -> None:
-        """Raises ProtocolError where they do not continue where the tree ends, or point at what was never said."""
+        """Raises ProtocolError where they do not continue where the tree ends, or point at what was never sent."""
         parents, codes, lines = (_ints(column) for column in (message.parents, message.codes, message.lines))
         fits = len(parents) == len(codes) == len(lines) > 0 and message.first == len(self.tree)
         if not (fits and len(self.tree) + len(parents) <= self._limit and min(*parents, *codes, *lines) >= 0):
@@ -190,7 +187,7 @@ class ReportedStacks:
         self.tree.lines += lines
 
     def feed_numbers(self, message: KeptNumbers) -> None:
-        """Raises ProtocolError where they mean what was never said."""
+        """Raises ProtocolError where they mean what was never sent."""
         codes, stacks = _ints(message.codes), _ints(message.stacks)
         for numbers, end in ((codes, len(self.codes)), (stacks, len(self.tree))):
             if numbers and not FORGOTTEN <= min(numbers) <= max(numbers) < end:
@@ -200,7 +197,7 @@ class ReportedStacks:
         _check_numbers(max(len(self._codes) + len(codes), len(self._stacks) + len(stacks)))
         self._codes += codes
         self._stacks += stacks
-        self._anew = True  # it may be so: samples were made void perhaps, and nothing was said since
+        self._anew = True  # it may be so: samples were made void perhaps, and no message came since
 
 
 def _check_numbers(end: int) -> None:

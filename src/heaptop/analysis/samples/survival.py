@@ -1,6 +1,6 @@
 """Survival and mortality curves from what died and what was censored at each age.
 
-This module never keeps a sample: sums of weights are given, by bins of age.
+Sums of weights are given, by bins of age.
 
 Words, as in Stefanović and Moss, "Characterisation of object behaviour in Standard ML of New Jersey" (LFP 1994),
 §1.1. The *age* of a block is what was allocated since its birth, in bytes; a *lifetime* is the age at death.
@@ -22,7 +22,7 @@ Horvitz–Thompson weight. The **bands** are by the infinitesimal jackknife, the
 samples on ln sₒ, which is Greenwood's formula where all weights are equal, and right where a heavy sample lives
 differently from a light one (Jaeckel, 1972; as in survfit of R, with weights). An interval is Wilson's, for as
 many samples as would have that variance without censoring (Rothman, J. Chronic Diseases 31, 1978), which stays
-within 0 … 1 and says something where nothing has died yet.
+within 0 … 1 and is of use where nothing has died yet.
 
 **Mortality** mₒ is smoothed before it is differentiated, on a logarithmic axis of age, as the paper does; by
 penalized likelihood (:mod:`heaptop.analysis.samples.smoothing`) instead of the paper's spline: it never goes below 0,
@@ -87,7 +87,7 @@ class Survival:
     points: tuple[SurvivalPoint, ...]
     """By age, from 0 to the greatest age seen (its bin's end): nothing is known beyond."""
     mortality: tuple[MortalityPoint, ...]
-    """From the first bin with a death to the last; empty where there are too few to tell, or it was not asked for."""
+    """From the first bin with a death to the last; empty where there are too few, or it was not asked for."""
     deaths: int
     """Samples whose death was seen."""
     censored: int
@@ -215,7 +215,7 @@ def _interval(survival: float, variance: float, worth: float) -> tuple[float, fl
 
 
 _LEAST: Final = 1e-3
-"""Samples that an interval is made of: with so few it says nothing, and with fewer no more."""
+"""Samples that an interval is made of: with fewer there is none."""
 
 
 def _square(value: float) -> float:
@@ -245,7 +245,7 @@ _UNSURE: Final = 50.0
 """A rate whose logarithm has such a standard error may be anything: it is left out."""
 
 _LEAD: Final = 16
-"""Bins before the first death that are told to the smoothing: there was nothing, which is something."""
+"""Bins before the first death that the smoothing gets: that nothing died there is information."""
 
 
 def _mortality(bins: Sequence[AgeBin]) -> Iterable[MortalityPoint]:

@@ -1,6 +1,6 @@
-"""What is to be said of tracemalloc, which is in where there is no native core: what it costs, and cannot tell.
+"""Words on tracemalloc, which is used where there is no native core: what it costs, and what it does not know.
 
-This module never computes a figure: :mod:`heaptop.analysis.samples.samples` keeps what was traced.
+:mod:`heaptop.analysis.samples.samples` keeps what was traced.
 """
 
 from __future__ import annotations
@@ -19,4 +19,4 @@ TELLS: Final = "It records file and line of live allocations since then."
 TELLS_NOT: Final = "tracemalloc has no lifetimes, no block sizes and no freed memory"
 
 ENDS: Final = "It is switched off at detach, even if the program called tracemalloc.start() meanwhile"
-"""That call does nothing while it is on, so nobody can see it; what the program asks of tracemalloc then fails."""
+"""That call does nothing while it is on, so it cannot be noticed; what the program asks of tracemalloc then fails."""

@@ -1,7 +1,6 @@
 """Conversations with an open snapshot, as generators: they yield questions and are sent the answers.
 
-So what a leak hunt asks is written down once, for a screen that must not wait and a command that does. This module
-never asks anything by itself.
+So what a leak hunt asks is written down once, for a screen that must not wait and a command that does.
 """
 
 from __future__ import annotations

@@ -37,11 +37,11 @@ def seconds_left(progress: Progress, age: float, objects: int = 0) -> float | No
 
 
 class StepPace:
-    """How fast the present step of an answer is. It takes several, and none tells how many follow."""
+    """How fast the present step of an answer is. An answer takes several, and none knows how many follow."""
 
     def __init__(self) -> None:
         self.left: float | None = None
-        """Seconds that the step takes, by what was done since its first message; None where that tells nothing yet."""
+        """Seconds that the step takes, by what was done since its first message; None where that is too little yet."""
         self._first: tuple[float, Progress] | None = None
         self._latest: Progress | None = None
 

@@ -1,13 +1,14 @@
 """The address space as a map of cells: which addresses are on it, what is on the screen, and what is known of a cell.
 
-An address space is gaps mostly, so the extents of the heap stand one behind the other, and a gap is one place between
-them. A cell is a power of two of bytes, aligned to its own size; a place counts cells and gaps from the lowest up::
+An address space is gaps mostly, so the extents of the heap are drawn one behind the other, and a gap is one place
+between them. A cell is a power of two of bytes, aligned to its own size; a place counts cells and gaps from the lowest
+up::
 
     extents       [0x1000 … 0x1400)        [0x9000 … 0x9200)
     cells of 512   place 0, place 1, gap 2, place 3
 
 So an address has one place whatever was zoomed and panned before. KBDB (Serrano and Boehm, Understanding memory
-allocation of Scheme programs, 2000, §4.1) shows a heap like this, all of it at once. This module never asks for cells.
+allocation of Scheme programs, 2000, §4.1) shows a heap like this, all of it at once.
 """
 
 from __future__ import annotations
@@ -296,7 +297,7 @@ class MapLetters:
         self.slots = {name: slot for name, slot in self.slots.items() if slot not in taken} | kept
 
     def _free(self, taken: set[int]) -> int:
-        """Of a colour that is not on the screen, and of nobody, where there is such a one."""
+        """Of a colour that is not on the screen and of no band, where there is one."""
         colours, owned = {slot % self.COLOURS for slot in taken}, set(self.slots.values())
         free = (slot for slot in range(self.LETTERS) if slot not in taken)
         return min(free, key=lambda slot: (slot % self.COLOURS in colours, slot in owned, slot))

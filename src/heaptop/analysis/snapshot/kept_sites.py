@@ -1,7 +1,6 @@
 """Who allocated the objects of a snapshot, as far as they were sampled: a row a site, and shares by handler.
 
-A snapshot knows sampled blocks that are objects, and not tables and buffers that belong to objects. This module never
-asks a snapshot.
+A snapshot knows sampled blocks that are objects, and not tables and buffers that belong to objects.
 """
 
 from __future__ import annotations

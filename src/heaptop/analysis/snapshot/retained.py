@@ -2,7 +2,7 @@
 
 Retainer sets are nhc's (Runciman and Röjemo, New dimensions in heap profiling, 1996, §3): objects with the same
 retainers are one row, and those with more than N are one row together, which is named as what it is. Rows are called as
-the bands of :mod:`heaptop.analysis.heap.graph_history` are. This module never asks a snapshot, and prints nothing.
+the bands of :mod:`heaptop.analysis.heap.graph_history` are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RetainedRow:
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """Objects of sets too small for the snapshot to tell."""
+    """Objects of sets that are too small for the answer."""
 
     count: int = 0
     bytes: int = 0
@@ -113,7 +113,7 @@ def _rows(cells: Iterable[GraphCell], where: Filter) -> tuple[RetainedRow, ...]:
 
 
 def filtered_amount(rows: Sequence[RetainedRow], other: Remainder, image: Image) -> Remainder:
-    """What of the snapshot is in no row, because of a filter, or because the snapshot could not tell it."""
+    """What of the snapshot is in no row, because of a filter, or because the answer has no room for it."""
     count, size = sum(row.count for row in rows) + other.count, sum(row.bytes for row in rows) + other.bytes
     return Remainder(max(image.objects - count, 0), max(image.bytes - size, 0))
 

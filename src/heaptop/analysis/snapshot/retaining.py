@@ -117,8 +117,8 @@ def kept(answer: Groups, where: Filter, types: Sequence[TypeName], key: str) -> 
 
 
 def kept_sets(answer: Retainers, where: Filter, types: Sequence[TypeName]) -> Retainers:
-    """The retainer sets that the filter lets through: of what is in none that was told, nobody knows whether its terms
-    on retainers would. What it says of types and kinds alone was asked for."""
+    """The retainer sets that the filter lets through: of what is in none that was sent, it is not known whether its
+    terms on retainers would. Its terms on types and kinds were part of the question."""
     where = where.beyond("type", "module", "kind")
     if not where:
         return answer
@@ -312,7 +312,7 @@ def _said(units: Sequence[Unit], *, alike: bool) -> str:
 
 
 def short_name(full: str) -> str:
-    """``Basket.Line`` of ``shop.models.Basket.Line``: what is not a module's part, as far as writing tells."""
+    """``Basket.Line`` of ``shop.models.Basket.Line``: what is not a module's part, by its spelling."""
     parts = full.split(".")
     first = next((place for place, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
     return ".".join(parts[first:])
@@ -404,20 +404,20 @@ class PathTree:
         return min(node.retained, self.answer.retained)
 
     def share(self, node: Node, measure: Measure) -> float:
-        """Of the whole selection, whether its path was told or not; 0 to 1."""
+        """Of the whole selection, whether its path was sent or not; 0 to 1."""
         amount = self.most(node) if measure == "retained" else node.amount(measure)
         return amount / (getattr(self.answer, measure) or 1)
 
     @property
     def other(self) -> tuple[int, int]:
-        """Objects and bytes of the paths that were not told."""
+        """Objects and bytes of the paths that were not sent."""
         return self.answer.count - self.top.count, self.answer.bytes - self.top.bytes
 
 
 @dataclass(frozen=True, slots=True)
 class TreeRow:
     """A line of the tree. Its ``what``: ``open`` or ``closed`` where something is below it, ``leaf``, ``own`` for the
-    objects of the line above it beside what these lead to, ``rest`` for the paths that were not told."""
+    objects of the line above it beside what these lead to, ``rest`` for the paths that were not sent."""
 
     key: str
     what: Literal["open", "closed", "leaf", "own", "rest"]

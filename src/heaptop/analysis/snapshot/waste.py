@@ -1,6 +1,6 @@
 """What a heap could do without: rows, one sentence of advice each, totals that count each byte once, and their JSON.
 
-A snapshot says what is wrong with which objects (:class:`heaptop.protocol.images.Waste`); free room in the arenas of
+A snapshot reports what is wrong with which objects (:class:`heaptop.protocol.images.Waste`); free room in the arenas of
 Python's allocator, which is no object's, is measured beside it. After Eclipse MAT's component report.
 """
 
@@ -84,13 +84,13 @@ class WasteGroup:
 
     @property
     def key(self) -> str:
-        """What tells it from the other rows of a snapshot."""
+        """Its identity among the rows of a snapshot."""
         return f"{self.sort} {self.type} {self.holder} {self.detail if self.sort == 'slots' else 0} {self.example:x}"
 
 
 @dataclass(frozen=True, slots=True)
 class SortTotal:
-    """All rows of one sort, also those that were not told."""
+    """All rows of one sort, also those that were not sent."""
 
     sort: str
     count: int
@@ -109,7 +109,7 @@ class WasteReport:
     sorts: tuple[SortTotal, ...]
     """Those of which there is something, the largest first."""
     other_rows: int
-    """Rows of the snapshot that were not told; the totals have them."""
+    """Rows of the snapshot that were not sent; the totals have them."""
     notes: tuple[str, ...]
     """Sentences on what is not known, or not exact."""
     complete: bool

@@ -1,6 +1,6 @@
-"""What keeps objects alive: which type a person meant, what is said of the paths to it, and ``heaptop why --json``.
+"""What keeps objects alive: which type a person meant, words for the paths to it, and ``heaptop why --json``.
 
-This module never asks a snapshot: it reads what one has answered. It prints nothing.
+Words and documents are made from the snapshot's answers.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def path_json(steps: Sequence[Step], types: Types) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is beyond the paths that are told."""
+    """What is beyond the paths that are listed."""
 
     groups: int
     count: int
@@ -187,7 +187,7 @@ def _path_group(group: PathGroup, types: Types) -> PathJson:
 def object_json(
     found: Object, dominator: Object | None, image: Image, types: Types, *, pid: int, python: str
 ) -> ObjectJson:
-    """One object: what :func:`why_json` says, of a path to one, and who refers to it and what it refers to."""
+    """One object: as in :func:`why_json`, with a path to it, and who refers to it and what it refers to."""
     row = found.row
     group = PathGroup(0, row.kind, 1, row.size, row.retained, row.address, found.path)
     return {

@@ -1,7 +1,6 @@
 """Where code lies: its module by its file, whether it is the user's own, and names short enough for a screen.
 
-This module never opens a file: the target's files may be out of sight. It goes by names alone, with the target's
-``sys.path`` and prefixes.
+The target's files may be out of sight. It goes by names alone, with the target's ``sys.path`` and prefixes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class CodePlaces:
     """Judges files by their names. Answers are remembered: there are as many as the target has files of code."""
 
     def __init__(self, path: Sequence[str], prefixes: Sequence[str], user_paths: Sequence[str] = ()) -> None:
-        """``path`` and ``prefixes`` are the target's, as :class:`~heaptop.protocol.messages.Sampler` says.
+        """``path`` and ``prefixes`` are the target's, from :class:`~heaptop.protocol.messages.Sampler`.
 
         Args:
             user_paths: directories and files that are the user's code wherever they lie, as the target names them.

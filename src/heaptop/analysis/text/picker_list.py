@@ -1,7 +1,4 @@
-"""A list of processes: which belong together, in what order they stand, and how fast each of them grows.
-
-This module never looks at a process and reads no clock: it is given rows, and told when they were read.
-"""
+"""A list of processes: which belong together, in what order they are shown, and how fast each of them grows."""
 
 from __future__ import annotations
 
@@ -15,18 +12,18 @@ from heaptop.protocol.source import ProcessRow
 WINDOW: Final = 60.0
 """Seconds that growth is examined over, once they have passed."""
 SHORTEST: Final = 6.0
-"""Seconds before which nothing is said of growth."""
+"""Seconds before which no growth is shown."""
 
 Key = tuple[int, float]
 Value = tuple[bool, float | str]
-"""What rows are sorted by: unknown ones are distinguished, to stand last in any order."""
+"""What rows are sorted by: unknown ones are distinguished, to be last in any order."""
 
 SORTS: Final = ("pid", "user", "version", "rss", "growth", "command")
 """What the list can be sorted by, in the order of its columns."""
 
 
 def key_of(row: ProcessRow) -> Key:
-    """What tells a process from all others forever: a pid is given again."""
+    """The identity of a process: a pid is used again."""
     return row.pid, row.created
 
 
@@ -80,7 +77,7 @@ def arranged(
     rows: Sequence[ProcessRow], growth: Callable[[ProcessRow], float | None], sort: str, descending: bool
 ) -> list[ListedProcess]:
     """The rows in order, each group under its first process. A group is where its sum puts it; what can be attached
-    to stands first. ``sort``: one of :data:`SORTS`."""
+    to is first. ``sort``: one of :data:`SORTS`."""
     by_pid = {row.pid: row for row in rows}
     children: dict[int, list[ProcessRow]] = {}
     for row in rows:

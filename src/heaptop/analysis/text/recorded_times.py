@@ -1,7 +1,7 @@
 """Moments of a recording as a person types and reads them: ``+90m``, ``-1h``, ``02:13``, seconds.
 
-This module never reads a clock: all it knows are the recording's own times. Times of day are of the reader's time zone,
-but for those that a program reads.
+All it knows are the recording's own times. Times of day are of the reader's time zone, but for those that a program
+reads.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RecordedSpan:
 
     @classmethod
     def of(cls, shown: Seek) -> RecordedSpan:
-        """As a recording says it of itself."""
+        """From a recording's own header."""
         return cls(shown.first_ns, shown.last_ns, shown.wall - (shown.time_ns - shown.first_ns) / 1e9)
 
     @property

@@ -1,7 +1,4 @@
-"""How moments are written on a screen: since the attach, as the time of day here, or as that in UTC.
-
-This module never reads a clock: when the attach was, it is told.
-"""
+"""How moments are written on a screen: since the attach, as the time of day here, or as that in UTC."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Numbers as people read and write them: bytes, counts, changes, rates, durations, sizes.
 
-This module never rounds a figure that is computed with: it formats for the eye and parses what was typed.
+It formats for the eye and parses what was typed.
 
 Units of bytes are the one thing here that is the same for a whole process and not an argument: a person chooses them
 once, before anything is written (:func:`using`), and some hundred places write bytes. What a program reads has numbers.
@@ -48,7 +48,7 @@ def used() -> ByteUnits:
 @contextmanager
 def using(name: str) -> Iterator[None]:
     """Write bytes in these units, and afterwards as before: around a whole command, and in tests."""
-    global _used  # noqa: PLW0603  the one setting of the process, as the module says
+    global _used  # noqa: PLW0603  the one setting of the process, see the module
     before, _used = _used, BYTE_UNITS[name]
     try:
         yield

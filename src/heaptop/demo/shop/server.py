@@ -1,7 +1,7 @@
 """The loop: makes up visitors and their requests, until told to stop or until nobody is there to look.
 
-This module never listens on anything and never writes a file. Its rate is steady by the clock, so that a leak
-of so many bytes a second shows as a straight line, however fast the machine is.
+Its rate is steady by the clock, so that a leak of so many bytes a second shows as a straight line, however fast the
+machine is.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Metered:
 
 @dataclass(slots=True)
 class ElfImage:
-    """One ELF file as mapped: its address, what its header says, and look-up by name."""
+    """One ELF file as mapped: its address, its header, and look-up by name."""
 
     memory: ReadableMemory
     base: int

@@ -15,7 +15,7 @@ class VersionFacts(NamedTuple):
     """What is true of one version, in all of its patch releases."""
 
     marker: str = ""
-    """A symbol that came with it: tells versions apart that have no ``Py_Version`` word (before 3.11)."""
+    """A symbol that came with it: distinguishes versions that have no ``Py_Version`` word (before 3.11)."""
     pool_size: int = 16 << 10
     """Bytes of a pool of small objects (``Objects/obmalloc.c``, POOL_SIZE)."""
     state_size: int = 0
@@ -75,7 +75,7 @@ STOP_BIT: Final = 1 << 5
 
 @dataclass(frozen=True, slots=True)
 class PythonVersion:
-    """A version as read from outside; ``micro`` is unknown where only symbols tell."""
+    """A version as read from outside; ``micro`` is unknown where only symbols show it."""
 
     major: int
     minor: int

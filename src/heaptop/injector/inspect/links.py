@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Final
 
 HELLO_LIMIT: Final = 256
-"""Bytes of the first line, in which an agent says who it is."""
+"""Bytes of the first line, in which an agent identifies itself."""
 
 
 def ready(links: Sequence[socket.socket], timeout: float, events: int = select.POLLIN) -> list[socket.socket]:
-    """Those of ``links`` that can be read (or what ``events`` says), or have an error, within ``timeout`` seconds."""
+    """Those of ``links`` that can be read (or have ``events``), or have an error, within ``timeout`` seconds."""
     poll = select.poll()
     for link in links:
         poll.register(link, events)

@@ -99,7 +99,8 @@ def bring_in(tid: int, address: int, size: int) -> None:
 
     A read of ``/proc/PID/mem`` holds that lock while it waits for the file of an absent page. If the file system does
     not answer, every thread of the target stops that maps memory or starts a thread, until it does. Such a wait in
-    process_vm_readv(2) lets go of the lock. What that cannot read is left to the read that follows, which says why.
+    process_vm_readv(2) lets go of the lock. What that cannot read is left to the read that follows, which raises the
+    reason.
     """
     if not 0 <= address < 1 << 64:
         return

@@ -96,7 +96,7 @@ def check_machine() -> None:
 
 
 def check_state(facts: ProcessFacts) -> None:
-    """A process that is gone but for its status, stands still, or is the kernel's, is refused."""
+    """Refuse a process that is a zombie, stopped, or the kernel's."""
     if facts.is_kernel_thread:
         raise NotPython(
             f"Process {facts.pid} ({facts.name}) is a kernel thread.",
@@ -151,7 +151,7 @@ def read_interpreter(facts: ProcessFacts, *, enter: bool = True) -> Interpreter:
 
 
 def denied(facts: ProcessFacts) -> PtraceDenied:
-    """Why the kernel says no, and what to type: by owner, capability, Yama and dumpability."""
+    """Why the kernel refuses, and what to type: by owner, capability, Yama and dumpability."""
     pid, mine = facts.pid, os.geteuid()
     what = f"No permission to read process {pid} ({facts.name})."
     scope = process.ptrace_scope()

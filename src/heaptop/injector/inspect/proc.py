@@ -179,7 +179,7 @@ class Reader(Generic[A, T]):
             return
         os.close(self._link)
         _given_up[self._pid] = key
-        with contextlib.suppress(ProcessLookupError):  # where SIGCHLD is ignored, nobody waits for it
+        with contextlib.suppress(ProcessLookupError):  # where SIGCHLD is ignored, it is reaped already
             os.kill(self._pid, signal.SIGKILL)
         end = time.monotonic() + END_PATIENCE
         while self._pid in _given_up and time.monotonic() < end:

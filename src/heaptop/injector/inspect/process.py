@@ -1,4 +1,4 @@
-"""What the kernel says of a process, from ``/proc``: read before anything else, and by ``doctor``.
+"""What the kernel reports about a process, in ``/proc``: read before anything else, and by ``doctor``.
 
 Nothing here touches the target; nothing here knows Python.
 """
@@ -48,7 +48,7 @@ class ProcessFacts:
     shadow_stack: bool
     """The processor compares return addresses with a second stack (user-space shadow stacks, Linux 6.6)."""
     start: int
-    """Clock ticks since boot: tells a pid's owners apart."""
+    """Clock ticks since boot: distinguishes a pid's owners."""
     live_tid: int
     """The leader, or another thread when the leader has exited."""
     command: str
@@ -241,7 +241,7 @@ def ptrace_scope() -> int | None:
 
 
 def wait_until(condition: Callable[[], bool], timeout: float, step: float = 0.001) -> bool:
-    """Poll ``condition`` until it is true or ``timeout`` seconds have passed; says which."""
+    """Poll ``condition`` until it is true or ``timeout`` seconds have passed; whether it became true."""
     end = time.monotonic() + timeout
     while not condition():
         if time.monotonic() >= end:

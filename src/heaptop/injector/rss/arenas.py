@@ -178,7 +178,7 @@ def _read_entries(
 
 
 def _proof(memory: ResidentMemory, arena: Arena) -> int:
-    """The pool size, if the arena's first pool says that it is of this arena; else 0."""
+    """The pool size, if the arena's first pool has this arena's number; else 0."""
     for size in POOL_SIZES:
         pool = _aligned(arena.address, size)
         if pool >= arena.carved:

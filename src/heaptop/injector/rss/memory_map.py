@@ -44,7 +44,7 @@ MOST_STATES: Final = 64
 LARGEST_SMAPS: Final = 128 << 20
 """700 bytes a mapping are usual. They are never held at once."""
 MINOR: Final = re.compile(r"python3\.(\d+)|\.cpython-3(\d+)-")
-"""What says a version in the name of an interpreter, of its library, or of an extension."""
+"""A version in the name of an interpreter, of its library, or of an extension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ Measured = dict[int, list[tuple[MappingPart, int]]]
 
 @dataclass(frozen=True, slots=True)
 class MemoryContents:
-    """What the memory itself says; nothing, but for the mappings as they are, where it could not be read."""
+    """What was read from memory itself; only the mappings, where it could not be read."""
 
     sorts: Sequence[Sort]
     measured: Measured = field(default_factory=dict)
@@ -74,7 +74,7 @@ class MemoryContents:
 
 @dataclass(frozen=True, slots=True)
 class OwnMemory:
-    """What nothing but heaptop's own side says."""
+    """What is known to heaptop's own side only."""
 
     told: Sequence[OwnPages]
     before: own.AttachBaseline
@@ -115,7 +115,7 @@ def read(
 ) -> Outside | None:
     """The memory of ``pid``; None when its smaps may not be read, or it is gone.
 
-    ``told`` are pages of heaptop's own that nothing else says so of, ``before`` is what was there without it, ``agent``
+    ``told`` are pages of heaptop's own that nothing else identifies, ``before`` is what was there without it, ``agent``
     is the agent's thread: the program can give its name to others.
     """
     began = time.monotonic_ns()
@@ -189,7 +189,7 @@ def _read_smaps(pid: int) -> tuple[int, list[Vma]]:
 
 
 def _mask(memory: ResidentMemory, vmas: Sequence[Vma]) -> int:
-    """The bit that tells a resident page of this process's anonymous memory."""
+    """The bit that marks a resident page of this process's anonymous memory."""
     return memory.pages.bit_of_memory(_plain(vmas), sum(vma.rss for vma in vmas if vma.searchable))
 
 
@@ -216,7 +216,7 @@ def _apart(sorts: Sequence[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], 
 
 
 def _states(chunks: Iterable[MappingPart], sorts: Iterable[Sort]) -> list[tuple[int, int]]:
-    """Chunks that can hold the table of an interpreter of its own; none where no version says that there is one."""
+    """Chunks that can hold the table of an interpreter of its own; none where no version has one."""
     minors = [int(found[1] or found[2]) for _, _, name in sorts for found in MINOR.finditer(name)]
     if minors and (3, max(minors)) < FIRST_WITH_OWN_ARENAS:
         return []
@@ -242,7 +242,7 @@ def _stacks(memory: ResidentMemory, pid: int, agent: int | None) -> list[Mapping
 def _own(
     memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: OwnMemory
 ) -> tuple[list[Sort], list[MappingPart]]:
-    """heaptop's own mappings said to be so; and pieces of others that are."""
+    """Mark heaptop's own mappings, and its pieces of others."""
     ranges = [(pages.start, pages.start + pages.size, pages.name) for pages in known.told]
     ranges += [(*place, own.DATA) for place in own.images(memory, ((vma.start, name) for vma, _, name in sorts))]
     executable = (vma.start for vma, _, name in sorts if vma.permissions == "r-xp" and not name)

@@ -5,7 +5,7 @@
     by what is in   the pages of the way in (a magic)
     told            the core's tables: :class:`~heaptop.protocol.messages.OwnPages`
 
-What lies in memory that the target uses too (Python's arenas, malloc's main heap) is not told apart here. This module
+What lies in memory that the target uses too (Python's arenas, malloc's main heap) is not separated here. This module
 never writes, and never reads an absent page.
 """
 

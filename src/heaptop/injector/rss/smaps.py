@@ -1,7 +1,7 @@
 """The mappings of a process with what of each is resident, as ``/proc/PID/smaps`` has them, and what each is for.
 
 This module never reads a process: it takes the file's text (see proc(5)) and gives :class:`Vma` and kinds. What
-only the memory itself can tell (arenas, chunks, stacks) is :mod:`heaptop.injector.rss.residency`'s.
+only the memory itself shows (arenas, chunks, stacks) is :mod:`heaptop.injector.rss.residency`'s.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Vma:
 
     @property
     def searchable(self) -> bool:
-        """Plain, and not so sparse that looking for what is in it costs more than it tells."""
+        """Plain, and not so sparse that a search in it costs more than it finds."""
         return self.plain and self.rss > 0 and self.size <= max(LARGE, SPARSE * self.rss)
 
 

@@ -1,6 +1,6 @@
 """Bands over time as one SVG element: a stacked area, an axis of bytes, an axis of the time of day.
 
-This module never knows a page: colours are in the picture, lines and text go by the page's style.
+Colours are in the picture, lines and text go by the page's style.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COLOURS: Final = (
     "#5aa9e6", "#f2a65a", "#7bc47f", "#e57373", "#b39ddb", "#d4b483", "#f48fb1", "#4db6ac", "#dce775", "#ff8a65",
     "#c2c6cc",
 )  # fmt: skip
-"""Of bands from the bottom; the last one is of the rest. Letters tell them apart too."""
+"""Of bands from the bottom; the last one is *other*. Letters tell them apart too."""
 
 _WIDTH, _HEIGHT = 1000, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 10, 24

@@ -1,7 +1,7 @@
 """Collapsed stacks: a line each, outermost frame first, and bytes: ``main (app.py:14);views (views.py:88) 81920``.
 
-As Brendan Gregg's ``stackcollapse`` scripts write them, for flamegraph.pl, inferno, speedscope and others. This module
-never says how sure a figure is: the format has no place for that.
+As Brendan Gregg's ``stackcollapse`` scripts write them, for flamegraph.pl, inferno, speedscope and others. The format
+has no place for how sure a figure is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One JSON document of everything: what ``heaptop report --json`` says, with every row, and the censuses over time.
+"""One JSON document of everything: that of ``heaptop report --json``, with every row, and the censuses over time.
 
-This module never leaves a type out; of the moments it has as many as a course has.
+All types are in it, and as many moments as a course has.
 """
 
 from __future__ import annotations

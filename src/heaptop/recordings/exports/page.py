@@ -1,7 +1,7 @@
 """One HTML page that needs nothing else: the heap over time as bands, what grew, who allocated it, what was found.
 
-This module never writes a name unescaped: names are the target's, and may hold anything. The page has no script and
-fetches nothing (its policy forbids both), and is light or dark as the reader's browser is.
+Names are the target's, and may hold anything. The page has no script and fetches nothing (its policy forbids both), and
+is light or dark as the reader's browser is.
 """
 
 from __future__ import annotations

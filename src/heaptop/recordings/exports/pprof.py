@@ -1,8 +1,7 @@
 """pprof's profile (github.com/google/pprof, ``proto/profile.proto``), gzipped, with the sample types of Go's heap
 profiles: ``go tool pprof -sample_index=inuse_space FILE``.
 
-Each sample has the label ``type``, so that ``-tagfocus`` takes the objects of one type. This module never invents an
-address: locations have none.
+Each sample has the label ``type``, so that ``-tagfocus`` takes the objects of one type. Locations have none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """As much of Protocol Buffers' encoding as a profile needs (protobuf.dev/programming-guides/encoding).
 
-This module never knows a message; a field's number and kind are the caller's. Numbers are 64 bits, below 0 in two's
-complement.
+A field's number and kind are the caller's. Numbers are 64 bits, below 0 in two's complement.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ _VARINT, _LENGTH = 0, 2
 
 
 def varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; the top bit says that more follow."""
+    """Seven bits a byte, the lowest first; the top bit is set where more follow."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:

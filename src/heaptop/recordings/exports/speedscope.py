@@ -1,6 +1,6 @@
 """speedscope's JSON (speedscope.app, ``file-format-spec.ts``): a sampled profile whose weights are bytes.
 
-This module never says when anything was allocated: the samples of the profile are stacks, not moments.
+The samples of the profile are stacks, not moments.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How formats of stacks are given names: none of them may break a line, or end a frame.
 
-This module never changes what a name says beyond that. Names are the target's and may hold anything.
+Names are the target's and may hold anything. Nothing else about them is changed.
 """
 
 from __future__ import annotations

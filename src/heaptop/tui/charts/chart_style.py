@@ -1,7 +1,6 @@
 """How things are drawn: a palette and an :class:`~heaptop.tui.charts.raster.Ink`, and the text styles made of both.
 
-This module never draws by itself. It is passed along with what is to be shown, so that a widget never asks
-where colours come from.
+It is passed along with what is to be shown, so that a widget never asks where colours come from.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Curves over an axis, linear or logarithmic, as a pure function from points to rows of coloured text.
 
-This module never touches a terminal, a widget or a colour: like :mod:`heaptop.tui.charts.raster` it speaks of slots
-and roles.
+Like :mod:`heaptop.tui.charts.raster` it speaks of slots and roles.
 
 A curve is drawn in Braille dots, two by four a cell, and its 95 % band as a shade around it. In one cell two curves
 cannot have two colours: the later one has it. A letter on the curve says which it is, so that no colour is needed;
@@ -88,7 +87,7 @@ def spans(points: Sequence[tuple[float, float]], x: Scale, y: Scale, width: int,
 @lru_cache(maxsize=4096)
 def _joined(start: float, level: float, columns: int) -> tuple[tuple[int, int], ...]:
     """The lowest and the highest dot in each column behind that of a point, up to that of the next one, so many columns
-    further: the same wherever both stand, and from one frame to the next most of them stay."""
+    further: the same wherever both are, and from one frame to the next most of them stay."""
     found = []
     rise, last = (level - start) / columns, round(start)
     for between in range(1, columns + 1):

@@ -1,7 +1,4 @@
-"""The heap map as rows of a raster: cells as half-blocks in colours, or as letters where there are none.
-
-This module never touches a widget and never asks for cells: it is told what each place is marked with.
-"""
+"""The heap map as rows of a raster: cells as half-blocks in colours, or as letters where there are none."""
 
 from __future__ import annotations
 
@@ -105,7 +102,7 @@ def _character(upper: int, lower: int) -> _Cell:
 
 
 def _lettered(cells: list[_Cell]) -> list[_Cell]:
-    """With its letter in the middle of each interval of one colour that has room for it: colour alone says nothing."""
+    """With its letter in the middle of each interval of one colour that has room for it: colour alone is not enough."""
     begin = 0
     for _, group in groupby(list(cells)):
         length = len([*group])

@@ -1,6 +1,6 @@
 """How much there is at each place of a plane, as a pure function from a matrix to rows of shaded text.
 
-This module never touches a terminal, a widget or a colour: one slot is drawn in shades, which need no colour.
+One slot is drawn in shades, which need no colour.
 """
 
 from __future__ import annotations

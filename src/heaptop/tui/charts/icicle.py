@@ -1,7 +1,5 @@
 """The icicle, a flame graph from the top, as pure functions from a tree of figures to rows of coloured text.
 
-This module never touches a terminal, a widget or a colour; of nodes it knows only what it is told about them.
-
 A row is a depth, a box is a node, as wide as its part of the whole. Where boxes meet within a cell, eighth blocks draw
 the border where it is; what a node has by itself stays empty below it::
 
@@ -95,7 +93,7 @@ def layout(
 def paint(
     boxes: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, width: int, height: int, ink: Ink, top: int = 0
 ) -> list[list[StyleRun]]:
-    """``height`` rows from depth ``top`` on, each exactly ``width`` columns; the ``chosen`` node stands out."""
+    """``height`` rows from depth ``top`` on, each exactly ``width`` columns; the ``chosen`` node is highlighted."""
     rows: list[list[Box]] = [[] for _ in range(height)]
     for box in boxes:
         if top <= box.depth < top + height:

@@ -1,7 +1,4 @@
-"""The table beside an icicle: the same boxes from left to right, callers above what they call, in figures.
-
-This module never sums: it is told the figures of each box.
-"""
+"""The table beside an icicle: the same boxes from left to right, callers above what they call, in figures."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class IcicleColumns:
 
 
 class IcicleLayout(NamedTuple):
-    """Where boxes and table stand; the table beside the boxes where ``left`` is not 0, else below them."""
+    """The places of boxes and table; the table beside the boxes where ``left`` is not 0, else below them."""
 
     boxes: tuple[int, int]
     """Width and height."""

@@ -1,7 +1,4 @@
-"""Labelled intervals of time above a chart, as a pure function to rows of coloured text.
-
-This module never touches a terminal, a widget or a colour, and knows the chart only by its axis.
-"""
+"""Labelled intervals of time above a chart, as a pure function to rows of coloured text."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ def picture(
     """``rows`` lines of ``width`` columns, the first lane at the bottom: ``├load───┤``.
 
     What is too short for its name has as much of it as fits; what is shorter than a column is one column. Of more
-    lanes than rows, the last row says how many are left out.
+    lanes than rows, the last row shows how many are left out.
     """
     lanes = 1 + max((interval.lane for interval in intervals), default=-1)
     shown = lanes if lanes <= rows else rows - 1

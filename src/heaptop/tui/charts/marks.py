@@ -1,7 +1,4 @@
-"""How a figure that is made of samples is marked: ≈ unless it is exact, and ``no samples`` where there is none.
-
-This module never estimates anything.
-"""
+"""How a figure that is made of samples is marked: ≈ unless it is exact, and ``no samples`` where there is none."""
 
 from __future__ import annotations
 
@@ -29,5 +26,5 @@ def estimate_text(one: Estimate, *, blocks: bool = False) -> str:
 
 
 def about_bytes(number: int) -> str:
-    """Bytes of which nothing but samples says how many."""
+    """Bytes that are known from samples only."""
     return f"≈{format_bytes(number)}" if number else NONE

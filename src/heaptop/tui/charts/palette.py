@@ -1,8 +1,8 @@
 """The colours: one :class:`Palette` a theme, each with a Textual theme for the frame and colours for the bands.
 
-This module never draws. A palette is chosen by ``--theme``, by ``HEAPTOP_THEME``, by ``heaptop.toml``, or for one
-session in the command palette; NO_COLOR overrides them all with :data:`MONO`, which has none. A test measures them: the
-contrast of text, of bands and of the letters in them, and how far apart bands are for every kind of colour vision.
+A palette is chosen by ``--theme``, by ``HEAPTOP_THEME``, by ``heaptop.toml``, or for one session in the command
+palette; NO_COLOR overrides them all with :data:`MONO`, which has none. A test measures them: the contrast of text, of
+bands and of the letters in them, and how far apart bands are for every kind of colour vision.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The stacked area chart, as a pure function from bands over time to rows of coloured text.
 
-This module never touches a terminal, a widget or a colour: it speaks of band *slots* (0, 1, …) and of a few
-roles below zero, and :mod:`heaptop.tui.widgets.area_chart` turns these into styles.
+It speaks of band *slots* (0, 1, …) and of a few roles below zero, and :mod:`heaptop.tui.widgets.area_chart` turns these
+into styles.
 
 A cell is cut into ``levels`` slices from bottom to top. With eight, the glyphs ``▁▂▃▄▅▆▇`` let two bands share
 a cell, one as its foreground and one as its background::
@@ -279,7 +279,7 @@ def _full_cells(series: ChartBands, ink: Ink) -> tuple[_Cell, ...]:
 
 def _letters(stacks: Sequence[Sequence[int] | None], levels: int) -> dict[tuple[int, int], int]:
     """Where letters are written, (column, row from the bottom), and whose. A band that is one cell high somewhere has
-    one, and so has one that fills half of a cell, where no other's letter stands."""
+    one, and so has one that fills half of a cell, where there is no other's letter."""
     ends = [None if heights is None else [0, *accumulate(heights)] for heights in stacks]
     # Most thin bands are so everywhere: nobody need go through all columns for them.
     tallest = [max(band) for band in zip(*[heights for heights in stacks if heights is not None], strict=True)]

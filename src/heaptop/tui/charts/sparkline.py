@@ -1,6 +1,6 @@
 """Figures as small blocks, as pure functions: a row of them as a sparkline, one of them as a bar.
 
-This module never looks beyond its arguments: two sparklines are not to one scale, they show shape and not size.
+Each sparkline has a scale of its own: it shows shape and not size.
 """
 
 from __future__ import annotations

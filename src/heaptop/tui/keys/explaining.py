@@ -1,7 +1,7 @@
-"""What a help page says of figures: what each means in one to three sentences, and where it comes from, for
+"""The help page's texts on figures: what each means in one to three sentences, and where it comes from, for
 ``docs/sources.md``.
 
-This module never draws, and knows no view: each has a table of its own; :data:`ABOVE` is what is above all.
+Each view has a table of its own; :data:`ABOVE` is what is above all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FigureSource:
 
 
 class Citation(NamedTuple):
-    """Where in a source something stands."""
+    """The place in a source."""
 
     source: FigureSource
     place: str

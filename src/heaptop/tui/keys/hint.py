@@ -1,7 +1,4 @@
-"""The line for whoever sees heaptop for the first time, from the table of keys: for a while, or for some keys.
-
-This module never remembers who has seen it.
-"""
+"""The line for whoever sees heaptop for the first time, from the table of keys: for a while, or for some keys."""
 
 from __future__ import annotations
 

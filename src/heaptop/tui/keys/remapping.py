@@ -1,8 +1,8 @@
 """Other keys for what the binding table offers: as a person's ``heaptop.toml`` asks for them.
 
 A key is named as the help page shows it. What is asked for comes on top: the key itself continues working, so that a
-sentence which names it stays true, unless another line gives it away. This module never binds a key: it says what
-Textual's keymap is to hold, and how the screens show it.
+sentence which names it stays true, unless another line gives it away. Made here are Textual's keymap, and the keys as
+the screens show them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The line above the figures: what is shown, and behind it the crumbs, which say what was looked into to get there.
 
-This module never decides what a crumb is: views say that, and Esc takes off the last one.
+Views name the crumbs, and Esc removes the last one.
 """
 
 from __future__ import annotations

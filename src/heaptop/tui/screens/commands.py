@@ -1,7 +1,7 @@
 """The command palette: keys by their descriptions, what the screen has besides, and the themes.
 
 Both come from the tables that footer and help are made from. What does nothing at this moment is not in it, nor are the
-keys that move the cursor. What is searched for are words, or how they begin. This module knows no view.
+keys that move the cursor. What is searched for are words, or how they begin.
 """
 
 from __future__ import annotations

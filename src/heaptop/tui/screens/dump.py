@@ -1,6 +1,6 @@
 """A heap dump or core file on the live screen: one moment of a heap, and no process.
 
-What only a process could do is not offered, and the key that would do it says why.
+What only a process could do is not offered, and the key that would do it reports why.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class LiveScreen(ActingScreen):
     """
 
     def __init__(self, source: Source, *, way_back: bool, user_code: Sequence[str] = ()) -> None:
-        """``way_back`` says whether Esc has a picker to go back to, once the session is over."""
+        """``way_back``: whether Esc has a picker to go back to, once the session is over."""
         super().__init__()
         self.state = state = self.STATE(source, user_code)
         state.view = lambda: self.view
@@ -226,7 +226,7 @@ class LiveScreen(ActingScreen):
         return self.view.note
 
     def redraw(self) -> None:
-        """Something changed that no event told."""
+        """Something changed without an event."""
         self._draw()
 
     def restyle(self) -> None:
@@ -269,7 +269,7 @@ class LiveScreen(ActingScreen):
         return commands_of(self)
 
     def acts(self, action: str) -> bool:
-        """What a panel says can be read, and closed, also where the views cannot be seen."""
+        """The text of a panel can be read, and closed, also where the views cannot be seen."""
         return super().acts(action) or (self.state.paneled and action == "back")
 
     def on_row_chosen(self) -> None:

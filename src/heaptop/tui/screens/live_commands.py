@@ -1,6 +1,4 @@
 """What the palette offers on the live screen beside its keys: ways to show the view, columns to sort by, rates, help.
-
-This module never lists a key, and never what would change nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which keys of the live screen mean something at a moment, and what its help page says."""
+"""Which keys of the live screen mean something at a moment, and its help page."""
 
 from __future__ import annotations
 

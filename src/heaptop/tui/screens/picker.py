@@ -1,6 +1,6 @@
 """The process picker: the Python processes of this machine, which of them can be attached to, and why not others.
 
-This module never looks at a process: functions that list them, say what is wrong with one, and make sources are given.
+Its caller gives it functions that list processes, examine one, and make sources.
 """
 
 from __future__ import annotations

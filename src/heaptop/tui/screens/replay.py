@@ -1,7 +1,7 @@
 """A recording on the live screen: the same views over one moment of it, and keys that go from moment to moment.
 
-This module never reads a file: a :class:`~heaptop.protocol.source.Player` says what was known at a moment, and all that
-was known before is forgotten. What only a process could do is said to be missing, by the key that would do it.
+A :class:`~heaptop.protocol.source.Player` delivers what was known at a moment, and all that was known before is
+dropped. A key that needs a process reports that there is none.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ReplayScreen(LiveScreen):
         yield RecordingLine()
 
     def _draw(self) -> None:
-        """What led to a moment is drawn once all of it was told."""
+        """What led to a moment is drawn once all of it has arrived."""
         if self.session.shown is None or self.state.told or self.session.error is not None:
             self.state.tells = False
             super()._draw()
@@ -96,12 +96,12 @@ class ReplayScreen(LiveScreen):
             self.query_one(RecordingLine).show(course, self.look)
 
     def _draw_words(self) -> None:
-        """Those of the moment that is drawn, which stays whole until all of the next one was told."""
+        """Those of the moment that is drawn, which stays whole until all of the next one has arrived."""
         if not self.state.tells:
             super()._draw_words()
 
     def second(self) -> None:
-        """Nothing comes by itself, and nobody can be asked."""
+        """Nothing arrives by itself, and no process can be asked."""
         self._draw_words()
 
     @property
@@ -199,7 +199,7 @@ class ReplayScreen(LiveScreen):
 
     @property
     def _now(self) -> int | None:
-        """Where the cursor stands, or will."""
+        """Where the cursor is, or will be."""
         shown = self.session.shown
         return self._wanted if self._wanted is not None or shown is None else shown.time_ns
 

@@ -84,7 +84,7 @@ class SavingControl:
         return "\n".join(drawn_lines(self._screen)) + "\n"
 
     def _about(self, page: SavedTable) -> list[tuple[str, str]]:
-        """What must be known of a table that is examined elsewhere: all that stands around it on the screen."""
+        """What must be known of a table that is examined elsewhere: all words around it on the screen."""
         screen = self._screen
         header = screen.query_one(Header)
         shown = screen.state.display.shown

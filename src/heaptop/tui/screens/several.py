@@ -1,4 +1,4 @@
-"""What the front end is given where it is to show several processes at once. This module never attaches to any."""
+"""What the front end is given where it is to show several processes at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class MemberProcess:
     """One of the processes."""
 
     source: Source
-    """What a screen shows: it is opened at once, and says nothing before ``late`` has begun."""
+    """What a screen shows: it is opened at once, and delivers nothing before ``late`` has begun."""
     late: DeferredSource
     """What is inside of it, and begins the attach."""
     name: str
@@ -28,7 +28,7 @@ class FamilyChanges:
     """What has become of a family of processes."""
 
     new: Sequence[MemberProcess]
-    """Those that have come since the last look; nobody has asked yet to attach to them."""
+    """Those that have started since the last look, and are not attached to yet."""
     alive: frozenset[int]
     """Pids of all that are there."""
 

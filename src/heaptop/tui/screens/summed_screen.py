@@ -1,7 +1,6 @@
 """The tab in front of several processes: the sum of what was counted in all of them, as if it were one.
 
-This module never adds up anything: :class:`~heaptop.analysis.bands.summed.Summing` does. What only one process can be
-asked is said to be so, by the key that would do it.
+:class:`~heaptop.analysis.bands.summed.Summing` computes it. A key for one process only reports that.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ TO_ONE: Final = "press Tab"
 
 
 class SummedSource:
-    """A :class:`~heaptop.protocol.source.Source` that says what it is given, and asks all of the others."""
+    """A :class:`~heaptop.protocol.source.Source` that delivers what it is given, and asks all of the others."""
 
     def __init__(self, title: str, census_now: Callable[[], None]) -> None:
         self._target = TargetInfo(0, title, "", "")
@@ -150,7 +149,7 @@ class SummedScreen(TabScreen):
         super()._draw()
 
     def _draw_panel(self) -> None:
-        """There is never one: what is not attached to says so in its own tab."""
+        """There is never one: a failed attach is shown in its own tab."""
 
     @property
     def note(self) -> str:

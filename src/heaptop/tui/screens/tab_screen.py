@@ -1,6 +1,6 @@
 """The live screen of one of several processes: a tab among others, that continues while another one is examined.
 
-This module never attaches: :class:`~heaptop.tui.screens.tabs.Tabs` says whose turn it is.
+:class:`~heaptop.tui.screens.tabs.Tabs` decides which tab attaches next.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TabScreen(LiveScreen):
         yield from super().compose()
 
     def open(self) -> None:
-        """Open the source: what it says is fed to this screen from now on."""
+        """Open the source: its events are fed to this screen from now on."""
         self.state.open()
 
     @property

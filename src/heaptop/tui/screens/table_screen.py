@@ -1,7 +1,4 @@
-"""What every screen with a table does with the shared keys: moving, help, the palette, leaving.
-
-This module never shows anything by itself.
-"""
+"""What every screen with a table does with the shared keys: moving, help, the palette, leaving."""
 
 from __future__ import annotations
 
@@ -88,7 +85,7 @@ class TableScreen(OnTime, Screen[None]):
         raise NotImplementedError
 
     def moved(self) -> None:
-        """The cursor stands elsewhere."""
+        """The cursor has moved."""
 
     def restyle(self) -> None:
         """The colours changed."""
@@ -113,7 +110,7 @@ class TableScreen(OnTime, Screen[None]):
         raise NotImplementedError
 
     def show_keys(self, keys: Sequence[Key], said: str = "") -> None:
-        """The footer: of these, what acts at this moment; or what is said in their place."""
+        """The footer: of these, what acts at this moment; or a text in their place."""
         self.query_one(Footer).show([key for key in keys if self.acts(key.action)], self.look, said)
 
     def acts(self, action: str) -> bool:
@@ -173,7 +170,7 @@ class TableScreen(OnTime, Screen[None]):
         raise NotImplementedError
 
     def resumed(self, seconds: float) -> None:
-        """The whole of heaptop stood still for so long; 0 where that is not known."""
+        """heaptop was stopped for so long; 0 where that is not known."""
 
     def action_suspend(self) -> None:
         self.heaptop.action_suspend()

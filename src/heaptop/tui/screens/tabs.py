@@ -1,6 +1,6 @@
 """Several processes attached to at once: whose turn it is, which tab is shown, and what goes into their sum.
 
-This module never draws. All of it runs in the app's thread, but for the look for new processes.
+All of it runs in the app's thread, but for the look for new processes.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def _enters(session: AttachSession) -> bool:
 
 
 def mark(place: _Place) -> str:
-    """Where its heap moves, or how its attach stands."""
+    """Where its heap moves, or the state of its attach."""
     session = place.screen.session
     if session.phase is AttachPhase.LIVE:
         return "?" if session.decision is not None else place.trend

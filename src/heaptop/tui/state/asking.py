@@ -1,7 +1,7 @@
 """What a view asks of the open snapshot: each question once, when its answer is first looked for.
 
 A view looks for all answers that it draws with, each time it draws; what is missing is asked for, and what nobody looks
-for any more is given up. This module never draws, and keeps nothing of a snapshot that is no longer the last one.
+for any more is given up.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SnapshotAnswers:
         return self._known.get(question)
 
     def end(self) -> None:
-        """The drawing is done: what it did not look for nobody waits for."""
+        """The drawing is done: cancel what it did not look for."""
         for question in [question for question in self._asked if question not in self._wanted]:
             id = self._asked.pop(question)
             if self._client is not None:

@@ -31,7 +31,7 @@ def same(display: Display, before: Display | None) -> bool:
 
 
 def _alike(one: Display, other: Display) -> bool:
-    """Whether sampling stands the same in both, and a recording is at one moment."""
+    """Whether the sampling status is the same in both, and a recording is at one moment."""
     if one.shown is not other.shown:
         return False
     return (one.sampling_status.on, one.sampling_status.voids) == (
@@ -43,7 +43,7 @@ def _alike(one: Display, other: Display) -> bool:
 class Throttled(Generic[T]):
     """The last figure of one kind, and for which display it was made.
 
-    While the display is the same nothing is made again, whatever has happened since: a paused screen stands still.
+    While the display is the same nothing is made again, whatever has happened since: a paused screen does not change.
     """
 
     def __init__(self, clock: Callable[[], float] = perf_counter, *, rest: int = REST) -> None:

@@ -1,6 +1,6 @@
 """When a graph census is taken, for bands by retainers and by kind: only while somebody looks, slower than censuses.
 
-Each one is a snapshot that is opened, asked two things (four where producers are told by retainers) and closed. This
+Each one is a snapshot that is opened, asked two things (four where producers are shown by retainers) and closed. This
 module never opens one while a person has a snapshot, or has asked for one; what it says of itself is for a line on the
 screen.
 """
@@ -68,7 +68,7 @@ class GraphCensusCost:
     busy_ns: int
     """That the clone worked, building and answering, and that its answers were on their way."""
     pause_ns: int
-    """That the target stood still."""
+    """For how long the target was paused."""
     memory: int
 
     @property
@@ -107,7 +107,7 @@ class GraphWatch:
         self._blocks: Blocks | None = None
         """All that are sampled."""
         self._refused = ""
-        """What was said in place of an answer."""
+        """The failure in place of an answer."""
 
     @property
     def facts(self) -> GraphFacts:

@@ -1,7 +1,7 @@
 """The leak hunt of one screen: marks are set and compared with, one after the other, through its snapshot client.
 
 What is asked of a snapshot, and what is found, is :mod:`heaptop.analysis.leaks.hunting`'s. This module never draws,
-and never has garbage collected unless a person has said so.
+and never has garbage collected unless a person has confirmed it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Hunting:
         self._queries = 0
         """How many the last comparison took; 0 where there was none."""
         self._memory: Memory | None = None
-        """What memory is used for, once that is said of the moment; nothing waits for it."""
+        """What memory is used for, once that is known of the moment; nothing waits for it."""
         self.doing = HuntStage.NOTHING
         self.found: CheckResult | None = None
         """The last of them; it stays when its snapshot is closed."""

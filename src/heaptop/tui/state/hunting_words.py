@@ -1,7 +1,4 @@
-"""What the screen says of a leak hunt: marks, comparisons, verdicts, rates, and who was born when.
-
-This module never draws and never asks for anything.
-"""
+"""The screen's words for a leak hunt: marks, comparisons, verdicts, rates, and who was born when."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The hop from the source's thread to the app's: a bounded burst of events becomes one message.
 
-This module never draws. It says when the app is behind, so that the source asks for nothing more, and no more than a
-tick or two ever wait here; of an agent that sends what nobody asked for the source's thread reads no more until there
-is room.
+It reports when the app is behind, so that the source asks for nothing more, and no more than a tick or two ever wait
+here; of an agent that sends what nobody asked for the source's thread reads no more until there is room.
 """
 
 from __future__ import annotations
@@ -37,5 +36,5 @@ class Inbox:
         return self._events.drain()
 
     def close(self) -> None:
-        """The source is about to be closed: it waits for nobody any more."""
+        """The source is about to be closed: it does not wait any more."""
         self._events.close()

@@ -1,7 +1,4 @@
-"""When it is asked what memory is used for: while somebody looks at that, and the seldomer the longer it takes.
-
-This module never asks twice before there is an answer, unless that is long overdue.
-"""
+"""When it is asked what memory is used for: while somebody looks at that, and the seldomer the longer it takes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Everything that widgets say to each other, in one place.
 
-This module never acts: a message carries what happened, and whoever handles it decides. Messages of which only
-the newest matters replace one another in a queue, so that a slow terminal never works through a backlog.
+A message carries what happened, and whoever handles it decides. Messages of which only the newest matters replace one
+another in a queue, so that a slow terminal never works through a backlog.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class ProcessFigures:
     pid: int
     name: str
     state: str
-    """How its attach stands, and why where it failed."""
+    """The state of its attach, and the reason where it failed."""
     objects: int | None
     bytes: int | None
     """Of its live heap, at its last census."""

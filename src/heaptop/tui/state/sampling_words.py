@@ -1,7 +1,4 @@
-"""What the screen says of the sampler: its rate, what a change of it came to, and what its figures are worth.
-
-This module never draws and never asks for anything.
-"""
+"""The screen's words for the sampler: its rate, what a change of it came to, and what its figures are worth."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ DEPTH: Final = 128
 NEW_NS: Final = 60 * 10**9
 """How long it is news that sampling began anew."""
 WITHOUT_C: Final = " · excludes malloc"
-"""What C code takes from malloc or PyMem_RawMalloc is not sampled: said beside the figures."""
+"""What C code takes from malloc or PyMem_RawMalloc is not sampled: shown beside the figures."""
 UNSAMPLED: Final = "no sample of this site is live"
 """Why what keeps alive what a site has allocated cannot be asked."""
 
@@ -113,7 +110,7 @@ def by_words(key: str, sampling_status: SamplingStatus) -> str:
 
 
 def now_words(sampling_status: SamplingStatus) -> str:
-    """What a title says of figures that nothing is added to; empty while it is sampled."""
+    """The note in a title on figures that nothing is added to; empty while it is sampled."""
     if sampling_status.on:
         return ""
     return ", not sampled now" if sampling_status.ever_on else ", not sampled"

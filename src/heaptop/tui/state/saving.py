@@ -78,7 +78,7 @@ def ending_of(name: str) -> str:
     """How a file is to be written.
 
     Raises:
-        UsageError: it cannot be told from the name.
+        UsageError: the name does not show it.
     """
     ending = Path(name).suffix.lower()
     if ending not in (*TABLES, *SCREENS):

@@ -1,6 +1,6 @@
 """What the front end knows of one attach: its phase, the target, the history, and what the screen must admit.
 
-This module never draws and never asks the source for anything: events go in, figures come out.
+Events go in, figures come out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from heaptop.tui.state.snapshot_client import SnapshotClient
 
 
 class AttachPhase(Enum):
-    """Where an attach stands."""
+    """The state of an attach."""
 
     WAITING = "waiting"
     LIVE = "live"
@@ -100,13 +100,13 @@ class AttachSession:
     forecast: Forecast | None = None
     paced: IntervalChanged | None = None
     recording_status: RecordingStatus | None = None
-    """How the recording of this session stands, if one was ever begun."""
+    """The status of this session's recording, if one was ever begun."""
     decision: Decision | None = None
     """What the person has to decide before anything is counted."""
     error: HeaptopError | None = None
     clock: Callable[[], float] = monotonic
     heard_at: float | None = None
-    """When the agent last said anything, by :attr:`clock`."""
+    """When the agent last sent anything, by :attr:`clock`."""
     shown: Seek | None = None
     """The moment that a recording is at; None where a process is examined."""
     path: str = ""
@@ -116,7 +116,7 @@ class AttachSession:
 
     wall: Callable[[], float] = time
     zero_wall: float | None = None
-    """Seconds since 1970 at which the target's clock stood at 0; None until it was heard."""
+    """Seconds since 1970 at which the target's clock was 0; None until it is known."""
 
     @property
     def silence(self) -> float:
@@ -252,7 +252,7 @@ class Display:
     target: TargetInfo | None = None
     origin_ns: int = 0
     zero_wall: float | None = None
-    """Seconds since 1970 at which the target's clock stood at 0, as far as it is known."""
+    """Seconds since 1970 at which the target's clock was 0, as far as it is known."""
     tick: Tick | None = None
     ticks: tuple[Tick, ...] = ()
     memory: MemoryFacts = field(default_factory=MemoryFacts)
@@ -265,7 +265,7 @@ class Display:
     client: SnapshotClient | None = None
     """The open snapshot. It is frozen already, so holding the display changes nothing of it."""
     graph: GraphFacts = field(default_factory=GraphFacts)
-    """What graph censuses said, and what they cost."""
+    """Graph censuses, and what they cost."""
     hunting: Hunting | None = None
     """The leak hunt: its marks, and what it does now."""
     found: CheckResult | None = None

@@ -41,12 +41,12 @@ class Column:
 
 
 ALWAYS: Final = 9
-"""The rank of a column without which nobody knows what a row is."""
+"""The rank of a column that names rows."""
 LEAST: Final = 12
 
 
 BEGUN: Final = 6
-"""Columns in which the beginning of a text says something."""
+"""Columns that the beginning of a text needs to be of use."""
 
 
 def fair_share(width: int) -> int:
@@ -57,7 +57,7 @@ def fair_share(width: int) -> int:
 def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ...]:
     """Which columns a table of this width shows, by their numbers: all where there is room.
 
-    The column that takes what is left, the one that is sorted by, and what says what a row is are never dropped.
+    The column that takes what is left, the one that is sorted by, and the one that names a row are never dropped.
     """
     left = [*range(len(columns))]
 
@@ -122,7 +122,7 @@ class Sheet(Generic[R]):
     columns: tuple[Column, ...]
     rows: Sequence[R]
     key: Callable[[R], str]
-    """What tells a row from the others, from one moment to the next."""
+    """The identity of a row, from one moment to the next."""
     draw: Callable[[R], Sequence[CellText]]
     """A piece a column."""
     look: ChartStyle

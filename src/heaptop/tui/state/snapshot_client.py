@@ -1,7 +1,7 @@
-"""The open snapshot as the screen has it: how far its building is, what it was told, what is asked of it.
+"""The open snapshot as the screen has it: how far its building is, which marks it has, what is asked of it.
 
-All views share one: a snapshot that one of them opens, the others ask too. This module never draws, and never keeps a
-question that nobody waits for. What is answered comes through :meth:`SnapshotClient.feed`, as every event does.
+All views share one: a snapshot that one of them opens, the others ask too. What is answered comes through
+:meth:`SnapshotClient.feed`, as every event does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SnapshotPurpose(Enum):
     GRAPH = "graph census"
     """Figures over time alone: it is closed when they are there."""
     HUNT = "hunt"
-    """A mark, or a look at what is new since one: the hunt closes it where nobody will ask more."""
+    """A mark, or a look at what is new since one: the hunt closes it when it needs no more answers."""
 
 
 class SnapshotStage(Enum):
@@ -56,7 +56,7 @@ class SnapshotStage(Enum):
     BUILDING = "building"
     OPEN = "open"
     GONE = "gone"
-    """It is closed, or there never was one: :attr:`SnapshotClient.why` says it."""
+    """It is closed, or there never was one: :attr:`SnapshotClient.why` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class SnapshotClient:
         self._first: Opened | None = None
         """What is to be done when it is open."""
         self._unopened: Failed | None = None
-        """Who is told that it will not be."""
+        """Called where it will not be opened."""
         self._runs = AskingRuns(self._put)
         self._known_marks = 0
         """How many marks the open image knows; none also while they are sent."""
@@ -101,10 +101,10 @@ class SnapshotClient:
         """Counts up when numbers of marks seen (:attr:`seen`) come to mean others for the same image: what was answered
         about them before is void."""
         self._tellers: list[Opened] = []
-        """Who waits until it is told."""
+        """Called when the open image has the marks."""
         self._telling = False
         self.marks_failure = ""
-        """Why it could not be told, in a few words."""
+        """Why the marks could not be sent, in a few words."""
         self.since = 0
         """Number of the mark, from 0, that the open image is compared with."""
         self.until: int | None = None
@@ -193,7 +193,7 @@ class SnapshotClient:
 
     @property
     def _since(self) -> float:
-        """Seconds since it said how long it would stay: it says so at the end of its building."""
+        """Seconds since the end of its building, when it reported how long it would stay."""
         return self.age - (self.image.build_ns + self.image.pause_ns) / 1e9 if self.image is not None else 0.0
 
     # -- questions -------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class SnapshotClient:
         return id
 
     def forget(self, id: int) -> None:
-        """Nobody waits for it any more."""
+        """Cancel it."""
         if self._waiting.pop(id, None) is not None:
             self._source.give_up(id)
 
@@ -228,7 +228,7 @@ class SnapshotClient:
             then(Failure(0, self.why or "no snapshot is open"))
 
     def selection(self, subject: QuerySubject) -> Selection | None:
-        """What it means in this image; None where it has no object of it, or was not told what is new."""
+        """What it means in this image; None where it has no object of it, or does not know what is new."""
         seen = self.seen if subject.new else ()
         if subject.new and not seen:
             return None
@@ -276,12 +276,12 @@ class SnapshotClient:
 
     @property
     def is_sending_marks(self) -> bool:
-        """Whether it is being told."""
+        """Whether marks are being sent to it."""
         return self._telling
 
     def send_mark(self, then: Opened) -> None:
         """Send the open image the latest mark, which has all of them; ``then`` when it knows them.
-        :attr:`marks_failure` says where it will not."""
+        :attr:`marks_failure` has the reason where it will not."""
         count = len(self._hunt.marks)
         if self.marks_sent or self.since >= count or self.image is None:
             then()
@@ -311,7 +311,7 @@ class SnapshotClient:
     # -- events ----------------------------------------------------------------------------------------------
 
     def feed(self, event: Event) -> None:
-        """Take one event; those that are about something else are nothing to it."""
+        """Take one event; ignore those that are about something else."""
         open_snapshot = self.image.image if self.image is not None else None
         match event:
             case Ended():
@@ -366,7 +366,7 @@ class SnapshotClient:
             then(message)
 
     def _drop(self, why: str) -> None:
-        """There is none any more. Whoever waits for an answer is told that there will be none."""
+        """There is none any more. Fail every question that waits for an answer."""
         if self.stage is not SnapshotStage.NONE:
             self.stage = SnapshotStage.GONE
         waiting, self._waiting = self._waiting, {}

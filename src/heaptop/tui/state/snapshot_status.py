@@ -1,7 +1,4 @@
-"""What the screen says of the open snapshot: how far it is, how old it is, what it costs, and what it asks.
-
-This module never asks the snapshot for anything.
-"""
+"""The screen's words for the open snapshot: how far it is, how old it is, what it costs, and what it asks."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from heaptop.protocol.source import ImageCost
 from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotStage
 
 OLD_SECONDS: Final = 10
-"""From so many on it is said how old the snapshot is that somebody asks of."""
+"""From so many seconds on the age of the snapshot is shown."""
 
 
 FOREVER: Final = 1e9

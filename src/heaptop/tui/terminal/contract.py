@@ -1,6 +1,6 @@
 """The names that Textual and Rich keep to themselves, and that this room uses all the same.
 
-They may move in any release. Then :func:`broken` says which one has, and heaptop draws by what Textual offers to
+They may move in any release. Then :func:`broken` names it, and heaptop draws by what Textual offers to
 everybody: the same picture, in more bytes. No other room uses such a name.
 """
 

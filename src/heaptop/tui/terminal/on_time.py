@@ -1,7 +1,7 @@
 """One-shot timers that always go off.
 
 Textual (8.2) drops one that it comes to only after it was to go off: always with a delay of nothing, and on a busy
-machine now and then. What waits for it would wait forever. This module never draws, and leaves repeated timers alone.
+machine now and then. What waits for it would wait forever.
 """
 
 from __future__ import annotations

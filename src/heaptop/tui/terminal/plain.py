@@ -75,7 +75,7 @@ class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
 
     @property
     def stopped_seconds(self) -> float:
-        """How long the process stood still the last time; 0 where that is not known."""
+        """How long the process was stopped the last time; 0 where that is not known."""
         return 0.0
 
     def action_redraw(self) -> None:
@@ -103,7 +103,7 @@ class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
         raise NotImplementedError
 
     def stop_process(self) -> bool:
-        """Stop as ctrl+Z does, until the shell says to continue; False where there is no such shell."""
+        """Stop as ctrl+Z does, until the shell continues it; False where there is no such shell."""
         if not self.has_terminal or not can_suspend():
             return False
         self.action_suspend_process()
@@ -115,4 +115,4 @@ class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
             self.resumed(self.stopped_seconds)
 
     def resumed(self, seconds: float) -> None:
-        """The process stood still for so long; 0 where that is not known."""
+        """The process was stopped for so long; 0 where that is not known."""

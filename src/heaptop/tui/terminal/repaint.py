@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 def dirty_region(y: int, old: Strip, new: Strip) -> Region | None:
     """The part of line ``y`` that is left of two strips without the segments that both begin and end with; None if
-    nothing is. What is alike within it is told from the rest cell by cell, when it is sent."""
+    nothing is. What is alike within it is found cell by cell, when it is sent."""
     if old is new:
         return None
     before, after, width = list(old), list(new), new.cell_length

@@ -3,7 +3,7 @@
 Textual sends a widget's whole part of a line, each piece with all of its colours and a reset. Here a cell that stands
 there already is not sent again, whoever draws it, and of colours only what changes from one cell to the next.
 
-This module never writes and never draws: an update of Textual's goes in, text for the terminal comes out.
+An update of Textual's goes in, text for the terminal comes out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 UNKNOWN: Final = "\0"
-"""In a cell of which nobody knows what is there."""
+"""In a cell whose content is not known."""
 SHORT: Final = 4
 """So many cells that have not changed are rather sent again than jumped over."""
 
@@ -173,7 +173,7 @@ def _cells(strip: Strip, colours: ColorSystem) -> tuple[list[str], list[str]]:
 
 
 def _runs(changed: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """From where to where something has changed; what stands a few cells apart is one."""
+    """From where to where something has changed; what is a few cells apart is one."""
     first = last = -1
     for at, differs in enumerate(changed):
         if not differs:

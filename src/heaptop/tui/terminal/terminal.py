@@ -79,7 +79,7 @@ class TerminalDriver(LinuxDriver):
     """Textual's driver on a :class:`TerminalOutput`, whose signals are handled by the event loop.
 
     As Textual has it they are handled wherever the main thread stands, with the queue locked perhaps, or in the middle
-    of the one before: of two changes of the size the older is said last then, and stays. And SIGCONT after a SIGSTOP
+    of the one before: of two changes of the size the older comes last then, and stays. And SIGCONT after a SIGSTOP
     from elsewhere begins everything a second time beside the first.
     """
 
@@ -89,7 +89,7 @@ class TerminalDriver(LinuxDriver):
         self.line = TerminalOutput(self._file.fileno(), self._file.encoding)
         self._file = self.line  # type: ignore[assignment]
         self.stopped_seconds = 0.0
-        """How long it stood still the last time that it was asked to."""
+        """How long it was stopped the last time."""
         self._stands = False
 
     @property
@@ -104,17 +104,17 @@ class TerminalDriver(LinuxDriver):
         return self.line.lost or has_hung_up(self.fileno)
 
     def start_application_mode(self) -> None:
-        super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual says nothing of it
+        super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual has no type for it
         signal.signal(signal.SIGWINCH, self._sigwinch)
         self._sigwinch()  # what Textual has read may be old by now
 
     def _run_input_thread(self) -> None:
-        with suppress(OSError):  # is_lost says it
+        with suppress(OSError):  # is_lost reports it
             self.run_input_thread()
 
     def _sigwinch(self, *_: object) -> None:
         with suppress(RuntimeError):  # the app has ended
-            # In two turns, as Textual says the size that it reads at the start: in one, this would overtake it.
+            # In two turns, as Textual reports the size that it reads at the start: in one, this would overtake it.
             self._loop.call_soon_threadsafe(self._loop.call_soon, self._resize)
 
     def _resize(self) -> None:

@@ -2,7 +2,7 @@
 
 Textual (8.2) sends no Resize event to a widget that is shown for the first time while something else is being drawn:
 its compositor has the widget in its map before the layout that would compare the two. A key that comes in just that
-moment would lead to a view that stays empty. This module never draws.
+moment would lead to a view that stays empty.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class View(OnTime, ToldSize, Vertical):
 
     @property
     def wants_graph(self) -> bool:
-        """Whether it shows what only graph censuses tell, so that some must be taken."""
+        """Whether it needs graph censuses."""
         return False
 
     @property
@@ -114,7 +114,7 @@ class View(OnTime, ToldSize, Vertical):
 
     @property
     def kept_by(self) -> NameTerm | None:
-        """The retainers whose sampled blocks it tells from others, by graph censuses."""
+        """The retainers whose sampled blocks it shows apart, by graph censuses."""
         return None
 
     @property
@@ -142,7 +142,7 @@ class View(OnTime, ToldSize, Vertical):
         raise NotImplementedError
 
     def _ready(self) -> None:
-        """Draw again what is shown, and what the screen says of it."""
+        """Draw again what is shown, and the words about it."""
         self._again()
         self.post_message(ViewChanged())
 

@@ -1,7 +1,4 @@
-"""What views with a table have in common: levels of looking into rows, sorting by columns, and how much is shown.
-
-This module never shows anything by itself.
-"""
+"""What views with a table have in common: levels of looking into rows, sorting by columns, and how much is shown."""
 
 from __future__ import annotations
 
@@ -60,7 +57,7 @@ class SortedView(View):
         return self._rows[at] if at < len(self._rows) else None
 
     def _place(self, rows: int) -> str:
-        """Where the cursor stands among so many rows, and by how much they are older than the rest of the screen."""
+        """The cursor's place among so many rows, and by how much they are older than the other figures."""
         age_ns = self.age_ns
         old = f"as of {format_duration_ns(age_ns)} ago · " if age_ns else ""
         follow = "following · " if self.list.follow else ""

@@ -1,6 +1,6 @@
 """The widget around :mod:`heaptop.tui.charts.raster`: a stacked area chart of whatever size it has.
 
-Which bands are high enough for a letter depends on its size: it says when others are.
+Which bands are high enough for a letter depends on its size: it reports when others are.
 """
 
 from __future__ import annotations

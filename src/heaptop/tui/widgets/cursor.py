@@ -1,4 +1,4 @@
-"""What the cursor keys move: the rows of a table, or the boxes of a picture. This module never moves anything."""
+"""What the cursor keys move: the rows of a table, or the boxes of a picture."""
 
 from __future__ import annotations
 

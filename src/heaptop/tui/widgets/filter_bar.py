@@ -1,6 +1,6 @@
-"""The line that says what is shown, and becomes the filter's input when it is asked for.
+"""The line above a view: its title, and the filter's input when it is asked for.
 
-This module never reads a filter: the owner parses the text and says what is wrong with it.
+Its owner parses the text and reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Line(Widget):
 
     def show(self, left: str, right: str, look: ChartStyle, *, last: str = "", wrong: bool = False) -> None:
         """``last`` is at the right end, and whatever else gives way to it; half of the line is for ``left``, if it
-        needs that, or a third, for the first of ``right`` to be said."""
+        needs that, or a third, for the first of ``right`` to be shown."""
         shown = left, right, last, look, wrong
         if shown != (self._left, self._right, self._last, self._look, self._wrong):
             self._left, self._right, self._last, self._look, self._wrong = shown
@@ -62,7 +62,7 @@ class _Line(Widget):
             before = _fitting(right, room - len(last) - 3) or (first if len(first) <= more else "")
             right = f"{before} {look.text('·')} {last}" if before else last
         elif self._wrong and len(self._left) + len(right) + 4 > width:
-            right = ""  # what is wrong is marked where it stands
+            right = ""  # what is wrong is marked in place
         elif len(right) > room:
             right = _fitting(right, room)
         left = look.text(fit_trail(self._left, max(4, width - len(right) - (4 if right else 2))))

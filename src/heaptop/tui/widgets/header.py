@@ -18,11 +18,11 @@ from heaptop.tui.state.session import AttachPhase, AttachSession, Display
 from heaptop.tui.widgets.top_lines import Field, TopLines
 
 SILENT_AFTER: Final = 4.0
-"""Seconds without a word after which the screen says so; ticks come every second."""
+"""Seconds of silence after which the screen reports it; ticks come every second."""
 
 
 def state(session: AttachSession, leaving: bool, held: int | None) -> tuple[str, str]:
-    """The word for where the session stands, and its tone. ``held`` counts the censuses behind a held display."""
+    """The word for the session's state, and its tone. ``held`` counts the censuses behind a held display."""
     if session.shown is not None:
         span, now = RecordedSpan.of(session.shown), session.shown.time_ns
         return f"recording · {span.clock(now)} of {span.short}", "warn"
@@ -52,7 +52,7 @@ def _file_words(file: HeapFile) -> str:
 
 
 def identity(session: AttachSession, leaving: bool, held: int | None) -> list[Field]:
-    """Who is examined, and where that stands; the command line takes what room is left."""
+    """The target, and the session's state; the command line takes what room is left."""
     target = session.target
     word, tone = state(session, leaving, held)
     way_in = session.attached.backend if session.attached and not session.is_dump else ""
@@ -134,7 +134,7 @@ def figures(session: AttachSession, display: Display) -> list[Field]:
 
 
 def _of_file(file: HeapFile, display: Display) -> list[Field]:
-    """What is not known of its heap; nobody was paused for it, and nothing is counted again."""
+    """What is not known of its heap; it was not paused for it, and nothing is counted again."""
     latest = display.latest
     if not file.opaque or latest is None:
         return []

@@ -1,6 +1,6 @@
 """The widget around :mod:`heaptop.tui.charts.heap_map_picture`: the window on the address space, and moving in it.
 
-This module never asks for cells: its owner says what each place is marked with, and is told when the window moved.
+Its owner gives the mark of each place, and receives a message when the window moved.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The page behind `?`: the keys of this view, what its figures mean, then every other key of the binding table.
 
-This module knows no view: it is given a :class:`HelpPage`. A key that works is on it, one that is on it works.
+It is given a :class:`HelpPage`. A key that works is on it, one that is on it works.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAMES: Final = 15
 
 @dataclass(frozen=True)
 class HelpPage:
-    """What a help page says, in its order."""
+    """The parts of a help page, in its order."""
 
     title: str
     keys: Sequence[Key]

@@ -1,7 +1,7 @@
 """The widget around :mod:`heaptop.tui.charts.icicle`: which box is chosen, which one is looked into, and moving
 between them.
 
-This module never sums: it asks :class:`~heaptop.analysis.callers.call_paths.Amounts`, and its owner for names.
+Sums come from :class:`~heaptop.analysis.callers.call_paths.Amounts`, names from its owner.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class IcicleChart(Picture):
 
     @property
     def said(self) -> str:
-        """What is said of the box that is chosen: its figures, and the way to it."""
+        """Words about the box that is chosen: its figures, and the way to it."""
         scene = self._scene
         return f"{self.way or scene.whole}\t{scene.detail(self._node(self.chosen))}" if scene is not None else ""
 

@@ -35,7 +35,7 @@ class Picture(Bare):
         """What the strips were made with."""
 
     def show(self, draw: Draw, look: ChartStyle, *, key: Hashable = None) -> None:
-        """Draw; nothing is done where ``key`` says that it would be the picture which is shown already."""
+        """Draw; nothing is done where ``key`` is that of the picture which is shown already."""
         if key is not None and self._rows and (key, look) == self._key:
             return
         self._shown, self._key = (draw, look), (key, look)

@@ -9,7 +9,7 @@ from heaptop.tui.widgets.filter_bar import FilterBar
 
 
 class PromptBar(FilterBar):
-    """Passes what is typed on to the open prompt; the screen hears of it too, and draws what it came to."""
+    """Passes what is typed on to the open prompt; the screen receives it too, and draws the result."""
 
     def __init__(self, live: LiveState) -> None:
         super().__init__()

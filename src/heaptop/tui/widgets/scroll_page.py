@@ -1,6 +1,6 @@
-"""A page over a screen that scrolls where the screen is low, and is closed by Esc: help, and what the doctor says.
+"""A page over a screen that scrolls where the screen is low, and is closed by Esc: help, and the doctor's report.
 
-This module never says anything: its subclasses do.
+Subclasses give the text.
 """
 
 from __future__ import annotations

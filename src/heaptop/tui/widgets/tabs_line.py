@@ -1,6 +1,6 @@
 """The line at the top where several processes are attached to: a tab each, and one in front for their sum.
 
-What has room :func:`fitting_tabs` says, which is pure: names go first, then figures, then tabs far from the one shown.
+What has room is up to :func:`fitting_tabs`: names go first, then figures, then tabs far from the one shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Tab:
     figure: str
     """How large its heap is."""
     mark: str
-    """Where that moves, or how its attach stands."""
+    """Where that moves, or the state of its attach."""
 
     @property
     def texts(self) -> tuple[str, str, str]:

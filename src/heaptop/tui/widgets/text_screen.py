@@ -1,4 +1,4 @@
-"""A page of plain text over a screen, such as what the doctor says of a process. Esc closes it."""
+"""A page of plain text over a screen, such as the doctor's report on a process. Esc closes it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Stands over a screen that is too small to be read, and says so: how large it is, and how large it must be.
+"""Covers a screen that is too small to be read: how large it is, and how large it must be.
 
-This module never takes a key: the screen under it takes only those that need no look at it.
+The screen under it takes only those that need no look at it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_too_small(size: Size) -> bool:
 
 
 def needs(columns: int, lines: int) -> str:
-    """What it says in a terminal of this size."""
+    """Its text in a terminal of this size."""
     return f"heaptop needs {LEAST[0]}×{LEAST[1]}; this terminal is {columns}×{lines}."
 
 

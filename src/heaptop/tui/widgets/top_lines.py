@@ -1,6 +1,6 @@
 """Two lines of figures at the top of a screen: fields that have no room are left out, the least important first.
 
-This module never knows what they are figures of, and needs nothing that a heap is read with: the first frame has them.
+The first frame has them, before anything is imported that a heap is read with.
 """
 
 from __future__ import annotations

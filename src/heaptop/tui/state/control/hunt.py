@@ -58,6 +58,6 @@ class HuntControl:
             live.source.sample(HUNTING.interval, state.depth, target=HUNTING.target)
 
     def _report(self) -> None:
-        """What has begun; the view of leaks says how far it is."""
+        """What has begun; the view of leaks shows how far it is."""
         live = self._live
         live.status.show_notice(BEGUN if live.hunting.is_busy and not live.view().SHOWS_HUNT else "")

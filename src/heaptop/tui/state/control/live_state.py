@@ -49,7 +49,7 @@ class ShownView(Protocol):
 
 
 class LiveState:
-    """One source's session, its snapshot client, its hunt, and what is said and asked about them."""
+    """One source's session, its snapshot client, its hunt, and the notices and questions about them."""
 
     def __init__(self, source: Source, user_code: Sequence[str] = ()) -> None:
         """``user_code`` is as :class:`Sampling` takes it."""
@@ -232,7 +232,7 @@ class LiveState:
         return "census requested"
 
     def resumed(self, seconds: float) -> None:
-        """heaptop stood still for so long. The agent was asked for nothing meanwhile, and so was silent."""
+        """heaptop was stopped for so long. The agent was asked for nothing meanwhile, and so was silent."""
         self.session.restart_silence()
         if self.session.phase is AttachPhase.LIVE and self.session.shown is None:
             stood = f" for {format_duration_ns(round(seconds * 1e9))}" if seconds else ""

@@ -1,4 +1,4 @@
-"""The recording of a session: its key, and what the screen says of it."""
+"""The recording of a session: its key, and its status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNRECORDABLE = "this session cannot be recorded"
 
 
 def recording_notice(before: RecordingStatus | None, now: RecordingStatus | None) -> str:
-    """What a person has to be told; empty where all continues as it was."""
+    """What a person has to know; empty where all continues as it was."""
     if now is None or now is before:
         return ""
     if now.error:

@@ -17,7 +17,7 @@ class ReplayState(LiveState):
 
     source: Player
     told = False
-    """All of the moment was told."""
+    """All messages of the moment have arrived."""
     is_whole = False
     """All of the recording was read."""
     heap: Sequence[tuple[int, int]] = ()
@@ -26,7 +26,7 @@ class ReplayState(LiveState):
     shown: Mapping[int, int] = {}
     """Of each census's time, the first moment that shows it."""
     tells = False
-    """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
+    """Messages of another moment than the one that is drawn arrive, or have arrived and are not drawn yet."""
 
     def _begin(self, session: AttachSession) -> None:
         session.path = self.source.path

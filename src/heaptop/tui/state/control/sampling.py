@@ -27,7 +27,7 @@ class SamplingControl:
         self._round: SamplingRate | None = None
         """The rate that key r began its round of rates with; None before it was pressed."""
         self._may_change: AttachSession | None = None
-        """The session in which another user's process may be sampled otherwise: the reader has said yes."""
+        """The session in which another user's process may be sampled otherwise: the reader has confirmed it."""
 
     def action_rate(self) -> str | None:
         """To the next rate of sampling, and off behind the last; from off to the one it had."""

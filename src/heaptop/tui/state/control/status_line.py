@@ -13,7 +13,7 @@ LAST: Final = "this is the last"
 
 
 class StatusTexts(NamedTuple):
-    """What stands around a view."""
+    """The words around a view."""
 
     left: str
     right: str

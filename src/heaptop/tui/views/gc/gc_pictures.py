@@ -1,7 +1,4 @@
-"""View 8 in words and pictures: curves over time, the phases above them, and what is said below.
-
-This module never touches a widget: it makes rows of a raster.
-"""
+"""View 8 in words and pictures: curves over time, the phases above them, and the words below."""
 
 from __future__ import annotations
 
@@ -147,7 +144,7 @@ def draw_chart(
 
 
 def _blocks_scale(peak: float, rows: int) -> Scale:
-    """The highest tick says what is counted."""
+    """The highest tick names the unit."""
     scale = curves.count_scale(peak, rows)
     *others, (value, text) = scale.ticks
     return replace(scale, ticks=(*others, (value, f"{text} blocks")))

@@ -1,7 +1,4 @@
-"""The three tables of view 8: what each is made of, its columns, and how a row is written.
-
-This module never draws; it is told what was collected.
-"""
+"""The three tables of view 8: what each is made of, its columns, and how a row is written."""
 
 from __future__ import annotations
 

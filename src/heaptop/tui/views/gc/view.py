@@ -1,8 +1,7 @@
 """View 8, GC: what the collector did, over time, under the program's own phases (KPROF, fig. 5).
 
 All figures come from :class:`heaptop.analysis.samples.gc_profile.GcProfile`, which is fed whether anything is sampled
-or not; curves are drawn by :mod:`heaptop.tui.charts.curves`, phases by :mod:`heaptop.tui.charts.lanes`. This module
-never asks for a collection.
+or not; curves are drawn by :mod:`heaptop.tui.charts.curves`, phases by :mod:`heaptop.tui.charts.lanes`.
 """
 
 from __future__ import annotations
@@ -224,7 +223,7 @@ class GcView(SortedView):
         return self._key
 
     def moved(self) -> None:
-        """The curves are said of another collection."""
+        """Another collection is chosen in the curves."""
         self._again()
 
     def show_by(self, key: str) -> None:

@@ -1,7 +1,4 @@
-"""What the tables and panes of view 4 look like: suspects, growth, lints, marks, and one suspect in full.
-
-This module never asks for anything and keeps nothing: from findings it makes sheets and lines.
-"""
+"""What the tables and panes of view 4 look like: suspects, growth, lints, marks, and one suspect in full."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""View 6 in words and pictures: curves of survival and mortality, bands and ages over time, and what is said of each.
-
-This module never touches a widget: it makes rows of a raster, and texts.
+"""View 6 in words and pictures: curves of survival and mortality, bands and ages over time, and words about each.
 """
 
 from __future__ import annotations

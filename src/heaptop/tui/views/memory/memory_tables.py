@@ -1,7 +1,4 @@
-"""The tables of view 9: uses or owners of resident memory, and what one of them is made of.
-
-This module never draws; it is given readings, and says what rows there are and how one is written.
-"""
+"""The tables of view 9: uses or owners of resident memory, and what one of them is made of."""
 
 from __future__ import annotations
 
@@ -220,7 +217,7 @@ def _native_sites(memory: Memory) -> Iterator[UsePart]:
 
 
 def _given_out(reading: Reading) -> Iterator[UsePart]:
-    """Of live objects and other allocations: nobody can say which allocator one of them has its bytes from."""
+    """Of live objects and other allocations: it is not known which allocator one of them has its bytes from."""
     memory = reading.memory
     figures = memory.outside.pymalloc if memory.outside is not None else None
     if figures is not None:

@@ -1,7 +1,4 @@
-"""View 9 in words: where resident memory is, in a sentence, and what each use of it means and what one can do.
-
-This module never draws and never asks: it is given what is known.
-"""
+"""View 9 in words: where resident memory is, in a sentence, and what each use of it means and what one can do."""
 
 from __future__ import annotations
 
@@ -137,7 +134,7 @@ def about(facts: MemoryFacts, key: str) -> str:
 
 
 def cadence(display: Display, *, wide: bool) -> str:
-    """How often it is asked, and what that costs; how old it is where nobody asks."""
+    """How often it is asked, and what that costs; how old it is where it is not asked any more."""
     latest = display.memory.latest
     if latest is None:
         return ""

@@ -2,8 +2,8 @@
 
 What is known is :class:`heaptop.analysis.rss.memory_history.MemoryFacts`, the chart
 :func:`heaptop.tui.charts.raster.picture` of :func:`~heaptop.analysis.rss.memory_history.course`, the tables are
-:mod:`heaptop.tui.views.memory.memory_tables`'. This module never asks for anything:
-:class:`heaptop.tui.state.memory_watch.MemoryWatch` does, while this view is shown.
+:mod:`heaptop.tui.views.memory.memory_tables`'. :class:`heaptop.tui.state.memory_watch.MemoryWatch` asks for figures
+while this view is shown.
 """
 
 from __future__ import annotations

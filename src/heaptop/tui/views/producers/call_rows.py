@@ -1,7 +1,7 @@
 """The tree of callers and callees as lines of a table: what is expanded, in which order, what is folded into one line.
 
 A line is several calls where each has one callee and the same figures, and where libraries call themselves. Below the
-callers and callees of one function stands what its allocations are made of. Sums come from
+callers and callees of one function there is what its allocations are made of. Sums come from
 :class:`~heaptop.analysis.callers.call_paths.Amounts`.
 """
 

@@ -1,7 +1,4 @@
-"""What view 2 shows of the samples: rows, trends, stacks, and sums by call path, each made once for a display.
-
-This module never draws.
-"""
+"""What view 2 shows of the samples: rows, trends, stacks, and sums by call path, each made once for a display."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The icicle of view 2: names and colours of its boxes, the text for one, and the table beside it.
 
-This module never sums: it asks :class:`~heaptop.analysis.callers.call_paths.Amounts`.
+Sums come from :class:`~heaptop.analysis.callers.call_paths.Amounts`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def icicle_scene(
 
 
 def box_words(amounts: Amounts, measure: Measure, about: str, approximate: frozenset[int], node: int) -> str:
-    """What is said of one box. ``about``: in front of estimates; empty where figures are exact."""
+    """Words about one box. ``about``: in front of estimates; empty where figures are exact."""
     mine, all_of_it = amounts.total(node, measure), amounts.total(0, measure) or 1
     above = amounts.total(amounts.paths.parents[node], measure) or 1
     live = amounts.live([node]).estimate(amounts.missed) if measure == "live" and about else None

@@ -1,7 +1,4 @@
-"""The levels of view 2: what is looked into, how it is shown, and where keys and rows lead from there.
-
-This module never sums and never draws.
-"""
+"""The levels of view 2: what is looked into, how it is shown, and where keys and rows lead from there."""
 
 from __future__ import annotations
 

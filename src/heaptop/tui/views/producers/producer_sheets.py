@@ -1,7 +1,4 @@
-"""What the tables of view 2 look like: columns by width, and how each figure is written.
-
-This module never sums and keeps nothing: from rows it makes sheets.
-"""
+"""What the tables of view 2 look like: columns by width, and how each figure is written."""
 
 from __future__ import annotations
 

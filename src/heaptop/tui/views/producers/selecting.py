@@ -1,6 +1,6 @@
-"""What the views of producers and sizes sum up: all samples, or those alone that live longer than the filter says.
+"""What the views of producers and sizes sum up: all samples, or those alone that the filter's lifetime leaves.
 
-This module never draws. Where much lives, what lives longer is worked out in small steps, and not at every tick.
+Where much lives, what lives longer is worked out in small steps, and not at every tick.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SampleSelector:
         return self._maker.figures
 
     def nothing(self, display: Display, where: Filter) -> str:
-        """What is said where there is no row, of a target that is or was sampled."""
+        """The reason why there is no row, of a target that is or was sampled."""
         if where.lifetime is None:
             return f"No sample matches {where}." if where else "Waiting for the first samples."
         if display.sampling is not None and display.sampling.samples.is_traced:

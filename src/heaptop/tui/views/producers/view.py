@@ -59,7 +59,7 @@ SMALL: Final = 2000
 REST: Final = 20
 """Beyond, it rests for so many times as long as it took: five percent of a core."""
 TRIES: Final = 3
-"""So often what is made in steps is begun anew when something was said meanwhile; then what is left is made at once."""
+"""Restarts of what is made in steps, when messages arrived meanwhile; then what is left is made at once."""
 MOST_ASKED: Final = 4000
 """Stacks that one question about an image has room for."""
 

@@ -63,7 +63,7 @@ T = TypeVar("T")
 NUMBERS: Final = (1, 2, 3, 5, 8)
 """Rounds of N, beyond which retainer sets are not distinguished."""
 MOST_SETS: Final = 5_000
-"""Pairs of a retainer set and a type that are asked for: more than that no snapshot tells."""
+"""Pairs of a retainer set and a type that are asked for: no snapshot answers with more."""
 MOST_STACKS: Final = 10_000
 """Likewise of stacks."""
 NOTHING: Final = "This snapshot has no such objects."
@@ -87,7 +87,7 @@ class Finder:
         self._client: SnapshotClient | None = None
         self._sampling: Sampling | None = None
         self._telling: tuple[int, int, int | None] | None = None
-        """The snapshot that was asked to be told what was there at marks, and which marks; None once it knows."""
+        """The snapshot that marks are being sent to, and which; None once it has them."""
         self._made: dict[Hashable, object] = {}
         self._made_of = 0
 
@@ -201,7 +201,7 @@ class Finder:
         return (level.modules, level.excluded) if level.retainers else (self.modules, self.left_out)
 
     def _knows_mark(self) -> bool:
-        """Whether the snapshot was told what was there at the mark; tells it."""
+        """Whether the snapshot has the mark; sends it where it has not."""
         client = self.client
         mark, image = client.mark, client.image
         if mark is None or image is None:
@@ -306,7 +306,7 @@ class Finder:
         if not answer.rows:
             self.nothing = "None of these objects was sampled."
         everything = image.bytes if level.is_all and not level.where else 0
-        key = "sites", answer.id, len(sampling.samples.stacks), everything  # a stack may be told later than its blocks
+        key = "sites", answer.id, len(sampling.samples.stacks), everything  # a stack may arrive later than its blocks
         return self._once(key, lambda: site_rows(answer, sampling, everything))
 
     def sampled(self, level: RetainersLevel) -> SampledShare | None:
@@ -316,7 +316,7 @@ class Finder:
         if not level.subject.stacks or sampling is None or sampling.samples.is_traced or level.what == "object":
             return None
         nothing, answer = self.nothing, self._ask_of(level, STACKS, Blocks, MOST_STACKS)
-        self.nothing = nothing  # what is said of the rows
+        self.nothing = nothing  # the reason that is shown for rows
         return self._once(("sampled", answer.id), lambda: sampled_of(answer, sampling)) if answer is not None else None
 
     def tree(self, level: RetainersLevel) -> PathTree | None:

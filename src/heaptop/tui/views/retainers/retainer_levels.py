@@ -1,7 +1,4 @@
-"""The levels of view 3: what is looked into, what of it is shown, and how that is said.
-
-This module never asks the snapshot, and never draws.
-"""
+"""The levels of view 3: what is looked into, what of it is shown, and in which words."""
 
 from __future__ import annotations
 
@@ -181,7 +178,7 @@ class RetainersLevel(drill.Level):
 
     @property
     def figures(self) -> str:
-        """What is told that it knows nothing of something else."""
+        """The notice that what is asked for is not in this snapshot."""
         return _FIGURES[self.key] if self.what == "rows" else "Objects"
 
     @property

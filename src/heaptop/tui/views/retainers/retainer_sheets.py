@@ -1,7 +1,4 @@
-"""What the tables and panes of view 3 look like: columns by width, and how each figure is written.
-
-This module never asks the snapshot, and keeps nothing: from answers it makes sheets and lines.
-"""
+"""What the tables and panes of view 3 look like: columns by width, and how each figure is written."""
 
 from __future__ import annotations
 
@@ -180,7 +177,7 @@ def unit_sheet(units: Sequence[Unit], drop: FreedIfDropped | None, facts: Retain
 
 
 def tree_columns(*, by_retained: bool) -> tuple[str, ...]:
-    """The columns that the tree can be sorted by; what everything retains says nothing."""
+    """The columns that the tree can be sorted by; what everything retains is always all."""
     return ("count", "bytes", "retained") if by_retained else ("count", "bytes")
 
 
@@ -475,7 +472,7 @@ def line_sheet(lines: Sequence[ObjectLine], facts: RetainerFacts) -> Sheet[Objec
 
 @dataclass(frozen=True)
 class Card:
-    """What is told of one object in a pane."""
+    """One object in a pane."""
 
     found: Object
     types: Sequence[TypeName]

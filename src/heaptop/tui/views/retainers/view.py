@@ -113,7 +113,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         self._notice = ""
         """What a key, or another snapshot, came to; until the next key."""
         self._place_kept = 0
-        """Where the cursor stood when there were rows last; they are asked for again."""
+        """Where the cursor was when there were rows last; they are asked for again."""
 
     def compose(self) -> ComposeResult:
         yield Picture(id="head")
@@ -294,7 +294,7 @@ class RetainersView(ExploringView[RetainersLevel]):
 
     @property
     def _asked_at(self) -> int:
-        """Where what was asked from another view stands among the levels; 0 where there is none."""
+        """The level that another view has opened; 0 where none has."""
         return next((place for place, level in enumerate(self._levels) if level.apart), 0)
 
     @property

@@ -209,7 +209,7 @@ class WasteView(SortedView):
         lines = [f" {line}" for text in texts for line in wrap(printable(text), max(width - 2, 8))]
         self.query_one("#said", Picture).show(_drawn(lines, look), look, key=(width, *lines))
 
-    # -- what is said of it ----------------------------------------------------------------------------------
+    # -- words about it ---------------------------------------------------------------------------------------
 
     @property
     def wants_memory(self) -> bool:
