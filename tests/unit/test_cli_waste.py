@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from heaptop.errors import (
 )
 from heaptop.protocol.images import FIRST_ID, WASTE, Question
 from heaptop.protocol.messages import Core, Failure, TypeName
+from heaptop.protocol.source import HeapFile
 from heaptop.watching import snapshot_watch
 from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
 from tests.unit.test_cli_why import Frozen as FrozenOnly
@@ -254,6 +256,29 @@ def test_waste_is_printed_where_the_allocators_report_nothing(
     assert found["total"] > 0
     assert "Arenas: their free memory is unknown." in found["notes"]
     assert doors.source.closed
+
+
+class OfACopy(FrozenOnly):
+    """A copy of a process, in which the allocators' own figures are not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._target = replace(self._target, file=HeapFile("copy", "sizes", redacted=False, opaque=0))
+
+    def memory_now(self) -> None:
+        pass
+
+
+def test_memory_use_that_a_file_does_not_have_is_not_waited_for(
+    doors: FrozenDoors, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr(terminal.ProgressLine, "show", lambda line, text: waited.append(text))
+    monkeypatch.setattr(snapshot_watch, "MEMORY_SECONDS", 0.1)
+    doors.make = OfACopy
+    assert document(COMMAND, capsys)["rows"]
+    assert not [text for text in waited if "memory use" in text]
+
 
 
 def test_control_c_detaches(doors: FrozenDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:

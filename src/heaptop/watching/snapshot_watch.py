@@ -108,6 +108,8 @@ class SnapshotWatch(SourceWatch):
     def wait_for_memory(self) -> Memory | None:
         """What :meth:`ask_memory` has asked for; None where it does not come in time: the snapshot's answers are worth
         more than an error."""
+        if self.attached.target.file is not None:
+            return self.reported  # a file answers in order: what has not come by now is not in it
         until = min(time.monotonic() + MEMORY_SECONDS, self._deadline)
         while self.reported is None and (left := until - time.monotonic()) > 0:
             self._next()
