@@ -6,6 +6,8 @@ release, never again for one that is out.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import platform
 import re
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from heaptop.__main__ import main as main_of_heaptop
 from tests.support.leaking import ENVIRONMENT, HEAPTOP, leaking_sessions
 from tests.support.processes import PATIENCE
 
@@ -108,7 +111,14 @@ def documents() -> Iterator[tuple[str, Any]]:
 
 
 def _run(command: str) -> str:
+    """What a command prints: in this process, unless it starts a program, or is ended by a signal."""
     arguments = [word.replace("~", " ") for word in command.split()]
+    if arguments[0] not in ("run", "guard"):
+        printed = io.TextIOWrapper(io.BytesIO(), "utf-8")
+        with contextlib.redirect_stdout(printed):
+            main_of_heaptop(arguments)
+        printed.seek(0)
+        return printed.read()
     ended = subprocess.run(
         [*HEAPTOP, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
