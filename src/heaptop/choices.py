@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 MODES: Final = ("clone", "stop", "python")
-"""How a heap is counted, best first: in a copy-on-write clone, while the target goes on; in the target itself, while it
+"""How a heap is counted, best first: in a copy-on-write clone, while the target runs; in the target itself, while it
 stands still; by the agent's Python in slices, while the heap moves."""
 
 THEMES: Final = ("dark", "light", "ansi", "colour-blind", "mono")

@@ -87,7 +87,7 @@ class phase:
         self.__exit__(kind, error, traceback)
 
     def __call__(self, function: F) -> F:
-        import inspect  # noqa: PLC0415 - dear, and for decorators only
+        import inspect  # noqa: PLC0415 - expensive, and for decorators only
 
         if inspect.isasyncgenfunction(function):
             wrapped = _async_generator(self.name, function)

@@ -114,7 +114,7 @@ def _sites(sampling: Sampling, latest: Snapshot | None) -> tuple[Rows, dict[str,
 
 @dataclass(frozen=True, slots=True)
 class HuntResult:
-    """What the last leak hunt in a process came to."""
+    """The result of the last leak hunt in a process."""
 
     verdict: str
     at: float

@@ -1,4 +1,4 @@
-"""Leak hunts of a guard: for a report, or because their verdict is a trigger. One goes on at a time."""
+"""Leak hunts of a guard: for a report, or because their verdict is a trigger. One runs at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Hunt:
 
 
 class GuardHunts:
-    """The hunt that goes on, and when the next one is due."""
+    """The running hunt, and when the next one is due."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class GuardHunts:
         self._hunted_at = time.monotonic()
 
     def begin_due(self, left: float) -> None:
-        """Begin one whose verdict is a trigger, where it is due and none goes on. ``left``: seconds until the memory
+        """Begin one whose verdict is a trigger, where it is due and none is running. ``left``: seconds until the memory
         limit."""
         every = min((trigger.value for trigger in self._rule.triggers if trigger.figure == "verdict"), default=None)
         if self.is_on or every is None or self._acting.locked():
@@ -84,7 +84,7 @@ class GuardHunts:
                 self._progress.notice(f"no leak hunt: {refused}")
 
     def hunt_for(self, report: GuardReport, left: float) -> str:
-        """Hunt for a report; a note for it where there is no hunt of its own. One that goes on for a verdict is as
+        """Hunt for a report; a note for it where there is no hunt of its own. One that runs for a verdict is as
         good."""
         if self._hunt is not None and self._hunt.report is None:
             self._hunt.report = report
@@ -161,7 +161,7 @@ class GuardHunts:
             self._judge(hunt.hunter, found, now)
 
     def abandon(self, why: str) -> None:
-        """End a hunt that goes on; its report has what earlier checks have found."""
+        """End a running hunt; its report has what earlier checks have found."""
         hunt = self._hunt
         self._drop()
         if hunt is not None:

@@ -1,6 +1,6 @@
 """The host agent's loop: attaches to the chosen processes one at a time, and detaches from those that no longer are.
 
-Whatever a process, its session or one round of the loop fails with is counted, and the loop goes on.
+Whatever a process, its session or one round of the loop fails with is counted, and the loop continues.
 """
 
 from __future__ import annotations

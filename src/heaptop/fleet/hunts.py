@@ -57,7 +57,7 @@ class _HuntedSource(SharedSource):
 
 
 class SessionHuntWatch(HuntWatch):
-    """A session's process while it is hunted in. What is sampled is the session's, which goes on feeding it."""
+    """A session's process while it is hunted in. What is sampled is the session's, which continues to feed it."""
 
     def __init__(self, session: FleetSession) -> None:
         super().__init__(_HuntedSource(session), ProgressReport(), "", session.sampling)
@@ -94,7 +94,7 @@ class SessionHuntWatch(HuntWatch):
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Decision) and message.request >= FIRST_ID:
-            self._source.decide(False)  # censuses go on, and the snapshot is refused
+            self._source.decide(False)  # censuses continue, and the snapshot is refused
         else:
             super()._take(message)
 
@@ -145,7 +145,7 @@ class LeakHunts:
             self._report(session, FAILED, f"{error}")
 
     def join(self, timeout: float) -> None:
-        """Wait for the hunt that goes on: it ends with its session."""
+        """Wait for the running hunt: it ends with its session."""
         if self._thread is not None:
             self._thread.join(timeout)
 

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 ROWS: Final = 20
 """Of each table."""
 RING: Final = "-ring.heaptop"
-"""The end of the name of a recording that goes on."""
+"""The end of the name of a running recording."""
 LEAST_RING: Final = 1 << 20
 LARGEST_RING: Final = 64 << 20
 RINGS_PART: Final = 4
-"""One part in so many of the quota is for recordings that go on."""
+"""One part in so many of the quota is for running recordings."""
 DUMP_PART: Final = 2
 """One part in so many of the quota, and of what the disk has free, is for a heap dump."""
 REPORTS_ROOM: Final = 1 << 20
@@ -193,7 +193,7 @@ class ReportFolder:
     """A folder for the files of guards. What is there and is no file of a guard's is never touched."""
 
     def __init__(self, path: Path, quota: int, guards: int = 1) -> None:
-        """``quota`` in bytes: the oldest files of guards are removed for a new one. A recording that goes on counts as
+        """``quota`` in bytes: the oldest files of guards are removed for a new one. A running recording counts as
         large as it may get. ``guards``: how many write to it at the same time, each by its :meth:`share`.
 
         Raises:
@@ -204,7 +204,7 @@ class ReportFolder:
         self.ring_size = _ring_size(quota, guards)
         """Bytes of a recording."""
         self._kept: set[str] = set()
-        """Names that are not removed: of this firing, and of the recording that goes on."""
+        """Names that are not removed: of this firing, and of the running recording."""
         self._sharers = [self]
         """All guards that share the folder."""
         self._lock = threading.RLock()
@@ -258,8 +258,8 @@ class ReportFolder:
             self._kept.update(names)
 
     def keep_ring(self, name: str) -> None:
-        """Keep only this from now on, a recording that goes on: there is room for it, as large as it may get. Errors:
-        OSError, also where all that go on would leave too little room for reports."""
+        """Keep only this from now on, a running recording: there is room for it, as large as it may get. Errors:
+        OSError, also where all running ones would leave too little room for reports."""
         with self._lock:
             rings = [each.ring_size for each in self._sharers if each is not self and each._has_ring]
             if sum(rings) + self.ring_size > self.quota // RINGS_PART:
@@ -343,7 +343,7 @@ class ReportFolder:
         return kept, sorted(old)
 
     def _keeper(self, name: str) -> ReportFolder | None:
-        """Who keeps the file, also where a recording that goes on writes itself anew to it."""
+        """The guard that keeps the file, also where a running recording is rewritten to it."""
         return next((each for each in self._sharers if name.removesuffix(".thinner") in each._kept), None)
 
 

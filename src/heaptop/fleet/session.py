@@ -115,7 +115,7 @@ class FleetSession:
 
     @property
     def error(self) -> HeaptopError | None:
-        """What the session failed with; None where it goes on, was ended on purpose, or its process has exited."""
+        """What the session failed with; None where it continues, was ended on purpose, or its process has exited."""
         error = self.ended.error if self.ended is not None else None
         return None if isinstance(error, TargetExited) else error
 

@@ -77,7 +77,7 @@ class SessionWatch(GuardWatch):
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Failure) and self._seen is None:
-            return  # the session goes on, and asks for another census
+            return  # the session continues, and asks for another census
         super()._take(message)
 
 
@@ -146,7 +146,7 @@ class SessionGuard:
         return self._thread.is_alive()
 
     def _run(self) -> None:
-        """Whatever it ends with, the session goes on."""
+        """Whatever it ends with, the session continues."""
         try:
             with self._attends:
                 self._begin_ring()

@@ -70,7 +70,7 @@ class ProcessReadings:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the limit, if it goes on growing like this; None where it does not grow."""
+        """Until the limit, if it continues to grow like this; None where it does not grow."""
         if self.left is None or not self.growth or self.growth <= 0:
             return None
         return self.left / self.growth
@@ -173,7 +173,7 @@ def readings_words(now: ProcessReadings) -> str:
 
 
 def seconds_to_limit(processes: Iterable[ProcessReadings]) -> float | None:
-    """When the first of these processes reaches its limit, if they go on growing like this: those of one limit grow
+    """When the first of these processes reaches its limit, if they continue to grow like this: those of one limit grow
     towards it together. None where none grows."""
     groups: dict[str, list[ProcessReadings]] = {}
     for one in processes:
@@ -210,7 +210,7 @@ class RssTrend:
         return (median(rss for _, rss in last) - median(rss for _, rss in first)) / seconds
 
     def seconds_until(self, bytes_: int) -> float | None:
-        """When RSS will have grown by so much, if it goes on as in the last seconds; None where it does not grow. For
+        """When RSS will have grown by so much, if it continues as in the last seconds; None where it does not grow. For
         what has to be done before: a trigger is no reason to hurry, but this is."""
         readings = [reading for reading in self._readings if self._readings[-1][0] - reading[0] <= RECENT]
         if len(readings) < 2 or readings[-1][1] <= readings[0][1]:

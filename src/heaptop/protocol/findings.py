@@ -18,7 +18,7 @@ UNCLEAR: Final = "unclear"
 VERDICTS: Final = (LEAK, BACKLOG, UNCLEAR, NO_LEAK)
 """The most severe first. A backlog is a queue that grows, as more is put into it than is taken out."""
 GROWING: Final = frozenset((LEAK, BACKLOG))
-"""What takes more memory as long as the program goes on like that."""
+"""What takes more memory as long as the program continues like that."""
 
 UNREACHED: Final = "memory block"
 """The type of a suspect that is no object: blocks of memory that no live object has."""

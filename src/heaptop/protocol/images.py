@@ -272,7 +272,7 @@ class ImageMemory(Message):
     KIND: ClassVar[str] = "image-memory"
     image: int
     holding: int
-    """Bytes that are free again when it ends: its tables, and what the target has changed or given back since."""
+    """Bytes that are free again when it ends: its tables, and what the target has changed or freed since."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What it may take to read a moment of a recording: memory and work in proportion to the file, whatever is in it.
 
-A file of a few kilobytes unpacks to gigabytes if somebody wants it to. So while one moment is played, the process may
+A file of a few kilobytes may unpack to gigabytes. So while one moment is replayed, the process may
 grow by :data:`LEAST` bytes and :data:`TIMES` the size of the file, but :data:`MOST` at most; and what is unpacked and
 decoded for it is bounded in the same way. heaptop's own recordings take a fraction of that: an hour of the fake agent
 unpacks to 9 times its size.
@@ -17,7 +17,7 @@ from heaptop.errors import RecordingTooLarge
 LEAST: Final = 96 << 20
 TIMES: Final = 64
 MOST: Final = 1 << 30
-"""Bytes of memory: what is decoded, and what is made of it while the moment is played."""
+"""Bytes of memory: what is decoded, and what is made of it while the moment is replayed."""
 
 LEAST_UNPACKED: Final = 16 << 20
 TIMES_UNPACKED: Final = 256

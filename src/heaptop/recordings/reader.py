@@ -154,7 +154,7 @@ class Recording:
 
     @property
     def findings(self) -> tuple[Findings, ...]:
-        """What leak hunts came to, oldest first."""
+        """The findings of leak hunts, oldest first."""
         allowance = self._allowance()
         notes = (self._notes(self._blocks[place], allowance) for place in self._blocks.of(NOTE))
         return tuple(note for found in notes for note in found if isinstance(note, Findings))

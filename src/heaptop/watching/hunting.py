@@ -251,7 +251,7 @@ class Hunter:
 
     def _latest_mark(self) -> float:
         """When another mark must begin, for the last check to end in time. The second mark is the one that a verdict
-        needs: it may take all the time there is, and the last check is taken to be no longer than it."""
+        needs: it may take all the time there is, and the last check is assumed to be no longer than it."""
         if len(self._hunt.marks) == 1:
             return self._latest_end - 2 * self._mark_seconds
         return self._planned_end - self._mark_seconds - self.expected

@@ -1,6 +1,6 @@
 """How a recording went, as some of its moments: what lines, bands and tables over all of its time are made from.
 
-A history played from a recording is dense towards the moment that it was played to, and thin before; a course is even.
+A history replayed from a recording is dense towards its last moment, and thin before; a course is even.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CensusMoment:
 
     time_ns: int
     rss: int | None
-    """At the last tick by then, and of the last point by the moment that was played to, as in ``heaptop diff``; None
+    """At the last tick by then, and of the last point by the moment that was replayed to, as in ``heaptop diff``; None
     where that is not known."""
     total: Amount
 
@@ -42,7 +42,7 @@ class CensusTimeline:
 
     @classmethod
     def of(cls, recorded: Recorded) -> CensusTimeline:
-        """Up to the moment that it was played to."""
+        """Up to the moment that it was replayed to."""
         history = recorded.history
         by_time = {snapshot.time_ns: snapshot for snapshot in history.snapshots}
         snapshots = tuple(by_time[time] for time in spread(list(by_time), POINTS))

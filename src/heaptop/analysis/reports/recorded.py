@@ -1,4 +1,4 @@
-"""A recording as far as it was played: what every export, report and difference of moments is computed from.
+"""A recording as far as it was replayed: what every export, report and difference of moments is computed from.
 
 Its reader feeds it messages, and gives it what is known of the file.
 """
@@ -30,7 +30,7 @@ class Recorded:
     history: History = field(default_factory=History)
     sampling: Sampling = field(default_factory=Sampling)
     findings: list[Findings] = field(default_factory=list)
-    """What leak hunts came to, oldest first."""
+    """The findings of leak hunts, oldest first."""
     target: TargetInfo | None = None
     hello: Hello | None = None
     shown: Seek | None = None

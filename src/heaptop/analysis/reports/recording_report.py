@@ -29,7 +29,7 @@ def report_json(
     top: int | None,
     jumps: Sequence[RecordedJump] | None = None,
 ) -> ReportJson:
-    """The document, of a recording from its first moment to the one it was played to (``at``).
+    """The document, of a recording from its first moment to the one it was replayed to (``at``).
 
     ``top``: rows of a table, at most; all for None. ``jumps``: the largest; None where they were not searched for."""
     target, hello = after.target, after.hello

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 LAG: Final = 128 << 10
-"""Bytes that each thread may go on at an interval when it is changed (LONGEST of the core's ``sample.c``)."""
+"""Bytes that each thread may still allocate at an interval when it is changed (LONGEST of the core's ``sample.c``)."""
 
 
 class MissedSamples:

@@ -185,7 +185,8 @@ class Moments:
         """Of what was sampled so far none is followed any more.
 
         Args:
-            still_on: whether sampling goes on at once, so that what lived at the last snapshot is what is not followed
+            still_on: whether sampling continues at once, so that what lived at the last snapshot is what is not
+            followed
                 now. Else that is not known before the next census, and in no snapshot until then.
         """
         lived = sum(cell.bytes for cell in self._cells.values())

@@ -381,9 +381,9 @@ class SampledBlocks:
                 self._feed_live_blocks(message)
 
     def work_in(self) -> None:
-        """A tick tells hundreds of births and deaths at a time, and a census as many types: they are kept, and worked
-        in before anybody reads what they change, or more is said. Who has shown the tick or the census calls this then,
-        so that it was not waited for."""
+        """Apply births, deaths and types that have arrived: a tick has hundreds of them, and a census as many types.
+        They are kept until their effect is read, or more arrives. A screen calls this after it has shown the tick or
+        the census, so that it does not wait for it."""
         if self._unapplied is None:
             return
         (births, typed, deaths), self._unapplied = self._unapplied, None

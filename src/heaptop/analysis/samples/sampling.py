@@ -146,7 +146,7 @@ class Sampling:
         return self.on and not self.samples.is_traced
 
     def feed(self, message: Message) -> None:
-        """Take one message; kinds that say nothing of allocations or collections are ignored.
+        """Take one message; kinds that are not about allocations or collections are ignored.
 
         Raises:
             ProtocolError: it does not fit the messages before.
@@ -176,9 +176,9 @@ class Sampling:
                 self._pending.append(partial(Sampling._count_older, rows=message.rows, time_ns=message.time_ns))
 
     def work_in(self) -> None:
-        """Births, deaths, types and moments that were said are kept, and worked in before anybody reads what they
-        change, or the next samples come. Who has shown a tick or a census calls this then, so that it was not waited
-        for."""
+        """Apply births, deaths, types and moments that have arrived. They are kept until their effect is read, or the
+        next samples come. A screen calls this after it has shown a tick or a census, so that it does not wait for
+        it."""
         pending, self._pending = self._pending, []
         for work in pending:
             work(self)
@@ -294,8 +294,7 @@ class Sampling:
         self._dead = [*self._dead, *deaths]
 
     def _add_all(self) -> None:
-        """What was said of samples until here. Hundreds of deaths come at a time: what several have in common is added
-        once."""
+        """Apply all samples so far. Hundreds of deaths come at a time: what several have in common is added once."""
         self.samples.work_in()
         deaths, self._dead = self._dead, ()
         if not deaths:

@@ -167,7 +167,7 @@ def _points(bins: Sequence[AgeBin]) -> Iterable[SurvivalPoint]:
 
     With N = at risk less half of the censored, and h = died / N in a bin, ln sₒ = Σ ln (1 − h). A sample of weight w
     that dies in the bin moves it by w (A − 1/N), where A is the sum of h / (N (1 − h)) over the bins before; one
-    censored there by w times A and half the bin's own term; one that goes on by w A.
+    censored there by w times A and half the bin's own term; one that lives on by w A.
     """
     # from the oldest on, so that nothing is lost to rounding where few are left of many
     risks = [*accumulate((cell.died + cell.censored for cell in reversed(bins)), initial=0.0)]

@@ -121,7 +121,7 @@ def _pointers(memory: ResidentMemory, holders: Sequence[Range], spaces: AddressR
         for page in memory.pages.present(start, end):
             try:
                 data = memory.read_known(page, PAGE)
-            except RemoteFault:  # it was given back since the page table was read
+            except RemoteFault:  # it was unmapped since the page table was read
                 continue
             for (word,) in struct.iter_unpack("<Q", data):
                 if low <= word < high and not word % ALIGNMENT and word in spaces:
@@ -228,7 +228,7 @@ def _measure_arena(memory: ResidentMemory, table: ArenaTable, arena: Arena, bit:
             continue
         try:
             count, _, _, _, _, _, size_class, _, _ = POOL.unpack(memory.read_known(pool, POOL.size))
-        except RemoteFault:  # the arena was given back a moment ago
+        except RemoteFault:  # the arena was unmapped a moment ago
             free_pools += pages
             continue
         if not count or size_class >= SIZE_CLASSES:

@@ -4,7 +4,7 @@ It is seen from outside, or, where heaptop may not look, from within the clone. 
 nothing at all: its page table is walked for nobody's figures. Decides nothing but :func:`excess`, which is a sentence;
 the conversation acts on it.
 
-    a page of the target      left alone    changed since         given back since
+    a page of the target      left alone    changed since         freed since
     the target has            shared        a copy of its own     nothing
     the clone has             shared        private: the cost     private: the cost
 

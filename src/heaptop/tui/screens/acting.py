@@ -54,7 +54,7 @@ class ActingScreen(TableScreen):
             self._draw()
 
     def outcome(self, text: str) -> None:
-        """Show what a key came to, until the next one comes to something."""
+        """Show a key's outcome, until the next one has one."""
         self.status.outcome(text)
         self._draw_words()
 

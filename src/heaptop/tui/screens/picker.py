@@ -136,7 +136,7 @@ class PickerScreen(TableScreen):
         self._sort, self._descending = "rss", True
         self._filter = ""
         self._said = ""
-        """What the last key came to, until the cursor moves."""
+        """The outcome of the last key, until the cursor moves."""
         self._problem = ""
         """Why there is no new list."""
 

@@ -1,4 +1,4 @@
-"""A question over the live screen, which goes on beneath it."""
+"""A question over the live screen, which continues beneath it."""
 
 from __future__ import annotations
 

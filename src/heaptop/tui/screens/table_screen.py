@@ -166,7 +166,7 @@ class TableScreen(OnTime, Screen[None]):
         self.app.action_command_palette()
 
     def show_notice(self, text: str) -> None:
-        """What a key came to."""
+        """The outcome of a key."""
         raise NotImplementedError
 
     def resumed(self, seconds: float) -> None:

@@ -37,7 +37,7 @@ class HuntStage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a look came to."""
+    """The result of a check."""
 
     findings: Findings
     image: int = 0
@@ -81,9 +81,9 @@ class Hunting:
         self.found: CheckResult | None = None
         """The last of them; it stays when its snapshot is closed."""
         self.failed = ""
-        """Why the last moment came to nothing, in a few words."""
+        """Why the last check has no result, in a few words."""
         self.said = ""
-        """What the last moment came to, until it is taken: :meth:`take_notice`."""
+        """The result of the last check in words, until it is taken: :meth:`take_notice`."""
         self.new_findings: Findings | None = None
         """Likewise what it found: :meth:`take_findings`."""
 

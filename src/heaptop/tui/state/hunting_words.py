@@ -17,7 +17,7 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 _NONE: Final = "·"
 
 WHERE: Final = " (key 4)"
-"""At the end of what a check came to, where another view is shown."""
+"""At the end of a check's result, where another view is shown."""
 
 Comparison = tuple[int, int | None]
 """The number of a mark, and that of a later one that must have seen what is new since; None for all of it."""
@@ -34,12 +34,12 @@ def verdict_slot(verdict: str) -> int:
 
 
 def first_words(mark: MarkFacts) -> str:
-    """What the first mark came to, and what to do then."""
+    """The first mark's outcome, and what to do then."""
     return f"marked {mark.name}: {format_count(mark.objects)} objects; press m again later"
 
 
 def found_words(findings: Findings, mark: str | None) -> str:
-    """What a look came to, in a line."""
+    """The result of a check, in a line."""
     leaks = sum(each.verdict == LEAK for each in findings.suspects)
     words = f"{leaks} leak{'s' * (leaks != 1)}" if leaks else findings.verdict
     return (f"marked {mark}: {words}" if mark is not None else words) + WHERE
@@ -74,7 +74,8 @@ def choosing(compared: str) -> str:
 
 
 def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> str:
-    """What must be known of what was found, or how to go on. The first note holds of all that is found: key ? tells it.
+    """What must be known of what was found, or how to continue. The first note is about all that is found: key ? shows
+    it.
 
     Args:
         compared: what is compared by now, where that is not what was found.

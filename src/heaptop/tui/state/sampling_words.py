@@ -1,4 +1,4 @@
-"""The screen's words for the sampler: its rate, what a change of it came to, and what its figures are worth."""
+"""The screen's words for the sampler: its rate, the outcome of a change, and how sure its figures are."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class View(OnTime, ToldSize, Vertical):
         self._shown: tuple[Display, ChartStyle] | None = None
         """What it was last given to show."""
         self._notice = ""
-        """What the last key came to in it: the first of the right words."""
+        """The outcome of the last key in it: the first of the right words."""
         self._matches: frozenset[str] = frozenset()
         """The keys of the rows that the last filter has shown."""
 
@@ -171,7 +171,7 @@ class View(OnTime, ToldSize, Vertical):
 
     @property
     def notice(self) -> str:
-        """What the last key came to, which is the first of the right ones; empty for nothing to say."""
+        """The outcome of the last key, which is the first of the right words; empty for none."""
         return self._notice
 
     @property

@@ -1,6 +1,6 @@
 """The keys at the bottom, from the binding table: what has no room is left out, `?` and `q` never are.
 
-What a key came to be there in their place, for some seconds, where it has no room elsewhere.
+The outcome of a key is in their place for some seconds, where it has no room elsewhere.
 """
 
 from __future__ import annotations

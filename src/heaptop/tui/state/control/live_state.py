@@ -197,7 +197,7 @@ class LiveState:
         self._offer = question
 
     def answer(self, question: Confirmation, accept: bool | None, stop: bool = False) -> str | None:
-        """Do what the answer means; None is Esc, with ``stop`` it is the other pause. What that came to; None where it
+        """Do what the answer means; None is Esc, with ``stop`` it is the other pause. The outcome; None where it
         reports by itself."""
         if question not in self.questions:
             return "nothing to confirm"

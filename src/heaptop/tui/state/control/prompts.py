@@ -145,7 +145,7 @@ class FilterPrompt(Prompt):
 
     def _keep_terms_of(self, text: str) -> None:
         """Of a text that is wrong, or not yet whole, the first terms that are a filter; else the one before holds. Not
-        what the beginning of a term came to on the way (``type:Ord`` of ``type:Ord,``)."""
+        the filter of the beginning of a term on the way (``type:Ord`` of ``type:Ord,``)."""
         while text := text.rpartition(" ")[0]:
             try:
                 self._view.set_where(parse_filter(text))

@@ -12,7 +12,7 @@ from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Forecast, TargetInfo
 
 Answer = Callable[[bool], str | None]
-"""Does what yes or no means. What that came to, in words."""
+"""Does what yes or no means. The outcome, in words."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ class Change(NamedTuple):
 
 
 class SamplingControl:
-    """Asks the sampler for changes; its answer reports what they came to."""
+    """Asks the sampler for changes; its answer reports the outcome."""
 
     def __init__(self, live: LiveState) -> None:
         self._live = live

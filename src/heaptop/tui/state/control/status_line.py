@@ -1,4 +1,4 @@
-"""What a key came to, in words, and how they share the lines around a view with the words of the view."""
+"""The outcome of a key, in words, and how they share the lines around a view with the words of the view."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StatusLine:
         self.text = ""
         self.until = float("-inf")
         self._outcome = ""
-        """What the last key came to that has changed nothing on the screen."""
+        """The outcome of the last key that has changed nothing on the screen."""
         self._notice = ""
         self.notice_until = float("-inf")
 
@@ -44,7 +44,7 @@ class StatusLine:
             self.text, self.until = text, self._clock() + NOTICE_SECONDS
 
     def outcome(self, text: str) -> None:
-        """Show what a key came to, in place of any notice; empty for what can be seen."""
+        """Show a key's outcome, in place of any notice; empty for what can be seen."""
         self.text, self._outcome = "", text
         self.show_notice(text)
 
@@ -55,7 +55,7 @@ class StatusLine:
         self.show_notice(text)
 
     def forget_outcome(self) -> None:
-        """Drop what the last key came to; any other notice stays for its time."""
+        """Drop the last key's outcome; any other notice stays for its time."""
         if self.text == self._outcome:
             self.text = ""
 

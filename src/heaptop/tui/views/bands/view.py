@@ -56,7 +56,7 @@ SMALL = 2000
 
 
 def make_eventual(sampling: Sampling | None, level: Level, limit: int) -> tuple[BandChart, str]:
-    """Bands by what was learned of blocks when they died, and what a bound on lifetimes came to."""
+    """Bands by what was learned of blocks when they died, and a bound on lifetimes in bytes."""
     if sampling is None or not sampling.lifetime_bands.moments:
         return BandChart((), (), ()), ""
     if level.where.lifetime is None:
@@ -159,7 +159,7 @@ class BandsView(LevelView[Level]):
         self._whole: tuple[Moment, str, int, int] | None = None
         """Of the last moment by this key, without a filter: rows and bytes."""
         self._longer = ""
-        """What a bound on lifetimes came to."""
+        """A bound on lifetimes, in bytes."""
         self._rows: Rows = Rows.of(())
 
     def compose(self) -> ComposeResult:
@@ -306,7 +306,7 @@ class BandsView(LevelView[Level]):
 
     @property
     def crumbs(self) -> tuple[str, ...]:
-        """A bound on lifetimes as what it came to."""
+        """A bound on lifetimes in bytes."""
         found = super().crumbs
         if not found or not self._longer:
             return found

@@ -111,7 +111,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         self._tagged: dict[int, str] = {}
         """Names of the objects chosen, by address."""
         self._notice = ""
-        """What a key, or another snapshot, came to; until the next key."""
+        """The outcome of a key, or of another snapshot; until the next key."""
         self._place_kept = 0
         """Where the cursor was when there were rows last; they are asked for again."""
 
