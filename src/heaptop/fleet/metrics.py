@@ -178,7 +178,7 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
         "use_age": _gauge("resident_use_age_seconds", "Age of the oldest of their readings."),
         "limit": _gauge("memory_limit_bytes", "The smallest memory limit of the service's processes."),
         "left": _gauge("memory_left_bytes", "Memory left before the first limit of one of the service's processes."),
-        "forecast": _gauge("memory_limit_seconds", "Time until the first memory limit, if RSS goes on growing so."),
+        "forecast": _gauge("memory_limit_seconds", "Time until the first memory limit, if RSS keeps growing so."),
         "type_bytes": _gauge(
             "live_bytes", "Bytes of live objects by type at the last census, with native memory they own.", "type"
         ),

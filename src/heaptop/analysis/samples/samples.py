@@ -525,7 +525,7 @@ class SampledBlocks:
             if number >= ID_LIMIT:
                 raise ProtocolError(f"A sampled block has the number {number}; {ID_LIMIT - 1} is the largest.")
             if stack >= len(self._said) or kind > len(self.types):
-                raise ProtocolError(f"A block has the stack {stack} and the type {kind - 1}: one was never said.")
+                raise ProtocolError(f"A block has the stack {stack} and the type {kind - 1}: one was never sent.")
             if not 0 < size <= MAX_SIZE or domain >= len(DOMAINS) or interval >= len(self._intervals):
                 raise ProtocolError(f"A sampled block of {size} bytes has an impossible size, domain or interval.")
 
@@ -533,7 +533,7 @@ class SampledBlocks:
         rows = _records(TRACED.iter_unpack, message.rows, "traces")
         for stack, kind, size_class, count, size in rows:
             if stack >= len(self._said) or kind >= len(self.types) or size_class >= len(CLASSES):
-                raise ProtocolError(f"Objects have the stack {stack} and the type {kind}: one was never said.")
+                raise ProtocolError(f"Objects have the stack {stack} and the type {kind}: one was never sent.")
             if not 0 < count <= _MAX_TRACED or size > _MAX_TRACED:
                 raise ProtocolError(f"{count} objects of {size} bytes were traced, which cannot be.")
         found = [(self._said[row[0]], *row[1:]) for row in rows]
@@ -587,7 +587,7 @@ class SampledBlocks:
         for record in (*freed, *lost):
             stack, kind, _, _, _, _, seen, volume, count, variance, third = record
             if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
-                raise ProtocolError(f"Sums of the stack {stack} and the type {kind} were kept: one was never said.")
+                raise ProtocolError(f"Sums of the stack {stack} and the type {kind} were kept: one was never sent.")
             if max(seen, volume, count) >= CLOCK_LIMIT or not (0 <= variance < math.inf and abs(third) < math.inf):
                 raise ProtocolError("Sums were kept that cannot be.")
         stood_for = self._stood_for + sum(record[7] for record in (*freed, *lost))
@@ -623,7 +623,7 @@ class SampledBlocks:
         if likeness == NONE:
             return
         if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
-            raise ProtocolError(f"A live block has the stack {stack} and the type {kind}: one was never said.")
+            raise ProtocolError(f"A live block has the stack {stack} and the type {kind}: one was never sent.")
         if not (0 < size <= MAX_SIZE and 0 < interval <= MAX_INTERVAL):
             raise ProtocolError(f"A live block of {size} bytes has an impossible size or interval.")
 

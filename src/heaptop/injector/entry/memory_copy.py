@@ -428,7 +428,7 @@ class Copier:
         plan = self._plan
         return PauseTooLong(
             f"The copy of process {plan.pid} {how}; the budget is {_milliseconds(plan.budget_ns)}.",
-            why=f"All of its memory that was written to is copied while it stands still: {seen.bytes >> 20} MiB.",
+            why=f"All of its memory that was written to is copied while it is stopped: {seen.bytes >> 20} MiB.",
             fix=f"Allow a longer pause: add `--pause-budget {int(enough_ns * 1.5 / 1e6) + 1}`. Or count it without "
             "`--no-inject`, in a clone.",
         )
