@@ -1,7 +1,7 @@
-"""Everything that widgets say to each other, in one place.
+"""The messages between widgets, in one place.
 
-A message carries what happened, and whoever handles it decides. Messages of which only the newest matters replace one
-another in a queue, so that a slow terminal never works through a backlog.
+A message carries what happened, and its handler decides. :class:`Newest` keeps a slow terminal from working through a
+backlog.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ if TYPE_CHECKING:
     from heaptop.tui.state.snapshot_client import QuerySubject
 
 
-class EventsArrived(Message):
-    """The source has put events into the inbox. Sent from its thread; many arrivals are one message."""
+class Newest(Message):
+    """One of which only the newest matters: it replaces one of its class that waits in a queue."""
 
     def can_replace(self, message: Message) -> bool:
-        return isinstance(message, EventsArrived)
+        return type(message) is type(self)
 
 
-class FilterEdited(Message):
+class EventsArrived(Newest):
+    """The source has put events into the inbox. Sent from its thread; many arrivals are one message."""
+
+
+class FilterEdited(Newest):
     """The text of the filter bar changed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, FilterEdited)
 
 
 class FilterAccepted(Message):
@@ -54,11 +55,8 @@ class PromptClosed(Message):
         self.then = then
 
 
-class LettersChanged(Message):
+class LettersChanged(Newest):
     """Other bands of a chart are high enough for a letter than before."""
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, LettersChanged)
 
 
 class RowChosen(Message):
@@ -77,11 +75,8 @@ class HeadingClicked(Message):
         self.column = column
 
 
-class ViewChanged(Message):
+class ViewChanged(Newest):
     """A view drew itself again for a reason of its own: the words above it may be others now."""
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, ViewChanged)
 
 
 class SubjectChosen(Message):
@@ -92,14 +87,11 @@ class SubjectChosen(Message):
         self.subject = subject
 
 
-class ProcessesListed(Message):
+class ProcessesListed(Newest):
     """The picker's list of processes is there. Sent from the thread that read it."""
 
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, ProcessesListed)
 
-
-class TabArrived(Message):
+class TabArrived(Newest):
     """The source behind a tab has put events into its inbox. Sent from its thread, also where nothing shows the tab."""
 
     def __init__(self, pid: int) -> None:
@@ -111,15 +103,12 @@ class TabArrived(Message):
         return isinstance(message, TabArrived) and message.pid == self.pid
 
 
-class MomentChosen(Message):
+class MomentChosen(Newest):
     """A moment of a recording was clicked, or dragged to."""
 
     def __init__(self, time_ns: int) -> None:
         super().__init__()
         self.time_ns = time_ns
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, MomentChosen)
 
 
 class TabChosen(Message):
