@@ -63,8 +63,7 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
-        "By site, figures are estimated from samples and count memory blocks. ± is the larger side of the "
-        f"{INTERVAL}.",
+        f"By site, figures are estimated from samples and count memory blocks. ± is the larger side of the {INTERVAL}.",
         STATMEMPROF.at("“Sampling allocations”"),
     ),
     FigureHelp(

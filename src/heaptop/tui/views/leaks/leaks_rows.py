@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from heaptop.analysis.bands.census_growth import CountedGrowth
-from heaptop.analysis.filters.filters import Filter
-from heaptop.protocol.findings import Findings, GrownRow, Suspect
+from heaptop.analysis.bands.census_growth import CountedGrowth, growth_since
+from heaptop.analysis.bands.series import SeriesCache
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.heap.history import Snapshot
+from heaptop.protocol.findings import Findings, GrownRow, MarkFacts, Suspect
+from heaptop.tui.state.snapshot_client import QuerySubject
 
 SUSPECT_FIGURES: Final[dict[str, Callable[[tuple[int, Suspect]], Any]]] = {
     "rank": lambda row: row[0],
@@ -43,6 +46,37 @@ def grown_rows(findings: Findings, key: str, where: Filter) -> tuple[list[GrownR
     """Likewise, what grew by a key."""
     rows: Sequence[GrownRow] = next((growth.rows for growth in findings.growths if growth.key == key), ())
     return [row for row in rows if _passes(where, _row_names(key, row))], len(rows)
+
+
+class CountedRows:
+    """What grew by the counts of censuses, computed once for a census."""
+
+    def __init__(self) -> None:
+        self._memo = SeriesCache()
+        self._known: tuple[object, tuple[Sequence[CountedGrowth], int]] | None = None
+
+    def rows(
+        self, snapshots: Sequence[Snapshot], marks: Sequence[MarkFacts], since: int, where: Filter
+    ) -> tuple[Sequence[CountedGrowth], int]:
+        """Those since a mark that pass the filter; and how many there are without one."""
+        if not marks or not snapshots:
+            return (), 0
+        time_ns = marks[min(since, len(marks) - 1)].time_ns
+        of = (snapshots[-1], len(snapshots), time_ns, where)
+        if self._known is None or self._known[0] != of:
+            made = growth_since(snapshots, time_ns, "type", where, self._memo)
+            whole = growth_since(snapshots, time_ns, "type", EVERYTHING, self._memo) if where else made
+            self._known = of, (made.rows, len(whole.rows))
+        return self._known[1]
+
+
+def grown_subject(name: str, key: str, snapshots: Sequence[Snapshot], *, new: bool) -> QuerySubject | None:
+    """The objects of a row by type or module."""
+    if key == "type":
+        return QuerySubject(name, types=(name,), new=new)
+    cells = snapshots[-1].cells if snapshots else ()
+    types = tuple(sorted({cell.type.full for cell in cells if cell.type.module == name}))
+    return QuerySubject(name, types=types, new=new) if types else None
 
 
 def _passes(where: Filter, names: Mapping[str, tuple[str, ...]]) -> bool:

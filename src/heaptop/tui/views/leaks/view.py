@@ -9,26 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 
-from heaptop.analysis.bands.census_growth import CensusGrowth, CountedGrowth, growth_since
-from heaptop.analysis.bands.series import SeriesCache
+from heaptop.analysis.bands.census_growth import CountedGrowth
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
-from heaptop.analysis.samples.producers import Frame, stacks_at
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError
 from heaptop.protocol.findings import UNREACHED, Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.state.hunting import CheckResult, Hunting
+from heaptop.tui.state.hunting import CheckResult
 from heaptop.tui.state.hunting_words import ago, comparisons
 from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.state.snapshot_client import QuerySubject
-from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.leaks.hunting_sheets import (
     COUNTED_SORTS,
     SuspectFacts,
@@ -41,7 +37,6 @@ from heaptop.tui.views.leaks.hunting_sheets import (
     lint_lines,
     lint_sheet,
     mark_sheet,
-    page_lines,
     pane_rows,
     suspect_columns,
     suspect_sheet,
@@ -63,7 +58,16 @@ from heaptop.tui.views.leaks.leaks_levels import (
     nothing_words,
     title_words,
 )
-from heaptop.tui.views.leaks.leaks_rows import COUNTED_FIGURES, GROWN_FIGURES, SUSPECT_FIGURES, grown_rows, suspect_rows
+from heaptop.tui.views.leaks.leaks_rows import (
+    COUNTED_FIGURES,
+    GROWN_FIGURES,
+    SUSPECT_FIGURES,
+    CountedRows,
+    grown_rows,
+    grown_subject,
+    suspect_rows,
+)
+from heaptop.tui.views.leaks.suspect_page import SuspectStacks, suspect_page
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -104,11 +108,10 @@ class LeaksView(LevelView[LeaksLevel]):
 
     def __init__(self) -> None:
         super().__init__(LeaksLevel())
-        self._memo = SeriesCache()
-        self._growth: tuple[object, tuple[CensusGrowth, int]] | None = None
+        self._counted = CountedRows()
         self._whole = 0
         """Rows that there are without a filter."""
-        self._frames: tuple[Suspect, Sequence[tuple[Frame, str]]] | None = None
+        self._stacks = SuspectStacks(self.read_file)
         self._seen: Findings | None = None
         """What was found when it was drawn last."""
         self._notice = ""
@@ -140,14 +143,15 @@ class LeaksView(LevelView[LeaksLevel]):
             self.size.width, look, sort, descending, nothing_words(self.now, key, level.where), self.now.now_ns
         )
         if level.suspect is not None and level.found is not None:
-            self._rows = self._page(level.suspect, level.found, look)
+            frames = self._stacks.of(level.suspect, self.now)
+            self._rows = suspect_page(level.suspect, level.found, frames, self.now, self.size.width, look)
             return line_sheet(self._rows, look)
         if key == MARK:
             self._rows = self._marks
             return mark_sheet(self._marks, *self._compared, facts)
         if key == COUNTED_KEY or found is None:
-            counted, self._whole = self._counted
-            self._rows = sorted(counted.rows, key=COUNTED_FIGURES[sort], reverse=descending)
+            rows, self._whole = self._counted.rows(self.now.snapshots, self._marks, self._compared[0], level.where)
+            self._rows = sorted(rows, key=COUNTED_FIGURES[sort], reverse=descending)
             return counted_sheet(self._rows, facts)
         if key == LINT:
             self._rows = found.findings.lints
@@ -159,56 +163,6 @@ class LeaksView(LevelView[LeaksLevel]):
         grown, self._whole = grown_rows(found.findings, key, level.where)
         self._rows = sorted(grown, key=GROWN_FIGURES[sort], reverse=descending)
         return grown_sheet(self._rows, key, facts)
-
-    @property
-    def _counted(self) -> tuple[CensusGrowth, int]:
-        """And how many rows there are without a filter."""
-        marks, since = self._marks, self._compared[0]
-        snapshots, where = self.now.snapshots, self._level.where
-        if not marks or not snapshots:
-            return CensusGrowth((), 0.0), 0
-        time_ns = marks[min(since, len(marks) - 1)].time_ns
-        of = (snapshots[-1], len(snapshots), time_ns, where)
-        if self._growth is None or self._growth[0] != of:
-            made = growth_since(snapshots, time_ns, "type", where, self._memo)
-            whole = growth_since(snapshots, time_ns, "type", EVERYTHING, self._memo) if where else made
-            self._growth = of, (made, len(whole.rows))
-        return self._growth[1]
-
-    def _page(self, suspect: Suspect, found: CheckResult, look: ChartStyle) -> list[SuspectLine]:
-        frames = self._stack(suspect)
-        why_closed, is_recorded = self._why_closed(found), self._is_recorded
-        return page_lines(
-            *(suspect, found.findings, self.size.width, look, frames, why_closed),
-            least=not found.until,
-            is_recorded=is_recorded,
-        )
-
-    def _why_closed(self, found: CheckResult) -> str:
-        """Why objects that were found cannot be examined; empty where they can."""
-        client = self.now.client
-        if client is not None and client.is_open and client.image is not None and client.image.image == found.image:
-            return ""
-        if self._is_recorded:
-            return "a recording has no single objects"
-        return "the snapshot with these objects is closed; d checks again"
-
-    def _stack(self, suspect: Suspect) -> Sequence[tuple[Frame, str]]:
-        """The frames of its stack, with their lines of source; none where it is not known here."""
-        if self._frames is None or self._frames[0] is not suspect:
-            self._frames = suspect, self._find_stack(suspect)
-        return self._frames[1]
-
-    def _find_stack(self, suspect: Suspect) -> Sequence[tuple[Frame, str]]:
-        samples, sampling, target = self.now.samples, self.now.sampling, self.now.target
-        if samples is None or sampling is None or target is None or not suspect.stack or self._is_recorded:
-            return ()  # a recording's pid may be another's by now
-        source = SourceLines(partial(self.read_file, target.pid))
-        for stack in stacks_at(samples, sampling.sites, suspect.site):
-            frames = sampling.sites.frames(stack)
-            if tuple(frame.label for frame in frames)[: len(suspect.stack)] == suspect.stack:
-                return [(frame, source.line(frame.file, frame.line)) for frame in frames]
-        return ()
 
     # -- the pane --------------------------------------------------------------------------------------------
 
@@ -231,16 +185,11 @@ class LeaksView(LevelView[LeaksLevel]):
     # -- words -----------------------------------------------------------------------------------------------
 
     @property
-    def _hunting(self) -> Hunting | None:
-        return self.now.hunting
-
-    @property
     def _marks(self) -> tuple[MarkFacts, ...]:
         return marks_of(self.now)
 
     @property
     def _is_recorded(self) -> bool:
-        """Whether there is no process to be asked."""
         return self.now.shown is not None
 
     @property
@@ -249,8 +198,7 @@ class LeaksView(LevelView[LeaksLevel]):
 
     @property
     def _key(self) -> str:
-        keys = self._keys
-        return self._level.key if self._level.key in keys else keys[0]
+        return self._level.key if self._level.key in self._keys else self._keys[0]
 
     @property
     def _keys(self) -> tuple[str, ...]:
@@ -323,7 +271,7 @@ class LeaksView(LevelView[LeaksLevel]):
 
     def action_variant(self) -> str | bool:
         """Compare with the next mark, or with what came between the next two."""
-        hunting, now = self._hunting, self._compared
+        hunting, now = self.now.hunting, self._compared
         if self._is_recorded:
             return "a recording has no marks to compare with: it shows recorded hunts"
         known = comparisons(len(self._marks))
@@ -333,7 +281,7 @@ class LeaksView(LevelView[LeaksLevel]):
         return hunting is not None and len(known) > 1
 
     def action_drill(self) -> bool:
-        row, hunting, self._notice = self._row, self._hunting, ""
+        row, hunting, self._notice = self._row, self.now.hunting, ""
         match row:
             case tuple():
                 self._into_suspect(row[1])
@@ -367,14 +315,13 @@ class LeaksView(LevelView[LeaksLevel]):
         if where == "all" and subject is not None:
             self.post_message(SubjectChosen(subject))
         else:
-            self.post_message(
-                SubjectChosen(QuerySubject("", address=suspect.point if where == "holder" else suspect.example))
-            )
+            address = suspect.point if where == "holder" else suspect.example
+            self.post_message(SubjectChosen(QuerySubject("", address=address)))
         return True
 
     def action_tag(self) -> bool:
         """What came between the mark that is compared with and this one, and is still there."""
-        row, hunting, since = self._row, self._hunting, self._compared[0]
+        row, hunting, since = self._row, self.now.hunting, self._compared[0]
         if not isinstance(row, MarkFacts) or hunting is None:
             return False
         until = self._marks.index(row)
@@ -391,26 +338,19 @@ class LeaksView(LevelView[LeaksLevel]):
 
     @property
     def subject(self) -> QuerySubject | None:
-        row, suspect = self._row, self._level.suspect
-        if isinstance(row, tuple):
-            suspect = row[1]
+        row = self._row
+        suspect = row[1] if isinstance(row, tuple) else self._level.suspect
         if suspect is not None and suspect.type == UNREACHED:
             return None  # they are no objects
         if suspect is not None:
             return QuerySubject(suspect.type, types=(suspect.type,), new=bool(self._marks))
         if isinstance(row, CountedGrowth):
             return QuerySubject(row.name, types=(row.name,))
-        return self._grown_subject(row) if isinstance(row, GrownRow) else None
-
-    def _grown_subject(self, row: GrownRow) -> QuerySubject | None:
-        key = self._key
-        if key == "type":
-            return QuerySubject(row.name, types=(row.name,), new=bool(self._marks))
-        if key == "module" and self.now.snapshots:
-            cells = self.now.snapshots[-1].cells
-            types = tuple(sorted({cell.type.full for cell in cells if cell.type.module == row.name}))
-            return QuerySubject(row.name, types=types, new=bool(self._marks)) if types else None
-        of_site = self._of_site(row.name) if key == "site" else None
+        if not isinstance(row, GrownRow):
+            return None
+        if self._key in ("type", "module"):
+            return grown_subject(row.name, self._key, self.now.snapshots, new=bool(self._marks))
+        of_site = self._of_site(row.name) if self._key == "site" else None
         return replace(of_site, new=bool(self._marks)) if of_site is not None else None
 
     # -- sorting ---------------------------------------------------------------------------------------------
