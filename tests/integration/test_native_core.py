@@ -267,7 +267,8 @@ def test_another_build_is_not_taken_for_this_one(
     assert other.build != built.build
     with running(interpreter, "sleeper") as target:
         for library, reused in ((built, False), (other, False), (built, True), (other, True)):
-            monkeypatch.setattr("heaptop.injector.session.session.library", lambda *, musl, library=library: library)
+            for user in ("session.session", "entry.helper_client"):
+                monkeypatch.setattr(f"heaptop.injector.{user}.library", lambda *, musl, library=library: library)
             with attached(target.pid) as attachment:
                 core = attachment.message(Core)
                 assert (core.build, core.loaded, core.reused) == (library.build, True, reused)
