@@ -22,6 +22,15 @@ def load(path):
     return module
 
 
+def lookalike(name, value):
+    """Of a class whose C name is that of another; each of its fields is the value."""
+    slots = [f"slot_{i:02}" for i in range(10)]
+    made = type(name, (), {"__slots__": slots})()
+    for each in slots:
+        setattr(made, each, value)
+    return made
+
+
 def in_fork(work):
     """What ``work()`` returns in a fork, or the number of the signal that ended it."""
     reading, writing = os.pipe()

@@ -6,7 +6,7 @@ data, and 8 bytes in front of it, or where a pointer keeps the structure's objec
 
 import sys
 
-from core_breaks import load
+from core_breaks import load, lookalike
 
 del sys.path[0]
 
@@ -39,15 +39,6 @@ NOTHING = {
 }
 
 
-def lookalike(name):
-    """Of a class whose C name is that of cffi's; its fields are anything."""
-    slots = [f"slot_{i:02}" for i in range(10)]
-    made = type(name, (), {"__slots__": slots})()
-    for each in slots:
-        setattr(made, each, BASE)
-    return made
-
-
 def main():
     core = load(sys.argv[1])
     found = {}
@@ -59,7 +50,7 @@ def main():
     found["structure"] = (*core.owned_by(PAIR[0]), FFI.sizeof(PAIR[0]) + PADDING)
     found.update((name, (*core.owned_by(o), 0)) for name, o in NOTHING.items())
     for name in ("_cffi_backend.__CDataOwn", "builtins.PyDataFrame", "h5py.h5f.FileID"):
-        found[f"no {name}"] = (*core.owned_by(lookalike(name)), None)
+        found[f"no {name}"] = (*core.owned_by(lookalike(name, BASE)), None)
     print(ascii(found))
 
 

@@ -5,7 +5,7 @@ Argument: the native core. Prints {name: (bytes elsewhere by the core, whether i
 
 import sys
 
-from core_breaks import load
+from core_breaks import load, lookalike
 
 del sys.path[0]
 
@@ -44,15 +44,6 @@ ALLOCATED = {
 }
 
 
-def lookalike(name):
-    """Of a class whose C name is that of a package's; its fields are anything."""
-    slots = [f"slot_{i:02}" for i in range(10)]
-    made = type(name, (), {"__slots__": slots})()
-    for each in slots:
-        setattr(made, each, TABLE)
-    return made
-
-
 def main():
     core = load(sys.argv[1])
     found = {}
@@ -75,7 +66,7 @@ def main():
     lent = Image.frombuffer("L", (100, 100), bytes(10_000), "raw", "L", 0, 1)
     found["image over bytes"] = (*core.owned_by(lent.im), 800)
     for name in ("ImagingCore", "pyarrow.lib.Table", "pyarrow.lib.Buffer", "pyarrow.lib.ChunkedArray"):
-        found[f"no {name}"] = (*core.owned_by(lookalike(name)), None)
+        found[f"no {name}"] = (*core.owned_by(lookalike(name, TABLE)), None)
     print(ascii(found))
 
 

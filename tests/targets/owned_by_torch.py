@@ -5,7 +5,7 @@ Argument: the native core. Prints {name: (bytes elsewhere by the core, whether i
 
 import sys
 
-from core_breaks import load
+from core_breaks import load, lookalike
 
 del sys.path[0]
 
@@ -55,15 +55,6 @@ def bytes_of(what):
     return storage.nbytes() if storage.device.type == "cpu" else 0
 
 
-def lookalike(name):
-    """Of a class whose C name is that of torch's; its fields are anything."""
-    slots = [f"slot_{i:02}" for i in range(10)]
-    made = type(name, (), {"__slots__": slots})()
-    for each in slots:
-        setattr(made, each, BASE)
-    return made
-
-
 def main():
     core = load(sys.argv[1])
     found = {name: (*core.owned_by(each), bytes_of(each)) for name, each in KNOWN.items()}
@@ -72,7 +63,7 @@ def main():
     graph = LAYER(torch.ones(5, 200))
     own, has_more = core.owned_by(graph)
     found["beside a graph"] = (own - bytes_of(graph), has_more, None)
-    found["no torch._C.TensorBase"] = (*core.owned_by(lookalike("torch._C.TensorBase")), None)
+    found["no torch._C.TensorBase"] = (*core.owned_by(lookalike("torch._C.TensorBase", BASE)), None)
     print(ascii(found))
 
 
