@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heaptop.injector import native
 from heaptop.injector.entry import seccomp
 from heaptop.injector.entry.seccomp import (
     ALLOW,
@@ -71,6 +74,19 @@ def test_numbers_are_those_of_this_machine(name: str) -> None:
     known = {name.removeprefix("__NR_"): int(number) for _, name, number in lines}
     for call in getattr(seccomp, name):
         assert known[call.name.split()[0]] == call.number
+
+
+@pytest.mark.parametrize("agent", ["AGENT_CALLS", "MUSL_AGENT_CALLS"])
+def test_filters_are_asked_about_each_call_that_the_core_names(agent: str) -> None:
+    """musl's list lacks calls that glibc's agent makes anyway."""
+    folder = Path(native.__file__).parent
+    asked = {call.name.split()[0] for call in (*getattr(seccomp, agent), *seccomp.CORE_CALLS)}
+    named = set[str]()
+    for file in folder.rglob("*.[ch]"):
+        if file.relative_to(folder).parts[0] != "cores":  # never runs in a target
+            named.update(re.findall(r"\bSYS_([a-z]\w+)", file.read_text()))
+    assert "read" in named
+    assert named - asked == set()
 
 
 # -- against the kernel -------------------------------------------------------------------------------------
