@@ -10,9 +10,9 @@ memfd may have the same number, is not taken for this one, the path spells the b
    build 4c1f…, number 7  ►  /proc/self/fd//.///../…/7   ►  memfd "heaptop-core-4c1f…-7"
 
 musl opens a path first, and looks a library up by the file's inode. Nobody can open the inode of a closed memfd again,
-and what has its number by now is the program's. So there heaptop looks the library's heaptop_core_again up from
-outside, and the stub leaves what that returns beside the bootstrap. Only where there is no stub (PEP 768) is another
-copy mapped.
+and what has its number by now is the program's. So heaptop looks the library's heaptop_core_again up from outside, and
+the stub leaves what that returns beside the bootstrap; on glibc too, where nothing is loaded with the GIL then. Only
+where there is no stub (PEP 768) does glibc find it by path, and musl map another copy.
 """
 
 from __future__ import annotations
