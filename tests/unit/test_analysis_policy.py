@@ -394,6 +394,17 @@ def test_a_limit_that_is_not_visible_is_reported_as_such(
     assert (found.bytes, found.of) == (4 << 30, "the machine; that of its control group is not visible")
 
 
+@pytest.mark.parametrize("path", ["/", "/pod/app"])
+def test_where_the_hosts_groups_are_mounted_those_of_the_namespace_are_not_taken_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """The container's own process is in ``/``, which is not the host's; its ``/pod/app`` is not the host's either."""
+    faked(tmp_path, monkeypatch, {**OUTSIDE, "proc/7/cgroup": f"0::{path}\n", **mounted(tmp_path, "/../..")})
+    found = forecast.memory_limit(7)
+    assert found is not None
+    assert (found.bytes, found.of) == (4 << 30, "the machine; that of its control group is not visible")
+
+
 @pytest.mark.parametrize("separator", ["\u2028", "\x0b", "\x85"])
 def test_a_control_group_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, separator: str) -> None:
     group = f"pod{separator}0::"

@@ -270,18 +270,20 @@ def _below(root: Path, path: str) -> str | None:
     """The place of a group below the folder where control groups are mounted; None where it is not there.
 
     Both the path and what is mounted are named as heaptop's namespace of control groups sees them: out of it leads
-    ``..``, and a container that has the host's folder sees the mount of that as ``/../..``."""
-    if ".." not in path.split("/"):
-        return path.lstrip("/")
-    mounted = ""
-    for line in _read(PROC / "self" / "mountinfo").split("\n"):
-        fields = line.split(" ")
-        if len(fields) > 4 and fields[4] == str(root):
-            mounted = fields[3]  # the last one lies over the others
-    if ".." not in mounted or not f"{path}/".startswith(f"{mounted}/"):
-        return None
-    below = path[len(mounted) :].lstrip("/")
-    return None if ".." in below.split("/") else below
+    ``..``, and a container that has the host's folder sees the mount of that as ``/../..``. There, a group inside the
+    namespace is in a folder whose name nobody gives."""
+    mounted = _mounted(root)
+    if ".." in mounted.split("/"):
+        if not f"{path}/".startswith(f"{mounted}/"):
+            return None
+        path = path[len(mounted) :]
+    return None if ".." in path.split("/") else path.lstrip("/")
+
+
+def _mounted(folder: Path) -> str:
+    """The control group that is mounted there; empty without one."""
+    mounts = [line.split(" ") for line in _read(PROC / "self" / "mountinfo").split("\n")]
+    return next((fields[3] for fields in reversed(mounts) if fields[4:5] == [str(folder)]), "")  # the last lies on top
 
 
 def _group_left(folder: Path, names: tuple[str, str, str]) -> int | None:
