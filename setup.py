@@ -40,7 +40,7 @@ class Wheel(bdist_wheel):
         for name, command in SHARED.items():
             path = built / self.data_dir / "data" / "share" / name
             path.parent.mkdir(parents=True)
-            path.write_text(printed([*command, *(["--version", version] if name.startswith("man/") else [])]))
+            path.write_bytes(printed([*command, *(["--version", version] if name.startswith("man/") else [])]))
         for path in built.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -60,12 +60,13 @@ SHARED = {
 """Where man and shells look below share/, in a virtual environment's prefix too; and what Python runs to print it."""
 
 
-def printed(command: list[str]) -> str:
-    """What Python prints that runs the heaptop that is built, wherever that is: the page has a date."""
+def printed(command: list[str]) -> bytes:
+    """What Python prints that runs the heaptop that is built, whatever the time zone and the locale: the page has a
+    date, and more than ASCII."""
     path = os.pathsep.join(["src", *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "80", "TZ": "UTC"}
+    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "80", "TZ": "UTC", "PYTHONUTF8": "1"}
     command = [sys.executable, *command]
-    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
 
 
 def bill_of_materials(version: str, built: Path) -> dict[str, object]:

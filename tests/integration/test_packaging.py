@@ -91,12 +91,13 @@ def soon_built(compiler: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def release(
-    tree: Path, to: Path, compiler: Path | None, *, is_whole: bool, umask: int = 0o022, zone: str = "UTC"
+    tree: Path, to: Path, compiler: Path | None, *, is_whole: bool, umask: int = 0o022, **environment: str
 ) -> dict[str, Path]:
     """What is released of a tree, by its kind. Where all tests run whole, it is compiled as for users."""
-    environment = {} if is_whole or compiler is None else {"CC": str(compiler)}
+    if compiler is not None and not is_whole:
+        environment["CC"] = str(compiler)
     command = (sys.executable, tree / "release" / "build.py", "--from", tree, "--to", to)
-    run(*command, cwd=to.parent, umask=umask, SOURCE_DATE_EPOCH="1700000000", TZ=zone, **environment)
+    run(*command, cwd=to.parent, umask=umask, SOURCE_DATE_EPOCH="1700000000", **environment)
     return {path.name.rpartition(".")[2]: path for path in to.iterdir()}
 
 
@@ -291,15 +292,19 @@ def test_a_wheel_lists_its_parts_with_their_hashes(released: dict[str, Path]) ->
             assert record[name] in ("", f"sha256={digest}"), name
 
 
+ABROAD: Final = {"TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+"""Another time zone, and a locale of ASCII alone."""
+
+
 @pytest.mark.usefixtures("wheels")
-def test_builds_in_other_folders_umasks_and_time_zones_are_the_same_bytes(
+def test_builds_in_other_folders_umasks_time_zones_and_locales_are_the_same_bytes(
     tree: Path, released: dict[str, Path], compiler: Path | None, tmp_path: Path, is_whole: bool
 ) -> None:
     copy = tmp_path / "another name"
     shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns("*.so", "*.egg-info", "out-*"))
     for path in copy.rglob("*.py"):
         path.chmod(0o600)  # as umask 077 makes them
-    again = release(copy, tmp_path / "dist", compiler, is_whole=is_whole, umask=0o077, zone="Asia/Tokyo")
+    again = release(copy, tmp_path / "dist", compiler, is_whole=is_whole, umask=0o077, **ABROAD)
     assert {kind: path.name for kind, path in again.items()} == {kind: path.name for kind, path in released.items()}
     for kind, path in again.items():
         assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(released[kind].read_bytes()).digest(), kind
