@@ -365,6 +365,10 @@ def test_the_sentence_of_a_suspect_says_what_is_known_of_it(suspect: Suspect, si
         ),
         ("module _asyncio/module, ._tasks/list, [*]/list", "module _asyncio → ._tasks → [*]"),
         (
+            "module asyncio_chat.rooms/module, .streams/dict, [*]/list, coroutine feed() local lines/list",
+            "module asyncio_chat.rooms → .streams → [*] → coroutine feed() local lines",
+        ),
+        (
             "module app/module, .streams/dict, [*]/list, coroutine feed() local lines/list",
             "module app → .streams → [*] → coroutine feed() local lines",
         ),

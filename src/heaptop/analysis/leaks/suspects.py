@@ -54,8 +54,8 @@ _A_FEW: Final = 3
 _MUCH: Final = 0.25
 _WAITING_CALLS: Final = ("coroutine ", "async generator ")
 """What labels of their local variables begin with."""
-_LOOPS: Final = ("module asyncio", "module _asyncio")
-"""What labels begin with of modules that hold event loops."""
+_LOOPS: Final = re.compile(r"module _?asyncio(\.|$)")
+"""The beginning of labels of modules that hold event loops."""
 INSIDE: Final = "(inside)"
 """The label of what belongs to the object before it and has no name."""
 UNKNOWN_SITE: Final = "allocated at an unknown site (no sample among them)"
@@ -464,7 +464,7 @@ def arrows(steps: Sequence[Step]) -> str:
     steps = [step for step in steps if step.label]
     waiting = [place for place, step in enumerate(steps) if step.label.startswith(_WAITING_CALLS)]
     text = path_text(steps)
-    if waiting and waiting[-1] > 1 and steps[0].label.startswith(_LOOPS):
+    if waiting and waiting[-1] > 1 and _LOOPS.match(steps[0].label):
         text[1 : waiting[-1]] = ["…"]
     return " → ".join(text).removeprefix("held by ") or "an unnamed root"
 
