@@ -183,6 +183,14 @@ def test_who_started_a_loop_is_no_site_of_what_the_loop_allocates_by_itself() ->
     ]
 
 
+def test_a_package_that_runs_a_server_is_the_site_whatever_code_comes_last() -> None:
+    program = Program()
+    run = "/usr/lib/python3.11/wsgiref/handlers.py BaseHandler.run:9"
+    program.allocate((f"{ORM} serve:3", run, f"{JSON} loads:7"), 50)
+    program.allocate(("/srv/shop/main.py <module>:9",), 20)
+    assert table(program.run(), "site") == [("orm/query.py:3 serve", 50, 1), ("main.py:9 <module>", 20, 1)]
+
+
 def test_sites_go_on_as_stacks_come() -> None:
     program = shop()
     samples = program.run()

@@ -187,15 +187,15 @@ class Sites:
             parent, code = stacks.parents[node], stacks.codes[node]
             file, entry, is_work = codes[code].file, self._entries[code], self._is_work[stacks.parents[node]]
             self._is_work.append(is_work or entry in WORK)
-            if entry and not is_work and self._is_starter(self._site[parent], entry):
+            if entry and not is_work and self._is_started(self._site[parent], entry):
                 parent = 0  # what is outside only started it
             self._site.append(node if self.places.is_user(file) else self._site[parent])
             self._outside.append(self._outside[parent] if self.places.is_standard_library(file) else node)
 
-    def _is_starter(self, site: int, entry: str) -> bool:
-        """Whether the user's frame that is nearest outside such an entry only started what is called there."""
+    def _is_started(self, site: int, entry: str) -> bool:
+        """Whether the user's frame that is nearest outside such an entry, if there is one, only started it."""
         stacks, codes = self._samples.stacks, self._samples.codes
-        return entry in STARTERS or codes[stacks.codes[site]].function == _MODULE
+        return entry in STARTERS or (site > 0 and codes[stacks.codes[site]].function == _MODULE)
 
 
 def _name(frame: Frame, key: str) -> str:
