@@ -395,8 +395,8 @@ def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[S
 
 
 def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, near: str = "") -> Site | None:
-    """The site of most of the bytes, one in the standard library where there is no other; None where no sample is among
-    them. A stack's blocks count as for :func:`~heaptop.analysis.snapshot.kept_sites.site_rows`.
+    """The site of most of the bytes, one in the standard library where no other has ``LEAST_SHARE`` of them; None where
+    no sample is among them. A stack's blocks count as for :func:`~heaptop.analysis.snapshot.kept_sites.site_rows`.
 
     Args:
         near: what the blocks are if they are not the objects' own.
@@ -412,9 +412,11 @@ def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, near: str = "")
         sizes[stack] += stands_for
         found.setdefault(sites.name(stack, "site"), _AtSite()).add(row.count, stands_for, stack)
     is_standard = {name: sites.places.is_standard_library(sites.site(at.stack).file) for name, at in found.items()}
-    name = max(found, key=lambda each: (not is_standard[each], found[each].bytes))
-    here, of = found[name], sum(each.count for each in found.values())
-    share = here.bytes / (sum(each.bytes for each in found.values()) or 1)
+    size, of = sum(each.bytes for each in found.values()), sum(each.count for each in found.values())
+    counts = {name: not is_standard[name] and at.bytes >= LEAST_SHARE * size for name, at in found.items()}
+    name = max(found, key=lambda each: (counts[each], found[each].bytes))
+    here = found[name]
+    share = here.bytes / (size or 1)
     labels = tuple(frame.label for frame in sites.frames(here.stack))
     frame, handlers = sites.site(here.stack), handler_shares(sizes, sampling)
     is_user, standard = frame.is_user, is_standard[name]
