@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,6 +157,9 @@ def test_growth_is_that_of_the_last_minutes_and_one_spike_is_none() -> None:
     assert ProcessReadings(left=5, growth=trend.growth).seconds_left is None
 
 
+HIDDEN: Final = "; that of its control group is not visible"
+
+
 def reading(left: int | None, growth: float | None, of: str = "memory.max of /a") -> ProcessReadings:
     return ProcessReadings(limit=1000, limit_of=of, left=left, growth=growth)
 
@@ -170,6 +175,7 @@ def reading(left: int | None, growth: float | None, of: str = "memory.max of /a"
         ([reading(600, 1.0), reading(600, -3.0)], None),
         ([reading(600, 2.0), reading(600, 4.0, "memory.max of /b")], 150.0),
         ([reading(600, -2.0), reading(900, 3.0, "memory.max of /b")], 300.0),
+        ([reading(600, 2.0, "the machine"), reading(600, 2.0, f"the machine{HIDDEN}")], 150.0),
         ([reading(None, 2.0)], None),
         ([reading(600, None)], None),
     ],

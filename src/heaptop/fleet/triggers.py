@@ -25,6 +25,8 @@ HUNT_EVERY: Final = 3600
 TREND_SECONDS: Final = 300.0
 """Growth is that of so much time, or since the attach."""
 RECENT: Final = 10.0
+_MACHINE: Final = "the machine"
+"""The name of all its memory as a limit begins so: others may be not visible."""
 LEAST_TREND: Final = 30.0
 """Before that nothing is called growth: a program that has just started grows."""
 
@@ -177,7 +179,7 @@ def seconds_to_limit(processes: Iterable[ProcessReadings]) -> float | None:
     towards it together. None where none grows."""
     groups: dict[str, list[ProcessReadings]] = {}
     for one in processes:
-        groups.setdefault(one.limit_of, []).append(one)
+        groups.setdefault(_MACHINE if one.limit_of.startswith(_MACHINE) else one.limit_of, []).append(one)
     found = []
     for group in groups.values():
         left = [one.left for one in group if one.left is not None]
