@@ -437,7 +437,7 @@ class _Hunt:
         without = yield from self._blocks(candidate, lists, buffers=False)
         site = main_site([*beside, *less(with_tables, without)], sampling, NEAR)
         whole = sum(each.bytes for each in others)
-        if site is None or site.samples < _FIRM or 2 * site.bytes < whole:
+        if site is None or site.is_standard or site.samples < _FIRM or 2 * site.bytes < whole:
             # Who enlarges the table that holds them may only put in what another line has made; but small parts may
             # be made where the call is, as arguments.
             site = (yield from self._table_site(candidate)) or site
