@@ -248,6 +248,12 @@ async def test_r_changes_how_many_retainers_are_told_apart() -> None:
         assert "MANY" not in stage.text
 
 
+async def test_thousands_of_sets_are_asked_for() -> None:
+    async with on_retainers(SMALL, "b", "b") as stage:
+        question = asked(stage, RETAINERS)[-1]
+        assert (question.offset, question.limit) == (0, 5_000)
+
+
 async def test_r_changes_no_depth_of_stacks_where_there_are_no_sets() -> None:
     async with on_retainers(SMALL) as stage:
         await press(stage, "R")

@@ -288,8 +288,8 @@ class Finder:
         return [*self._once(key, lambda: set_rows(kept_sets(answer, where, types), types)), *out]
 
     def _ask_sets(self, selection: Selection, modules: bool, excluded: tuple[int, ...]) -> Retainers | None:
-        number = self.number
-        question = Question(RETAINERS, selection, MOST_SETS, number=number, modules=modules, excluded=excluded)
+        most, number = MOST_SETS, self.number
+        question = Question(RETAINERS, selection, limit=most, number=number, modules=modules, excluded=excluded)
         return self.ask(question, Retainers)
 
     def _sites(self, level: RetainersLevel) -> list[RetainerRow]:
