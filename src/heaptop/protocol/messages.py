@@ -236,8 +236,8 @@ class Census(Message):
     rows: tuple[Row, ...]
     duration_ns: int
     pause_ns: int
-    """The longest time at a interval for which the target's Python code waited, since the last census; the attach is
-    not in it. Where :attr:`pauses` is None: how long a clone took, or the whole count."""
+    """The longest pause of the target's Python code since the last census; that of the attach is not in it. Where
+    :attr:`pauses` is None: how long a clone took, or the whole count."""
     cpu_ns: int
     """CPU time spent on this census, by the agent's thread and by a clone."""
     agent_bytes: int
@@ -675,7 +675,7 @@ class Traced(Message):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A interval of the program's work that it named itself, by ``heaptop.phase``."""
+    """An interval of the program's work that it named itself, by ``heaptop.phase``."""
 
     name: str
     begin_ns: int

@@ -4,7 +4,7 @@ Pairs of both are given, as each message of samples brings one.
 
 Lifetimes are measured in allocated bytes: a program that waits makes nothing older, and the figure does not depend on
 the machine. People also ask in seconds. Between two pairs both clocks are taken to run evenly; where no byte was
-allocated for a while, a number of bytes represents a interval of time, and a block was born at its beginning, because
+allocated for a while, a number of bytes represents an interval of time, and a block was born at its beginning, because
 its own birth is what moved the clock.
 """
 

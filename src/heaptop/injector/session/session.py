@@ -310,7 +310,6 @@ class LiveSource:
         how = f"was ended by signal {-status}" if status < 0 else f"exited with code {status}"
         return TargetExited(f"Process {connection.pid} {how} at {when}.", status=status)
 
-
     def _await_end(self, pid: int, start: int) -> bool:
         """Wait for a program whose interpreter ends, or whose agent was removed: its thread is gone, the core stays.
         What the program became by execve has no core. False where it does not end."""
