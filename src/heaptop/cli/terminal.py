@@ -160,8 +160,9 @@ class ProgressLine(ProgressReport):
         self._shown = sys.stderr.isatty()
 
     def show(self, text: str) -> None:
-        """Replace the line."""
-        self._write(f"\r\x1b[K{text}")
+        """Replace the line. What does not fit is cut: a carriage return would not reach the start of a wrapped line."""
+        columns = _columns(sys.stderr)
+        self._write(f"\r\x1b[K{text if columns is None else text[: columns - 1]}")
 
     def clear(self) -> None:
         """Leave the line empty, for what comes next."""

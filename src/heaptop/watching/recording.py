@@ -214,7 +214,7 @@ class Recorder:
             self._progress.notice(f"the last check is missing: {why}")
 
     def _words(self, left: float) -> str:
-        """``recorded 2.5 h, 12.3 MiB: RSS 1.20 GiB, live 810 MiB; next check in 3.1 min; so far: leak``"""
+        """``recorded 2.5 h, 12.3 MiB: RSS 1.20 GiB, live 810 MiB; so far: leak; next check in 3.1 min``"""
         watch = self._watch
         told = [
             f"{name} {format_bytes(size)}"
@@ -226,7 +226,7 @@ class Recorder:
         if self._next_check is not None:
             check = f"; next check in {format_duration_ns(round(max(self._next_check - self._passed, 0) * 1e9))}"
         so_far = f"; so far: {self.hunter.found.verdict}" if self.hunter is not None and self.hunter.found else ""
-        return f"recorded {passed}, {format_bytes(watch.recording_status.bytes)}: {', '.join(told)}{check}{so_far}"
+        return f"recorded {passed}, {format_bytes(watch.recording_status.bytes)}: {', '.join(told)}{so_far}{check}"
 
 
 def check_written(path: str | os.PathLike[str], recording_status: RecordingStatus) -> None:
