@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
+from heaptop.cli.commands import diff
 from heaptop.dumps.captured_source import CapturedSource
 from heaptop.dumps.format import (
     END,
@@ -178,6 +179,26 @@ def test_a_dump_ends_behind_its_last_section(tmp_path: Path) -> None:
     written(tmp_path / "file", answer)
     assert asked == [(section, 0) for section in range(DUMP_SECTIONS)]
     assert begins_as_dump(str(tmp_path / "file"))
+
+
+def test_diff_reads_two_files_whatever_they_are_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second name without a slash and without .heapdump was looked for among the processes."""
+    asked: list[str] = []
+
+    def source_of(target: str, *_: object, **__: object) -> tuple[None, str]:
+        asked.append(target)
+        if len(asked) == 2:
+            raise DumpFailed("Both were asked for.")
+        return None, target
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(diff, "source_of", source_of)
+    for name in ("before", "4711"):
+        written(tmp_path / name, lambda question: Dumped(1, b"x", question.number + 1, 0, 1))
+    for second, meant in (("before", "./before"), ("4711", "4711")):
+        asked.clear()
+        assert main(["diff", "before", second]) == DumpFailed.exit_code
+        assert asked == ["./before", meant]
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,8 @@ def _diff_dumps(args: argparse.Namespace) -> int:
     refuse_mode(args, "heaptop diff")
     progress = ProgressLine()
     again = f"heaptop diff {args.file} {args.other}"
-    first = args.file if "/" in args.file else f"./{args.file}"  # a file, whatever it is called
-    sources = [source_of(target, args, sample_interval=0, interval=NEVER)[0] for target in (first, args.other)]
+    targets = _as_file(args.file), args.other if args.other.isdigit() else _as_file(args.other)
+    sources = [source_of(target, args, sample_interval=0, interval=NEVER)[0] for target in targets]
     with (
         SnapshotWatch(sources[0], progress, again, timeout=args.timeout) as one,
         SnapshotWatch(sources[1], progress, again, timeout=args.timeout) as other,
@@ -135,3 +135,12 @@ def _diff_dumps(args: argparse.Namespace) -> int:
     else:
         print("\n".join(heaps_diff_lines(before, after, args.by, found, rows_shown(args, TOP))))
     return 0
+
+
+def _as_file(target: str) -> str:
+    """With a slash where it is a heap dump or a core file: its name alone may also be that of a process."""
+    from heaptop.dumps.cores.elf_core import begins_as_core
+    from heaptop.dumps.reader import begins_as_dump
+
+    is_heap = begins_as_dump(target) or begins_as_core(target)
+    return f"./{target}" if is_heap and "/" not in target else target
