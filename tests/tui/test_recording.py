@@ -164,11 +164,11 @@ async def test_n_goes_from_jump_to_jump(jumping: Path) -> None:
         await stage.press("N")
         await stage.at(10)
         await stage.press("N")
-        assert "no jump before this moment" in stage.text
+        assert "no jump before this moment, 1 after" in stage.text
         await stage.press("n")
         await stage.at(30)
         await stage.press("n")
-        assert "no jump after this moment" in stage.text
+        assert "no jump after this moment, 1 before" in stage.text
 
 
 def held_back(monkeypatch: pytest.MonkeyPatch, name: str, calls: int = 0) -> threading.Event:

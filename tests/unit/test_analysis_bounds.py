@@ -48,9 +48,9 @@ def said(found: Fill, how: Turnover = GROWING) -> tuple[str, str]:
 def test_what_is_full_at_two_moments_is_no_leak() -> None:
     assert said(fill(100, 600, 1_000, 1_000), UNKNOWN) == (NO_LEAK, "an lru_cache at its maxsize of 1,000")
     assert said(fill(1_000, 1_000), course(100, 300)) == (NO_LEAK, "an lru_cache at its maxsize of 1,000")
-    told = by_fill(Judgement(NO_LEAK, ("as many go as come",)), fill(1_000, 1_000, 1_000), GROWING)
-    assert told.evidence == ("an lru_cache at its maxsize of 1,000", "as many go as come")
-    same = by_fill(Judgement(NO_LEAK, ("as many go as come",)), fill(1_000, 1_000), GROWING, are_items=False)
+    told = by_fill(Judgement(NO_LEAK, ("as many are freed as are new",)), fill(1_000, 1_000, 1_000), GROWING)
+    assert told.evidence == ("an lru_cache at its maxsize of 1,000", "as many are freed as are new")
+    same = by_fill(Judgement(NO_LEAK, ("as many are freed as are new",)), fill(1_000, 1_000), GROWING, are_items=False)
     assert same == told, "a place that is used again makes an item pass for an older one"
 
 
@@ -133,7 +133,7 @@ def test_a_bound_that_is_exceeded_is_none() -> None:
 
 
 def test_what_is_no_leak_stays_so_while_its_container_fills() -> None:
-    told = Judgement(NO_LEAK, ("as many go as come",))
+    told = Judgement(NO_LEAK, ("as many are freed as are new",))
     assert by_fill(told, fill(100, 300, 500, 700), GROWING) == told
 
 

@@ -70,7 +70,7 @@ def test_tables_are_cut_to_what_was_asked_for() -> None:
 
 def test_the_text_has_the_suspect_with_its_evidence() -> None:
     assert findings_lines(FOUND) == [
-        "leak: +1,240 objects, +3.10 MiB in 30 s, checked 3 times",
+        "leak: +1,240 objects, +3.10 MiB in 30 s, 3 marks",
         "",
         f"  1. leak: {SENTENCE}",
         "     - it grew in every interval",

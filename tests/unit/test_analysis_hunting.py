@@ -54,7 +54,7 @@ def test_the_leak_comes_first() -> None:
         "allocated at an unknown site (no sample among them), all held by module shop.cache → ._sessions (dict)"
     )
     assert first.evidence[0].startswith("it grew in every interval")
-    assert found.suspects[1].evidence[0] == "as many go as come: 40 at the first mark, 40 now"
+    assert found.suspects[1].evidence[0] == "as many are freed as are new: 40 at the first mark, 40 now"
     assert found.suspects[2].evidence[0] == "it grew and has stopped"
 
 
@@ -249,7 +249,7 @@ def test_as_many_as_there_were_may_be_larger() -> None:
     assert (first.type, first.verdict, first.series) == ("shop.views.Report", UNCLEAR, (20, 20, 20, 20))
     assert first.evidence[:2] == (
         "all shop.views.Report together take 527 KiB more than at the first mark",
-        "as many go as come: 20 at the first mark, 20 now",
+        "as many are freed as are new: 20 at the first mark, 20 now",
     )
 
 
@@ -357,7 +357,7 @@ def test_the_number_of_objects_refutes_no_growth_in_bytes() -> None:
     text = replace(SUSPECT, type="str", held=1, count=1, counted="bytes", generations=(300_000,) * 3, series=sizes)
 
     def everywhere(_: str) -> tuple[Judgement, int]:
-        return Judgement(NO_LEAK, ("as many go as come",)), 5_000
+        return Judgement(NO_LEAK, ("as many are freed as are new",)), 5_000
 
     proofs.kept([text], 1, (10.0,) * 3, everywhere)
     kept, notes = proofs.kept([], 2, (10.0,) * 4, everywhere)
@@ -554,10 +554,10 @@ VALIDATE: Final = "/srv/lib/site-packages/pydantic/adapter.py validate:4"
 @pytest.mark.parametrize(
     ("texts", "recycled", "dicts", "words"),
     [
-        (KEEP, (), STREAMS, "near app.py:7 in keep (from what is new with them"),
+        (KEEP, (), STREAMS, "near app.py:7 in keep (sampled of other new objects there"),
         ("", (), STREAMS, "at asyncio/streams.py:3 in connection_made"),
         ("", ("dict",), CHURN, "near app.py:2 in churn (where their blocks were first used: free lists hand them on"),
-        (KEEP, ("dict",), CHURN, "near app.py:7 in keep (from what is new with them"),
+        (KEEP, ("dict",), CHURN, "near app.py:7 in keep (sampled of other new objects there"),
     ],
 )
 def test_a_site_says_what_was_sampled_and_is_the_programs_own_where_one_is(
@@ -575,8 +575,8 @@ def test_the_program_line_that_puts_things_there_goes_before_the_standard_librar
 @pytest.mark.parametrize(
     ("table", "recycled", "dicts", "words"),
     [
-        (KEEP, ("dict",), "", "near app.py:7 in keep (where what holds them grew"),
-        (KEEP, (), VALIDATE, "near app.py:7 in keep (where what holds them grew"),
+        (KEEP, ("dict",), "", "near app.py:7 in keep (where their container grew"),
+        (KEEP, (), VALIDATE, "near app.py:7 in keep (where their container grew"),
         (VALIDATE, (), VALIDATE, "at lib/site-packages/pydantic/adapter.py:4 in validate"),
         ("", (), VALIDATE, "at lib/site-packages/pydantic/adapter.py:4 in validate"),
         (KEEP, (), CHURN, "at app.py:2 in churn"),
@@ -700,7 +700,7 @@ def test_what_a_running_call_holds_is_no_leak_unless_all_of_the_type_grow() -> N
     assert (rows.type, rows.series, rows.verdict) == ("shop.export.Row", (100, 200, 300), NO_LEAK)
     assert rows.evidence[0] == (
         "what a running call holds goes when it returns; of all shop.export.Row: "
-        "as many go as come: 900 at the first mark, 900 now"
+        "as many are freed as are new: 900 at the first mark, 900 now"
     )
 
 
@@ -785,7 +785,7 @@ def test_a_container_that_has_just_begun_says_nothing_of_those_before_it() -> No
     """All of the type say that there were as many, in another one."""
     (rows,) = (each for each in Hunting(serving_shop).checks(4).suspects if each.type == "shop.views.Row")
     assert (rows.holder, rows.series) == ("list", (8, 20, 20, 20))
-    assert (rows.verdict, rows.evidence[0]) == (NO_LEAK, "as many go as come: 20 at mark 2, 20 now")
+    assert (rows.verdict, rows.evidence[0]) == (NO_LEAK, "as many are freed as are new: 20 at mark 2, 20 now")
 
 
 def pruned_shop(counts: tuple[int, ...], others: tuple[int, ...], image: int) -> PlantedHeap:

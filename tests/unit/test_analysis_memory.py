@@ -316,7 +316,7 @@ def test_mappings_of_objects_are_not_in_the_row_of_live_objects() -> None:
     assert plain is not None
     assert less is not None
     assert sum(row.bytes for row in less.rows) == less.rss == plain.rss
-    assert "(mmap, Arrow) are in the rows of mappings instead" in " ".join(less.notes)
+    assert "(mmap, Arrow) are counted in the rows of mappings" in " ".join(less.notes)
     assert "mmap" not in " ".join(plain.notes)
 
 

@@ -103,8 +103,8 @@ def test_what_only_looks_like_one(step: Callable[[int, deque[int]], object], str
 @pytest.mark.parametrize(
     ("step", "why"),
     [
-        (at_its_bound, "as many go as come: 100 at the first mark, 100 now"),
-        (large_at_its_bound, "as many go as come: 440 at the first mark, 440 now"),
+        (at_its_bound, "as many are freed as are new: 100 at the first mark, 100 now"),
+        (large_at_its_bound, "as many are freed as are new: 440 at the first mark, 440 now"),
         (warming_up, "it grew and has stopped"),
         (grown_and_shrunk, "fewer than before: 200 at the first mark, 170 now"),
     ],
@@ -128,7 +128,7 @@ def test_what_is_known_is_told() -> None:
     survivors = "survivors per interval (estimate: addresses are reused): 40, 41 and at least 39"
     assert survivors in evidence
     assert "objects at each mark: 80, ?, 151 and 190" in evidence
-    assert "of 80 at the first mark, at least 10 went" in evidence
+    assert "of 80 at the first mark, at least 10 are gone" in evidence
 
 
 def evenly(counts: list[int], gaps: tuple[int, ...] = ()) -> tuple[tuple[float, int], ...]:
@@ -186,13 +186,13 @@ def test_an_exact_number_decides_and_births_by_address_refute_nothing() -> None:
 def test_what_is_replaced_since_a_later_mark_is_no_leak() -> None:
     """At the first mark there happened to be few: most of those that were there at the second have gone."""
     judged = judge(Turnover((10.0,) * 3, (1, 5, 14), 1, (7, 20, 20, 20)))
-    assert (judged.verdict, judged.evidence[0]) == (NO_LEAK, "as many go as come: 20 at mark 2, 20 now")
+    assert (judged.verdict, judged.evidence[0]) == (NO_LEAK, "as many are freed as are new: 20 at mark 2, 20 now")
     dipped = judge(Turnover((10.0,) * 3, (3, 7, 5), 6, (7, 20, 14, 20)))
-    assert (dipped.verdict, dipped.evidence[0]) == (NO_LEAK, "as many go as come: 20 at mark 2, 20 now")
+    assert (dipped.verdict, dipped.evidence[0]) == (NO_LEAK, "as many are freed as are new: 20 at mark 2, 20 now")
     staying = Turnover((10.0,) * 3, (13, 0, 6), 7, (7, 20, 14, 26))
     assert judge(staying).verdict == UNCLEAR, "they do not go"
     late = Turnover((10.0,) * 3, (4, 4, 12), 0, (4, 8, 20, 20))
-    assert not judge(late).evidence[0].startswith("as many go as come"), "one interval is too short to say so"
+    assert not judge(late).evidence[0].startswith("as many are freed as are new"), "one interval is too short to say so"
 
 
 def test_after_a_fall_no_more_are_left_than_there_were_at_the_bottom() -> None:

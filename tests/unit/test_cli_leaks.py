@@ -168,7 +168,7 @@ def test_the_text_of_leaks_has_verdict_suspects_and_pauses(doors: LeakDoors, cap
     assert main(["leaks", "4711", *QUICK]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("leak: +")
-    assert lines[0].endswith("checked 4 times")
+    assert lines[0].endswith("4 marks")
     assert lines[2].startswith("  1. leak: ≥30 shop.Cart ")
     assert any(line.startswith("     - ") for line in lines)
     assert lines[-2].endswith("(pid 4242, Python 3.11.7)")

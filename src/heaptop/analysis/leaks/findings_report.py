@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from heaptop.analysis.leaks.proofs import STILL, proven_words
 from heaptop.analysis.snapshot.kept_sites import handler_words
 from heaptop.analysis.snapshot.why import elided
-from heaptop.analysis.text.units import format_bytes, format_change, format_count
+from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
 from heaptop.protocol.findings import NO_LEAK, Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
 
 if TYPE_CHECKING:
@@ -106,10 +106,10 @@ def findings_lines(
 
 
 def verdict_line(findings: Findings) -> str:
-    """``leak: +1,240 objects, +3.10 MiB in 30 s, looked at 4 times``"""
+    """``leak: +1,240 objects, +3.10 MiB in 30 s, 4 marks``"""
     count, size = format_change(findings.count, bytes_=False), format_change(findings.bytes)
-    checks = f"checked {len(findings.marks)} times"
-    return f"{findings.verdict}: {count} objects, {size} in {findings.seconds:.3g} s, {checks}"
+    marks = format_number(len(findings.marks), "mark")
+    return f"{findings.verdict}: {count} objects, {size} in {findings.seconds:.3g} s, {marks}"
 
 
 def suspect_lines(rank: int, suspect: Suspect, width: int | None = None) -> list[str]:

@@ -59,8 +59,8 @@ _LOOPS: Final = re.compile(r"module _?asyncio(\.|$)")
 INSIDE: Final = "(inside)"
 """The label of what belongs to the object before it and has no name."""
 UNKNOWN_SITE: Final = "allocated at an unknown site (no sample among them)"
-NEAR: Final = "from what is new with them"
-HOLDER_GREW: Final = "where what holds them grew"
+NEAR: Final = "sampled of other new objects there"
+HOLDER_GREW: Final = "where their container grew"
 HANDED_ON: Final = "where their blocks were first used: free lists hand them on"
 _FEW_SAMPLES: Final = 5
 """Of fewer it is said how many they are, also where they agree."""

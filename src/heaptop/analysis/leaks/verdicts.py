@@ -154,7 +154,7 @@ def _replaced(course: Turnover) -> Judgement | None:
     for mark, then in enumerate(course.totals[:-1]):
         is_late = 2 * sum(course.seconds[:mark]) > sum(course.seconds)
         if not is_late and last >= 0 and _is_replaced(course, mark):
-            how = "as many go as come" if last >= then else "fewer than before"
+            how = "as many are freed as are new" if last >= then else "fewer than before"
             return _no(f"{how}: {_number(then)} at {_mark(mark)}, {_number(last)} now")
     return None
 
@@ -280,7 +280,7 @@ def _facts(course: Turnover) -> Iterator[str]:
         yield f"{course.counted} at each mark: {_list(course.totals)}"
     first, gone = course.totals[0], course.gone
     if gone is not None and first:
-        went = f"at least {_number(gone)} went" if gone else f"all stay ({ADDRESSES})"
+        went = f"at least {_number(gone)} are gone" if gone else f"none is gone ({ADDRESSES})"
         yield f"of {_number(first)} at the first mark, {went}"
 
 

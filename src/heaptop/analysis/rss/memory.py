@@ -216,7 +216,7 @@ def explain_counted(memory: Memory, snapshot: Snapshot) -> MemoryByUse | None:
     mapped = snapshot.census.mapped
     if found is None or not mapped:
         return found
-    note = f"{format_bytes(mapped)} of live objects (mmap, Arrow) are in the rows of mappings instead."
+    note = f"{format_bytes(mapped)} of buffers of live objects (mmap, Arrow) are counted in the rows of mappings."
     return replace(found, notes=(*found.notes, note))
 
 

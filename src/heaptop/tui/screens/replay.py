@@ -162,8 +162,10 @@ class ReplayScreen(LiveScreen):
         ends = [self._moment_of(jump) for jump in self.state.jumps]
         place = bisect_right(ends, now) if step > 0 else bisect_left(ends, now) - 1
         if not 0 <= place < len(ends):
-            where = "after" if step > 0 else "before"
-            self.outcome(f"no jump {where} this moment" if ends else "nothing in this recording jumps")
+            where, other = ("after", "before") if step > 0 else ("before", "after")
+            there = sum(end < now if step > 0 else end > now for end in ends)
+            elsewhere = f", {there} {other}" if there else ""
+            self.outcome(f"no jump {where} this moment{elsewhere}" if ends else "nothing in this recording jumps")
             return
         jump = self.state.jumps[place]
         self.seek(ends[place], jump.begin_ns)

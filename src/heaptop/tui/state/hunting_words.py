@@ -81,7 +81,7 @@ def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> 
         compared: what is compared by now, where that is not what was found.
     """
     notes = findings.notes[1:]
-    how = "" if is_recorded else "m marks and checks, d checks only"
+    how = "" if is_recorded else "m checks and sets a mark, d checks only"
     if compared:
         how = f"press d for what is new {compared}; w shows it already"
     elif notes:

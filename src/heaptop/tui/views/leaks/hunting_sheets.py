@@ -92,7 +92,7 @@ class SuspectFacts:
 # -- suspects ------------------------------------------------------------------------------------------------
 
 _SUSPECT: Final = ("rank", "verdict", "name", "count", "bytes", "site", "holder")
-_SUSPECT_WIDE: Final = ("rank", "verdict", "name", "count", "bytes", "rate", "born", "holder", "site")
+_SUSPECT_WIDE: Final = ("rank", "verdict", "name", "count", "bytes", "rate", "born", "site", "holder")
 _SUSPECT_RANKS: Final = {"rate": 0, "born": 1, "rank": 2, "count": 3, "bytes": 4, "site": 5, "holder": 6}
 """What goes first where there is no room for all."""
 
@@ -208,8 +208,8 @@ def _new(suspect: Suspect, *, least: bool) -> str:
     bound = "≥" if least else ""
     objects = f"{bound}{format_number(suspect.held, 'object')}"
     if suspect.held < suspect.count:
-        objects = f"{bound}{format_count(suspect.held)} here, of ≥{format_count(suspect.count)} new"
-    return f"{objects}; {bound}{format_bytes(suspect.bytes)} with all that is new there"
+        objects = f"{bound}{format_count(suspect.held)} held there, of ≥{format_count(suspect.count)} new"
+    return f"{objects}; {bound}{format_bytes(suspect.bytes)} including everything new there"
 
 
 def _rate(suspect: Suspect) -> str:
