@@ -147,8 +147,8 @@ def add_no_inject(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-inject",
         action="store_true",
-        help="run no code in the process: stop it within the pause budget, copy its memory, and count the copy; what "
-        "C types of other libraries refer to is not known then, and nothing is sampled",
+        help="run no code in the process: stop it, for at most the pause budget, copy its memory, and count the copy; "
+        "references of C types of other libraries are then unknown, and nothing is sampled",
     )
 
 

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 class Attach:
     """Show the heap of a running process, live; or of several, in tabs and as their sum.
 
-    The process is not restarted, needs nothing installed, and is left as it was when you quit (key q).
+    The process is not restarted and needs nothing installed. When you quit (key q), the agent is removed, and the
+    process continues.
 
-    With --children, or several PIDs, each process has a tab, and a first tab shows the sum of all. They are
-    attached to one after the other, and --share limits the censuses of all of them together.
+    With --children, or several PIDs, each process has a tab, and a first tab shows the sum of all. With --children a
+    name may also match the processes that the first one started. They are attached to one after the other, and --share
+    limits the censuses of all of them together.
 
     heaptop attach 4711
     heaptop attach gunicorn --rate 8KiB --record night.heaptop

@@ -72,8 +72,8 @@ class CensusCommand:
             "--by",
             metavar="ATTR",
             default="type",
-            help=f"group rows by {', '.join(COUNTED)}, {', '.join((*SAMPLED, *RETAINED))}; site is producer (default "
-            "%(default)s)",
+            help=f"group rows by {', '.join(COUNTED)}, {', '.join((*SAMPLED, *RETAINED))}; site means producer "
+            "(default %(default)s)",
         )
         parser.add_argument(
             "--for",
@@ -87,7 +87,7 @@ class CensusCommand:
             type=retainer_count,
             metavar="N",
             help=(
-                "with --by retainer: the largest retainer set; objects with more retainers are one row (default "
+                "with --by retainer: objects with more than N retainers share one row (default "
                 f"{RETAINERS})"
             ),
         )

@@ -27,7 +27,7 @@ FATE = "the demo exits with heaptop"
 class Demo:
     """Start a sample program that leaks, and attach to it.
 
-    The program is a small web shop without a network. It ends with heaptop, however heaptop ends.
+    The program is a small web shop without a network. It exits when heaptop exits, even by kill -9.
 
     heaptop demo
     heaptop demo --theme colour-blind

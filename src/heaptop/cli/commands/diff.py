@@ -36,8 +36,8 @@ class Diff:
     A moment is written as +90m (after the beginning), -1h (before the end), 02:13 (on the clock), or in seconds. By
     producer, bytes are estimated from samples.
 
-    With two heap dumps, or a heap dump and a process, rows can be paths: what keeps the objects. Of one process it also
-    shows how many objects are new and how many are gone.
+    It also compares a heap dump with a process. Heap dumps can be compared by path, which is what keeps the objects. If
+    both are of one process, it shows how many objects are new and how many are gone.
 
     heaptop diff night.heaptop
     heaptop diff night.heaptop --at +1h --to -1h --by producer
@@ -65,7 +65,7 @@ class Diff:
             "--by",
             metavar="ATTR",
             default=KEYS[0],
-            help=f"group rows by {', '.join(KEYS)}, of heap dumps by {', '.join(DUMP_KEYS)}; site is producer "
+            help=f"group rows by {', '.join(KEYS)}, of heap dumps by {', '.join(DUMP_KEYS)}; site means producer "
             "(default %(default)s)",
         )
         parser.add_argument(

@@ -36,10 +36,10 @@ BUDGET_MS: Final = 50
 class GuardCommand:
     """Watch a process, and write a report when its memory nears a limit, grows, or leaks.
 
-    A report shows what the heap holds, what grew, and where it was allocated. It is written at once from known figures,
-    then completed. `hunt` adds a leak hunt, `record` keeps a recording of the time before, `dump` writes a heap dump.
-    The guard never asks: it leaves out what would pause the process for too long or needs more memory than is free,
-    and the report states that.
+    A report shows what the heap holds, what grew, and where it was allocated. It is written at once with what is
+    known, and completed later. `hunt` adds a leak hunt, `record` keeps a recording of the time before, `dump` writes a
+    heap dump. The guard never asks: it leaves out what would pause the process for too long or needs more memory than
+    is free, and the report states that.
     Each event is a line on stderr. The guard ends when the process exits, on Ctrl+C or SIGTERM, or after --at-most
     firings.
 

@@ -84,8 +84,8 @@ def add_failing(parser: argparse.ArgumentParser) -> None:
 class Leaks:
     """Hunt for leaks: mark, wait, mark, and report what grew, where it was allocated, and what holds it.
 
-    Each mark takes a snapshot, which pauses the process for as long as a census does. Ctrl+C takes the last check at
-    once, and leaves it out where it takes more than 1.5 s.
+    Each mark takes a snapshot, which pauses the process for as long as a census does. Ctrl+C ends the hunt
+    with a last check, unless that takes more than 1.5 s.
 
     heaptop leaks PID
     heaptop leaks PID --for 600 --marks 6 --collect

@@ -42,8 +42,8 @@ class Run:
     This needs no privileges. The program's output goes to a file, because heaptop uses the terminal. After you quit
     (key q) the program continues; when it exits first, heaptop exits with its exit code.
 
-    With --native a preloaded library also samples what C libraries take from malloc and mmap; what lives at the end is
-    printed by Python line and library. With --json, with --for or without a terminal there is no screen.
+    With --native a preloaded library also samples memory that C libraries allocate by malloc and mmap. At the end, live
+    bytes are printed by Python line and library. With --json, with --for or without a terminal there is no screen.
 
     heaptop run -- prog.py --its --arguments
     heaptop run --python .venv/bin/python -- -m package.module argument
@@ -144,7 +144,7 @@ def _add_native_options(parser: argparse.ArgumentParser) -> None:
         dest="seconds",
         type=duration,
         metavar="TIME",
-        help="with --native: no screen; print what lives after this time, and let the program continue",
+        help="with --native: no screen; print what is live after this time, and let the program continue",
     )
     group.add_argument(
         "--top", type=row_count, metavar="N", help=f"rows to print of each kind (default {TOP}, --json: all; 0: all)"

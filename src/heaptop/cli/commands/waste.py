@@ -25,8 +25,8 @@ class WasteCommand:
     """Show what memory the heap could save, and what to change.
 
     Duplicate strings and numbers, empty and sparse containers, instances whose class has no __slots__, lists of
-    numbers only, free memory in arenas. It takes a snapshot, which compares the contents of strings and
-    numbers, and returns none. Totals count each byte once; ≈ is an estimate.
+    numbers only, free memory in arenas. Contents of strings and numbers are compared in a snapshot, and never leave it.
+    Totals count each byte once; ≈ is an estimate.
 
     heaptop waste PID
     heaptop waste PID --top 50

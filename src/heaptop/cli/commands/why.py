@@ -34,8 +34,8 @@ LINKS = 10
 class Why:
     """Show what keeps the objects of a type alive, or one object.
 
-    TYPE is a type's module and name, or the last parts of that where only one type has them. It takes a snapshot, and
-    shows lengths, types and names of attributes; values only with --values.
+    TYPE is a full name, such as shop.models.Session, or the end of one if no other type has it. It takes a snapshot,
+    and shows lengths, types and names of attributes; values only with --values.
 
     heaptop why PID shop.models.Session
     heaptop why PID Session --retainers 3 --json
@@ -58,7 +58,7 @@ class Why:
             "--retainers",
             type=retainer_count,
             metavar="N",
-            help="also show their retainer sets: sets of at most N, larger ones as one",
+            help="also show their retainer sets: up to N retainers each; larger sets share one row",
         )
         parser.add_argument(
             "--values",

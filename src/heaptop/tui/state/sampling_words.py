@@ -133,7 +133,7 @@ def sampling_notices(sampling: Sampling) -> list[str]:
     if state.text:
         lines.append(f"Sampling restarted: {state.text}.")
     if state.approximate:
-        lines.append(f"Sites of {', '.join(state.approximate)} are estimates: free lists reuse them.")
+        lines.append(f"Sites of {', '.join(state.approximate)} are estimates: their memory is reused by free lists.")
     if sampling.samples.dropped:
         lines.append(f"{format_count(sampling.samples.dropped)} samples were lost.")
     return lines

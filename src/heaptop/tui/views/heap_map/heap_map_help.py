@@ -16,8 +16,8 @@ EXPLAINED: Final = (
     FigureHelp(
         ("taken", "%"),
         "The share of the shown addresses that objects and their tables use (with the Attributes of view 1); "
-        "in the legend, each letter's share of that. Memory of C extensions, such as NumPy arrays, is unknown: "
-        "blank is not always free.",
+        "in the legend, each letter's share of the objects' bytes, with buffers that are elsewhere (mmap). Memory of C "
+        "extensions, such as NumPy arrays, is unknown: blank is not always free.",
         CPYTHON.at("Objects/obmalloc.c"),
     ),
     FigureHelp(

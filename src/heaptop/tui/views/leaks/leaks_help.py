@@ -69,8 +69,8 @@ EXPLAINED: Final = (
     FigureHelp(
         ("Type", "Module", "Site", "Retainer", "Allocated at"),
         "What grew: by class, module, the line of your code that allocated it, or retainer. ≈ before a site "
-        "(indirect): what was sampled there is not these objects, but what is new with them, the table of what "
-        "holds them, or the memory they reuse.",
+        "(indirect): what was sampled there is not these objects, but other new objects there, the table of "
+        "their container, or the memory they reuse.",
         BEE.at("§4.1"),
     ),
     FigureHelp(

@@ -56,7 +56,7 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("≈Alloc'd", "≈Freed"),
-        "Allocated since sampling began, and freed of that. The difference is live.",
+        "Allocated since sampling began, and how much of it was freed. The difference is live.",
         MPROF.at("the direct allocation table"),
     ),
     FigureHelp(

@@ -98,8 +98,8 @@ class SizesView(LevelView[SizesLevel]):
     TITLE = "Sizes"
     ABOUT = "blocks of each size"
     SHOWS = (
-        "Memory blocks by size: allocated since sampling began, freed of that, and live. Blocks older than the "
-        "sampling are not included, so the total is less than the heap."
+        "Memory blocks by size: allocated since sampling began, how much of that was freed, and what is live. Blocks "
+        "older than the sampling are not included, so the total is less than the heap."
     )
     EXPLAINS = (
         FigureHelp(
