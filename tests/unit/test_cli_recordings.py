@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
+from heaptop.analysis.reports.census_timeline import CensusTimeline
 from heaptop.analysis.reports.moments_diff import DIFFS, Changed, MomentSizes, most_changed
 from heaptop.analysis.reports.recorded import gaps
 from heaptop.cli.commands import diff
 from heaptop.cli.options import with_times
-from heaptop.cli.output.recorded_text import _beyond_heap, _rows
+from heaptop.cli.output.recorded_text import _beyond_heap, _rows, report_lines
 from heaptop.cli.recorded import play
 from heaptop.errors import NotARecording, RecordingTooNew
 from heaptop.protocol.findings import LEAK, UNCLEAR
@@ -70,6 +71,19 @@ def test_a_report_says_why_sites_are_more_than_the_live_heap(night: Path, capsys
     assert latest is not None
     known.history.feed(replace(latest.census, time_ns=latest.time_ns + 1, rows=(Row(0, 0, 3, 300, 2048),)))
     assert _beyond_heap(known)[0].endswith(", and attributes stored without a dict (2.00 KiB at the end)")
+
+
+def test_a_report_says_what_leak_hunts_count_and_the_live_heap_does_not(night: Path) -> None:
+    """The two growths were 7.67 and 9.96 MiB of one recording, without a word."""
+    with Recording.open(night) as recording:
+        known = play(recording, None, ())
+    latest = known.history.latest
+    assert latest is not None
+    words = "live heap leaves out attributes stored without a dict"
+    assert words not in "\n".join(report_lines(known, known, CensusTimeline.of(known), None))
+    known.history.feed(replace(latest.census, time_ns=latest.time_ns + 1, rows=(Row(0, 0, 3, 300, 2048),)))
+    lines = report_lines(known, known, CensusTimeline.of(known), None)
+    assert f"{words} (2.00 KiB at the end); leak hunts include them" in lines
 
 
 MIB = 1 << 20

@@ -34,7 +34,7 @@ def report_lines(
     before: Recorded, after: Recorded, course: CensusTimeline, top: int | None, jumps: Sequence[RecordedJump] = ()
 ) -> list[str]:
     """What happened in a recording."""
-    lines = [*_whose(after), "", *_course(course), ""]
+    lines = [*_whose(after), "", *_course(course), *_left_out(after), ""]
     if jumps:
         lines += ["Largest jumps (live heap, RSS):", *(line for jump in jumps for line in _jump(jump)), ""]
     elif len(course.points) > 1:
@@ -52,11 +52,23 @@ def report_lines(
 
 def _beyond_heap(recorded: Recorded) -> list[str]:
     """Why sites may sum to more than the live heap has grown."""
-    latest = recorded.history.latest
-    hidden = sum(cell.hidden for cell in latest.cells) if latest is not None else 0
+    hidden = _hidden(recorded)
     attributes = f", and attributes stored without a dict ({format_bytes(hidden)} at the end)" if hidden else ""
     reasons = f"they include what replaced memory from before the recording{attributes}"
     return [f"sites can sum to more than live heap grew: {reasons}"]
+
+
+def _left_out(recorded: Recorded) -> list[str]:
+    """Why leak hunts may report more growth than the live heap shows."""
+    hidden = _hidden(recorded)
+    words = "live heap leaves out attributes stored without a dict"
+    return [f"{words} ({format_bytes(hidden)} at the end); leak hunts include them"] if hidden else []
+
+
+def _hidden(recorded: Recorded) -> int:
+    """Bytes of attributes stored without a dict, at the last census."""
+    latest = recorded.history.latest
+    return sum(cell.hidden for cell in latest.cells) if latest is not None else 0
 
 
 def _whose(recorded: Recorded) -> list[str]:
