@@ -144,9 +144,10 @@ async def test_refused_is_said_with_its_reason() -> None:
     source = FakeSource()
     source.agent.sampler_text = "another profiler holds the allocators"
     source.sample(65536, 128)
+    reason = "Allocations are not sampled: another profiler holds the allocators"
     async with on_stage(SMALL, source=source) as stage:
         async for place in places(stage):
-            assert "Allocations are not sampled: another profiler holds the allocators" in stage.text, place
+            await stage.until(lambda: reason in stage.text, f"{place}: figures are made")
             assert "≈ sampled" not in line(stage, 2), place
 
 
