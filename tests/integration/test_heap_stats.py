@@ -36,7 +36,7 @@ SIZE: Final = 2000 * 4000
 def said(
     interpreter: Interpreter, *options: str, environment: Mapping[str, str] | None = None, program: str = PROGRAM
 ) -> list[dict[str, Any]]:
-    library = interpreter.place(building.extension("heap_stats.c", "module/heap_stats.c"))
+    library = interpreter.place(building.extension("heap_stats.c", "module/heap_stats.c", "life.c"))
     answer = subprocess.run(
         interpreter.command([*options, "-c", program, library]),
         env={**os.environ, **(environment or {})},
@@ -110,7 +110,7 @@ def test_an_allocator_in_mallocs_place_reports_its_own_figures(interpreter: Inte
     start, given, quarter, freed = (answer["other"] for answer in answers)
     assert 0.9 * GIVEN < given[0] - start[0] < 1.1 * GIVEN
     assert 0.9 * GIVEN / 4 < quarter[0] - start[0] < 1.1 * GIVEN / 4
-    assert abs(freed[0] - start[0]) < GIVEN / 100
+    assert abs(freed[0] - start[0]) < GIVEN / 50, "but for what the interpreter has freed meanwhile"
     # Blocks beside others that live are no free pages; those of a page that nobody uses are.
     assert sum(quarter[1:3]) - sum(given[1:3]) > 0.6 * GIVEN
     assert freed[2] - given[2] > 0.6 * GIVEN

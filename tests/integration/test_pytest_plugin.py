@@ -214,8 +214,8 @@ def test_awaited_tests_and_those_of_unittest_run_in_rounds(plugged: pytest.Pytes
     result.assert_outcomes(failed=4, skipped=1)
     result.stdout.fnmatch_lines(
         [
-            "*allocated at test_others.py:10 test_awaited",
-            "*allocated at test_others.py:15 TestCases.test_in_a_class",
+            "*allocated * test_others.py:10 test_awaited*",
+            "*allocated * test_others.py:15 TestCases.test_in_a_class*",
             "*AssertionError: the fourth time*",
             "heap_leak takes rounds=, limit= and warmup=, and nothing else",
         ]

@@ -569,7 +569,7 @@ def test_a_site_says_what_was_sampled_and_is_the_programs_own_where_one_is(
 def test_the_program_line_that_puts_things_there_goes_before_the_standard_library_that_makes_all_of_them() -> None:
     """A server of the standard library makes files, a dict of the environment and what is in it for each request."""
     suspect = sites_of_dicts(STREAMS, KEEP, (), STREAMS)
-    assert "near app.py:7 in keep (where what holds them grew" in suspect.sentence
+    assert "near app.py:7 in keep (where their container grew" in suspect.sentence
 
 
 @pytest.mark.parametrize(

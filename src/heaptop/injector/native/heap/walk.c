@@ -77,7 +77,7 @@ void walk_exclude(struct walk *w, PyObject *o) {
 /* Generation 2, where an old heap is, has the age that takes no mark. */
 static inline unsigned age_of(unsigned generation) { return generation ^ 2; }
 
-/* A interval of a list, and two cursors on their way towards each other from its ends. */
+/* An interval of a list, and two cursors on their way towards each other from its ends. */
 struct span {
     gc_head *low, *high;
     uint64_t steps;
