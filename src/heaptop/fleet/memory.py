@@ -96,5 +96,5 @@ class ServedMemory:
             self.use = MemoryUse({row.key: row.bytes for row in found.rows}, now)
 
     def clear(self) -> None:
-        """Forget what memory is used for: it is not asked any more."""
+        """Discard the memory use: it is no longer measured."""
         self.use = None

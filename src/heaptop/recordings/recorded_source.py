@@ -1,8 +1,7 @@
 """A source that can be recorded while it is watched: passes everything through, and keeps what a recording needs.
 
-This module never delays the source for longer than it takes to pack its messages: another thread writes.
-Only for the end of a recording it waits: a moment (:data:`AT_ONCE`), or at the end of the session :data:`PATIENCE`.
-It never ends a session: what goes wrong ends the recording, with a sentence.
+Another thread writes, so the source waits only while its messages are packed, and at the end of a recording: for
+:data:`AT_ONCE`, or :data:`PATIENCE` at the end of the session. An error ends the recording, not the session.
 """
 
 from __future__ import annotations

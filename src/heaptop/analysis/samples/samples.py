@@ -1,6 +1,4 @@
-"""Sampled blocks: the living one by one, and of the dead ones sums.
-
-This module never estimates an interval, names a place, or cuts a chart. Others do, with:
+"""Sampled blocks: live ones one by one, freed ones as sums. Estimates, sites and charts are made from:
 
 - :meth:`SampledBlocks.tallies`: for every (stack, type, size bin) what was allocated since sampling began, and how much
   of it lives, was freed, or was lost from sight: what every table of producers, chains, functions and bins is summed

@@ -1,11 +1,11 @@
-/* life: the GIL is given back, and the interpreter ends meanwhile.
-   A program that embeds Python may end it (Py_Finalize) while the agent's thread waits, and begin with a new one:
+/* life: release the GIL, and do not return into an interpreter that has been finalized meanwhile.
+   A program that embeds Python may finalize it while the agent's thread waits, and initialize a new one:
 
        agent    … life_release ─────────── waits ──────────► life_return: not the same life: the thread ends here
        program        └─ Py_Finalize ─► end ─► Py_Initialize
 
-   Its thread state is freed by then, and whatever its frames refer to. CPython ends a thread that comes back while the
-   interpreter is being finalized; behind that it notices nothing. */
+   Its thread state is freed by then, and whatever its frames refer to. CPython ends a thread that returns while the
+   interpreter is being finalized, but not one that returns later. */
 #ifndef HEAPTOP_LIFE_H
 #define HEAPTOP_LIFE_H
 
@@ -16,8 +16,8 @@
 /* A session begins in the interpreter that runs now. */
 void life_begin(void);
 
-/* Note when the interpreter that runs now ends. False where it has no room for one more who is called then. With the GIL.
-   ``last``: what the agent's thread does before it ends in life_return; without the GIL, and nothing of Python is there. */
+/* Watch for the end of the running interpreter. False where Py_AtExit has no free slot. Needs the GIL.
+   ``last``: what the agent's thread does before it ends in life_return; without the GIL or an interpreter. */
 bool life_watch(void (*last)(void));
 
 /* How many interpreters have ended since the first life_watch. */
@@ -28,8 +28,8 @@ struct life_wait {
     uint32_t number;
 };
 
-/* Give the GIL back, and take it again; the latter does not return where the interpreter has ended: the thread ends, or sleeps
-   for as long as the process lives. */
+/* Release the GIL, and acquire it again. life_return does not return where the interpreter has ended: the thread exits, or
+   sleeps until the process exits. */
 struct life_wait life_release(void);
 void life_return(struct life_wait wait);
 

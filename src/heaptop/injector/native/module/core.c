@@ -132,7 +132,7 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
     if (PyErr_Occurred())
         return NULL;
     if (!life_watch(leave_life))
-        return refuse("the interpreter has no room for one more who is told of its end");
+        return refuse("Py_AtExit has no free slot: heaptop cannot see when Python is finalized");
     begin_life();
     look_up(version);
     core.is_open = false;

@@ -823,7 +823,7 @@ const char *sample_open(const struct sample_options *options) {
     if (!watch_forks())
         return "this C library does not tell of forks";
     if (!watch_end())
-        return "the interpreter has no room for one more who is told of its end";
+        return "Py_AtExit has no free slot: heaptop cannot see when Python is finalized";
     if (!sample_close())
         return "a thread has not come out of the tables of samples";
     uint64_t seed = options->seed;

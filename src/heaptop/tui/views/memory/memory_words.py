@@ -134,7 +134,7 @@ def about(facts: MemoryFacts, key: str) -> str:
 
 
 def cadence(display: Display, *, wide: bool) -> str:
-    """How often it is asked, and what that costs; how old it is where it is not asked any more."""
+    """How often it is measured, and what that costs; its age where it is no longer measured."""
     latest = display.memory.latest
     if latest is None:
         return ""
