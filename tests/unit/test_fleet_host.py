@@ -403,7 +403,7 @@ def test_threads_of_sessions_have_no_memory_that_only_they_can_use(tmp_path: Pat
 
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:
     with running(hosted):
-        assert eventually(lambda: hosted.attached() == [1])
+        assert eventually(lambda: hosted.attached() == [1] and bool(hosted.sources[1][0].sampling))
         hosted.sources[1][0].tick(20)
         (session,) = hosted.host._sessions.values()
         recorded = session._recorded
