@@ -23,6 +23,8 @@ import pyz  # it is beside this file
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLATFORM: Final = "manylinux_2_17_x86_64"
 """glibc 2.17 (2012) or later: what auditwheel holds the native core to."""
+MUSL_PLATFORM: Final = "musllinux_1_2_x86_64"
+"""musl 1.2 (2020) or later, in the same wheel: it has a core for each C library, and loads the one that fits."""
 KINDS: Final = ("wheel", "sdist", "pyz")
 
 
@@ -63,6 +65,9 @@ def build(tree: Path, to: Path, kinds: Sequence[str] = KINDS) -> list[Path]:
             _run([*audit, "repair", "--plat", PLATFORM, "--wheel-dir", str(repaired), str(wheel)], environment)
             (wheel,) = repaired.glob("*.whl")
             _run([*audit, "show", str(wheel)], environment)
+            tags = [sys.executable, "-m", "wheel", "tags", "--remove", "--platform-tag", f"+{MUSL_PLATFORM}"]
+            _run([*tags, str(wheel)], environment)
+            (wheel,) = repaired.glob("*.whl")
             if "wheel" in kinds:
                 made.append(Path(shutil.copy(wheel, to)))
             if "pyz" in kinds:

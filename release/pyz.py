@@ -3,7 +3,7 @@
 The archive has five members: ``__main__.py`` (:mod:`start`), ``files.sha256``, ``tree.zip`` with the files that it
 lists, an SBOM, and the manual page. The files are those of heaptop's wheel, and of the wheels that ``pyz-packages.txt``
 names by version and hash.
-A native library for one version of Python has that version in its name, so all are in one tree.
+A native library for one version of Python, or for musl, says so in its name, so all are in one tree.
 
 ``python release/pyz.py`` renews ``pyz-packages.txt``: the newest versions that heaptop allows and that run on 3.10.
 """
@@ -30,6 +30,10 @@ PINS: Final = HERE / "pyz-packages.txt"
 PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13", "3.14")
 LEFT_OUT: Final = ("zstandard",)
 """Recordings do without it; its wheels for all versions of Python are several times as large as everything else."""
+ON_MUSL: Final = ("psutil",)
+"""What has no part in Python that does without its native library; msgpack has one."""
+GLIBC: Final = ("manylinux_2_17", "manylinux2014", "manylinux2010")
+MUSL: Final = ("musllinux_1_2",)
 _UNUSED: Final = ("RECORD", "WHEEL", "INSTALLER", "entry_points.txt", "top_level.txt")
 """Of a wheel's metadata: what pip reads, and what would no longer be true."""
 _HEAD: Final = """\
@@ -72,8 +76,17 @@ def contents(wheel: Path) -> Iterator[tuple[str, bytes]]:
             first, *rest = name.split("/")
             is_script = first.endswith(".data")
             is_unused = first.endswith(".dist-info") and rest[0] in _UNUSED
-            if not (name.endswith("/") or is_script or is_unused):
+            if wheel.stem.endswith(f"-{MUSL[0]}_x86_64"):  # for musl alone
+                if name.endswith(".abi3.so"):
+                    for python in PYTHONS:
+                        yield musl_name(name, python), archive.read(name)
+            elif not (name.endswith("/") or is_script or is_unused):
                 yield name, archive.read(name)
+
+
+def musl_name(library: str, python: str) -> str:
+    """The name by which this version of Python on musl prefers a library to the one for glibc beside it."""
+    return library.replace(".abi3.so", f".cpython-{python.replace('.', '')}-x86_64-linux-musl.so")
 
 
 def manual_page(wheel: Path) -> bytes:
@@ -90,6 +103,7 @@ def pinned_wheels(pins: Path = PINS, folder: Path = ROOT / "build" / "pyz-wheels
     if not wanted <= found.keys():
         for python in PYTHONS:
             download(folder, python, "--require-hashes", "--requirement", str(pins))
+        download(folder, PYTHONS[0], "--require-hashes", "--requirement", str(pins), platforms=(*MUSL, *GLIBC))
         found = hashed(folder)
     return sorted(found[each] for each in wanted)
 
@@ -98,11 +112,10 @@ def hashed(folder: Path) -> dict[str, Path]:
     return {hashlib.sha256(wheel.read_bytes()).hexdigest(): wheel for wheel in folder.glob("*.whl")}
 
 
-def download(folder: Path, python: str, *what: str, deps: bool = False) -> None:
+def download(folder: Path, python: str, *what: str, deps: bool = False, platforms: tuple[str, ...] = GLIBC) -> None:
     """Get wheels that run on this version of Python wherever heaptop's own does."""
-    platforms = [f"--platform={name}_x86_64" for name in ("manylinux_2_17", "manylinux2014", "manylinux2010")]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
-    where = ["--dest", str(folder), "--python-version", python, *platforms]
+    where = ["--dest", str(folder), "--python-version", python, *(f"--platform={name}_x86_64" for name in platforms)]
     subprocess.run([*pip, *where, *([] if deps else ["--no-deps"]), *what], check=True)
 
 
@@ -167,6 +180,8 @@ def renew() -> None:
         of_one_python = [metadata(wheel) for wheel in folder.glob("*-cp310-cp310-*.whl")]
         for python in PYTHONS[1:]:
             download(folder, python, *(f"{told['Name']}=={told['Version']}" for told in of_one_python))
+        both = [metadata(wheel) for wheel in folder.glob("*.whl") if wheel.name.startswith(ON_MUSL)]
+        download(folder, PYTHONS[0], *(f"{told['Name']}=={told['Version']}" for told in both), platforms=MUSL)
         lines: dict[str, list[str]] = {}
         for digest, wheel in sorted(hashed(folder).items(), key=lambda item: item[1].name):
             lines.setdefault(f"{(told := metadata(wheel))['Name'].lower()}=={told['Version']}", []).append(digest)

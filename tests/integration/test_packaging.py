@@ -22,6 +22,7 @@ from typing import Any, Final
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from packaging.utils import parse_wheel_filename
 
 from heaptop import __version__
 from heaptop.cli import COMMANDS
@@ -257,10 +258,11 @@ def checked(sbom: bytes) -> Any:
     return json.loads(sbom)
 
 
-def test_one_wheel_serves_every_python_and_glibc_from_2_17_on(released: dict[str, Path]) -> None:
+def test_one_wheel_serves_every_python_on_glibc_from_2_17_on_and_on_musl(released: dict[str, Path]) -> None:
     wheel = released["whl"]
-    tags = wheel.stem.split("-", 2)[2]
-    assert tags in ("cp310-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64", "cp310-abi3-manylinux_2_17_x86_64")
+    tags = set(map(str, parse_wheel_filename(wheel.name)[3]))
+    assert {"cp310-abi3-manylinux_2_17_x86_64", "cp310-abi3-musllinux_1_2_x86_64"} <= tags
+    assert tags <= {f"cp310-abi3-{each}_x86_64" for each in ("manylinux2014", "manylinux_2_17", "musllinux_1_2")}
     shown = run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=wheel.parent)
     platforms = re.findall(r'platform tag:\s+"?(manylinux_2_(\d+)_x86_64)', shown)
     assert platforms, shown
@@ -368,5 +370,30 @@ def test_the_single_file_counts_a_process_and_needs_no_other_package(
         inside = str(tree) if interpreter.root is None else str(tree).removeprefix(str(interpreter.root))
         found = run(*python, "-I", "-S", "-c", EVERYTHING, inside, cwd=tmp_path, clean=True, **alone(cache))
         assert found == "[]\nmsgpack._cmsgpack\n"
+    finally:
+        shutil.rmtree(seen, ignore_errors=True)
+
+
+@pytest.mark.pythons("3.13-musl")
+def test_the_single_file_runs_on_musl_and_reads_a_dump_there(
+    released: dict[str, Path], interpreter: Interpreter, tmp_path: Path
+) -> None:
+    archive = interpreter.place(released["pyz"])
+    assert interpreter.root is not None
+    folder = Path("/tmp", f"musl-{os.getpid()}")
+    seen = Path(f"{interpreter.root}{folder}")
+    seen.mkdir()
+
+    def heaptop(*arguments: str) -> str:
+        command = [*with_proc(interpreter), *interpreter.command(["-S", archive, *arguments])]
+        return run(*command, cwd=tmp_path, clean=True, **alone(folder / "cache"))
+
+    try:
+        with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
+            assert json.loads(heaptop("census", str(target.pid), "--json"))["mode"] == "clone"
+            assert target.pid in [each["pid"] for each in json.loads(heaptop("ps", "--json"))["processes"]]
+            heaptop("dump", str(target.pid), "-o", str(folder / "dump.heap"))
+        in_dump = json.loads(heaptop("census", str(folder / "dump.heap"), "--json"))
+        assert {"dict", "str", "type"} <= {row["name"] for row in in_dump["rows"]}
     finally:
         shutil.rmtree(seen, ignore_errors=True)

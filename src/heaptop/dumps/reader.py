@@ -6,13 +6,14 @@ cannot be is refused. Memory is bounded by what the machine has.
 
 from __future__ import annotations
 
-import importlib
 import os
 import stat
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ from heaptop.dumps.format import (
 )
 from heaptop.errors import DumpDamaged, NotADump, OutOfResources, ProtocolError, RecordingTooLarge
 from heaptop.injector.api import memory_limit
-from heaptop.injector.native import NoCore, library
+from heaptop.injector.native import NoCore, own_library
 from heaptop.protocol.bounds import check_types
 from heaptop.protocol.codec import decode
 from heaptop.protocol.dumped import DumpEnd
@@ -274,11 +275,15 @@ def _open(path: str) -> int:
         raise NotADump(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
+@cache
 def native_core() -> ModuleType:
     """The core, loaded into heaptop's own process: only a dump is read by it there."""
     try:
-        library()
-        return importlib.import_module("heaptop.injector.native._core")
+        path = str(own_library().path)
+        loader = ExtensionFileLoader("_core", path)
+        core = loader.create_module(ModuleSpec("_core", loader, origin=path))
+        loader.exec_module(core)
+        return core
     except (NoCore, ImportError) as error:
         raise DumpDamaged(
             f"A heap dump cannot be read here: {error}.",

@@ -17,14 +17,13 @@ child that maps the core and can do nothing but compute (``native/cores``).
 from __future__ import annotations
 
 import ctypes
-import importlib.machinery
-import importlib.util
 import json
 import os
 import resource
 import struct
 import sys
 import threading
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from typing import Any, Final
 
 LENGTH: Final = struct.Struct("<I")
@@ -86,12 +85,10 @@ def _place(below: int, *, exactly: bool) -> None:
 
 
 def _load(path: str) -> Any:
-    loader = importlib.machinery.ExtensionFileLoader("_core", path)
-    spec = importlib.util.spec_from_loader("_core", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    loader = ExtensionFileLoader("_core", path)
+    core = loader.create_module(ModuleSpec("_core", loader, origin=path))
+    loader.exec_module(core)
+    return core
 
 
 def _answer(core: Any) -> bool:

@@ -17,7 +17,7 @@ from heaptop.dumps.cores.core_memory import CoreMemory, Piece
 from heaptop.dumps.cores.core_python import CorePython
 from heaptop.dumps.cores.walker import ANSWER, END, ENDED, HEAD, LENGTH, PROGRESS, STEP
 from heaptop.errors import DumpDamaged, HeaptopError, OutOfResources, ProtocolError
-from heaptop.injector.native import library
+from heaptop.injector.native import own_library
 from heaptop.protocol.bounds import check_types
 from heaptop.protocol.codec import decode
 from heaptop.protocol.framing import MAX_FRAME, FrameReader
@@ -104,7 +104,7 @@ class CoreWalk:
     def _begin(self, pieces: list[Piece], python: CorePython, limit: int) -> None:
         packed = b"".join(PIECE.pack(piece.start, piece.end, piece.offset, piece.fd) for piece in pieces)
         plan = {
-            "library": str(library().path),
+            "library": str(own_library().path),
             "version": python.hexversion,
             "free_threaded": python.free_threaded,
             "runtime": python.runtime,

@@ -14,9 +14,9 @@ Each folder is a group. A file includes files of its own group and of groups bel
     clone       a copy-on-write clone of the process, in which a function runs
     .           layout (what depends on a version of CPython), pages, system calls, a msgpack writer
 
-heaptop reads the file and sends it to targets (:mod:`heaptop.injector.session.conversation`). It imports the first
-for heap dumps alone, which ``dump`` understands in heaptop's own process (:mod:`heaptop.dumps.reader`). An installation
-without it counts in Python mode, and gives the reason.
+heaptop reads the file and sends it to targets (:mod:`heaptop.injector.session.conversation`). For heap dumps alone it
+loads one itself, which is that for its own C library: ``dump`` understands them in heaptop's own process
+(:mod:`heaptop.dumps.reader`). An installation without it counts in Python mode, and gives the reason.
 
 They differ in how a thread finds its own counters: musl loads no library that has them at a fixed place (static TLS),
 and glibc takes memory at a thread's first look at any other. The one for musl is linked with no library.
@@ -25,6 +25,7 @@ and glibc takes memory at a thread's first look at any other. The one for musl i
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -63,3 +64,15 @@ def library(folder: Path = Path(__file__).parent, *, musl: bool = False) -> Libr
     if not data.startswith(MAGIC) or len(data) > MAX_SIZE:
         raise NoCore(f"{files[-1].name} is not a native core")
     return Library(files[-1], hashlib.sha256(data).hexdigest()[:16], data)
+
+
+def own_library() -> Library:
+    """The extension for the C library that heaptop itself runs on. Raises :class:`NoCore`."""
+    return library(musl=not _is_glibc())
+
+
+def _is_glibc() -> bool:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") is not None
+    except (OSError, ValueError):
+        return False
