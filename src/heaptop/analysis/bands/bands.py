@@ -22,11 +22,9 @@ from heaptop.analysis.bands.series import BandLine, Series, SeriesCache
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Amount, Moment
 
-KEEP_NAMED = (5, 4)
-"""The area of a band that the previous chart named counts this much more (numerator, denominator)."""
+KEEP_NAMED = (5, 4)  # The area of a band that the previous chart named counts this much more (numerator, denominator)
 
-SWAP_ROUGHNESS = 4
-"""Bands change places at this ratio of their variances: twice the standard deviation."""
+SWAP_ROUGHNESS = 4  # Bands change places at this ratio of their variances: twice the standard deviation
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,7 @@ class Band:
     name: str
     bytes: tuple[int, ...]
     counts: tuple[int, ...]
-    is_rest: bool = False
-    """Whether it represents all the bands that have no name of their own."""
+    is_rest: bool = False  # Whether it represents all the bands that have no name of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +42,8 @@ class BandChart:
     """A chart: at every time the bands sum to the total."""
 
     times_ns: tuple[int, ...]
-    bands: tuple[Band, ...]
-    """From the bottom of the stack to the top; the rest, where there is one, is last."""
-    totals: tuple[Amount, ...]
-    """What passed the filter at each time."""
+    bands: tuple[Band, ...]  # From the bottom of the stack to the top; the rest, where there is one, is last
+    totals: tuple[Amount, ...]  # What passed the filter at each time
 
 
 def bands(

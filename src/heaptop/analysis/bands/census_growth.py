@@ -14,8 +14,7 @@ from heaptop.analysis.bands.series import BandLine, SeriesCache
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Moment
 
-SPARK: Final = 16
-"""Values of a row's sparkline, at most."""
+SPARK: Final = 16  # Values of a row's sparkline, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +22,13 @@ class CountedGrowth:
     """One type, or module, in the first census and in the last."""
 
     name: str
-    count: int
-    """Objects more; below 0: fewer."""
+    count: int  # Objects more; below 0: fewer
     bytes: int
     now: int
     now_bytes: int
-    count_rate: float
-    """Objects more a second, over all of the time."""
+    count_rate: float  # Objects more a second, over all of the time
     byte_rate: float
-    spark: tuple[int, ...]
-    """Objects from the first census to the last, as many values as there are, at most :data:`SPARK`."""
+    spark: tuple[int, ...]  # Objects from the first census to the last, as many values as there are, at most SPARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +36,7 @@ class CensusGrowth:
     """All of them by bytes, descending; those that have not changed are left out."""
 
     rows: tuple[CountedGrowth, ...]
-    seconds: float
-    """From the first census to the last."""
+    seconds: float  # From the first census to the last
 
 
 def growth_since(snapshots: Sequence[Moment], time_ns: int, key: str, where: Filter, memo: SeriesCache) -> CensusGrowth:

@@ -27,8 +27,7 @@ from heaptop.analysis.filters.predicates import FilterFigures, Rest
 from heaptop.analysis.heap.history import AnyCell, Moment
 from heaptop.protocol.messages import TypeName
 
-MEMO_LIMIT = 4
-"""Series kept by a :class:`SeriesCache`: enough to go back and forth between band keys under one filter."""
+MEMO_LIMIT = 4  # Series kept by a SeriesCache: enough to go back and forth between band keys under one filter
 
 
 class BandLine:
@@ -109,8 +108,7 @@ class BandSum:
         self.bytes = 0
         self.hidden = 0
         self.guessed = 0
-        self.uncounted = 0
-        """Cells whose count is not known."""
+        self.uncounted = 0  # Cells whose count is not known
 
     def add(self, cell: AnyCell, sign: int) -> None:
         self.cells += sign
@@ -126,8 +124,7 @@ class BandSizes(NamedTuple):
 
     lines: list[BandLine]
     bytes: list[int]
-    uncounted: list[int]
-    """Cells whose count is not known."""
+    uncounted: list[int]  # Cells whose count is not known
     hidden: list[int]
     guessed: list[int]
 
@@ -167,10 +164,8 @@ class Series:
         self._held: BandSizes | None = None
         self._places: dict[str, int] = {}  # of the bands in it
         self._total = BandSum()  # its bytes and count
-        self.lines: dict[str, BandLine] = {}
-        """Every band that was ever there, by name."""
-        self.total = BandLine("")
-        """All of them together."""
+        self.lines: dict[str, BandLine] = {}  # Every band that was ever there, by name
+        self.total = BandLine("")  # All of them together
 
     @property
     def length(self) -> int:

@@ -20,8 +20,7 @@ from heaptop.analysis.text.units import format_bytes
 from heaptop.choices import MODES
 from heaptop.protocol.messages import Census, Pauses, Row, Tick, TypeName, Types
 
-PATIENCE: Final = 3
-"""Censuses of one process that the first sum waits for those of the others."""
+PATIENCE: Final = 3  # Censuses of one process that the first sum waits for those of the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,8 @@ class ProcessSum:
     """What the last sum is made of."""
 
     parts: tuple[ProcessShare, ...] = ()
-    missing: tuple[int, ...] = ()
-    """Processes that are attached to, or will be, and were not counted yet."""
-    changes: tuple[ProcessChange, ...] = ()
-    """Since the first sum."""
+    missing: tuple[int, ...] = ()  # Processes that are attached to, or will be, and were not counted yet
+    changes: tuple[ProcessChange, ...] = ()  # Since the first sum
 
     @property
     def spread_ns(self) -> int:
@@ -69,12 +66,10 @@ class Summing:
     def __init__(self) -> None:
         self._expected: list[int] = []
         self._parts: dict[int, ProcessShare] = {}
-        self._fresh: dict[int, int] = {}
-        """How often each was counted since the last sum."""
+        self._fresh: dict[int, int] = {}  # How often each was counted since the last sum
         self._ticks: dict[int, Tick] = {}
         self._ticked: set[int] = set()
-        self._cpu_before = 0
-        """Of processes that have left."""
+        self._cpu_before = 0  # Of processes that have left
         self._names: dict[TypeName, int] = {}
         self._changes: list[ProcessChange] = []
         self._censuses = self._tick_count = 0

@@ -11,8 +11,7 @@ from heaptop.analysis.bands.series import BandLine, BandSizes, SeriesCache
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Moment
 
-SPARK: Final = 16
-"""Snapshots in a row's sparkline, at most."""
+SPARK: Final = 16  # Snapshots in a row's sparkline, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +22,13 @@ class TableRow:
     count: int | None
     """None where it is not known: objects that were not sampled are counted, and blocks are not objects."""
     bytes: int
-    share: float
-    """Of all bytes that pass the filter: 0.0 to 1.0."""
+    share: float  # Of all bytes that pass the filter: 0.0 to 1.0
     count_change: int | None
     """Since the snapshot before; None for a band never seen before it ("new"), 0 at the very first snapshot."""
     bytes_change: int | None
-    spark: tuple[int, ...]
-    """Bytes at the last snapshots, oldest first: as many as there are, at most :data:`SPARK`."""
-    hidden: int = 0
-    """Bytes beyond ``bytes`` that ``sys.getsizeof`` leaves out."""
-    guessed: int = 0
-    """Objects of which ``bytes`` is a guess."""
+    spark: tuple[int, ...]  # Bytes at the last snapshots, oldest first: as many as there are, at most SPARK
+    hidden: int = 0  # Bytes beyond `bytes` that `sys.getsizeof` leaves out
+    guessed: int = 0  # Objects of which `bytes` is a guess
 
     @property
     def growth(self) -> int:
@@ -70,12 +65,9 @@ class Rows(Sequence[TableRow]):
         self._length = length
         self._make = make
         self._made: dict[int, TableRow] = {}
-        self.total = total
-        """Bytes of all rows."""
-        self.largest = largest
-        """Of the row that has most."""
-        self.hides = hides
-        """Whether a row has bytes that ``sys.getsizeof`` leaves out."""
+        self.total = total  # Bytes of all rows
+        self.largest = largest  # Of the row that has most
+        self.hides = hides  # Whether a row has bytes that `sys.getsizeof` leaves out
 
     @classmethod
     def of(cls, rows: Sequence[TableRow]) -> Rows:

@@ -39,10 +39,8 @@ from heaptop.analysis.samples.sizes import CLASSES, class_of
 from heaptop.analysis.samples.stacks import FORGOTTEN, NO_FRAME, StackTree
 
 Measure = Literal["live", "allocated"]
-NO_FRAME_FUNCTION: Final = -1
-"""Where no Python code ran."""
-FORGOTTEN_FUNCTION: Final = -2
-"""Places no longer distinguished."""
+NO_FRAME_FUNCTION: Final = -1  # Where no Python code ran
+FORGOTTEN_FUNCTION: Final = -2  # Places no longer distinguished
 _ROOT: Final = -3
 
 
@@ -66,13 +64,11 @@ class CallPaths:
             number[node] = len(order)
             order.append(node)
             steps += below[node]
-        self.parents = [number[parents[node]] for node in order]
-        """The caller's node."""
+        self.parents = [number[parents[node]] for node in order]  # The caller's node
         self.functions = [functions[node] for node in order]
         """Positions in ``Samples.codes``, or ``NO_FRAME_FUNCTION``, or ``FORGOTTEN_FUNCTION``."""
         self.children = [[number[child] for child in below[node]] for node in order]
-        self.ends = list(range(1, len(order) + 1))
-        """What lies below a node ends before this number."""
+        self.ends = list(range(1, len(order) + 1))  # What lies below a node ends before this number
         for node in range(len(order) - 1, 0, -1):
             parent = self.parents[node]
             self.ends[parent] = max(self.ends[parent], self.ends[node])
@@ -240,10 +236,8 @@ class Amounts:
         counts = [0] * len(paths.parents)
         for node, _ in placed:
             counts[node] += 1
-        self._first = [0, *accumulate(counts)]
-        """By node: its first tally, where they are in the order of nodes."""
-        self._end = [self._first[end] for end in paths.ends]
-        """By node: where the tallies below it end."""
+        self._first = [0, *accumulate(counts)]  # By node: its first tally, where they are in the order of nodes
+        self._end = [self._first[end] for end in paths.ends]  # By node: where the tallies below it end
         self._columns: dict[str | int | frozenset[int], list[int]] = {}
 
     def tallies(self, node: int = 0) -> Sequence[Tally]:

@@ -16,11 +16,9 @@ class FunctionPart:
     """One size class or type."""
 
     by: Literal["size", "type"]
-    name: str
-    """``m 33–256 B``, or a type's full name."""
+    name: str  # `m 33–256 B`, or a type's full name
     live: Sums
-    allocated: int
-    """In the unit of ``Sums.bytes``."""
+    allocated: int  # In the unit of `Sums.bytes`
 
     def amount(self, measure: str) -> int:
         """``live`` or ``allocated``, likewise."""

@@ -33,14 +33,10 @@ runs; here whole stacks are there to look at."""
 
 APPROXIMATE: Final = 0.1
 """From this part of a row's living bytes on, types that free lists hand on make its place approximate."""
-TREND: Final = 16
-"""Moments of a trend."""
-_REBUILD: Final = 50
-"""The structure of paths is made anew when one stack in so many is new, …"""
-_DISPLAYS: Final = 5
-"""… and otherwise when any is, after so many displays."""
-_SLICE: Final = 3000
-"""Tallies that are gone through in one step."""
+TREND: Final = 16  # Moments of a trend
+_REBUILD: Final = 50  # The structure of paths is made anew when one stack in so many is new, …
+_DISPLAYS: Final = 5  # … and otherwise when any is, after so many displays
+_SLICE: Final = 3000  # Tallies that are gone through in one step
 
 
 class ProducerRow(Protocol):
@@ -85,11 +81,9 @@ class ProducerGroup:
         """``missed``: of what lives, as :meth:`Sums.estimate` has it."""
         self.key = key
         self.name = name
-        self.stack = stack
-        """One of its stacks."""
+        self.stack = stack  # One of its stacks
         self.tallies: list[Tally] = []
-        self.weight = 0
-        """Living bytes, in the unit of ``Sums.bytes``."""
+        self.weight = 0  # Living bytes, in the unit of `Sums.bytes`
         self._missed = missed
         self._live: Estimate | None = None
 
@@ -126,8 +120,7 @@ class Callee:
         self.function = function
         self.key = str(function)
         self.name = name
-        self.weight = weight
-        """Living bytes with what it calls, in the unit of ``Sums.bytes``."""
+        self.weight = weight  # Living bytes with what it calls, in the unit of `Sums.bytes`
         self._amounts = amounts
 
     def figure(self, column: str) -> int:

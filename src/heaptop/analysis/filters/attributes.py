@@ -42,12 +42,9 @@ class Origin(Enum):
     RETAINERS = "graph censuses by retainer set"
 
 
-NOT_DISTINGUISHED: Final = "(not distinguished)"
-"""The band of what interpreter is not known."""
-NOT_SAMPLED: Final = "(not sampled)"
-"""The band of a cell that no sample is behind."""
-NOT_FROZEN: Final = "(not in a snapshot)"
-"""The band of a cell that no snapshot of the object graph is behind."""
+NOT_DISTINGUISHED: Final = "(not distinguished)"  # The band of what interpreter is not known
+NOT_SAMPLED: Final = "(not sampled)"  # The band of a cell that no sample is behind
+NOT_FROZEN: Final = "(not in a snapshot)"  # The band of a cell that no snapshot of the object graph is behind
 
 
 def site_of(cell: AnyCell) -> str:

@@ -31,8 +31,7 @@ ATTRIBUTES: Final = ("type", "module", "generation", "site", "producer-module", 
 MEASURES: Final = ("size", "count", "retained")
 """Figures that can be bounded; ``retained`` is known of rows of an open snapshot alone."""
 ALIASES: Final = {"gen": "generation", "producer": "site"}
-DEEPEST: Final = 60
-"""Parentheses and negations within one another."""
+DEEPEST: Final = 60  # Parentheses and negations within one another
 SYNTAX: Final = (
     "Terms: type:Session, module:app, site:views, /regex/, size>1MB, count<10, lifetime>10s. Spaces and `and` join "
     "them, `or` and parentheses group them, ! or `not` negates. A comma separates alternatives, =name is exact, "
@@ -66,8 +65,7 @@ class _Reader:
         self._text = text
         self._at = 0
         self._depth = 0
-        self._lifetimes: list[tuple[LifetimeTerm, int, int]] = []
-        """And their places."""
+        self._lifetimes: list[tuple[LifetimeTerm, int, int]] = []  # And their places
 
     def read(self) -> Node | None:
         self._skip()

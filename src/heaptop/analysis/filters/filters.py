@@ -70,12 +70,10 @@ from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
 MEASURES: Final = filter_reader.MEASURES
-COUNTED: Final = ("type", "module", "generation", "interpreter", "size", "count")
-"""What a census has."""
+COUNTED: Final = ("type", "module", "generation", "interpreter", "size", "count")  # What a census has
 SAMPLED: Final = ("type", "module", "site", "producer-module", "size", "count")
 """What is known of sampled blocks that live or lived."""
-LIVE_BLOCKS: Final = (*SAMPLED, "lifetime")
-"""What is known of sampled blocks that live."""
+LIVE_BLOCKS: Final = (*SAMPLED, "lifetime")  # What is known of sampled blocks that live
 ORIGINS: Final = {
     "type": Origin.ANY,
     "module": Origin.ANY,
@@ -88,16 +86,14 @@ ORIGINS: Final = {
     "lifetime": Origin.SAMPLES,
 }
 """Which figures know of each attribute."""
-FROZEN: Final = ("retainer", "kind")
-"""What is known of an object of a frozen snapshot alone."""
+FROZEN: Final = ("retainer", "kind")  # What is known of an object of a frozen snapshot alone
 _KNOWERS: Final = {
     Origin.CENSUS: "a census has",
     Origin.SAMPLES: "a sampled block has",
     Origin.KINDS: "a count by kind of root has",
     Origin.RETAINERS: "a count by retainer set has",
 }
-PLACEHOLDER: Final = "type:Session (size>1MB or gen:2) !module:re /regex/"
-"""What an empty line of input shows."""
+PLACEHOLDER: Final = "type:Session (size>1MB or gen:2) !module:re /regex/"  # What an empty line of input shows
 FILTER_HELP: Final = r"""Filter: type:Session (or Session)  module:app  gen:2  site:views.py:88
   producer-module:app  retainer:cache  kind:frame  size>1MB  count>=10k
   retained>1MiB  lifetime>10s. A space or `and` joins, `or` separates, ! or
@@ -132,10 +128,8 @@ class Filter:
     """A tree of terms, or none. ``parse_filter(str(f)) == f`` for every filter that was read."""
 
     node: Node | None = None
-    text: str = field(init=False, compare=False)
-    """The normal form."""
-    parts: tuple[Node, ...] = field(init=False, compare=False, repr=False)
-    """What must all hold."""
+    text: str = field(init=False, compare=False)  # The normal form
+    parts: tuple[Node, ...] = field(init=False, compare=False, repr=False)  # What must all hold
     attributes: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """What its terms ask about, in the order of writing."""
     lifetime: LifetimeBound | None = field(init=False, compare=False, repr=False)
@@ -262,8 +256,7 @@ def _type_totals(snapshot: Moment) -> dict[TypeName, FilterFigures]:
     return {name: FilterFigures(size, count) for name, (size, count) in sums.items()}
 
 
-EVERYTHING: Final = Filter()
-"""The filter that lets every cell through: what ``parse_filter("")`` gives."""
+EVERYTHING: Final = Filter()  # The filter that lets every cell through: what `parse_filter("")` gives
 
 
 def parse_filter(text: str) -> Filter:

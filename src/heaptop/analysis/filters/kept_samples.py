@@ -21,8 +21,7 @@ from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.errors import UsageError
 from heaptop.protocol.images import Blocks, Unit
 
-MOST_ASKED: Final = 4000
-"""Retainers that one question has room for."""
+MOST_ASKED: Final = 4000  # Retainers that one question has room for
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +30,11 @@ class KeptBlocks:
 
     term: NameTerm
     time_ns: int
-    retainers: int
-    """How many there are."""
+    retainers: int  # How many there are
     parts: Mapping[int, float] | None = None
     """By our number of a stack, the part of its sampled bytes, 0 to 1; None where no retainer fits, or nothing was
     said."""
-    failure: str = ""
-    """Why there is no answer, in a few words."""
+    failure: str = ""  # Why there is no answer, in a few words
 
 
 def retainer_term(where: Filter, what: str = "Producers") -> NameTerm | None:

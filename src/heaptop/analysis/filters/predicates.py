@@ -30,8 +30,7 @@ class FilterFigures:
     retained: int = 0
 
 
-Rest: TypeAlias = Callable[[FilterFigures], bool]
-"""What a tree asks of figures, once names are known."""
+Rest: TypeAlias = Callable[[FilterFigures], bool]  # What a tree asks of figures, once names are known
 
 # -- patterns ------------------------------------------------------------------------------------------------
 
@@ -40,8 +39,7 @@ Rest: TypeAlias = Callable[[FilterFigures], bool]
 class Pattern:
     """One alternative of an attribute's value."""
 
-    text: str
-    """What is looked for, without the signs that say how."""
+    text: str  # What is looked for, without the signs that say how
     how: Literal["in", "exact", "glob", "regex"] = "in"
     compiled: re.Pattern[str] | None = None
 
@@ -135,8 +133,7 @@ class BoundTerm:
     measure: str
     sign: Sign
     bound: int
-    written: str
-    """The bound as it was typed."""
+    written: str  # The bound as it was typed
 
     def holds(self, figures: FilterFigures) -> bool:
         value: int = getattr(figures, self.measure)

@@ -15,11 +15,9 @@ from heaptop.analysis.heap.path_words import type_of
 from heaptop.protocol.images import KINDS, Groups, Image, Retainers, RetainerSet, Unit
 from heaptop.protocol.messages import NO_INTERPRETER, UNTRACKED, TypeName
 
-SMALLER: Final = "(smaller ones)"
-"""The band of all that an answer had no room for, and the type of its objects."""
+SMALLER: Final = "(smaller ones)"  # The band of all that an answer had no room for, and the type of its objects
 NO_RETAINER: Final = "(no retainer)"
-NUMBER: Final = 3
-"""N of the retainer sets, nhc's default."""
+NUMBER: Final = 3  # N of the retainer sets, nhc's default
 _FOUND: Final = {"c": "held by C", "none": "held by nothing"}
 """Retainers that have no name a person would know them by: all of a kind are one."""
 
@@ -32,8 +30,7 @@ class GraphCell:
     """
 
     type: TypeName
-    kind: str
-    """One of ``KINDS``; empty where it is distinguished by retainers."""
+    kind: str  # One of `KINDS`; empty where it is distinguished by retainers
     retainers: tuple[str, ...]
     """Their labels, each once and sorted; what represents them in brackets; none where it is distinguished by kind."""
     count: int
@@ -59,8 +56,7 @@ class GraphSnapshot:
     """All of them at one time. Equal only to itself, as a snapshot of a census is."""
 
     time_ns: int
-    cells: tuple[GraphCell, ...]
-    """None empty; an unchanged cell is the same object as in the snapshot before."""
+    cells: tuple[GraphCell, ...]  # None empty; an unchanged cell is the same object as in the snapshot before
 
 
 _Key = tuple[TypeName, str, tuple[str, ...]]

@@ -17,8 +17,7 @@ from heaptop.protocol.messages import NO_INTERPRETER, Census, Message, Row, Tick
 CELL_LIMIT: Final = 4_000_000
 """Cells kept over all snapshots: 8 bytes each where nothing changed, about 150 where something did."""
 
-MAX_TOTAL: Final = (1 << 63) - 1
-"""Bytes, and objects, that a census may add up to: sums are kept in 64 bits."""
+MAX_TOTAL: Final = (1 << 63) - 1  # Bytes, and objects, that a census may add up to: sums are kept in 64 bits
 
 T = TypeVar("T")
 
@@ -71,8 +70,7 @@ class Cell:
     """Objects of one type in one GC generation, and in one interpreter where there are several, at one moment."""
 
     type: TypeName
-    generation: int
-    """0, 1, 2, ``PERMANENT`` or ``UNTRACKED`` of :mod:`heaptop.protocol.messages`."""
+    generation: int  # 0, 1, 2, `PERMANENT` or `UNTRACKED` of protocol.messages
     count: int
     bytes: int
     hidden: int = 0
@@ -89,15 +87,12 @@ class Cell:
 class Snapshot:
     """One census, its types named. Equal only to itself, so that work done on it can be remembered by it."""
 
-    time_ns: int
-    """When counting began: CLOCK_MONOTONIC of the target."""
-    census: Census
-    """The message it came from, with ``rows`` left empty: what it cost, and whether it is complete."""
+    time_ns: int  # When counting began: CLOCK_MONOTONIC of the target
+    census: Census  # The message it came from, with `rows` left empty: what it cost, and whether it is complete
     cells: tuple[Cell, ...]
     """One a type, generation and interpreter, none empty; an unchanged cell is the same object as in the snapshot
     before."""
-    total: Amount
-    """Every object of the census."""
+    total: Amount  # Every object of the census
 
     @property
     def has_interpreters(self) -> bool:
@@ -119,14 +114,10 @@ class History:
         self._types: list[TypeName] = []
         self._cells: dict[tuple[int, int, int], Cell] = {}
         """The latest cell of every (type id, generation, interpreter), for sharing."""
-        self._rows: Sequence[Row] = ()
-        """Of the last census."""
-        self._row_cells: list[Cell] = []
-        """Of each of these."""
-        self._total = Amount(0, 0)
-        """Of all of them."""
-        self._empty = 0
-        """How many of them are cells of nothing."""
+        self._rows: Sequence[Row] = ()  # Of the last census
+        self._row_cells: list[Cell] = []  # Of each of these
+        self._total = Amount(0, 0)  # Of all of them
+        self._empty = 0  # How many of them are cells of nothing
         self._snapshots: list[Snapshot] = []
         self._cell_count = 0
         self._ticks: list[Tick] = []

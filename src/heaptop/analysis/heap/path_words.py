@@ -18,8 +18,7 @@ KIND_WORDS: Final = {
     "none": "garbage",
 }
 """Of :data:`heaptop.protocol.images.KINDS`."""
-FRAME: Final = TypeName("", "frame")
-"""Stands for the type of what is no object."""
+FRAME: Final = TypeName("", "frame")  # Stands for the type of what is no object
 
 
 def type_of(types: Sequence[TypeName], id: int) -> TypeName:

@@ -23,25 +23,21 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
-KEY: Final = "lifetime"
-"""The band key that is not one of ``BAND_KEYS``: a cell does not know it."""
+KEY: Final = "lifetime"  # The band key that is not one of `BAND_KEYS`: a cell does not know it
 GROUPED: Final = {"producer": "site", "type": "type", "size": "size"}
 """Band keys whose lifetimes are kept, and the attribute of :data:`heaptop.analysis.samples.sampling.GROUPS` for
 each."""
 
 
-_SLICE: Final = 500
-"""Groups that are gone through in one step."""
+_SLICE: Final = 500  # Groups that are gone through in one step
 
 
 @dataclass(frozen=True, slots=True)
 class LongerThan:
     """The restriction to blocks that live longer than a bound."""
 
-    bytes: int
-    """Bytes allocated meanwhile: one of the bounds that classes of lifetime are kept by."""
-    text: str
-    """``lifetime > 100 MB``, and how that follows from what was asked."""
+    bytes: int  # Bytes allocated meanwhile: one of the bounds that classes of lifetime are kept by
+    text: str  # `lifetime > 100 MB`, and how that follows from what was asked
 
 
 def is_eventual(key: str, where: Filter) -> bool:

@@ -19,16 +19,12 @@ from heaptop.analysis.samples.sizes import CLASS_RANGES, class_of
 from heaptop.analysis.samples.sizes import bin_of as size_bin_of
 from heaptop.analysis.samples.survival import Survival, SurvivalPoint, bin_of
 
-MARKS: Final = (10**6, 10**7, 10**8)
-"""Ages at which the table has survival, in allocated bytes."""
+MARKS: Final = (10**6, 10**7, 10**8)  # Ages at which the table has survival, in allocated bytes
 
-FEW: Final = 10
-"""With fewer samples than this, dead and living, only the numbers of a group are shown."""
+FEW: Final = 10  # With fewer samples than this, dead and living, only the numbers of a group are shown
 
-_UNIT: Final = weight(1, 1).bytes
-"""One byte, as weights are written."""
-_UNTOLD: Final = -1
-"""In place of an age, of what :attr:`~heaptop.analysis.samples.sampling.Sampling.told_from` leaves out."""
+_UNIT: Final = weight(1, 1).bytes  # One byte, as weights are written
+_UNTOLD: Final = -1  # In place of an age, of what told_from leaves out
 
 
 SHAPE: Final = tuple(10.0 ** (3 + number * 6 / 15) for number in range(16))
@@ -39,17 +35,12 @@ SHAPE: Final = tuple(10.0 ** (3 + number * 6 / 15) for number in range(16))
 class LifetimeGroup:
     """What is known of one group without any estimate of lifetimes."""
 
-    key: Hashable
-    """As :meth:`Sampling.groups` gives it; None for the whole."""
+    key: Hashable  # As Sampling.groups() gives it; None for the whole
     name: str
-    deaths: int
-    """Samples that died, or were followed no longer."""
-    alive: int
-    """Samples that live."""
-    died_bytes: int
-    """What the dead represent."""
-    alive_bytes: int
-    """What the living represent."""
+    deaths: int  # Samples that died, or were followed no longer
+    alive: int  # Samples that live
+    died_bytes: int  # What the dead represent
+    alive_bytes: int  # What the living represent
 
     @property
     def few(self) -> bool:
@@ -63,19 +54,15 @@ class LifetimeFigures:
 
     median: float | None
     """The age that half of what was allocated reaches; None where more than half has lived through all ages seen."""
-    oldest: float
-    """The greatest age seen."""
+    oldest: float  # The greatest age seen
     marks: tuple[SurvivalPoint | None, ...]
     """The curve at each of :data:`MARKS`; None beyond the greatest age seen, but where all have died by then."""
-    shape: tuple[float, ...]
-    """Its height at the ages of :data:`SHAPE` that were seen."""
+    shape: tuple[float, ...]  # Its height at the ages of SHAPE that were seen
 
 
-_Place = tuple[int, int, int]
-"""Bin of the age, size, interval."""
+_Place = tuple[int, int, int]  # Bin of the age, size, interval
 
-SLICE: Final = 1000
-"""Samples that are gone through between two pauses of :meth:`LifetimeTable.work`."""
+SLICE: Final = 1000  # Samples that are gone through between two pauses of LifetimeTable.work()
 
 
 class _LiveGroup:
@@ -86,8 +73,7 @@ class _LiveGroup:
     def __init__(self) -> None:
         self.places: dict[_Place, int] = {}
         self.samples = 0
-        self.bytes = 0
-        """As weights are written."""
+        self.bytes = 0  # As weights are written
 
 
 class LifetimeTable:
@@ -112,10 +98,8 @@ class LifetimeTable:
         self._groups: dict[str, tuple[LifetimeGroup, ...]] = {}
         self._figures: dict[Hashable, LifetimeFigures | None] = {}
         self._survivals: dict[tuple[Hashable, bool], Survival | None] = {}
-        self.clock = sampling.timeline.latest
-        """Bytes allocated while it was sampled."""
-        self.full = self._lives.full
-        """Whether groups that came late are left out."""
+        self.clock = sampling.timeline.latest  # Bytes allocated while it was sampled
+        self.full = self._lives.full  # Whether groups that came late are left out
         per_second = sampling.timeline.bytes_in(10**9)
         self.bytes_per_second = per_second if per_second else None
         """Allocated, on average; None where that is unknown, or nothing is."""

@@ -15,8 +15,7 @@ from heaptop.analysis.reports.recorded import Recorded, rss_at
 from heaptop.analysis.samples.moments import SiteSnapshot
 from heaptop.analysis.samples.sampling import Sampling
 
-POINTS: Final = 200
-"""Moments of a course, at most: as many as a page is wide, about."""
+POINTS: Final = 200  # Moments of a course, at most: as many as a page is wide, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +34,7 @@ class CensusTimeline:
     """Moments in their order, the first census and the last among them."""
 
     points: tuple[CensusMoment, ...] = ()
-    snapshots: tuple[Snapshot, ...] = ()
-    """Their censuses."""
+    snapshots: tuple[Snapshot, ...] = ()  # Their censuses
     sites: list[SiteSnapshot] = field(default_factory=list)
     """What was sampled and lived, at moments of its own: whoever reads a recording fills it (:meth:`add_sites`)."""
 

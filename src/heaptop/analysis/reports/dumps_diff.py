@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from heaptop.documents import DiffJson, MomentJson
 
 MOST_GROUPS: Final = 1 << 20
-MOST_PATHS: Final = 2000
-"""Of the largest, by what they retain: others are one row."""
+MOST_PATHS: Final = 2000  # Of the largest, by what they retain: others are one row
 OTHER_PATHS: Final = "(other paths)"
 KEYS: Final = ("type", "module", "path")
 
@@ -34,13 +33,10 @@ Sizes = Mapping[str, MomentSizes]
 class ComparedHeap:
     """One of the two."""
 
-    name: str
-    """Of the file, or ``process PID``."""
+    name: str  # Of the file, or `process PID`
     pid: int
-    started: int
-    """Clock ticks from the machine's boot until the process started; 0: not known."""
-    wall: float
-    """Seconds since 1970."""
+    started: int  # Clock ticks from the machine's boot until the process started; 0: not known
+    wall: float  # Seconds since 1970
     image: Image
     types: Sequence[TypeName]
     rss: int | None

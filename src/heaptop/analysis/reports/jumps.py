@@ -12,23 +12,17 @@ from heaptop.analysis.reports.moments_diff import Changed, grown
 from heaptop.analysis.reports.recorded import Recorded, rss_at
 
 LEAST_BYTES: Final = 64 << 10
-LEAST_SHARE: Final = 0.02
-"""Of the largest size: less is no jump, nor is less than :data:`LEAST_BYTES`."""
-NOISE: Final = 6.0
-"""Times the median distance from the usual growth that is no noise any more."""
-FEW: Final = 8
-"""Steps of which the median may itself be a jump: the least growth is the usual one then …"""
-FEW_SHARE: Final = 0.1
-"""… and so much of the largest size a jump."""
-HALF: Final = 0.5
-"""Of a jump of the heap: a step of resident memory that is so large shows when it was."""
+LEAST_SHARE: Final = 0.02  # Of the largest size: less is no jump, nor is less than LEAST_BYTES
+NOISE: Final = 6.0  # Times the median distance from the usual growth that is no noise any more
+FEW: Final = 8  # Steps of which the median may itself be a jump: the least growth is the usual one then …
+FEW_SHARE: Final = 0.1  # … and so much of the largest size a jump
+HALF: Final = 0.5  # Of a jump of the heap: a step of resident memory that is so large shows when it was
 OVERHEAD_BYTES: Final = 8 << 20
 OVERHEAD_NS: Final = 15 * 10**9
 """After an attach heaptop's own memory grows, by less than this in such a time: resident memory that grows so at the
 beginning of a recording is no jump of the program's."""
 
-Sizes = Sequence[tuple[int, int]]
-"""(time in nanoseconds, bytes), ascending."""
+Sizes = Sequence[tuple[int, int]]  # (time in nanoseconds, bytes), ascending
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +31,8 @@ class Jump:
 
     begin_ns: int
     end_ns: int
-    bytes: int
-    """That it is larger."""
-    is_rss: bool = False
-    """Of resident memory alone; else of the live heap."""
+    bytes: int  # That it is larger
+    is_rss: bool = False  # Of resident memory alone; else of the live heap
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ class MomentSizes:
 
     count: int = 0
     bytes: int = 0
-    error: int = 0
-    """Of ``bytes``, as :attr:`Estimate.error` is; 0 of what was counted."""
+    error: int = 0  # Of `bytes`, as Estimate.error is; 0 of what was counted
 
 
 @dataclass(frozen=True, slots=True)

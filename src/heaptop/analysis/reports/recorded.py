@@ -23,18 +23,15 @@ from heaptop.protocol.source import Attached, Event, Received, Seek, TargetInfo
 class Recorded:
     """The messages about one process, up to one moment of its recording."""
 
-    name: str
-    """Of the file, without its folder."""
+    name: str  # Of the file, without its folder
     notices: tuple[str, ...] = ()
     """What is missing from it, is damaged, or was thinned out: sentences without their full stops."""
     history: History = field(default_factory=History)
     sampling: Sampling = field(default_factory=Sampling)
-    findings: list[Findings] = field(default_factory=list)
-    """The findings of leak hunts, oldest first."""
+    findings: list[Findings] = field(default_factory=list)  # The findings of leak hunts, oldest first
     target: TargetInfo | None = None
     hello: Hello | None = None
-    shown: Seek | None = None
-    """Which moment it was, and of which recording."""
+    shown: Seek | None = None  # Which moment it was, and of which recording
 
     def feed(self, event: Event) -> None:
         """Take one event of the recording.
@@ -92,8 +89,7 @@ def rss_at(ticks: Sequence[Tick], time_ns: int | None) -> int | None:
     return ticks[place - 1].rss if place else None
 
 
-GAP_NS: Final = 30_000_000_000
-"""Ticks come every second or so: after so long without any, something is missing."""
+GAP_NS: Final = 30_000_000_000  # Ticks come every second or so: after so long without any, something is missing
 
 
 def gaps(moments: Sequence[int]) -> list[tuple[int, int]]:

@@ -18,8 +18,7 @@ from heaptop.analysis.text.recorded_times import RecordedSpan, utc
 if TYPE_CHECKING:
     from heaptop.documents import CourseJson, JumpJson, ReportJson
 
-PARTS: Final = 5
-"""Rows of each jump."""
+PARTS: Final = 5  # Rows of each jump
 
 
 def report_json(

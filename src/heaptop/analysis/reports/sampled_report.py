@@ -31,8 +31,7 @@ class ReportRow:
 
     name: str
     live: Estimate
-    more: dict[str, Any] = field(default_factory=dict)
-    """Further figures, by their names in JSON."""
+    more: dict[str, Any] = field(default_factory=dict)  # Further figures, by their names in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ class AttributeReport:
     rows: Callable[[_Asked], list[ReportRow]]
     allocated: bool = False
     """Whether its rows say what was allocated and freed too, as ``allocated_bytes`` and ``freed_bytes``."""
-    alive: bool = True
-    """Whether its rows are what lives; else all that was allocated since sampling began."""
+    alive: bool = True  # Whether its rows are what lives; else all that was allocated since sampling began
 
 
 def report_rows(by: str, sampling: Sampling, snapshot: Snapshot, where: Filter = EVERYTHING) -> list[ReportRow]:

@@ -25,12 +25,9 @@ OF: Final = (LIVE, ALLOCATED)
 class StackSum:
     """Blocks of one type that were allocated by one stack; estimated, both."""
 
-    stack: int
-    """Its number; below 0 for what is older than the sampling."""
-    frames: tuple[Frame, ...]
-    """Innermost first; one at least: where there was none, what represents it, in brackets."""
-    type: TypeName | None
-    """None where it is not known."""
+    stack: int  # Its number; below 0 for what is older than the sampling
+    frames: tuple[Frame, ...]  # Innermost first; one at least: where there was none, what represents it, in brackets
+    type: TypeName | None  # None where it is not known
     live_bytes: int
     live_count: int
     allocated_bytes: int
@@ -47,10 +44,8 @@ class StackSum:
 
 
 MOST_TEXT: Final = 64 << 20
-_FRAME: Final = 16
-"""Characters of a frame beside its names, about."""
-_OLDER: Final = -2
-"""The stack of what lives and is not followed; -1 is of what is no longer distinguished."""
+_FRAME: Final = 16  # Characters of a frame beside its names, about
+_OLDER: Final = -2  # The stack of what lives and is not followed; -1 is of what is no longer distinguished
 
 
 def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT) -> list[StackSum]:

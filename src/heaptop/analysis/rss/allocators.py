@@ -9,8 +9,7 @@ from heaptop.analysis.text.units import format_bytes
 from heaptop.protocol.messages import MALLOCS, Malloc, Memory
 
 PAGE: Final = 4096
-WORTH: Final = 8 << 20
-"""Bytes, and a part of RSS (:data:`WORTH_PART`), from which free memory is worth advice."""
+WORTH: Final = 8 << 20  # Bytes, and a part of RSS (WORTH_PART), from which free memory is worth advice
 WORTH_PART: Final = 20
 
 

@@ -38,8 +38,7 @@ class NativeGroup:
     """Live blocks that have the same site, line or library."""
 
     estimate: Estimate
-    largest: MallocSite
-    """The site with the most bytes in it."""
+    largest: MallocSite  # The site with the most bytes in it
 
     @property
     def library(self) -> str:

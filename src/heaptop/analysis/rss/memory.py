@@ -34,8 +34,7 @@ if TYPE_CHECKING:
         OtherMallocJson,
     )
 
-NARROW: Final = 1 << 32
-"""Where mallinfo's figures, of 32 bits, begin again at 0."""
+NARROW: Final = 1 << 32  # Where mallinfo's figures, of 32 bits, begin again at 0
 
 MEANINGS: Final = {
     "live": "what the census counted, in arenas and in malloc's memory",
@@ -87,8 +86,7 @@ class MemoryRow:
     key: str
     name: str
     bytes: int
-    approximate: bool
-    """Made of figures that were taken at different moments."""
+    approximate: bool  # Made of figures that were taken at different moments
     meaning: str
 
 
@@ -97,10 +95,8 @@ class MemoryByUse:
     """Resident memory by use."""
 
     rss: int
-    rows: tuple[MemoryRow, ...]
-    """In the order of :data:`NAMES`, those that are not known left out; they sum to ``rss``."""
-    notes: tuple[str, ...]
-    """Sentences on what is not known, and on figures that do not fit each other."""
+    rows: tuple[MemoryRow, ...]  # In the order of NAMES, those that are not known left out; they sum to `rss`
+    notes: tuple[str, ...]  # Sentences on what is not known, and on figures that do not fit each other
     advice: tuple[str, ...] = ()
     """Sentences on what makes malloc keep less free memory, where its figures show that it helps."""
 
@@ -184,12 +180,10 @@ def _plain(outside: Outside) -> int:
 class OwnUse:
     """What of a process's memory is heaptop's own."""
 
-    mapped: int
-    """Resident bytes of mappings that are its own."""
+    mapped: int  # Resident bytes of mappings that are its own
     in_arena: int
     """What of malloc's memory in use is in one of them, about: its larger objects, where its thread has an arena."""
-    beside: int
-    """What its objects take of memory that the target uses too, about."""
+    beside: int  # What its objects take of memory that the target uses too, about
 
     @classmethod
     def of(cls, memory: Memory, outside: Outside) -> OwnUse:

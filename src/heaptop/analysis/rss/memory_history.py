@@ -15,21 +15,17 @@ from heaptop.analysis.heap.history import Snapshot, thin
 from heaptop.analysis.rss.memory import NAMES, MemoryByUse, MemoryRow, explain, explain_counted, live_bytes
 from heaptop.protocol.messages import Memory, Region, Tick
 
-LIMIT: Final = 600
-"""Answers kept, as sums; beyond it the older ones get sparser."""
+LIMIT: Final = 600  # Answers kept, as sums; beyond it the older ones get sparser
 
-SHORTEST: Final = 5.0
-"""Seconds from one asking to the next, at least."""
+SHORTEST: Final = 5.0  # Seconds from one asking to the next, at least
 REST: Final = 20
 """And so many times as long as the last one took: while the kernel makes out what is resident, the target's mmap and
 munmap may wait, and heaptop receives nothing else."""
 
-LATE: Final = 3
-"""So many times that long without an answer, and it is not read any more."""
+LATE: Final = 3  # So many times that long without an answer, and it is not read any more
 FEW: Final = 12
 """With no more ticks between two answers, these are as near to each other as anything of their time that is kept."""
-FRESH_NS: Final = 8_000_000_000
-"""An answer is good for so long; from then on until the next one ticks say RSS."""
+FRESH_NS: Final = 8_000_000_000  # An answer is good for so long; from then on until the next one ticks say RSS
 
 OWNERS: Final = {
     "arenas": "Python's arenas",
@@ -51,8 +47,7 @@ _OWNER_OF: Final = {
     "own": "own",
 }
 
-GREW: Final = 1 << 20
-"""Bytes, and a part of RSS (:data:`GREW_PART`), from which a change is worth a word."""
+GREW: Final = 1 << 20  # Bytes, and a part of RSS (GREW_PART), from which a change is worth a word
 GREW_PART: Final = 100
 
 
@@ -94,8 +89,7 @@ class Reading:
 
     memory: Memory
     explained: MemoryByUse
-    counted_ns: int | None
-    """When the census was that live objects are of; None where there was none."""
+    counted_ns: int | None  # When the census was that live objects are of; None where there was none
 
     @property
     def uses(self) -> dict[str, int]:
@@ -116,8 +110,7 @@ class MemorySample:
     """What is kept of every answer."""
 
     time_ns: int
-    run: int
-    """Answers that followed one another as asked for have the same; between two runs nothing was read."""
+    run: int  # Answers that followed one another as asked for have the same; between two runs nothing was read
     uses: Mapping[str, int]
     owners: Mapping[str, int]
 
@@ -130,8 +123,7 @@ class MemoryFacts:
     first: Reading | None = None
     """What changes are counted from: the first of those that know of the same uses as the last."""
     latest: Reading | None = None
-    unsaid: bool = False
-    """The last answer came without what is resident: the kernel does not give it to heaptop."""
+    unsaid: bool = False  # The last answer came without what is resident: the kernel does not give it to heaptop
 
     @property
     def elapsed_ns(self) -> int:
@@ -196,8 +188,7 @@ def _first(first: Reading | None, latest: Reading) -> Reading:
 
 # -- over time ---------------------------------------------------------------------------------------------------
 
-UNSEEN: Final = "unseen"
-"""Resident memory of a time at which its use was not asked for."""
+UNSEEN: Final = "unseen"  # Resident memory of a time at which its use was not asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +197,7 @@ class UseHistory:
 
     times_ns: tuple[int, ...]
     keys: tuple[str, ...]
-    values: tuple[tuple[int, ...], ...]
-    """For each key, at each time."""
+    values: tuple[tuple[int, ...], ...]  # For each key, at each time
 
 
 class LiveBytes:

@@ -18,15 +18,12 @@ from heaptop.protocol.messages import TypeName
 class Bin:
     """Blocks of one size, of a range of sizes, or of a class."""
 
-    number: int
-    """As in :mod:`heaptop.analysis.samples.sizes`; of a class its position in ``CLASSES``; −1 for all together."""
+    number: int  # As in analysis.samples.sizes; of a class its position in `CLASSES`; −1 for all together
     label: str
     allocated: Estimate
     freed: Estimate
-    kept: Estimate
-    """What lives."""
-    allocated_share: float
-    """Of the bytes of all bins, 0 to 1."""
+    kept: Estimate  # What lives
+    allocated_share: float  # Of the bytes of all bins, 0 to 1
     kept_share: float
     types: tuple[TypeOfSize, ...]
     """The largest first; those not known are one of them. Empty for classes and the total."""
@@ -36,10 +33,8 @@ class Bin:
 class Bins:
     """The whole table."""
 
-    rows: tuple[Bin, ...]
-    """By size. Sizes that were not kept apart come as a row of their class, after its others."""
-    classes: tuple[Bin, ...]
-    """All four, small to extra large."""
+    rows: tuple[Bin, ...]  # By size. Sizes that were not kept apart come as a row of their class, after its others.
+    classes: tuple[Bin, ...]  # All four, small to extra large
     total: Bin
 
 

@@ -40,13 +40,10 @@ from statistics import NormalDist
 from typing import Final
 
 _SHIFT: Final = 16
-_UNIT: Final = 1 << _SHIFT
-"""Weights are kept in this part of a byte, and of a block."""
+_UNIT: Final = 1 << _SHIFT  # Weights are kept in this part of a byte, and of a block
 
-CONFIDENCE: Final = 0.95
-"""Of a hundred intervals so many hold the truth."""
-INTERVAL: Final = f"{CONFIDENCE * 100:.0f} % interval"
-"""What it is called wherever one is shown."""
+CONFIDENCE: Final = 0.95  # Of a hundred intervals so many hold the truth
+INTERVAL: Final = f"{CONFIDENCE * 100:.0f} % interval"  # What it is called wherever one is shown
 NORMAL: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 """Standard errors from the middle of a normal distribution to the end of its interval."""
 _TAIL: Final = (1 - CONFIDENCE) / 2
@@ -58,10 +55,8 @@ class Estimate:
 
     bytes: int
     count: int
-    low: int
-    """The truth of ``bytes`` lies from here …"""
-    high: int
-    """… to here in 95 of 100 cases. Of a group without any sample nothing is known: all figures are 0."""
+    low: int  # The truth of `bytes` lies from here …
+    high: int  # … to here in 95 of 100 cases. Of a group without any sample nothing is known: all figures are 0.
     samples: int
 
     @property
@@ -138,16 +133,11 @@ class Sums:
 
     def __init__(self) -> None:
         self.samples = 0
-        self.seen = 0
-        """Bytes of the sampled blocks themselves."""
-        self.bytes = 0
-        """Estimated bytes, in units of 2⁻¹⁶."""
-        self.count = 0
-        """Estimated blocks, in units of 2⁻¹⁶."""
-        self.variance = 0
-        """Estimated variance of the estimated bytes, in bytes²."""
-        self.third = 0
-        """Their estimated third central moment, in bytes³."""
+        self.seen = 0  # Bytes of the sampled blocks themselves
+        self.bytes = 0  # Estimated bytes, in units of 2⁻¹⁶
+        self.count = 0  # Estimated blocks, in units of 2⁻¹⁶
+        self.variance = 0  # Estimated variance of the estimated bytes, in bytes²
+        self.third = 0  # Their estimated third central moment, in bytes³
 
     @classmethod
     def of(cls, blocks: list[tuple[int, int]]) -> Sums:

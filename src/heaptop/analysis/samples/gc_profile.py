@@ -37,24 +37,17 @@ PHASE_LIMIT: Final = 1000
 class Collection:
     """One collection."""
 
-    time_ns: int
-    """When it began."""
+    time_ns: int  # When it began
     generation: int
     duration_ns: int
     collected: int
     uncollectable: int
-    live_blocks: int | None
-    """Allocated blocks right after; of full collections only."""
-    allocated: int | None
-    """Bytes allocated since the collection before, of whatever generation."""
-    rss: int | None
-    """Resident bytes at the nearest tick; None before any, or where the target cannot say."""
-    heap_blocks: int | None
-    """Allocated blocks at the nearest tick."""
-    number: int
-    """Collections seen up to this one, itself included: rows between may have been thinned out."""
-    total_ns: int
-    """Time in all of them."""
+    live_blocks: int | None  # Allocated blocks right after; of full collections only
+    allocated: int | None  # Bytes allocated since the collection before, of whatever generation
+    rss: int | None  # Resident bytes at the nearest tick; None before any, or where the target cannot say
+    heap_blocks: int | None  # Allocated blocks at the nearest tick
+    number: int  # Collections seen up to this one, itself included: rows between may have been thinned out
+    total_ns: int  # Time in all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +66,13 @@ class GenerationTotals:
 class GcTotals:
     """All collections since the attach."""
 
-    generations: tuple[GenerationTotals, ...]
-    """Those that were ever collected, youngest first."""
+    generations: tuple[GenerationTotals, ...]  # Those that were ever collected, youngest first
     collections: int
     duration_ns: int
-    allocated: int
-    """Bytes allocated between collections, as far as that is known …"""
-    allocated_gaps: int
-    """… which is for all but this many of the collections."""
-    lost: int
-    """Collections, and not in any figure: the agent's bounded list was full."""
-    elapsed_ns: int
-    """From the first tick or collection to the end of the last."""
+    allocated: int  # Bytes allocated between collections, as far as that is known …
+    allocated_gaps: int  # … which is for all but this many of the collections
+    lost: int  # Collections, and not in any figure: the agent's bounded list was full
+    elapsed_ns: int  # From the first tick or collection to the end of the last
 
     @property
     def per_second(self) -> float | None:
@@ -110,16 +98,11 @@ class PhaseSpan:
     name: str
     begin_ns: int
     end_ns: int
-    open: bool
-    """It lasts: ``end_ns`` is the latest moment known."""
-    lane: int
-    """From 0: spans that overlap, nested or in other threads, are in different lanes."""
-    collections: int
-    """That began within it."""
-    gc_ns: int
-    """Their time."""
-    allocated: int | None
-    """Bytes allocated within it, in all threads, by the timeline; None without one."""
+    open: bool  # It lasts: `end_ns` is the latest moment known
+    lane: int  # From 0: spans that overlap, nested or in other threads, are in different lanes
+    collections: int  # That began within it
+    gc_ns: int  # Their time
+    allocated: int | None  # Bytes allocated within it, in all threads, by the timeline; None without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +137,7 @@ class GcProfile:
         self._lost = 0
         self._begin_ns: int | None = None
         self._end_ns = 0
-        self.phases_lost = 0
-        """Phases that the agent lost, or that were forgotten here."""
+        self.phases_lost = 0  # Phases that the agent lost, or that were forgotten here
 
     def freeze(self) -> GcProfile:
         """A copy that later messages do not change. It takes none itself."""

@@ -38,10 +38,8 @@ from heaptop.analysis.samples.estimate import Weight, whole
 class Cohort(NamedTuple):
     """A sampled block that lives, or some of the same birth."""
 
-    birth: int
-    """On the clock of allocated bytes."""
-    volume: int
-    """Bytes that it represents."""
+    birth: int  # On the clock of allocated bytes
+    volume: int  # Bytes that it represents
 
 
 class Cohorts:
@@ -124,12 +122,10 @@ class Cohorts:
 
 # -- classes of lifetime ------------------------------------------------------------------------------------
 
-DECADES: Final = (10**6, 10**7, 10**8, 10**9, 10**10)
-"""Where classes of lifetime end, in allocated bytes."""
+DECADES: Final = (10**6, 10**7, 10**8, 10**9, 10**10)  # Where classes of lifetime end, in allocated bytes
 
 COLUMN_LIMIT: Final = 2000
-STEP_LIMIT: Final = 400_000
-"""Increments kept over all groups, some 200 bytes each."""
+STEP_LIMIT: Final = 400_000  # Increments kept over all groups, some 200 bytes each
 GROUP_LIMIT: Final = 4000
 
 Fate = Literal["died", "lost", "living"]
@@ -140,12 +136,9 @@ class LifetimeBand:
     """What belongs to one class, at each census."""
 
     label: str
-    fate: Fate
-    """``died``: of a known lifetime; ``living``: lives now; ``lost``: was followed no longer."""
-    low: int
-    """Of the lifetimes of the class, or of the ages that the living have now, in allocated bytes."""
-    high: int | None
-    """None: no end."""
+    fate: Fate  # `died`: of a known lifetime; `living`: lives now; `lost`: was followed no longer
+    low: int  # Of the lifetimes of the class, or of the ages that the living have now, in allocated bytes
+    high: int | None  # None: no end
     bytes: tuple[int, ...]
     counts: tuple[int, ...]
 
@@ -165,16 +158,14 @@ class LiveSample(NamedTuple):
 
     birth: int
     weight: Weight
-    times: int = 1
-    """How many there are that are to the chart like this one."""
+    times: int = 1  # How many there are that are to the chart like this one
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTotal:
     """A running total over the censuses, as its increments: what any number of blocks come to."""
 
-    steps: dict[int, tuple[int, int]]
-    """By census: bytes and blocks, in the unit of weights."""
+    steps: dict[int, tuple[int, int]]  # By census: bytes and blocks, in the unit of weights
 
     def area(self, size: int) -> int:
         """Bytes summed over the first ``size`` censuses, which are all of them, in the unit of weights."""
@@ -229,8 +220,7 @@ class LifetimeBands:
         self._times_ns: list[int] = []
         self._groups: dict[Hashable, _Rows] = {None: self._rows()}
         self._steps = 0
-        self.thinned = 0
-        """Censuses forgotten."""
+        self.thinned = 0  # Censuses forgotten
 
     def keeps(self, group: Hashable) -> bool:
         """Whether the figures of this group are complete: not of those that came when the table was full."""

@@ -59,10 +59,8 @@ class _Handler(NamedTuple):
     kind: str = ""
     functions: tuple[str, ...] = ()
     """Below the innermost entry: the outermost function of the program's own, or else of a package."""
-    file: str = ""
-    """Of the last of them."""
-    rank: int = 0
-    """Whose code that is."""
+    file: str = ""  # Of the last of them
+    rank: int = 0  # Whose code that is
 
     @property
     def is_open(self) -> bool:

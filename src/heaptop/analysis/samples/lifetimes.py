@@ -18,21 +18,17 @@ from typing import Final, NamedTuple
 from heaptop.analysis.samples.estimate import Estimate, Sums, Weight, weight
 from heaptop.analysis.samples.survival import STEPS, AgeBin, Measure, Survival, bin_of, edge, survival_of
 
-GROUP_LIMIT: Final = 4000
-"""Groups kept; of one that comes later nothing is kept but its part in the whole."""
+GROUP_LIMIT: Final = 4000  # Groups kept; of one that comes later nothing is kept but its part in the whole
 
-FRESH_LIMIT: Final = 32
-"""Deaths of a group, of different ages or weights, that wait to be summed up, …"""
-FRESH_WHOLE: Final = 1024
-"""… and of the whole."""
+FRESH_LIMIT: Final = 32  # Deaths of a group, of different ages or weights, that wait to be summed up, …
+FRESH_WHOLE: Final = 1024  # … and of the whole
 
 
 class LiveBlock(NamedTuple):
     """A sampled block that lives."""
 
     age: int
-    weight: Weight
-    """What it represents."""
+    weight: Weight  # What it represents
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +36,10 @@ class LifetimeClass:
     """What was allocated and died at an age from ``low`` on and before ``high``, and what is of that age now."""
 
     low: int
-    high: int | None
-    """None: no end."""
+    high: int | None  # None: no end
     died: Estimate
     live_blocks: Estimate
-    lost: Estimate
-    """Was of that age when it was followed no longer."""
+    lost: Estimate  # Was of that age when it was followed no longer
 
 
 class LiveBlockAges:
@@ -207,8 +201,7 @@ def _nearest(bound: float) -> int:
 
 # -- what is kept -------------------------------------------------------------------------------------------
 
-_UNIT: Final = weight(1, 1).bytes
-"""One byte, and one block, as weights are written."""
+_UNIT: Final = weight(1, 1).bytes  # One byte, and one block, as weights are written
 _WIDTH: Final = 8
 """Of a cell: samples, bytes, squared bytes, blocks, squared blocks; then seen, variance and third of ``Sums``."""
 _PLACE: Final[dict[Measure, int]] = {"bytes": 1, "blocks": 3}
@@ -227,8 +220,7 @@ class _Exits:
         self.fresh: dict[tuple[int, Weight], int] = {}
         """Deaths by bin and weight that are not summed up yet: hundreds come a second, and few groups are examined."""
         self.lost: _Cells = {}
-        self.shared = False
-        """Whether a copy has the same cells: who adds to them parts with it first."""
+        self.shared = False  # Whether a copy has the same cells: who adds to them parts with it first
 
     @property
     def dead(self) -> _Cells:

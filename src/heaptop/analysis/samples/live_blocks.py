@@ -14,25 +14,19 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from heaptop.analysis.samples.estimate import chance
 
 ID_LIMIT: Final = 1 << 24
-FREE: Final = 0
-"""The likeness of a row that no sample has now."""
+FREE: Final = 0  # The likeness of a row that no sample has now
 
 
 class Sample(NamedTuple):
     """A sampled block."""
 
     id: int
-    stack: int
-    """A node of :attr:`Samples.stacks`, or :data:`NO_FRAME` or :data:`FORGOTTEN`."""
-    type: int
-    """A position in :attr:`Samples.types`, or :data:`UNKNOWN_TYPE`."""
+    stack: int  # A node of Samples.stacks, or NO_FRAME or FORGOTTEN
+    type: int  # A position in Samples.types, or UNKNOWN_TYPE
     size: int
-    interval: int
-    """Bytes from one sample to the next when it was allocated."""
-    birth: int
-    """The sampler's clock then: bytes allocated since sampling began."""
-    domain: int
-    """A position in ``DOMAINS``."""
+    interval: int  # Bytes from one sample to the next when it was allocated
+    birth: int  # The sampler's clock then: bytes allocated since sampling began
+    domain: int  # A position in `DOMAINS`
 
     @property
     def blocks(self) -> float:
@@ -52,17 +46,14 @@ class Likeness(NamedTuple):
     interval: int
 
 
-NONE: Final = Likeness(-2, -1, 0, 0)
-"""Stands where there is none, or none any more."""
+NONE: Final = Likeness(-2, -1, 0, 0)  # Stands where there is none, or none any more
 
 
 class LiveBlockColumns(NamedTuple):
     """The living samples, a column each; rows that no sample has now are among them."""
 
-    likenesses: Sequence[Likeness]
-    """By number."""
-    likeness: array[int]
-    """Numbers of these; :data:`FREE` of no sample."""
+    likenesses: Sequence[Likeness]  # By number
+    likeness: array[int]  # Numbers of these; FREE of no sample
     birth: array[int]
 
     @property

@@ -16,8 +16,7 @@ from heaptop.analysis.samples.live_blocks import Likeness
 from heaptop.analysis.samples.samples import SampledBlocks, Tally
 from heaptop.analysis.samples.sizes import bin_of
 
-SLICE: Final = 4000
-"""Samples that are gone through between two pauses of :meth:`LongLived.work`."""
+SLICE: Final = 4000  # Samples that are gone through between two pauses of LongLived.work()
 
 
 class LongLived(SampledBlocks):

@@ -18,10 +18,8 @@ class MissedSamples:
     """Counts by sampling interval."""
 
     def __init__(self) -> None:
-        self._allocated = Counter[int]()
-        """Bytes, of all sites together."""
-        self._born = Counter[int]()
-        """Samples; this and the next one of those that are still followed."""
+        self._allocated = Counter[int]()  # Bytes, of all sites together
+        self._born = Counter[int]()  # Samples; this and the next one of those that are still followed
         self._died = Counter[int]()
 
     def copy(self) -> MissedSamples:

@@ -30,8 +30,7 @@ from heaptop.analysis.samples.samples import PlaceholderType, SampledBlocks, Tal
 from heaptop.analysis.samples.sizes import class_of
 from heaptop.protocol.messages import NO_INTERPRETER, UNTRACKED, TypeName
 
-_TICKS: Final = 3
-"""Ticks before a census whose samples it may be of."""
+_TICKS: Final = 3  # Ticks before a census whose samples it may be of
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -43,12 +42,9 @@ class SiteCell:
     """
 
     type: TypeName
-    site: str
-    """``shop/views.py:88 create_session``, or what represents one, in brackets."""
-    module: str
-    """Of the site."""
-    size_class: int
-    """A position in :data:`heaptop.analysis.samples.sizes.CLASSES`; -1 for what is older than the sampling."""
+    site: str  # `shop/views.py:88 create_session`, or what represents one, in brackets
+    module: str  # Of the site
+    size_class: int  # A position in analysis.samples.sizes.CLASSES; -1 for what is older than the sampling
     count: int
     bytes: int
     generation: ClassVar[int] = UNTRACKED
@@ -80,12 +76,9 @@ class SiteSnapshot:
     """All of them at one time. Equal only to itself, as a snapshot of a census is."""
 
     time_ns: int
-    clock: int
-    """The sampler's: bytes allocated since sampling began."""
-    cells: tuple[SiteCell, ...]
-    """None empty; an unchanged cell is the same object as in the snapshot before."""
-    error: int = 0
-    """Of the bytes of :func:`older_cell`: how far they may be off, up or down."""
+    clock: int  # The sampler's: bytes allocated since sampling began
+    cells: tuple[SiteCell, ...]  # None empty; an unchanged cell is the same object as in the snapshot before
+    error: int = 0  # Of the bytes of older_cell(): how far they may be off, up or down
 
 
 class _Group:
@@ -98,8 +91,7 @@ class _Group:
         self.sites: Sites | None = sites
         """Who named its site; None once nothing of it lives, when another may take its place."""
         self.count = 0
-        self.bytes = 0
-        """Both in the unit of ``Sums.bytes``: whole numbers, so that they come back to 0."""
+        self.bytes = 0  # Both in the unit of `Sums.bytes`: whole numbers, so that they come back to 0
 
 
 _Key = tuple[TypeName, str, str, int]
@@ -115,14 +107,10 @@ class Moments:
         self._groups: dict[_Key, _Group] = {}
         self._cells: dict[_Group, SiteCell] = {}  # of the last moment
         self._older: SiteCell | None = None
-        self._error = 0
-        """Of its bytes."""
-        self._doubtful = True
-        """Whether its bytes were no difference to a census."""
-        self._counted = False
-        """Whether there was a census."""
-        self._sampled: deque[int] = deque(maxlen=_TICKS)
-        """Bytes that lived of all that is sampled, at the last moments."""
+        self._error = 0  # Of its bytes
+        self._doubtful = True  # Whether its bytes were no difference to a census
+        self._counted = False  # Whether there was a census
+        self._sampled: deque[int] = deque(maxlen=_TICKS)  # Bytes that lived of all that is sampled, at the last moments
         self._snapshots: list[SiteSnapshot] = []
         self._cell_count = 0
 

@@ -38,12 +38,9 @@ _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
 class Frame:
     """One frame of a stack, as a screen shows it."""
 
-    file: str
-    """From the code object."""
-    short: str
-    """The file's name for the screen; for what is no frame its name in brackets."""
-    line: int
-    """0 where it is not known."""
+    file: str  # From the code object
+    short: str  # The file's name for the screen; for what is no frame its name in brackets
+    line: int  # 0 where it is not known
     function: str
     module: str
     is_user: bool
@@ -62,14 +59,11 @@ class Producer:
     name: str
     """``shop/views.py:88 create_session``, ``create_session (shop/views.py)``, ``shop.views``, or ``request index
     (shop/views.py)``."""
-    frame: Frame | None
-    """Of the site, or of one site of the other sorts; None for the objects older than the sampling."""
+    frame: Frame | None  # Of the site, or of one site of the other sorts; None for the objects older than the sampling
     live: Estimate
     allocated: Estimate | None
-    freed: Estimate | None
-    """None of both where nothing but what lives is known."""
-    share: float
-    """Of the bytes of all rows, 0 to 1."""
+    freed: Estimate | None  # None of both where nothing but what lives is known
+    share: float  # Of the bytes of all rows, 0 to 1
 
 
 class SumsByOutcome(Protocol):

@@ -60,17 +60,14 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.recorded import PIECE, TALLY, KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 
-UNKNOWN_TYPE: Final = -1
-"""The type of a block that no census has met, and whose death did not have it."""
+UNKNOWN_TYPE: Final = -1  # The type of a block that no census has met, and whose death did not have it
 
 TALLY_LIMIT: Final = 1 << 17
-MAX_SIZE: Final = 1 << 47
-"""Bytes of a block: what a machine can address."""
+MAX_SIZE: Final = 1 << 47  # Bytes of a block: what a machine can address
 CLOCK_LIMIT: Final = 1 << 61
 """A sampler's clock stays below: what a machine can allocate in a year, some thousand times."""
 _MAX_TRACED: Final = 1 << 47
-_LIKENESS: Final = "iiQQ"
-"""Codes of arrays for the columns of likenesses."""
+_LIKENESS: Final = "iiQQ"  # Codes of arrays for the columns of likenesses
 _NOT_BEFORE: Final = (
     *(Samples, Sampler, Traced, Tallied, Likenesses, LiveBlocks),
     *(Codes, Stacks, KeptStacks, KeptNumbers),
@@ -78,8 +75,7 @@ _NOT_BEFORE: Final = (
 """Samples are applied before these: they are about blocks too, or numbers of stacks may mean others after them."""
 _Records = Sequence[tuple[int, ...]]
 _ANY_DOMAIN: Final = bytes(range(len(DOMAINS)))
-_HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))
-"""What the highest byte of a clock may be."""
+_HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))  # What the highest byte of a clock may be
 
 
 class PlaceholderType(TypeName):
@@ -122,12 +118,9 @@ class Tally:
         self.bin = bin
         self.live = Sums()
         self.freed: Sums = _NOTHING
-        self.lost: Sums = _NOTHING
-        """Alive when samples became void: their deaths are not known."""
-        self.told = (0, 0)
-        """Bytes and blocks alive as :meth:`SampledBlocks.changes` last returned."""
-        self.group: Any = None
-        """What the one reader of changes adds it to, for itself to remember."""
+        self.lost: Sums = _NOTHING  # Alive when samples became void: their deaths are not known
+        self.told = (0, 0)  # Bytes and blocks alive as SampledBlocks.changes() last returned
+        self.group: Any = None  # What the one reader of changes adds it to, for itself to remember
 
     @property
     def allocated(self) -> Sums:
@@ -152,8 +145,7 @@ class Tally:
 
 _NOTHING: Final = Sums()
 
-_Tied = tuple[Tally, Weight]
-"""What blocks that are alike are counted in, and what each of them represents."""
+_Tied = tuple[Tally, Weight]  # What blocks that are alike are counted in, and what each of them represents
 
 
 class SampleChange(NamedTuple):
@@ -181,31 +173,25 @@ class SampledBlocks:
         self._tally_limit = tally_limit
         self._bin_of = bin_of if exact_sizes else class_bin
         self._observers: list[weakref.ref[Observer]] = []
-        self.state: Sampler | None = None
-        """The sampler's last status."""
-        self.time_ns = 0
-        """Of the last message of samples."""
-        self.clock = 0
-        """The sampler's clock then."""
+        self.state: Sampler | None = None  # The sampler's last status
+        self.time_ns = 0  # Of the last message of samples
+        self.clock = 0  # The sampler's clock then
         self.origin = 0
         """Where the sampler's clock is 0 on the clock that continues from one time it is switched on to the next."""
         self.lifetime: LifetimeBound | None = None
         """Where it is set these are no more than the living that have lived for longer."""
-        self.dropped = 0
-        """Samples that were lost, for not all could be followed: figures are too low by these."""
+        self.dropped = 0  # Samples that were lost, for not all could be followed: figures are too low by these
         self._blocks = LiveBlockTable[_Tied]()
         self._unapplied: tuple[_Records, _Records, _Records] | None = None
         """Births, types of living blocks and deaths that have arrived and are not applied yet: see :meth:`work_in`."""
         self.types: list[TypeName] = []
         self._said = ReportedStacks(stack_limit, most_codes)
-        self.codes: list[CodeName] = self._said.codes
-        """Code by number, each once, over all sessions of the sampler."""
+        self.codes: list[CodeName] = self._said.codes  # Code by number, each once, over all sessions of the sampler
         self.stacks = self._said.tree
         self._stood_for = 0  # bytes, at most: sums of them stay below 2⁶³
         self._intervals: tuple[int, ...] = ()
         self._missed = MissedSamples()
-        self.born = 0
-        """Samples so far."""
+        self.born = 0  # Samples so far
         self._tallies: dict[tuple[int, int, int], Tally] = {}
         self._folded = 0
         self._changed: dict[Tally, None] = {}  # in order

@@ -35,19 +35,14 @@ GROUPS: Final = ("type", "site", "size")
 
 _SIZE_GROUPS: Final = tuple(("size", name) for name in CLASS_RANGES)
 
-_UNIT: Final = weight(1, 1).bytes
-"""One byte, as weights are written."""
-_SLICE: Final = 3000
-"""Samples that are gone through in one step; of those made void so many with each message."""
+_UNIT: Final = weight(1, 1).bytes  # One byte, as weights are written
+_SLICE: Final = 3000  # Samples that are gone through in one step; of those made void so many with each message
 _KNOWN_LIMIT: Final = 1 << 17
 
-_TOTALS_ONLY: Final = 2
-"""Rows, and phases, that are kept where only their totals are read."""
+_TOTALS_ONLY: Final = 2  # Rows, and phases, that are kept where only their totals are read
 
-_KEEPING: Final = (Types, Codes, Stacks, Tick, GcEvents, Census)
-"""After these the same lives as before."""
-_PENDING: Final = 4
-"""Samples that have arrived and are not applied are never more."""
+_KEEPING: Final = (Types, Codes, Stacks, Tick, GcEvents, Census)  # After these the same lives as before
+_PENDING: Final = 4  # Samples that have arrived and are not applied are never more
 
 _Alike = tuple[Likeness, Weight, int | None, Span | None]
 """What sampled blocks were like, what each represents, and their bin of ages and span."""
@@ -72,8 +67,7 @@ class Sampling:
         self.gc = GcProfile() if keeps_past else GcProfile(row_limit=_TOTALS_ONLY, phase_limit=_TOTALS_ONLY)
         self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
         self._moments = Moments(self.samples)
-        self.sampling_status = SamplingStatus()
-        """Whether allocations are sampled, and since when."""
+        self.sampling_status = SamplingStatus()  # Whether allocations are sampled, and since when
         self.told_from = 0
         """The timeline's clock from which on all births and deaths are known: later than the first birth where a
         recording is shown from the middle on. How long others live is not known: their early dead are missing."""
@@ -81,14 +75,12 @@ class Sampling:
         self._pending: list[Callable[[Sampling], None]] = []
         """Messages that are not processed yet, in order: see :meth:`work_in`. Not of bound methods: who ends a
         session has its megabytes back at once where nothing here is in a reference cycle."""
-        self._dead: Sequence[Death] = ()
-        """Of the last messages, where they are known already and not applied yet."""
+        self._dead: Sequence[Death] = ()  # Of the last messages, where they are known already and not applied yet
         self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
         self._placed = False
         self.samples_per_second: float | None = None
         """Between the last two ticks; None before there were two, or where all is traced."""
-        self._before: tuple[int, int] | None = None
-        """Samples so far, and when, at the last tick."""
+        self._before: tuple[int, int] | None = None  # Samples so far, and when, at the last tick
         self._is_frozen = False
         if keeps_past:
             self.samples.observe(self)

@@ -15,19 +15,15 @@ class SamplingStatus:
     """The sampling status. While it is off, figures of what lives are those of the moment it was switched off at."""
 
     on: bool = False
-    since_ns: int | None = None
-    """When it was last switched on, or off; None before anything was asked."""
+    since_ns: int | None = None  # When it was last switched on, or off; None before anything was asked
     ever_on: bool = False
     """Whether anything was ever sampled. While ``on`` is false: whether there are figures of an earlier moment."""
     void_ns: int | None = None
     """When what had been sampled was last given up, as it was followed no longer; None: it never was."""
-    voids: int = 0
-    """How often that was."""
+    voids: int = 0  # How often that was
     epoch: int = 0
-    means: str = NATIVE
-    """By what it is, or was when it was on."""
-    why: str = ""
-    """Why it is off though it was asked for, or what voided the samples: a sentence without its full stop."""
+    means: str = NATIVE  # By what it is, or was when it was on
+    why: str = ""  # Why it is off though it was asked for, or what voided the samples: a sentence without its full stop
 
     def after(self, message: Sampler) -> SamplingStatus:
         """The status after this message."""

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-CLASSES: Final = ("s", "m", "l", "x")
-"""Small (up to 32 bytes), medium (33 to 256), large (257 to 2048), extra large."""
+CLASSES: Final = ("s", "m", "l", "x")  # Small (up to 32 bytes), medium (33 to 256), large (257 to 2048), extra large
 
 CLASS_RANGES: Final = ("1–32", "33–256", "257–2048", "> 2048")
 
 EXACT_UP_TO: Final = 1024
-LARGE: Final = 1025
-"""1025 to 2048 bytes."""
-XLARGE: Final = 1026
-"""Above 2048 bytes."""
+LARGE: Final = 1025  # 1025 to 2048 bytes
+XLARGE: Final = 1026  # Above 2048 bytes
 
 
 def bin_of(size: int) -> int:

@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from math import exp, isfinite, log, sqrt
 from typing import Final
 
-STRENGTHS: Final = tuple(10.0**power for power in range(8))
-"""From hardly any smoothing to nearly a straight line."""
+STRENGTHS: Final = tuple(10.0**power for power in range(8))  # From hardly any smoothing to nearly a straight line
 
 _STEPS: Final = 60
 _LEAP: Final = 2.0
 """η changes by no more in one step: far from the solution Newton's step overshoots where exp is steep."""
 
 
-_FAR: Final = 300.0
-"""No η lies beyond: a rate of e³⁰⁰ is none, and sums of them would be no numbers."""
+_FAR: Final = 300.0  # No η lies beyond: a rate of e³⁰⁰ is none, and sums of them would be no numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +33,9 @@ class EventRates:
     """The rate in each bin: events by exposure."""
 
     rates: tuple[float, ...]
-    errors: tuple[float, ...]
-    """Standard errors of the rates' natural logarithms."""
+    errors: tuple[float, ...]  # Standard errors of the rates' natural logarithms
     strength: float
-    freedom: float
-    """Effective degrees of freedom: 2 is a straight line."""
+    freedom: float  # Effective degrees of freedom: 2 is a straight line
 
 
 def smooth_rates(events: Sequence[float], exposure: Sequence[float]) -> EventRates | None:

@@ -13,13 +13,10 @@ from heaptop.protocol.bounds import CODE_BYTES, CODES, MEAN_NAME, NUMBERS
 from heaptop.protocol.messages import CodeName, Codes, Message, StackNode, Stacks
 from heaptop.protocol.recorded import PIECE, KeptNumbers, KeptStacks
 
-NO_FRAME: Final = 0
-"""The stack of a block that no Python code was running for."""
-FORGOTTEN: Final = -1
-"""The stack of what is no longer distinguished."""
+NO_FRAME: Final = 0  # The stack of a block that no Python code was running for
+FORGOTTEN: Final = -1  # The stack of what is no longer distinguished
 STACK_LIMIT: Final = 1 << 20
-DEPTH_LIMIT: Final = 1024 + 64
-"""Frames of a stack, at most: the agent keeps 1024, and reports whose they are."""
+DEPTH_LIMIT: Final = 1024 + 64  # Frames of a stack, at most: the agent keeps 1024, and reports whose they are
 _MAX_LINE: Final = (1 << 31) - 1
 
 
@@ -29,14 +26,10 @@ class StackTree:
     __slots__ = ("codes", "depths", "lines", "parents")
 
     def __init__(self) -> None:
-        self.parents = array("i", [0])
-        """The caller's node; 0 for none."""
-        self.codes = array("i", [-1])
-        """Positions in :attr:`Samples.codes`."""
-        self.lines = array("i", [0])
-        """The line that was being executed; 0 where it is not known."""
-        self.depths = array("H", [0])
-        """Frames of the stack that ends there."""
+        self.parents = array("i", [0])  # The caller's node; 0 for none
+        self.codes = array("i", [-1])  # Positions in Samples.codes
+        self.lines = array("i", [0])  # The line that was being executed; 0 where it is not known
+        self.depths = array("H", [0])  # Frames of the stack that ends there
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -65,8 +58,7 @@ class ReportedStacks:
     def __init__(self, limit: int = STACK_LIMIT, most_codes: int = CODES) -> None:
         self._limit = limit
         self._most_codes = min(limit, most_codes)
-        self.codes: list[CodeName] = []
-        """Code by our number, each once."""
+        self.codes: list[CodeName] = []  # Code by our number, each once
         self.tree = StackTree()
         self._code_bytes = 0  # characters of all of it
         self._code_numbers: dict[CodeName, int] = {}
@@ -74,8 +66,7 @@ class ReportedStacks:
         self._codes = array("i")  # the sampler's number of a code -> ours
         self._stacks = array("i", [0])
         self._anew = True
-        self.forgotten = 0
-        """Stacks that are not distinguished, because there were too many."""
+        self.forgotten = 0  # Stacks that are not distinguished, because there were too many
 
     def __len__(self) -> int:
         """How many stacks the session has sent."""

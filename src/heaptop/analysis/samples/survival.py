@@ -45,8 +45,7 @@ from typing import Final, Literal
 from heaptop.analysis.samples.estimate import NORMAL
 from heaptop.analysis.samples.smoothing import smooth_rates
 
-STEPS: Final = 27
-"""Bins a decade: each ends 9 % above its beginning, and powers of ten are edges."""
+STEPS: Final = 27  # Bins a decade: each ends 9 % above its beginning, and powers of ten are edges
 
 Measure = Literal["bytes", "blocks"]
 
@@ -56,17 +55,12 @@ class SurvivalPoint:
     """The curve at one age."""
 
     age: float
-    object_survival: float
-    """sₒ."""
+    object_survival: float  # sₒ
     low: float
-    high: float
-    """The 95 % interval of sₒ."""
-    nursery_survival: float
-    """s."""
-    nursery_mortality: float
-    """m, per byte allocated."""
-    at_risk: float
-    """As many samples of equal weight as those that reached this age are worth."""
+    high: float  # The 95 % interval of sₒ
+    nursery_survival: float  # s
+    nursery_mortality: float  # m, per byte allocated
+    at_risk: float  # As many samples of equal weight as those that reached this age are worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +82,8 @@ class Survival:
     """By age, from 0 to the greatest age seen (its bin's end): nothing is known beyond."""
     mortality: tuple[MortalityPoint, ...]
     """From the first bin with a death to the last; empty where there are too few, or it was not asked for."""
-    deaths: int
-    """Samples whose death was seen."""
-    censored: int
-    """Samples that live, or were followed no longer."""
+    deaths: int  # Samples whose death was seen
+    censored: int  # Samples that live, or were followed no longer
 
     def at(self, age: float) -> SurvivalPoint | None:
         """The curve at this age; None beyond the greatest age seen. ``at_risk`` is that of the point before."""
@@ -173,8 +165,7 @@ def _points(bins: Sequence[AgeBin]) -> Iterable[SurvivalPoint]:
     risks = [*accumulate((cell.died + cell.censored for cell in reversed(bins)), initial=0.0)]
     squares = [*accumulate((cell.died_squared + cell.censored_squared for cell in reversed(bins)), initial=0.0)]
     at_risk, squared = risks.pop(), squares.pop()
-    worth = at_risk * at_risk / squared
-    """No interval is narrower than that of all samples would be without censoring."""
+    worth = at_risk * at_risk / squared  # No interval is narrower than that of all samples would be without censoring
     survival, influence, gone, area = 1.0, 0.0, 0.0, 0.0
     yield SurvivalPoint(0.0, 1.0, 1.0, 1.0, 1.0, 0.0, worth)
     if bins[0].begin:
@@ -214,8 +205,7 @@ def _interval(survival: float, variance: float, worth: float) -> tuple[float, fl
     return min(max(low, 0.0), survival), max(min(high, 1.0), survival)
 
 
-_LEAST: Final = 1e-3
-"""Samples that an interval is made of: with fewer there is none."""
+_LEAST: Final = 1e-3  # Samples that an interval is made of: with fewer there is none
 
 
 def _square(value: float) -> float:
@@ -241,11 +231,9 @@ def _mean(left: float, right: float) -> float:
     return (left + right) / 2
 
 
-_UNSURE: Final = 50.0
-"""A rate whose logarithm has such a standard error may be anything: it is left out."""
+_UNSURE: Final = 50.0  # A rate whose logarithm has such a standard error may be anything: it is left out
 
-_LEAD: Final = 16
-"""Bins before the first death that the smoothing gets: that nothing died there is information."""
+_LEAD: Final = 16  # Bins before the first death that the smoothing gets: that nothing died there is information
 
 
 def _mortality(bins: Sequence[AgeBin]) -> Iterable[MortalityPoint]:

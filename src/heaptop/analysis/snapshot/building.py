@@ -18,10 +18,8 @@ _SHARES: Final = {
 _MARK_SHARE: Final = 0.4
 _CHECK_SHARE: Final = 0.75
 """What the queries of a first mark and of a check take, as a part of the build (``bench/scale.py``)."""
-_LEAST_SECONDS: Final = 1.0
-"""A forecast that is made sooner is mostly one of the machine's other work."""
-_LEAST_STEP_SECONDS: Final = 0.4
-"""The same of a step of an answer, whose progress comes four times a second."""
+_LEAST_SECONDS: Final = 1.0  # A forecast that is made sooner is mostly one of the machine's other work
+_LEAST_STEP_SECONDS: Final = 0.4  # The same of a step of an answer, whose progress comes four times a second
 
 
 def seconds_left(progress: Progress, age: float, objects: int = 0) -> float | None:

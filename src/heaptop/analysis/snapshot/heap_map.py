@@ -20,11 +20,9 @@ from typing import Final, NamedTuple
 
 from heaptop.protocol.images import CELL, Selection
 
-LEAST_CELL: Final = 16
-"""Bytes of the smallest cell: no two objects of CPython begin in one."""
+LEAST_CELL: Final = 16  # Bytes of the smallest cell: no two objects of CPython begin in one
 _MOST_CELL: Final = 1 << 48
-_MOST_KNOWN: Final = 400_000
-"""Cells that are remembered."""
+_MOST_KNOWN: Final = 400_000  # Cells that are remembered
 _SPARE: Final = 1024
 """Cells that are asked for although they are known, or in a gap, where they are between two that are not."""
 
@@ -32,8 +30,7 @@ _SPARE: Final = 1024
 class CellRun(NamedTuple):
     """Cells without a gap between them."""
 
-    place: int
-    """Of the first one."""
+    place: int  # Of the first one
     low: int
     high: int
 
@@ -62,8 +59,7 @@ class Layout:
             runs.append(CellRun(place, low, high))
             place += (high - low) // cell + 1
         self.runs: Final = tuple(runs)
-        self.count: Final = max(place - 1, 0)
-        """Places on the map."""
+        self.count: Final = max(place - 1, 0)  # Places on the map
         self._lows: Final = [run.low for run in runs]
         self._places: Final = [run.place for run in runs]
 
@@ -125,8 +121,7 @@ class MapWindow:
     width: int
     rows: int
     top: int
-    focus: int
-    """The address that the cursor is on. Zooming out and in again comes back to it."""
+    focus: int  # The address that the cursor is on. Zooming out and in again comes back to it.
 
     @classmethod
     def whole(cls, extents: Iterable[tuple[int, int]], width: int, rows: int) -> MapWindow:

@@ -23,8 +23,7 @@ from heaptop.protocol.images import Blocks, StackBlocks
 
 _MOST_HANDLERS: Final = 3
 _LEAST_SHARE: Final = 0.01
-_FEW_SAMPLES: Final = 5
-"""With fewer, the number of samples is shown."""
+_FEW_SAMPLES: Final = 5  # With fewer, the number of samples is shown
 
 
 def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[RetainerRow]:
@@ -84,10 +83,8 @@ def handler_words(suspect: Suspect) -> str:
 class SampledShare:
     """How much of something its samples are."""
 
-    count: int
-    """Objects that were sampled."""
-    stands_for: int
-    """Objects that there are about, these among them."""
+    count: int  # Objects that were sampled
+    stands_for: int  # Objects that there are about, these among them
 
     @property
     def words(self) -> str:

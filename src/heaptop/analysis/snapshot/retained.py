@@ -37,8 +37,7 @@ class RetainedRow:
     name: str
     count: int
     bytes: int
-    retainers: tuple[str, ...] | None = None
-    """Their labels; None where the row is not of one set."""
+    retainers: tuple[str, ...] | None = None  # Their labels; None where the row is not of one set
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,7 @@ T = TypeVar("T")
 
 Measure = Literal["retained", "bytes", "count"]
 
-SMALL_SETS: Final = "(small sets)"
-"""All that is beyond the sets of an answer: together they may be most of it."""
+SMALL_SETS: Final = "(small sets)"  # All that is beyond the sets of an answer: together they may be most of it
 
 
 def garbage_words(cycles: int, *, collects: bool) -> str:
@@ -45,12 +44,9 @@ def garbage_words(cycles: int, *, collects: bool) -> str:
 
 # -- the filter ----------------------------------------------------------------------------------------------
 
-NAMES: Final = ("type", "module", "kind", "retainer")
-"""What a filter may ask of single objects."""
-AMOUNTS: Final = (*NAMES, "size", "count", "retained")
-"""What it may ask of rows."""
-MOST_TYPES: Final = 5_000
-"""Ids that one question has room for."""
+NAMES: Final = ("type", "module", "kind", "retainer")  # What a filter may ask of single objects
+AMOUNTS: Final = (*NAMES, "size", "count", "retained")  # What it may ask of rows
+MOST_TYPES: Final = 5_000  # Ids that one question has room for
 
 
 def narrowed(where: Filter, types: Sequence[TypeName], within: Selection) -> Selection | None:
@@ -170,32 +166,21 @@ def names_only(where: Filter) -> Filter:
 class RetainerRow:
     """Objects that have something in common."""
 
-    key: str
-    """Holds for every snapshot of a session."""
+    key: str  # Holds for every snapshot of a session
     name: str
     count: int
-    bytes: int
-    """Their own, hidden ones among them."""
-    retained: int = 0
-    """What would go with them, one by one; of kinds and retainer sets it is not known."""
-    kinds: tuple[tuple[str, int], ...] = ()
-    """Names of kinds and bytes of each, the largest first."""
-    types: tuple[tuple[str, int], ...] = ()
-    """Likewise, full names of types."""
-    kind: int = -1
-    """Of a row by kind."""
-    units: tuple[Unit, ...] = ()
-    """Of a retainer set."""
+    bytes: int  # Their own, hidden ones among them
+    retained: int = 0  # What would go with them, one by one; of kinds and retainer sets it is not known
+    kinds: tuple[tuple[str, int], ...] = ()  # Names of kinds and bytes of each, the largest first
+    types: tuple[tuple[str, int], ...] = ()  # Likewise, full names of types
+    kind: int = -1  # Of a row by kind
+    units: tuple[Unit, ...] = ()  # Of a retainer set
     stacks: tuple[int, ...] = ()
     """Of a row by site, those that most was allocated by first, as the sampler numbers them."""
-    many: bool = False
-    """More retainers than were distinguished."""
-    rest: bool = False
-    """What is beyond the rows that were asked for."""
-    left_out: bool = False
-    """No objects, but a retainer that a person has excluded: its one unit."""
-    short: str = ""
-    """The name without where frames are; of a retainer set."""
+    many: bool = False  # More retainers than were distinguished
+    rest: bool = False  # What is beyond the rows that were asked for
+    left_out: bool = False  # No objects, but a retainer that a person has excluded: its one unit
+    short: str = ""  # The name without where frames are; of a retainer set
 
 
 def type_rows(answer: Groups, types: Sequence[TypeName]) -> list[RetainerRow]:
@@ -325,27 +310,21 @@ def short_name(full: str) -> str:
 class Node:
     """A step of a path, and all that is kept along it."""
 
-    key: str
-    """Labels and types from the root to here: it holds for every snapshot."""
+    key: str  # Labels and types from the root to here: it holds for every snapshot
     label: str
     type: str
     kind: int
     repeated: bool
-    address: int
-    """Of the one object it leads to; 0 where there are several."""
+    address: int  # Of the one object it leads to; 0 where there are several
     count: int = 0
     bytes: int = 0
     retained: int = 0
     """The sum of what its groups retain, each by itself: what objects of one group keep of another's is in it twice."""
-    groups: list[PathGroup] = field(default_factory=list)
-    """All that are kept along it."""
-    ends: list[PathGroup] = field(default_factory=list)
-    """Those whose objects it leads to."""
+    groups: list[PathGroup] = field(default_factory=list)  # All that are kept along it
+    ends: list[PathGroup] = field(default_factory=list)  # Those whose objects it leads to
     below: dict[tuple[str, str, bool], Node] = field(default_factory=dict)
-    text: str = ""
-    """The labels from the root to here, as a retainer is named."""
-    place: Place | None = None
-    """Of the frame that its label begins with."""
+    text: str = ""  # The labels from the root to here, as a retainer is named
+    place: Place | None = None  # Of the frame that its label begins with
 
     def amount(self, measure: Measure) -> int:
         return int(getattr(self, measure))
@@ -422,12 +401,9 @@ class TreeRow:
     key: str
     what: Literal["open", "closed", "leaf", "own", "rest"]
     depth: int
-    node: Node
-    """The last of its steps."""
-    folded: tuple[Node, ...] = ()
-    """The steps before that one, which are one line with it."""
-    head: str = ""
-    """The key of the first step of those that are one line, also where each has a line of its own."""
+    node: Node  # The last of its steps
+    folded: tuple[Node, ...] = ()  # The steps before that one, which are one line with it
+    head: str = ""  # The key of the first step of those that are one line, also where each has a line of its own
 
 
 def tree_rows(
@@ -543,8 +519,7 @@ class FreedIfDropped:
 
     objects: int
     bytes: int
-    alone: dict[int, tuple[int, int]]
-    """Objects and bytes that would go with one of them alone, by its address."""
+    alone: dict[int, tuple[int, int]]  # Objects and bytes that would go with one of them alone, by its address
     shared: int
     """Bytes that go with all of them and with none alone; below 0: so many are counted for two of them, because one
     keeps another."""

@@ -22,8 +22,7 @@ from heaptop.protocol.messages import Memory, TypeName
 if TYPE_CHECKING:
     from heaptop.documents import WasteJson, WasteRowJson
 
-ARENAS: Final = "arenas"
-"""The sort of the row that is no object's."""
+ARENAS: Final = "arenas"  # The sort of the row that is no object's
 SORTS: Final = (*WASTES, ARENAS)
 NAMES: Final[Mapping[str, str]] = {
     "duplicate": "duplicates",
@@ -40,34 +39,26 @@ NAMES: Final[Mapping[str, str]] = {
 """Of each sort, a few words for a column."""
 ESTIMATED: Final = frozenset(("spare", "sparse", "slots", "ints", "floats", "interned", ARENAS))
 """Sorts whose bytes depend on what takes their place, or were measured at another moment."""
-KNOWN: Final = ("type", "module", "kind")
-"""What a filter may ask."""
-MOST_ROWS: Final = 2_000
-"""No snapshot is asked for more, and no more are kept."""
+KNOWN: Final = ("type", "module", "kind")  # What a filter may ask
+MOST_ROWS: Final = 2_000  # No snapshot is asked for more, and no more are kept
 
 
 @dataclass(frozen=True, slots=True)
 class WasteGroup:
     """One row: objects with which the same is wrong."""
 
-    sort: str
-    """One of :data:`SORTS`."""
-    bytes: int
-    """What they could do without."""
-    own: int
-    """Of that, what no row of another sort has in its own: over all rows, each byte once."""
+    sort: str  # One of SORTS
+    bytes: int  # What they could do without
+    own: int  # Of that, what no row of another sort has in its own: over all rows, each byte once
     count: int
-    type: str
-    """Full name of their type; empty for arenas."""
+    type: str  # Full name of their type; empty for arenas
     module: str
     holder: str
     """What holds them: a type, ``module app.cache``, ``frame work() local rows``; of a class's instances its module."""
     detail: int
     advice: str
-    path: tuple[str, ...]
-    """To one of them, step by step; empty where there is none."""
-    example: int
-    """Its address; 0 where there is none."""
+    path: tuple[str, ...]  # To one of them, step by step; empty where there is none
+    example: int  # Its address; 0 where there is none
 
     @property
     def overlap(self) -> int:
@@ -96,22 +87,17 @@ class SortTotal:
     count: int
     bytes: int
     own: int
-    kept: int
-    """Of duplicates and equal numbers: distinct values, each of more than one object."""
+    kept: int  # Of duplicates and equal numbers: distinct values, each of more than one object
 
 
 @dataclass(frozen=True, slots=True)
 class WasteReport:
     """All of it."""
 
-    rows: tuple[WasteGroup, ...]
-    """The largest first."""
-    sorts: tuple[SortTotal, ...]
-    """Those of which there is something, the largest first."""
-    other_rows: int
-    """Rows of the snapshot that were not sent; the totals have them."""
-    notes: tuple[str, ...]
-    """Sentences on what is not known, or not exact."""
+    rows: tuple[WasteGroup, ...]  # The largest first
+    sorts: tuple[SortTotal, ...]  # Those of which there is something, the largest first
+    other_rows: int  # Rows of the snapshot that were not sent; the totals have them
+    notes: tuple[str, ...]  # Sentences on what is not known, or not exact
     complete: bool
 
     @property

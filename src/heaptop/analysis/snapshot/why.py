@@ -19,15 +19,11 @@ from heaptop.protocol.messages import TypeName
 if TYPE_CHECKING:
     from heaptop.documents import ObjectJson, ObjectRowJson, PathJson, ReferenceJson, SnapshotJson, WhyJson
 
-Types = Sequence[TypeName]
-"""Of an image, by id."""
+Types = Sequence[TypeName]  # Of an image, by id
 GARBAGE: Final = KINDS.index("none")
-NEAR: Final = 5
-"""Names that are proposed in place of one that is not there."""
-ALIKE: Final = 0.7
-"""Of 1, how much of a name has to be the same for that."""
-LISTED: Final = 20
-"""Names that are listed where several are meant."""
+NEAR: Final = 5  # Names that are proposed in place of one that is not there
+ALIKE: Final = 0.7  # Of 1, how much of a name has to be the same for that
+LISTED: Final = 20  # Names that are listed where several are meant
 
 
 # -- what was meant -------------------------------------------------------------------------------------------

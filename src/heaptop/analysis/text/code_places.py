@@ -14,8 +14,7 @@ _LIBRARY: Final = r"/lib(?:64)?/python\d[\d.]*t?(?:\.zip)?/"
 """Below a prefix: ``lib/python3.11``, ``lib64/python3.13t``, ``lib/python311.zip``."""
 _PACKAGES: Final = ("/site-packages/", "/dist-packages/")
 _ENDINGS: Final = (".py", ".pyw", ".pyc")
-_TYPED: Final = ("<ipython-input-", "<python-input-", "<stdin>")
-"""What was typed at a prompt, or into a cell."""
+_TYPED: Final = ("<ipython-input-", "<python-input-", "<stdin>")  # What was typed at a prompt, or into a cell
 
 
 class CodePlaces:

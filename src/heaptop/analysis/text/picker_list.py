@@ -9,14 +9,11 @@ from typing import Final
 
 from heaptop.protocol.source import ProcessRow
 
-WINDOW: Final = 60.0
-"""Seconds that growth is examined over, once they have passed."""
-SHORTEST: Final = 6.0
-"""Seconds before which no growth is shown."""
+WINDOW: Final = 60.0  # Seconds that growth is examined over, once they have passed
+SHORTEST: Final = 6.0  # Seconds before which no growth is shown
 
 Key = tuple[int, float]
-Value = tuple[bool, float | str]
-"""What rows are sorted by: unknown ones are distinguished, to be last in any order."""
+Value = tuple[bool, float | str]  # What rows are sorted by: unknown ones are distinguished, to be last in any order
 
 SORTS: Final = ("pid", "user", "version", "rss", "growth", "command")
 """What the list can be sorted by, in the order of its columns."""
@@ -58,14 +55,10 @@ class ListedProcess:
     """A process in its place, under the one that started it."""
 
     row: ProcessRow
-    growth: float | None
-    """Of it alone, in bytes a minute."""
-    depth: int
-    """0 for one that no other on the list has started."""
-    last: bool
-    """No brother of it follows."""
-    members: tuple[ProcessRow, ...]
-    """It, and all that it has started, those of them too; in their order on the list."""
+    growth: float | None  # Of it alone, in bytes a minute
+    depth: int  # 0 for one that no other on the list has started
+    last: bool  # No brother of it follows
+    members: tuple[ProcessRow, ...]  # It, and all that it has started, those of them too; in their order on the list
 
     @property
     def rss(self) -> int:

@@ -26,10 +26,8 @@ class RecordedSpan:
     """From when to when a recording goes."""
 
     first_ns: int
-    last_ns: int
-    """On the target's clock."""
-    wall: float
-    """Seconds since 1970 of ``first_ns``."""
+    last_ns: int  # On the target's clock
+    wall: float  # Seconds since 1970 of `first_ns`
 
     @classmethod
     def of(cls, shown: Seek) -> RecordedSpan:

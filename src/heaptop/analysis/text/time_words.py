@@ -26,8 +26,7 @@ def duration_label(seconds: float) -> str:
 class Times:
     """A way to write moments, which are given in seconds since the attach."""
 
-    attach: float | None = None
-    """Seconds since 1970; None where moments are written since the attach."""
+    attach: float | None = None  # Seconds since 1970; None where moments are written since the attach
     utc: bool = False
 
     @classmethod

@@ -25,8 +25,7 @@ class ByteUnits:
 
     base: int
     names: tuple[str, ...]
-    steps: tuple[int, ...]
-    """Between the labels of an axis, in one unit; the last is one of the next."""
+    steps: tuple[int, ...]  # Between the labels of an axis, in one unit; the last is one of the next
 
 
 _BINARY: Final = ByteUnits(
