@@ -47,8 +47,7 @@ else:
     from heaptop.tui.terminal.plain import PlainApp as TerminalApp
 
 
-LARGEST: Final = Size(400, 150)
-"""Of a screen that is served to a browser."""
+LARGEST: Final = Size(400, 150)  # Of a screen that is served to a browser
 
 
 def _commands() -> type[Provider]:

@@ -36,8 +36,7 @@ class ChartStyle:
     keys: Mapping[str, str] = field(default_factory=dict, compare=False)
     """How a key is written that a person has given another name: never changes while the app runs."""
 
-    times: str = TIMES[0]
-    """How moments are written."""
+    times: str = TIMES[0]  # How moments are written
 
     @classmethod
     def of(

@@ -21,14 +21,11 @@ from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink,
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of a dot in its cell's Braille pattern, by row from the top and column (Unicode, chapter 21.1)."""
 _BRAILLE: Final = 0x2800
-_SHADES: Final = "·░"
-"""Of the bands of the first and of the second curve, and so on in turn."""
+_SHADES: Final = "·░"  # Of the bands of the first and of the second curve, and so on in turn
 _ASCII_SHADES: Final = ".:"
-LEAST_PLOT: Final = 12
-"""Columns below which there are no axes, and no labels of a curve."""
+LEAST_PLOT: Final = 12  # Columns below which there are no axes, and no labels of a curve
 
-Cell = tuple[str, int, int]
-"""Glyph, foreground, background."""
+Cell = tuple[str, int, int]  # Glyph, foreground, background
 _NOTHING: Final[Cell] = (" ", EMPTY, EMPTY)
 
 
@@ -57,8 +54,7 @@ class Curve:
     points: Sequence[tuple[float, float]]
     slot: int
     letter: str
-    band: Sequence[tuple[float, float, float]] = ()
-    """x, low, high."""
+    band: Sequence[tuple[float, float, float]] = ()  # x, low, high
 
 
 # -- columns of dots -----------------------------------------------------------------------------------------

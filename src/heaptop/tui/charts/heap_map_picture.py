@@ -11,21 +11,15 @@ from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, StyleRun
 from heaptop.tui.text import clip
 
-FREE: Final = -1
-"""No object is there; or nothing is known of it yet."""
-GAP: Final = -2
-"""Addresses that are left out."""
-FAINT: Final = -3
-"""Objects that the filter leaves out. Marks from 0 on are slots."""
+FREE: Final = -1  # No object is there; or nothing is known of it yet
+GAP: Final = -2  # Addresses that are left out
+FAINT: Final = -3  # Objects that the filter leaves out. Marks from 0 on are slots.
 
-GUTTER: Final = 14
-"""Columns of the address of a row, and of the mark of the cursor's row."""
-LEAST_GUTTERED: Final = 60
-"""On a narrower screen addresses have no room."""
+GUTTER: Final = 14  # Columns of the address of a row, and of the mark of the cursor's row
+LEAST_GUTTERED: Final = 60  # On a narrower screen addresses have no room
 
 
-LEAST_LETTERED: Final = 5
-"""Characters of one colour side by side that have its letter among them."""
+LEAST_LETTERED: Final = 5  # Characters of one colour side by side that have its letter among them
 
 
 class _Cell(NamedTuple):
@@ -138,12 +132,9 @@ class MarkEntry(NamedTuple):
 
     slot: int
     name: str
-    short: str
-    """What is left of the name where there is little room."""
-    figure: str
-    """How much of it is in what is shown."""
-    share: float | None
-    """0 to 1; None where it is no part of what is shown."""
+    short: str  # What is left of the name where there is little room
+    figure: str  # How much of it is in what is shown
+    share: float | None  # 0 to 1; None where it is no part of what is shown
 
 
 def legend(entries: Sequence[MarkEntry], title: str, width: int, height: int, look: ChartStyle) -> list[list[StyleRun]]:

@@ -11,29 +11,23 @@ from heaptop.tui.charts.icicle import Box, BoxStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.text import clip
 
-LEAST: Final = 14
-"""Lines of a whole chart from which on some of them are the table's."""
-BESIDE: Final = 82
-"""Columns of the table beside the boxes."""
-_STEPS: Final = 12
-"""Levels that names are moved in by, at most: deeper ones would have no room."""
+LEAST: Final = 14  # Lines of a whole chart from which on some of them are the table's
+BESIDE: Final = 82  # Columns of the table beside the boxes
+_STEPS: Final = 12  # Levels that names are moved in by, at most: deeper ones would have no room
 
 
 @dataclass(frozen=True)
 class IcicleColumns:
     """Columns, and what is in them."""
 
-    headings: tuple[tuple[str, int], ...]
-    """Each with its columns."""
-    of: Callable[[int], tuple[str, ...]]
-    """Of a node."""
+    headings: tuple[tuple[str, int], ...]  # Each with its columns
+    of: Callable[[int], tuple[str, ...]]  # Of a node
 
 
 class IcicleLayout(NamedTuple):
     """The places of boxes and table; the table beside the boxes where ``left`` is not 0, else below them."""
 
-    boxes: tuple[int, int]
-    """Width and height."""
+    boxes: tuple[int, int]  # Width and height
     table: tuple[int, int]
     left: int
 

@@ -17,8 +17,7 @@ class LaneInterval:
     begin: float
     end: float
     lane: int
-    open: bool = False
-    """It continues beyond what is known."""
+    open: bool = False  # It continues beyond what is known
 
 
 def picture(

@@ -7,10 +7,8 @@ from typing import Final
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.text.units import format_bytes, format_count
 
-NONE: Final = "no samples"
-"""For 0: small blocks may have been missed."""
-SHORT_NONE: Final = "0 samples"
-"""For no samples, where there is no room for these words."""
+NONE: Final = "no samples"  # For 0: small blocks may have been missed
+SHORT_NONE: Final = "0 samples"  # For no samples, where there is no room for these words
 
 
 def sure(one: Estimate) -> bool:

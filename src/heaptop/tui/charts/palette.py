@@ -26,8 +26,7 @@ class Palette:
     bands: tuple[str, ...]
     """A colour a slot, as Rich names them; neighbours differ in hue and in lightness. As many as view 9 has rows."""
     rest: str
-    ink: str
-    """Colour of a letter drawn into a band."""
+    ink: str  # Colour of a letter drawn into a band
     grown: str
     shrunk: str
 
@@ -36,8 +35,7 @@ class Palette:
         return self.rest if slot == REST_SLOT else self.bands[slot % len(self.bands)]
 
 
-REST_SLOT: Final = 99
-"""The slot of everything that has no band of its own."""
+REST_SLOT: Final = 99  # The slot of everything that has no band of its own
 
 DARK: Final = Palette(
     name="dark",

@@ -30,35 +30,26 @@ from typing import Final, NamedTuple
 from heaptop.analysis.text.time_words import ELAPSED, Times
 from heaptop.analysis.text.units import used
 
-EMPTY: Final = -1
-"""Role of what lies outside the stack: no paint."""
-AXIS: Final = -2
-"""Role of lines, ticks and labels."""
-GRID: Final = -3
-"""Role of the faint lines that lead from a tick into the empty part of the chart."""
-INK: Final = -4
-"""Role of a letter drawn into a band; the band is its background."""
+EMPTY: Final = -1  # Role of what lies outside the stack: no paint
+AXIS: Final = -2  # Role of lines, ticks and labels
+GRID: Final = -3  # Role of the faint lines that lead from a tick into the empty part of the chart
+INK: Final = -4  # Role of a letter drawn into a band; the band is its background
 
 EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-TEXTURES: Final = "▓░█▒"
-"""Fillings for monochrome screens, in turn from the bottom up."""
+TEXTURES: Final = "▓░█▒"  # Fillings for monochrome screens, in turn from the bottom up
 
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 REST_LETTER: Final = "~"
 
-LETTER_EVERY: Final = 26
-"""Columns between two letters of one band."""
+LETTER_EVERY: Final = 26  # Columns between two letters of one band
 
 
 class Ink(Enum):
     """How bands are distinguished, besides their letters."""
 
-    COLOUR = 8
-    """Eighth blocks in colours."""
-    TEXTURE = 2
-    """Shades, for NO_COLOR."""
-    ASCII = 1
-    """Every cell is its band's letter."""
+    COLOUR = 8  # Eighth blocks in colours
+    TEXTURE = 2  # Shades, for NO_COLOR
+    ASCII = 1  # Every cell is its band's letter
 
     @property
     def levels(self) -> int:
@@ -112,8 +103,7 @@ class TimeWindow:
     start: float
     span: float
     ticks: tuple[tuple[float, str], ...]
-    ends: tuple[str, str] = ("", "")
-    """What its corners are called, where no tick is."""
+    ends: tuple[str, str] = ("", "")  # What its corners are called, where no tick is
 
 
 # -- axes ----------------------------------------------------------------------------------------------------
@@ -415,8 +405,7 @@ class _Layout:
     series: ChartBands
     window: TimeWindow
     axis: Axis
-    gutter: int
-    """Columns on the left, with the labels; 0 without axes."""
+    gutter: int  # Columns on the left, with the labels; 0 without axes
     rows: int
 
     @classmethod

@@ -17,23 +17,17 @@ from textual.binding import Binding, BindingType
 class Key:
     """One line of the table."""
 
-    keys: str
-    """Textual's names, separated by commas."""
-    shown: str
-    """As help and footer write it, in ASCII."""
+    keys: str  # Textual's names, separated by commas
+    shown: str  # As help and footer write it, in ASCII
     action: str
     description: str
     group: str
-    footer: str = ""
-    """Its word in the footer; empty where the footer has no room for it."""
-    click: str = ""
-    """The action of a click on that word, where it is not the key's own: of several keys with one word."""
+    footer: str = ""  # Its word in the footer; empty where the footer has no room for it
+    click: str = ""  # The action of a click on that word, where it is not the key's own: of several keys with one word
     everywhere: bool = False
     """Works on every screen and while a text is being typed: a binding of the app, not of one screen."""
-    word: str = ""
-    """Its word in the footers of views that offer it by name: :func:`offered`."""
-    otherwise: str = ""
-    """Shown where the key does nothing: on views that do not offer it."""
+    word: str = ""  # Its word in the footers of views that offer it by name: offered()
+    otherwise: str = ""  # Shown where the key does nothing: on views that do not offer it
 
     @property
     def name(self) -> str:

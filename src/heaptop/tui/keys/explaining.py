@@ -15,8 +15,7 @@ class FigureSource:
     """A paper, or the program that is examined."""
 
     short: str
-    full: str
-    """As ``docs/sources.md`` has it."""
+    full: str  # As `docs/sources.md` has it
 
     def at(self, place: str) -> Citation:
         """A place in it."""
@@ -63,12 +62,9 @@ SOURCES: Final = (NHC, BEE, MPROF, STATMEMPROF, SML, MAT, CPYTHON)
 class FigureHelp:
     """A figure, or several that are read alike."""
 
-    names: tuple[str, ...]
-    """Headings and marks as they are on the screen; one that ends in … is only how they begin."""
-    text: str
-    """At most three short sentences."""
-    cited: Citation | None = None
-    """None for what is only arithmetic. In docs/sources.md, not on screen."""
+    names: tuple[str, ...]  # Headings and marks as they are on the screen; one that ends in … is only how they begin
+    text: str  # At most three short sentences
+    cited: Citation | None = None  # None for what is only arithmetic. In docs/sources.md, not on screen.
 
 
 ABOVE: Final = (

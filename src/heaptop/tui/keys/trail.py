@@ -10,8 +10,7 @@ from typing import Final
 
 from heaptop.tui.text import clip
 
-SEPARATOR: Final = "  ›  "
-"""Stands before each crumb: what Esc takes off, the last one first."""
+SEPARATOR: Final = "  ›  "  # Stands before each crumb: what Esc takes off, the last one first
 
 
 def trail(crumbs: Sequence[str]) -> str:

@@ -19,8 +19,7 @@ from heaptop.tui.keys.bindings import QUESTION
 from heaptop.tui.screens.host import Host
 from heaptop.tui.screens.table_screen import PaletteCommand, TableScreen
 
-LEAST_PART: Final = 3
-"""Letters that are looked for also within words."""
+LEAST_PART: Final = 3  # Letters that are looked for also within words
 _WORDS: Final = re.compile(r"\w[\w-]*")
 
 
@@ -28,8 +27,7 @@ class CommandMatch(NamedTuple):
     """How a command is what was searched for."""
 
     score: float
-    places: list[tuple[int, int]]
-    """Of its title, what is meant."""
+    places: list[tuple[int, int]]  # Of its title, what is meant
 
 
 def match(query: str, command: PaletteCommand) -> CommandMatch | None:

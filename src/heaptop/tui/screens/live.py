@@ -55,16 +55,14 @@ from heaptop.tui.widgets.notice_line import NoticeLine
 from heaptop.tui.widgets.panel import Panel, panel_page
 from heaptop.tui.widgets.prompt_bar import PromptBar
 
-DRAW_SECONDS: Final = 0.1
-"""Shortest time between two drawings."""
+DRAW_SECONDS: Final = 0.1  # Shortest time between two drawings
 
 
 class LiveScreen(ActingScreen):
     """Header, filter bar, a view or a panel, footer. Keys act on the view that is shown, or on a controller."""
 
     KEYS: ClassVar[Sequence[Key]] = LIVE
-    SHOWN: ClassVar[Mapping[str, type[View]]] = VIEWS
-    """The views that it has."""
+    SHOWN: ClassVar[Mapping[str, type[View]]] = VIEWS  # The views that it has
     STATE: ClassVar[type[LiveState]] = LiveState
     LEAVING: ClassVar[str] = "detaches and quits"
     BINDINGS: ClassVar[list[BindingType]] = bindings(key for key in LIVE if key.group != QUESTION)

@@ -24,8 +24,7 @@ from heaptop.tui.widgets.top_lines import Field, TopLines
 if TYPE_CHECKING:
     from heaptop.tui.screens.host import Host
 
-TYPED: Final = 100
-"""Keys that are kept at most."""
+TYPED: Final = 100  # Keys that are kept at most
 
 
 class OpeningScreen(Screen[None]):

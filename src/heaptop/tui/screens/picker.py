@@ -46,14 +46,10 @@ REFRESH_SECONDS: Final = 2.0
 class Picker:
     """Where processes come from and how they are attached to. All may raise HeaptopError."""
 
-    processes: Callable[[], Sequence[ProcessRow]]
-    """Called every two seconds, in a thread."""
-    connect: Callable[[int], Source]
-    """A source for a pid; opened by the screen that shows it."""
-    several: Callable[[Sequence[ProcessRow]], Several]
-    """The same for several processes at once."""
-    diagnose: Callable[[int], str]
-    """What the doctor says of a pid. Called in a thread."""
+    processes: Callable[[], Sequence[ProcessRow]]  # Called every two seconds, in a thread
+    connect: Callable[[int], Source]  # A source for a pid; opened by the screen that shows it
+    several: Callable[[Sequence[ProcessRow]], Several]  # The same for several processes at once
+    diagnose: Callable[[int], str]  # What the doctor says of a pid. Called in a thread.
 
 
 _COLUMNS: Final = (
@@ -64,12 +60,10 @@ _COLUMNS: Final = (
     Column("growth", "Growth", 13, rank=1),
     Column("command", "Command", 0, right=False, least=24),
 )
-REASON: Final = 8
-"""Columns that are left for the beginning of a reason, behind a command that is long."""
+REASON: Final = 8  # Columns that are left for the beginning of a reason, behind a command that is long
 BESIDE_COMMAND: Final = sum(column.width + 2 for column in _COLUMNS)
 """Columns that the others take, with the gaps between them."""
-_LARGEST_FIRST: Final = ("rss", "growth")
-"""Sorts that begin with the largest."""
+_LARGEST_FIRST: Final = ("rss", "growth")  # Sorts that begin with the largest
 
 
 def matching(rows: Sequence[ProcessRow], text: str) -> list[ProcessRow]:
@@ -135,10 +129,8 @@ class PickerScreen(TableScreen):
         self._growths = Growths()
         self._sort, self._descending = "rss", True
         self._filter = ""
-        self._said = ""
-        """The outcome of the last key, until the cursor moves."""
-        self._problem = ""
-        """Why there is no new list."""
+        self._said = ""  # The outcome of the last key, until the cursor moves
+        self._problem = ""  # Why there is no new list
 
     def compose(self) -> ComposeResult:
         yield FilterBar()

@@ -20,12 +20,10 @@ from heaptop.tui.widgets.panel import Panel
 if TYPE_CHECKING:
     from heaptop.tui.screens.live import LiveScreen
 
-ALLOWED: Final = ("back", "help", "leave", "suspend", "redraw")
-"""Actions that keys have beside the answers."""
+ALLOWED: Final = ("back", "help", "leave", "suspend", "redraw")  # Actions that keys have beside the answers
 
 
-STOP: Final = Key("s", "s", "stop", "the pause of mode stop", QUESTION, "stop")
-"""An answer to some questions."""
+STOP: Final = Key("s", "s", "stop", "the pause of mode stop", QUESTION, "stop")  # An answer to some questions
 
 
 class QuestionScreen(ModalScreen[None]):

@@ -44,8 +44,7 @@ LACKING: Final = {
     "zoom": "a recording has no heap map",
 }
 """Actions that need a process, and the message that is shown instead."""
-_WRITING: Final = frozenset({"save", "suspend"})
-"""What a page that is served to a browser cannot do."""
+_WRITING: Final = frozenset({"save", "suspend"})  # What a page that is served to a browser cannot do
 _TAKEN: Final = {key.keys for key in RECORDING}
 PLAYING: Final = tuple(
     key for key in LIVE if key.name not in LACKING and (key.keys not in _TAKEN or key.group == QUESTION)
@@ -66,12 +65,9 @@ class ReplayScreen(LiveScreen):
     def __init__(self, player: Player, *, user_code: Sequence[str] = ()) -> None:
         super().__init__(player, way_back=False, user_code=user_code)
         self._player = player
-        self._wanted: int | None = None
-        """The moment that was asked for last, which the player may not have come to yet."""
-        self._typed: list[Callable[[], None]] = []
-        """Keys that wait until all of the recording was read."""
-        self._drawn: View | None = None
-        """The view that has the moment before, while the next one is read."""
+        self._wanted: int | None = None  # The moment that was asked for last, which the player may not have come to yet
+        self._typed: list[Callable[[], None]] = []  # Keys that wait until all of the recording was read
+        self._drawn: View | None = None  # The view that has the moment before, while the next one is read
 
     def compose(self) -> ComposeResult:
         yield from super().compose()

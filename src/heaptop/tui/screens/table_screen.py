@@ -21,10 +21,8 @@ from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
 from heaptop.tui.widgets.too_small import ROOMY, TooSmall, is_too_small
 
 NO_ROWS: Final = "no rows"
-UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})
-"""Actions that need no look at the screen."""
-PREFIX_SECONDS: Final = 1.0
-"""Time for the second g of gg."""
+UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})  # Actions that need no look at the screen
+PREFIX_SECONDS: Final = 1.0  # Time for the second g of gg
 
 
 class PaletteCommand(NamedTuple):
@@ -33,8 +31,7 @@ class PaletteCommand(NamedTuple):
     title: str
     help: str
     run: Callable[[], object]
-    word: str = ""
-    """Found by this too: the word that the footer has for it."""
+    word: str = ""  # Found by this too: the word that the footer has for it
 
 
 class TableScreen(OnTime, Screen[None]):

@@ -28,12 +28,9 @@ from heaptop.tui.widgets.tabs_line import Tab
 
 TURN_SECONDS: Final = 3.0
 """After so long the next one begins, whatever becomes of the one before: it waits for its interpreter."""
-APART_SECONDS: Final = 0.2
-"""Between two counts that are asked for at once."""
-CHECK_SECONDS: Final = 5.0
-"""Between two looks for new processes."""
-TREND: Final = 10
-"""Censuses over which a heap has grown or shrunk."""
+APART_SECONDS: Final = 0.2  # Between two counts that are asked for at once
+CHECK_SECONDS: Final = 5.0  # Between two looks for new processes
+TREND: Final = 10  # Censuses over which a heap has grown or shrunk
 
 
 @dataclass(eq=False)
@@ -45,8 +42,7 @@ class _Place:
     asked: bool
     pid: int
     counted: Snapshot | None = None
-    size: str = ""
-    """Of its heap, at that count."""
+    size: str = ""  # Of its heap, at that count
     trend: str = ""
     ticked: Tick | None = None
     left: bool = False
@@ -68,8 +64,7 @@ class Tabs:
         self._summed = SummedScreen(self, self._source, lambda: app.post_message(TabArrived(0)))
         self._begun_at = float("-inf")
         self._leaving = False
-        self.shown = 0
-        """The number of the tab that is examined; 0 is the sum."""
+        self.shown = 0  # The number of the tab that is examined; 0 is the sum
 
     # -- from the app ----------------------------------------------------------------------------------------
 

@@ -17,10 +17,8 @@ from heaptop.tui.views.table_view import ExploringView
 class _WayOut(NamedTuple):
     """What has led to the exploring view."""
 
-    name: str
-    """Of the view."""
-    depth: int
-    """How deep in it has led."""
+    name: str  # Of the view
+    depth: int  # How deep in it has led
 
 
 class ViewSwitch:
@@ -37,8 +35,7 @@ class ViewSwitch:
         self._live, self._snapshot, self._kinds, self._go_to_list = live, snapshot, kinds, go_to_list
         self.views: dict[str, View] = {}
         self.name = next(iter(kinds))
-        self._before = ""
-        """The view that was examined before; empty for none."""
+        self._before = ""  # The view that was examined before; empty for none
         self._way_out: _WayOut | None = None
 
     def make(self) -> Mapping[str, View]:

@@ -24,8 +24,7 @@ class SnapshotAnswers:
         self._numbering = 0
         self.image = 0
         """Number of the snapshot that is asked; 0 before there is one, and while the next one is being built."""
-        self.version = 0
-        """Counts up with each answer: what was made of those before is old."""
+        self.version = 0  # Counts up with each answer: what was made of those before is old
 
     def begin(self, client: SnapshotClient) -> bool:
         """A drawing begins. Whether the snapshot is not the one that was asked before."""

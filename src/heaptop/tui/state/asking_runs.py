@@ -11,10 +11,8 @@ from heaptop.protocol.images import Question
 from heaptop.protocol.messages import Failure, Message
 
 T = TypeVar("T")
-Then = Callable[[Message], None]
-"""Takes an answer, or the Failure in its place."""
-Failed = Callable[[str], None]
-"""Takes the reason, in a few words without a full stop."""
+Then = Callable[[Message], None]  # Takes an answer, or the Failure in its place
+Failed = Callable[[str], None]  # Takes the reason, in a few words without a full stop
 
 
 @dataclass(eq=False)

@@ -16,13 +16,11 @@ from heaptop.tui.state.session import Display
 
 T = TypeVar("T")
 F = TypeVar("F")
-Later = Callable[[float, Callable[[], None]], object]
-"""Calls a function after so many seconds."""
+Later = Callable[[float, Callable[[], None]], object]  # Calls a function after so many seconds
 
 SLICE_SECONDS: Final = 0.006
 PAUSE_SECONDS: Final = 0.02
-REST: Final = 100
-"""A figure rests for so many times as long as it took to make: a percent of one core at most."""
+REST: Final = 100  # A figure rests for so many times as long as it took to make: a percent of one core at most
 
 
 def same(display: Display, before: Display | None) -> bool:
@@ -153,8 +151,7 @@ class FigureMaker(Generic[F]):
         self._next: tuple[F, int] | None = None
         self._due = float("-inf")
         self._seen: Display | None = None
-        self._said: tuple[int, Sampler | None] | None = None
-        """What the newest figures were made from."""
+        self._said: tuple[int, Sampler | None] | None = None  # What the newest figures were made from
 
     def age_ns(self, display: Display) -> int:
         """By how much the figures are older than the display, by the target's clock."""

@@ -21,8 +21,7 @@ _INSIDE: Final = {
     "kind": ("type",),
 }
 """What a band is cut by when it is looked into: the first that goes together with the filter."""
-_TERMS: Final = {"producer": "site"}
-"""What the filter calls a key, where that is not its name."""
+_TERMS: Final = {"producer": "site"}  # What the filter calls a key, where that is not its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,7 @@ class Level:
     where: Filter = EVERYTHING
     given: Filter = field(default=EVERYTHING, kw_only=True)
     """The filter that it was entered with; any other one was typed there."""
-    cursor: int = field(default=0, kw_only=True)
-    """Where the cursor was when the next level was entered."""
+    cursor: int = field(default=0, kw_only=True)  # Where the cursor was when the next level was entered
 
 
 def added(before: Filter, after: Filter) -> str:

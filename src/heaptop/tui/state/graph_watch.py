@@ -31,14 +31,10 @@ from heaptop.protocol.messages import Failure, Message
 from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotPurpose, SnapshotStage
 from heaptop.tui.state.snapshot_status import seconds
 
-KEEP: Final = 30.0
-"""Seconds that its snapshot stays open at most, when something goes wrong."""
-SHORTEST: Final = 10.0
-"""Seconds from the beginning of one to that of the next, at least."""
-REST: Final = 20
-"""And so many times as long as the last one took: five percent of a core, as for censuses."""
-MOST_GROUPS, MOST_SETS, MOST_STACKS = 10_000, 2_000, 10_000
-"""Rows of the answers; what is smaller is one."""
+KEEP: Final = 30.0  # Seconds that its snapshot stays open at most, when something goes wrong
+SHORTEST: Final = 10.0  # Seconds from the beginning of one to that of the next, at least
+REST: Final = 20  # And so many times as long as the last one took: five percent of a core, as for censuses
+MOST_GROUPS, MOST_SETS, MOST_STACKS = 10_000, 2_000, 10_000  # Rows of the answers; what is smaller is one
 WAITS: Final = "graph censuses wait for the snapshot: x closes it"
 FIRST: Final = "taking a graph census"
 
@@ -47,28 +43,20 @@ FIRST: Final = "taking a graph census"
 class GraphFacts:
     """What is known of graph censuses at one moment."""
 
-    kinds: tuple[GraphSnapshot, ...] = ()
-    """By type and kind of root."""
-    retainers: tuple[GraphSnapshot, ...] = ()
-    """By type and retainer set, of the same times."""
-    words: str = ""
-    """What they cost, or what they wait for."""
-    kept: KeptBlocks | None = None
-    """Which sampled blocks some retainers keep, where a view asked for it."""
-    failure: str = ""
-    """Why the last one failed, in a few words; empty where it did not."""
+    kinds: tuple[GraphSnapshot, ...] = ()  # By type and kind of root
+    retainers: tuple[GraphSnapshot, ...] = ()  # By type and retainer set, of the same times
+    words: str = ""  # What they cost, or what they wait for
+    kept: KeptBlocks | None = None  # Which sampled blocks some retainers keep, where a view asked for it
+    failure: str = ""  # Why the last one failed, in a few words; empty where it did not
 
 
 @dataclass(frozen=True, slots=True)
 class GraphCensusCost:
     """Of one graph census."""
 
-    interval: float
-    """Seconds to the beginning of the next."""
-    busy_ns: int
-    """That the clone worked, building and answering, and that its answers were on their way."""
-    pause_ns: int
-    """For how long the target was paused."""
+    interval: float  # Seconds to the beginning of the next
+    busy_ns: int  # That the clone worked, building and answering, and that its answers were on their way
+    pause_ns: int  # For how long the target was paused
     memory: int
 
     @property
@@ -104,10 +92,8 @@ class GraphWatch:
         self._kept_by: NameTerm | None = None
         self._retainers: tuple[int, ...] = ()
         self._kept: KeptBlocks | None = None
-        self._blocks: Blocks | None = None
-        """All that are sampled."""
-        self._refused = ""
-        """The failure in place of an answer."""
+        self._blocks: Blocks | None = None  # All that are sampled
+        self._refused = ""  # The failure in place of an answer
 
     @property
     def facts(self) -> GraphFacts:

@@ -31,8 +31,7 @@ class HuntStage(Enum):
     NOTHING = ""
     COLLECTING = "collecting garbage"
     FREEZING = "building the snapshot"
-    ASKING = "comparing with the mark"
-    """Or, of the first mark, with nothing yet: what is there is remembered."""
+    ASKING = "comparing with the mark"  # Or, of the first mark, with nothing yet: what is there is remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +39,16 @@ class CheckResult:
     """The result of a check."""
 
     findings: Findings
-    image: int = 0
-    """Number of the snapshot that its addresses are of; 0: of none."""
-    until: str = ""
-    """The mark that all that is new had to be there at; empty where it need not have been."""
+    image: int = 0  # Number of the snapshot that its addresses are of; 0: of none
+    until: str = ""  # The mark that all that is new had to be there at; empty where it need not have been
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
     """One that is being looked at."""
 
-    mark: str | None
-    """The name of the mark that it becomes; None where it becomes none."""
-    keep: bool
-    """Its snapshot stays open, also where nothing was found in it."""
+    mark: str | None  # The name of the mark that it becomes; None where it becomes none
+    keep: bool  # Its snapshot stays open, also where nothing was found in it
     collected: bool = False
     since: int = 0
     """Number of the mark that it is compared with, once that is asked; another one may be chosen meanwhile."""
@@ -69,23 +64,16 @@ class Hunting:
         self._hunt = hunt
         self._client = client
         self._moment: _Moment | None = None
-        self._collection = 0
-        """The id of what was asked for last."""
-        self._answered = 0
-        """How many questions were answered before the first of this moment."""
-        self._queries = 0
-        """How many the last comparison took; 0 where there was none."""
+        self._collection = 0  # The id of what was asked for last
+        self._answered = 0  # How many questions were answered before the first of this moment
+        self._queries = 0  # How many the last comparison took; 0 where there was none
         self._memory: Memory | None = None
         """What memory is used for, once that is known of the moment; nothing waits for it."""
         self.doing = HuntStage.NOTHING
-        self.found: CheckResult | None = None
-        """The last of them; it stays when its snapshot is closed."""
-        self.failed = ""
-        """Why the last check has no result, in a few words."""
-        self.said = ""
-        """The result of the last check in words, until it is taken: :meth:`take_notice`."""
-        self.new_findings: Findings | None = None
-        """Likewise what it found: :meth:`take_findings`."""
+        self.found: CheckResult | None = None  # The last of them; it stays when its snapshot is closed
+        self.failed = ""  # Why the last check has no result, in a few words
+        self.said = ""  # The result of the last check in words, until it is taken: take_notice()
+        self.new_findings: Findings | None = None  # Likewise what it found: take_findings()
 
     @property
     def marks(self) -> tuple[MarkFacts, ...]:

@@ -9,15 +9,12 @@ from heaptop.analysis.text.units import format_bytes, format_count, format_numbe
 from heaptop.protocol.findings import BACKLOG, LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts
 from heaptop.tui.state.snapshot_status import seconds
 
-_SIGNS: Final = {LEAK: "!", BACKLOG: "+", UNCLEAR: "?", NO_LEAK: "-"}
-"""Of verdicts, beside their words."""
-_SLOTS: Final = {LEAK: 3, BACKLOG: 3, UNCLEAR: 1, NO_LEAK: 2}
-"""Of the palette: red, orange, green."""
+_SIGNS: Final = {LEAK: "!", BACKLOG: "+", UNCLEAR: "?", NO_LEAK: "-"}  # Of verdicts, beside their words
+_SLOTS: Final = {LEAK: 3, BACKLOG: 3, UNCLEAR: 1, NO_LEAK: 2}  # Of the palette: red, orange, green
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _NONE: Final = "·"
 
-WHERE: Final = " (key 4)"
-"""At the end of a check's result, where another view is shown."""
+WHERE: Final = " (key 4)"  # At the end of a check's result, where another view is shown
 
 Comparison = tuple[int, int | None]
 """The number of a mark, and that of a later one that must have seen what is new since; None for all of it."""

@@ -10,8 +10,7 @@ from heaptop.analysis.rss.memory_history import interval
 from heaptop.protocol.messages import Memory
 from heaptop.protocol.source import Event, Received, Source
 
-OVERDUE: Final = 60.0
-"""Seconds after which an answer is not waited for any more."""
+OVERDUE: Final = 60.0  # Seconds after which an answer is not waited for any more
 
 
 class MemoryWatch:

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
 class Opening:
     """A process, or a program, and how to open it."""
 
-    pid: int
-    """0 of one that is yet to be started."""
+    pid: int  # 0 of one that is yet to be started
     command: str
     python: str
     user: str
-    connect: Callable[[], Source]
-    """Makes the source, once this was shown. May raise HeaptopError."""
+    connect: Callable[[], Source]  # Makes the source, once this was shown. May raise HeaptopError.
     note: str = ""

@@ -20,22 +20,16 @@ WORDS: Final = {
 class ProcessFigures:
     """What is known of it at this moment; None for what is not known yet."""
 
-    tab: int
-    """The number of its tab."""
+    tab: int  # The number of its tab
     pid: int
     name: str
-    state: str
-    """The state of its attach, and the reason where it failed."""
+    state: str  # The state of its attach, and the reason where it failed
     objects: int | None
-    bytes: int | None
-    """Of its live heap, at its last census."""
-    change: int | None
-    """Bytes since its first census."""
-    change_ns: int
-    """How long before the last one that was."""
+    bytes: int | None  # Of its live heap, at its last census
+    change: int | None  # Bytes since its first census
+    change_ns: int  # How long before the last one that was
     rss: int | None
-    sizes: tuple[int, ...]
-    """Of the live heap, at its last censuses."""
+    sizes: tuple[int, ...]  # Of the live heap, at its last censuses
 
     @classmethod
     def of(cls, tab: int, name: str, session: AttachSession) -> ProcessFigures:

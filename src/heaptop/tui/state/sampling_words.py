@@ -12,18 +12,13 @@ from heaptop.analysis.text.units import format_bytes, format_count, format_durat
 from heaptop.choices import ADAPTIVE, NOT_SAMPLED, SamplingRate
 from heaptop.protocol.messages import TRACEMALLOC, Sampler
 
-RATES: Final = (512 << 10, 64 << 10, 8 << 10)
-"""Bytes from one sample to the next, as key r goes through them; then off."""
-DEPTHS: Final = (1, 16, 64, 128, 512)
-"""Frames of a stack, likewise."""
-DEPTH: Final = 128
-"""As the commands have it."""
-NEW_NS: Final = 60 * 10**9
-"""How long it is news that sampling began anew."""
+RATES: Final = (512 << 10, 64 << 10, 8 << 10)  # Bytes from one sample to the next, as key r goes through them; then off
+DEPTHS: Final = (1, 16, 64, 128, 512)  # Frames of a stack, likewise
+DEPTH: Final = 128  # As the commands have it
+NEW_NS: Final = 60 * 10**9  # How long it is news that sampling began anew
 WITHOUT_C: Final = " · excludes malloc"
 """What C code takes from malloc or PyMem_RawMalloc is not sampled: shown beside the figures."""
-UNSAMPLED: Final = "no sample of this site is live"
-"""Why what keeps alive what a site has allocated cannot be asked."""
+UNSAMPLED: Final = "no sample of this site is live"  # Why what keeps alive what a site has allocated cannot be asked
 
 
 def rate_text(interval: int) -> str:

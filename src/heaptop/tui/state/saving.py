@@ -22,25 +22,20 @@ from heaptop.errors import SaveFailed, UsageError
 from heaptop.protocol.text import printable
 from heaptop.tui.state.sheet import Sheet
 
-TABLES: Final = (".tsv", ".csv", ".json")
-"""Endings of files that hold the table in full."""
-SCREENS: Final = (".txt", ".svg")
-"""Endings of files that hold the screen as it is seen."""
+TABLES: Final = (".tsv", ".csv", ".json")  # Endings of files that hold the table in full
+SCREENS: Final = (".txt", ".svg")  # Endings of files that hold the screen as it is seen
 _DRAWN: Final = frozenset({"", "band", "bar", "growth", "trend", "curve"})
 """Columns that are pictures of figures: as text they say nothing."""
-MOST_COPIED: Final = 56_000
-"""Bytes that every terminal with a clipboard takes at once: 74,994 in base64 (xterm)."""
+MOST_COPIED: Final = 56_000  # Bytes that every terminal with a clipboard takes at once: 74,994 in base64 (xterm)
 
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:
     """A table in full."""
 
-    columns: tuple[tuple[str, str], ...]
-    """Keys and headings."""
+    columns: tuple[tuple[str, str], ...]  # Keys and headings
     rows: Sequence[tuple[str | int, ...]]
-    missing: int = 0
-    """Rows that were not asked for yet."""
+    missing: int = 0  # Rows that were not asked for yet
 
 
 def file_name(pid: int, view: str, now: float, ending: str = ".tsv") -> str:

@@ -47,20 +47,17 @@ class AttachPhase(Enum):
 
     WAITING = "waiting"
     LIVE = "live"
-    EXITED = "exited"
-    """The target ended; what was seen of it stays."""
+    EXITED = "exited"  # The target ended; what was seen of it stays
     ENDED = "detached"
     FAILED = "failed"
 
 
-OVER: Final = (AttachPhase.EXITED, AttachPhase.ENDED, AttachPhase.FAILED)
-"""Nothing comes any more."""
+OVER: Final = (AttachPhase.EXITED, AttachPhase.ENDED, AttachPhase.FAILED)  # Nothing comes any more
 USED_NS: Final = 500_000_000
 """Over less, what the agent used is no part of a core: ticks come as they are needed too, right after a census."""
 AVERAGED_NS: Final = 10_000_000_000
 """Over so long: a second with a census in it, and the next one without, say little each."""
-MOST_AVERAGED: Final = 64
-"""Ticks; a target that reports more in that time is averaged over less."""
+MOST_AVERAGED: Final = 64  # Ticks; a target that reports more in that time is averaged over less
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,7 @@ class ProcessCounts:
     """Of how many processes something is the sum."""
 
     live: int
-    known: int
-    """Those too that ended, or are not attached to."""
+    known: int  # Those too that ended, or are not attached to
 
 
 @dataclass
@@ -83,40 +79,29 @@ class AttachSession:
     history: History = field(default_factory=History)
     sampling: Sampling = field(default_factory=Sampling)
     memory: MemoryHistory = field(default_factory=MemoryHistory)
-    censuses: int = 0
-    """How many were received; the history may keep fewer."""
-    interval_ns: int | None = None
-    """Between the beginnings of the last two censuses."""
+    censuses: int = 0  # How many were received; the history may keep fewer
+    interval_ns: int | None = None  # Between the beginnings of the last two censuses
     tick: Tick | None = None
     cpu_share: float | None = None
     """Part of one core that the agent used in the last :data:`AVERAGED_NS`, 0 to 1; more where clones counted beside
     it."""
     averaged: deque[Tick] = field(default_factory=lambda: deque(maxlen=MOST_AVERAGED))
     """The ticks that this is counted from."""
-    notice: str = ""
-    """The last census that failed, until one succeeds."""
-    rate: SamplingRate | None = None
-    """As it is or last was while it was sampled; None before."""
+    notice: str = ""  # The last census that failed, until one succeeds
+    rate: SamplingRate | None = None  # As it is or last was while it was sampled; None before
     forecast: Forecast | None = None
     paced: IntervalChanged | None = None
-    recording_status: RecordingStatus | None = None
-    """The status of this session's recording, if one was ever begun."""
-    decision: Decision | None = None
-    """What the person has to decide before anything is counted."""
+    recording_status: RecordingStatus | None = None  # The status of this session's recording, if one was ever begun
+    decision: Decision | None = None  # What the person has to decide before anything is counted
     error: HeaptopError | None = None
     clock: Callable[[], float] = monotonic
-    heard_at: float | None = None
-    """When the agent last sent anything, by :attr:`clock`."""
-    shown: Seek | None = None
-    """The moment that a recording is at; None where a process is examined."""
-    path: str = ""
-    """Of the recording that is shown; empty for a process."""
-    company: ProcessCounts | None = None
-    """Where this is the sum of several processes: of how many."""
+    heard_at: float | None = None  # When the agent last sent anything, by clock
+    shown: Seek | None = None  # The moment that a recording is at; None where a process is examined
+    path: str = ""  # Of the recording that is shown; empty for a process
+    company: ProcessCounts | None = None  # Where this is the sum of several processes: of how many
 
     wall: Callable[[], float] = time
-    zero_wall: float | None = None
-    """Seconds since 1970 at which the target's clock was 0; None until it is known."""
+    zero_wall: float | None = None  # Seconds since 1970 at which the target's clock was 0; None until it is known
 
     @property
     def silence(self) -> float:
@@ -241,37 +226,27 @@ class Display:
     """What is on the screen at one moment: the session's figures, live or as they were when it was paused."""
 
     snapshots: tuple[Snapshot, ...] = ()
-    sampling: Sampling | None = None
-    """Everything that is known of samples; while the display is held, as it was then."""
-    sampling_status: SamplingStatus = field(default_factory=SamplingStatus)
-    """Whether it was sampled then."""
-    held: bool = False
-    """Whether nothing of it moves any more."""
-    live: bool = False
-    """Whether the process can be asked."""
+    sampling: Sampling | None = None  # Everything that is known of samples; while the display is held, as it was then
+    sampling_status: SamplingStatus = field(default_factory=SamplingStatus)  # Whether it was sampled then
+    held: bool = False  # Whether nothing of it moves any more
+    live: bool = False  # Whether the process can be asked
     target: TargetInfo | None = None
     origin_ns: int = 0
-    zero_wall: float | None = None
-    """Seconds since 1970 at which the target's clock was 0, as far as it is known."""
+    zero_wall: float | None = None  # Seconds since 1970 at which the target's clock was 0, as far as it is known
     tick: Tick | None = None
     ticks: tuple[Tick, ...] = ()
     memory: MemoryFacts = field(default_factory=MemoryFacts)
     """What resident memory was used for, as far as somebody asked."""
-    native: bool = False
-    """The process was started with ``--native``, as far as the attach saw."""
+    native: bool = False  # The process was started with `--native`, as far as the attach saw
     cpu_share: float | None = None
     interval_ns: int | None = None
     censuses: int = 0
     client: SnapshotClient | None = None
     """The open snapshot. It is frozen already, so holding the display changes nothing of it."""
-    graph: GraphFacts = field(default_factory=GraphFacts)
-    """Graph censuses, and what they cost."""
-    hunting: Hunting | None = None
-    """The leak hunt: its marks, and what it does now."""
-    found: CheckResult | None = None
-    """What it has found last."""
-    shown: Seek | None = None
-    """The moment of a recording that this is; None where it is of a process."""
+    graph: GraphFacts = field(default_factory=GraphFacts)  # Graph censuses, and what they cost
+    hunting: Hunting | None = None  # The leak hunt: its marks, and what it does now
+    found: CheckResult | None = None  # What it has found last
+    shown: Seek | None = None  # The moment of a recording that this is; None where it is of a process
 
     @property
     def latest(self) -> Snapshot | None:

@@ -11,8 +11,7 @@ from rich.style import Style
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.text import clip
 
-WIDE: Final = 120
-"""Columns from which on there is room for everything."""
+WIDE: Final = 120  # Columns from which on there is room for everything
 R = TypeVar("R")
 GAP = 2
 
@@ -25,8 +24,7 @@ class Column:
     title: str
     width: int
     right: bool = True
-    keep_tail: bool = False
-    """Of a text that is too long, show the end: the class of a dotted name."""
+    keep_tail: bool = False  # Of a text that is too long, show the end: the class of a dotted name
     rank: int = 1
     """Where there is no room for all, columns of low rank go first, and of the same rank those on the right."""
     least: int | None = None
@@ -40,13 +38,11 @@ class Column:
         return fair_share(width) if self.key == "name" else LEAST
 
 
-ALWAYS: Final = 9
-"""The rank of a column that names rows."""
+ALWAYS: Final = 9  # The rank of a column that names rows
 LEAST: Final = 12
 
 
-BEGUN: Final = 6
-"""Columns that the beginning of a text needs to be of use."""
+BEGUN: Final = 6  # Columns that the beginning of a text needs to be of use
 
 
 def fair_share(width: int) -> int:
@@ -99,8 +95,7 @@ class CellText(NamedTuple):
     shorter: tuple[str, ...] = ()
     """What says less where there is no room for all, longest first; of the last so much as fits. Of one that continues
     after the next one, so much more as there is room for."""
-    indent: int = 0
-    """Columns at the left that stay when what is behind them is cut, and keeps its end."""
+    indent: int = 0  # Columns at the left that stay when what is behind them is cut, and keeps its end
 
     def fit(self, width: int, *, keep_tail: bool) -> str:
         """Of a text that is too long, what is shown."""
@@ -121,15 +116,11 @@ class Sheet(Generic[R]):
 
     columns: tuple[Column, ...]
     rows: Sequence[R]
-    key: Callable[[R], str]
-    """The identity of a row, from one moment to the next."""
-    draw: Callable[[R], Sequence[CellText]]
-    """A piece a column."""
+    key: Callable[[R], str]  # The identity of a row, from one moment to the next
+    draw: Callable[[R], Sequence[CellText]]  # A piece a column
     look: ChartStyle
-    sort: str = ""
-    """The column sorted by; empty for none."""
+    sort: str = ""  # The column sorted by; empty for none
     descending: bool = True
-    nothing: str = "Nothing to show."
-    """Said where there are no rows."""
+    nothing: str = "Nothing to show."  # Said where there are no rows
     exact: Sequence[tuple[str, Callable[[R], str | int]]] = ()
     """What a saved table has of a row beside what is shown, by heading: full names and places, figures as numbers."""

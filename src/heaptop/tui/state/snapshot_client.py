@@ -33,45 +33,36 @@ from heaptop.tui.state.asking_runs import AskingRuns, Failed, Then
 
 T = TypeVar("T")
 
-KEEP: Final = 600.0
-"""Seconds that a snapshot stays open at most, when a person opens it."""
+KEEP: Final = 600.0  # Seconds that a snapshot stays open at most, when a person opens it
 
 
 class SnapshotPurpose(Enum):
     """What a snapshot was opened for."""
 
-    LOOKING = "looking"
-    """A person looks at it, for as long as they like."""
-    GRAPH = "graph census"
-    """Figures over time alone: it is closed when they are there."""
-    HUNT = "hunt"
-    """A mark, or a look at what is new since one: the hunt closes it when it needs no more answers."""
+    LOOKING = "looking"  # A person looks at it, for as long as they like
+    GRAPH = "graph census"  # Figures over time alone: it is closed when they are there
+    HUNT = "hunt"  # A mark, or a look at what is new since one: the hunt closes it when it needs no more answers
 
 
 class SnapshotStage(Enum):
     """How it is with the snapshot."""
 
-    NONE = "none"
-    """None was asked for yet."""
+    NONE = "none"  # None was asked for yet
     BUILDING = "building"
     OPEN = "open"
-    GONE = "gone"
-    """It is closed, or there never was one: :attr:`SnapshotClient.why` is the reason."""
+    GONE = "gone"  # It is closed, or there never was one: SnapshotClient.why is the reason
 
 
 @dataclass(frozen=True, slots=True)
 class QuerySubject:
     """Objects that are asked about, in words that hold for every image."""
 
-    title: str
-    """``app.Session``, ``views.py:88 create_session``"""
-    types: tuple[str, ...] = ()
-    """Objects of a type with one of these full names; of all types where there is none."""
+    title: str  # `app.Session`, `views.py:88 create_session`
+    types: tuple[str, ...] = ()  # Objects of a type with one of these full names; of all types where there is none
     stacks: tuple[int, ...] = ()
     new: bool = False
     """Those that are new since the mark that is compared with; with a second one, those of them that it had."""
-    address: int = 0
-    """Of the one object that is meant, in the snapshot that is open; 0 where there are several."""
+    address: int = 0  # Of the one object that is meant, in the snapshot that is open; 0 where there are several
 
 
 Opened = Callable[[], None]
@@ -88,48 +79,33 @@ class SnapshotClient:
         self._waiting: dict[int, Then] = {}
         self._building: int | None = None
         self._opened_at = 0.0
-        self._first: Opened | None = None
-        """What is to be done when it is open."""
-        self._unopened: Failed | None = None
-        """Called where it will not be opened."""
+        self._first: Opened | None = None  # What is to be done when it is open
+        self._unopened: Failed | None = None  # Called where it will not be opened
         self._runs = AskingRuns(self._put)
-        self._known_marks = 0
-        """How many marks the open image knows; none also while they are sent."""
-        self._numbered = 0
-        """How many it knew last, also while they are sent."""
+        self._known_marks = 0  # How many marks the open image knows; none also while they are sent
+        self._numbered = 0  # How many it knew last, also while they are sent
         self.numbering = 0
         """Counts up when numbers of marks seen (:attr:`seen`) come to mean others for the same image: what was answered
         about them before is void."""
-        self._tellers: list[Opened] = []
-        """Called when the open image has the marks."""
+        self._tellers: list[Opened] = []  # Called when the open image has the marks
         self._telling = False
-        self.marks_failure = ""
-        """Why the marks could not be sent, in a few words."""
-        self.since = 0
-        """Number of the mark, from 0, that the open image is compared with."""
+        self.marks_failure = ""  # Why the marks could not be sent, in a few words
+        self.since = 0  # Number of the mark, from 0, that the open image is compared with
         self.until: int | None = None
         """A later one that must have seen what is new since then; None for all that is new."""
         self.stage = SnapshotStage.NONE
-        self.why = ""
-        """Of GONE: a few words, without a full stop."""
-        self.progress: Progress | None = None
-        """Of the building, or of the question that takes longest."""
+        self.why = ""  # Of GONE: a few words, without a full stop
+        self.progress: Progress | None = None  # Of the building, or of the question that takes longest
         self.pace = StepPace()
-        self.objects = 0
-        """Of the last census."""
-        self.answered = 0
-        """How many questions were, in all."""
+        self.objects = 0  # Of the last census
+        self.answered = 0  # How many questions were, in all
         self.image: Image | None = None
-        self.cost: ImageCost | None = None
-        """What it costs by now, once that is known."""
+        self.cost: ImageCost | None = None  # What it costs by now, once that is known
         self.types: list[TypeName] = []
-        self.values = False
-        """A person has allowed that values are shown."""
-        self.over = False
-        """The session has ended: there will be no other snapshot."""
+        self.values = False  # A person has allowed that values are shown
+        self.over = False  # The session has ended: there will be no other snapshot
         self.purpose = SnapshotPurpose.LOOKING
-        self.changes = 0
-        """Counts up whenever any of this has changed: what was drawn before is no longer what is known."""
+        self.changes = 0  # Counts up whenever any of this has changed: what was drawn before is no longer what is known
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 

@@ -10,12 +10,10 @@ from heaptop.protocol.images import Image
 from heaptop.protocol.source import ImageCost
 from heaptop.tui.state.snapshot_client import SnapshotClient, SnapshotStage
 
-OLD_SECONDS: Final = 10
-"""From so many seconds on the age of the snapshot is shown."""
+OLD_SECONDS: Final = 10  # From so many seconds on the age of the snapshot is shown
 
 
-FOREVER: Final = 1e9
-"""Seconds: a snapshot that stays so long is that of a heap dump."""
+FOREVER: Final = 1e9  # Seconds: a snapshot that stays so long is that of a heap dump
 
 
 def building_words(client: SnapshotClient) -> str:

@@ -54,8 +54,7 @@ def can_suspend() -> bool:
 class PlainApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
     """An app that stops and continues as a program in a shell does, and ends when its terminal is lost."""
 
-    ending = False
-    """Whether it was asked to exit."""
+    ending = False  # Whether it was asked to exit
 
     def exit(self, result: Result | None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
         self.ending = True

@@ -18,10 +18,8 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.geometry import Size
 from textual.strip import Strip
 
-UNKNOWN: Final = "\0"
-"""In a cell whose content is not known."""
-SHORT: Final = 4
-"""So many cells that have not changed are rather sent again than jumped over."""
+UNKNOWN: Final = "\0"  # In a cell whose content is not known
+SHORT: Final = 4  # So many cells that have not changed are rather sent again than jumped over
 
 
 class ShownCells:
@@ -29,10 +27,8 @@ class ShownCells:
 
     def __init__(self) -> None:
         self.size = Size(0, 0)
-        self._texts: list[list[str]] = []
-        """What each cell shows; nothing in the further cells of a wide character."""
-        self._codes: list[list[str]] = []
-        """How, as parameters of SGR."""
+        self._texts: list[list[str]] = []  # What each cell shows; nothing in the further cells of a wide character
+        self._codes: list[list[str]] = []  # How, as parameters of SGR
 
     def forget(self) -> None:
         """Somebody else may have written to the terminal."""

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.timer import Timer
 
-FRAME_SECONDS: Final = 0.1
-"""From one frame to the next, at least."""
+FRAME_SECONDS: Final = 0.1  # From one frame to the next, at least
 
 
 class TerminalOutput:
@@ -44,8 +43,7 @@ class TerminalOutput:
     def __init__(self, fileno: int, encoding: str) -> None:
         self._fileno = fileno
         self._encoding = encoding
-        self.writing = False
-        """Whether the terminal has not yet taken all that it was given."""
+        self.writing = False  # Whether the terminal has not yet taken all that it was given
         self.lost = False
 
     def fileno(self) -> int:
@@ -88,8 +86,7 @@ class TerminalDriver(LinuxDriver):
         assert self._file is not None, "heaptop needs a terminal"
         self.line = TerminalOutput(self._file.fileno(), self._file.encoding)
         self._file = self.line  # type: ignore[assignment]
-        self.stopped_seconds = 0.0
-        """How long it was stopped the last time."""
+        self.stopped_seconds = 0.0  # How long it was stopped the last time
         self._stands = False
 
     @property
@@ -168,8 +165,7 @@ class TerminalApp(PlainApp[Result], Generic[Result], inherit_bindings=False):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._frame_at = self._resized_at = float("-inf")
-        self._due_frame: Timer | None = None
-        """Runs while something is to be drawn that was not yet."""
+        self._due_frame: Timer | None = None  # Runs while something is to be drawn that was not yet
         self._shown = ShownCells()
 
     def get_driver_class(self) -> type[Driver]:

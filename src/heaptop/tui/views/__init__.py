@@ -36,5 +36,4 @@ LIVE: Final = live_keys(
     (key for view in _KINDS for key in view.KEYS),
 )
 """Keys of the live screen."""
-SCREENS: Final = ((*LIVE, *RECORDING, *SEVERAL), PICKER)
-"""Keys that a person has at the same time."""
+SCREENS: Final = ((*LIVE, *RECORDING, *SEVERAL), PICKER)  # Keys that a person has at the same time

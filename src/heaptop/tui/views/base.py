@@ -43,40 +43,26 @@ class _Reader(Protocol):
 class View(OnTime, ToldSize, Vertical):
     """One number key's worth of screen. A method that changes what is shown draws it at once."""
 
-    NAME: ClassVar[str]
-    """As in its entry of ``VIEWS`` and in the action of its key."""
-    NUMBER: ClassVar[int]
-    """Its key, which is written in front of its title."""
+    NAME: ClassVar[str]  # As in its entry of `VIEWS` and in the action of its key
+    NUMBER: ClassVar[int]  # Its key, which is written in front of its title
     TITLE: ClassVar[str]
-    ABOUT: ClassVar[str]
-    """What its key is for, behind the title: a few words."""
-    SHOWS: ClassVar[str] = ""
-    """What one sees on it, for the help page: one or two sentences."""
-    EXPLAINS: ClassVar[tuple[FigureHelp, ...]] = ()
-    """What its columns and marks mean, the most needed first."""
-    HELP: ClassVar[str] = ""
-    """What else must be known: what a filter may ask, and keys that only it has."""
+    ABOUT: ClassVar[str]  # What its key is for, behind the title: a few words
+    SHOWS: ClassVar[str] = ""  # What one sees on it, for the help page: one or two sentences
+    EXPLAINS: ClassVar[tuple[FigureHelp, ...]] = ()  # What its columns and marks mean, the most needed first
+    HELP: ClassVar[str] = ""  # What else must be known: what a filter may ask, and keys that only it has
     MEANS: ClassVar[Mapping[str, str]] = {}
     """What keys do here, by their actions, where the table of keys has to be vague."""
-    FROZEN: ClassVar[bool] = False
-    """It shows the open snapshot, so one is taken when it is examined first."""
-    SAMPLED: ClassVar[bool] = False
-    """Its figures are always made of samples."""
-    SHOWS_HUNT: ClassVar[bool] = False
-    """It shows how far a leak hunt is."""
-    KEYS: ClassVar[tuple[Key, ...]] = ()
-    """Keys that only this view has, or the first of few that have them."""
-    OFFERS: ClassVar[tuple[str, ...]] = ()
-    """Actions that its footer names, the most needed first."""
+    FROZEN: ClassVar[bool] = False  # It shows the open snapshot, so one is taken when it is examined first
+    SAMPLED: ClassVar[bool] = False  # Its figures are always made of samples
+    SHOWS_HUNT: ClassVar[bool] = False  # It shows how far a leak hunt is
+    KEYS: ClassVar[tuple[Key, ...]] = ()  # Keys that only this view has, or the first of few that have them
+    OFFERS: ClassVar[tuple[str, ...]] = ()  # Actions that its footer names, the most needed first
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown: tuple[Display, ChartStyle] | None = None
-        """What it was last given to show."""
-        self._notice = ""
-        """The outcome of the last key in it: the first of the right words."""
-        self._matches: frozenset[str] = frozenset()
-        """The keys of the rows that the last filter has shown."""
+        self._shown: tuple[Display, ChartStyle] | None = None  # What it was last given to show
+        self._notice = ""  # The outcome of the last key in it: the first of the right words
+        self._matches: frozenset[str] = frozenset()  # The keys of the rows that the last filter has shown
 
     @property
     def offers(self) -> Sequence[str]:

@@ -27,8 +27,7 @@ class SortedView(View):
         self._sorts: dict[str, tuple[str, bool]] = {}
         self._drawn_of: tuple[object, ...] = ()
         self._where = EVERYTHING
-        self._rows: Sequence[Any] = ()
-        """Those of the table."""
+        self._rows: Sequence[Any] = ()  # Those of the table
         self._filtered = ""
 
     def _is_drawn(self, *of: object) -> bool:

@@ -21,8 +21,7 @@ from heaptop.tui.widgets.picture import Picture
 class AreaChart(Picture):
     """:meth:`show_series` gives it bands; a resize draws them again."""
 
-    lettered: frozenset[int] = frozenset()
-    """The slots of the bands that have a letter in the chart."""
+    lettered: frozenset[int] = frozenset()  # The slots of the bands that have a letter in the chart
 
     _series: tuple[ChartBands, float, Times] | None = None
     _mouse: Offset | None = None

@@ -8,8 +8,7 @@ from typing import Protocol
 class Cursor(Protocol):
     """A widget with a place that is examined."""
 
-    follow: bool
-    """The cursor stays on what it is on when that changes its place; else on its line."""
+    follow: bool  # The cursor stays on what it is on when that changes its place; else on its line
 
     @property
     def place(self) -> object:

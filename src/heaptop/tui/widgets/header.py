@@ -17,8 +17,7 @@ from heaptop.tui.state.sampling_words import is_traced, rate_text
 from heaptop.tui.state.session import AttachPhase, AttachSession, Display
 from heaptop.tui.widgets.top_lines import Field, TopLines
 
-SILENT_AFTER: Final = 4.0
-"""Seconds of silence after which the screen reports it; ticks come every second."""
+SILENT_AFTER: Final = 4.0  # Seconds of silence after which the screen reports it; ticks come every second
 
 
 def state(session: AttachSession, leaving: bool, held: int | None) -> tuple[str, str]:

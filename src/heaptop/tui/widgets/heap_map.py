@@ -16,8 +16,7 @@ from heaptop.tui.charts.raster import StyleRun
 from heaptop.tui.state.messages import RowChosen, ViewChanged
 from heaptop.tui.widgets.picture import Picture
 
-_SHIFT = 8
-"""Columns of one press of the keys to the left and right: one place."""
+_SHIFT = 8  # Columns of one press of the keys to the left and right: one place
 
 
 class HeapMap(Picture):

@@ -21,12 +21,9 @@ from heaptop.tui.state.messages import RowChosen, ViewChanged
 from heaptop.tui.text import clip
 from heaptop.tui.widgets.picture import Picture
 
-WIDE: Final = 160
-"""From this many columns on the table is beside the boxes, which need room too; else below them."""
-DETAIL: Final = 2
-"""Lines under both that say in words what is chosen."""
-_SHIFT: Final = 8
-"""Columns of one press of the keys to the left and right: one box."""
+WIDE: Final = 160  # From this many columns on the table is beside the boxes, which need room too; else below them
+DETAIL: Final = 2  # Lines under both that say in words what is chosen
+_SHIFT: Final = 8  # Columns of one press of the keys to the left and right: one box
 
 Path = tuple[int, ...]
 
@@ -37,14 +34,10 @@ class IcicleScene:
 
     amounts: Amounts
     measure: Measure
-    face: Callable[[int], BoxStyle]
-    """Of a function."""
-    whole: str
-    """What the root is called."""
-    detail: Callable[[int], str]
-    """In words, of a node."""
-    figures: IcicleColumns
-    """For the table."""
+    face: Callable[[int], BoxStyle]  # Of a function
+    whole: str  # What the root is called
+    detail: Callable[[int], str]  # In words, of a node
+    figures: IcicleColumns  # For the table
 
 
 class IcicleChart(Picture):
@@ -57,16 +50,13 @@ class IcicleChart(Picture):
     def __init__(self) -> None:
         super().__init__()
         self.follow = False
-        self.zoom: Path = ()
-        """The path of the box that is looked into."""
-        self._zooms: list[Path] = []
-        """Those before, the last one last."""
+        self.zoom: Path = ()  # The path of the box that is looked into
+        self._zooms: list[Path] = []  # Those before, the last one last
         self.chosen: Path = ()
         self._scene: IcicleScene | None = None
         self._look: ChartStyle | None = None
         self._boxes: list[Box] = []
-        self._listed: list[int] = []
-        """The nodes of the table's rows."""
+        self._listed: list[int] = []  # The nodes of the table's rows
         self._ordered: tuple[CallPaths | None, dict[int, list[int]]] = (None, {})
 
     # -- what is shown ---------------------------------------------------------------------------------------

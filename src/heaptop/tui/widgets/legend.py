@@ -43,8 +43,7 @@ class Legend(Bare):
         self._entries: Sequence[LegendEntry] = ()
         self._look: ChartStyle | None = None
         self._lines: list[Strip] = []
-        self._drawn: dict[LegendEntry | None, Strip] = {}
-        """The lines of a column by their texts; None is empty."""
+        self._drawn: dict[LegendEntry | None, Strip] = {}  # The lines of a column by their texts; None is empty
         self._drawn_with: tuple[Style, Size, ChartStyle | None] | None = None
 
     def show(self, entries: Sequence[LegendEntry], look: ChartStyle) -> None:

@@ -31,8 +31,7 @@ class Picture(Bare):
         self._key: tuple[Hashable, ChartStyle] | None = None
         self._rows: list[list[StyleRun]] = []
         self._strips: list[Strip] = []
-        self._inked: tuple[Style, ChartStyle, int] | None = None
-        """What the strips were made with."""
+        self._inked: tuple[Style, ChartStyle, int] | None = None  # What the strips were made with
 
     def show(self, draw: Draw, look: ChartStyle, *, key: Hashable = None) -> None:
         """Draw; nothing is done where ``key`` is that of the picture which is shown already."""

@@ -7,18 +7,15 @@ from typing import Any, Final
 
 from heaptop.tui.state.sheet import CellText, Column, Sheet
 
-PINNED: Final = "■ "
-"""In front of the name of a row that stays at the top."""
+PINNED: Final = "■ "  # In front of the name of a row that stays at the top
 
 
 class PinnedRows:
     """The keys of pinned rows, and the order of lines: the pinned rows are first."""
 
     def __init__(self) -> None:
-        self._keys: dict[str, set[str]] = {}
-        """By the heading of names: a table shows types now and modules later."""
-        self._order: list[int] = []
-        """The numbers of all rows, in the order of lines; empty where that is the sheet's."""
+        self._keys: dict[str, set[str]] = {}  # By the heading of names: a table shows types now and modules later
+        self._order: list[int] = []  # The numbers of all rows, in the order of lines; empty where that is the sheet's
 
     def arrange(self, sheet: Sheet[Any]) -> None:
         """Order the lines of a sheet."""

@@ -21,16 +21,14 @@ from heaptop.tui.charts.sparkline import sparkline
 from heaptop.tui.state.messages import MomentChosen
 
 LEFT: Final = 9
-RIGHT: Final = 10
-"""Columns of the words beside the line."""
+RIGHT: Final = 10  # Columns of the words beside the line
 
 
 @dataclass(frozen=True)
 class Course:
     """How a recording went, and which moment of it is shown."""
 
-    heap: Sequence[tuple[int, int]]
-    """(time, bytes) of the live heap."""
+    heap: Sequence[tuple[int, int]]  # (time, bytes) of the live heap
     jumps: Sequence[Jump]
     span: RecordedSpan
     now_ns: int

@@ -12,16 +12,14 @@ from textual.strip import Strip
 from heaptop.tui.state.sheet import GAP, WIDE, CellText, Column, Sheet
 from heaptop.tui.text import clip
 
-LEAST_WIDE: Final = 24
-"""Columns that names have on a wide screen, also where all of them are short."""
+LEAST_WIDE: Final = 24  # Columns that names have on a wide screen, also where all of them are short
 
 
 class Paint(NamedTuple):
     """What all lines of one repaint have in common."""
 
     width: int
-    flexible: int
-    """Columns of what has no width of its own."""
+    flexible: int  # Columns of what has no width of its own
     base: Style
     heading: Style
     cursor: Style

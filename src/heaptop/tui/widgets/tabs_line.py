@@ -25,13 +25,10 @@ LONGEST_NAME = 16
 class Tab:
     """One tab."""
 
-    title: str
-    """``all 4``, or a pid."""
+    title: str  # `all 4`, or a pid
     name: str
-    figure: str
-    """How large its heap is."""
-    mark: str
-    """Where that moves, or the state of its attach."""
+    figure: str  # How large its heap is
+    mark: str  # Where that moves, or the state of its attach
 
     @property
     def texts(self) -> tuple[str, str, str]:

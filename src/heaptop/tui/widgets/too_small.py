@@ -11,11 +11,9 @@ from rich.text import Text
 from textual.geometry import Size
 from textual.widget import Widget
 
-LEAST: Final = (50, 12)
-"""Columns and lines with which every view still shows a name, a figure and a few rows."""
+LEAST: Final = (50, 12)  # Columns and lines with which every view still shows a name, a figure and a few rows
 
-ROOMY: Final = ("-wide-enough", "-high-enough")
-"""The classes of a screen that is not too small."""
+ROOMY: Final = ("-wide-enough", "-high-enough")  # The classes of a screen that is not too small
 HORIZONTAL: Final[list[tuple[int, str]]] = [(0, "-narrow"), (LEAST[0], ROOMY[0])]
 VERTICAL: Final[list[tuple[int, str]]] = [(0, "-low"), (LEAST[1], ROOMY[1])]
 """For the app, as Textual takes them: the class that each screen has from so many columns, or lines, on."""

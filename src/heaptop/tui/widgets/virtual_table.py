@@ -46,18 +46,14 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         self._cursor_key: str | None = None
         self._shift = 0
         self._lines: list[Strip] = []
-        self._kept: tuple[int, ...] = ()
-        """The columns that there is room for, by their numbers."""
-        self._cells: dict[int, tuple[CellText, ...]] = {}
-        """Of the rows on the screen, by their numbers."""
+        self._kept: tuple[int, ...] = ()  # The columns that there is room for, by their numbers
+        self._cells: dict[int, tuple[CellText, ...]] = {}  # Of the rows on the screen, by their numbers
         self._widest: tuple[object, int] = None, 0
         """In the column without a width of its own: of which columns of which table width, and the longest text."""
-        self._alike: object = None
-        """What all lines that were drawn last have in common."""
+        self._alike: object = None  # What all lines that were drawn last have in common
         self._drawn: dict[tuple[Sequence[CellText], Style], Strip] = {}
         """Those of rows: most are drawn again as they are."""
-        self.follow = False
-        """The cursor stays on its row when rows change places; else on its line."""
+        self.follow = False  # The cursor stays on its row when rows change places; else on its line
         self._pins = PinnedRows()
 
     # -- what is shown ---------------------------------------------------------------------------------------

@@ -64,19 +64,15 @@ class LiveState:
         self._is_open = False
         self._taking = Lock()
         """Who drains the inbox takes all of it before another one does: events are taken in their order."""
-        self.view: Callable[[], ShownView]
-        """The view that is shown; the screen sets it."""
+        self.view: Callable[[], ShownView]  # The view that is shown; the screen sets it
         self.display = Display()
-        self.held: int | None = None
-        """How many censuses there were when the display was held; None while it is not."""
-        self.paneled = False
-        """A panel is in place of the view."""
+        self.held: int | None = None  # How many censuses there were when the display was held; None while it is not
+        self.paneled = False  # A panel is in place of the view
         self.error_seen = False
         self.leaving = False
         self.asked_sampler = False
         """The sampler was asked for a change, so that its answer is reported also where it is as before."""
-        self._offer: Confirmation | None = None
-        """Until it is answered."""
+        self._offer: Confirmation | None = None  # Until it is answered
         self._begin(AttachSession(source.target, sampling=Sampling(user_code)))
 
     def _begin(self, session: AttachSession) -> None:

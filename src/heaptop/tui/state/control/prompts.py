@@ -13,22 +13,17 @@ from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.text import printable
 from heaptop.tui.keys.bindings import Key, typing_keys
 
-MOST_NAME: Final = 24
-"""Characters of a mark's name."""
+MOST_NAME: Final = 24  # Characters of a mark's name
 
 
 class Prompt:
     """One text, from the first key to Enter or Esc."""
 
-    LABEL: ClassVar[str] = " /"
-    """In front of the field."""
-    PLACEHOLDER: ClassVar[str] = ""
-    """In the field while it is empty: what may be typed."""
+    LABEL: ClassVar[str] = " /"  # In front of the field
+    PLACEHOLDER: ClassVar[str] = ""  # In the field while it is empty: what may be typed
     TAKE: ClassVar[str]
-    DROP: ClassVar[str]
-    """What Enter does, and Esc, in the words of the footer."""
-    CHANGES_VIEW: ClassVar[bool] = False
-    """The view changes as it is typed: how much that shows is written beside it."""
+    DROP: ClassVar[str]  # What Enter does, and Esc, in the words of the footer
+    CHANGES_VIEW: ClassVar[bool] = False  # The view changes as it is typed: how much that shows is written beside it
 
     def edited(self, text: str) -> None:
         """Apply the text as it is by now.

@@ -11,8 +11,7 @@ from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Forecast, TargetInfo
 
-Answer = Callable[[bool], str | None]
-"""Does what yes or no means. The outcome, in words."""
+Answer = Callable[[bool], str | None]  # Does what yes or no means. The outcome, in words.
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,7 @@ class Confirmation:
     answer: Answer = field(compare=False)
     drop: Callable[[], str | None] | None = field(default=None, compare=False)
     """What Esc does; None: only y and n are answers."""
-    stop: Callable[[], str | None] | None = field(default=None, compare=False)
-    """What s does; None: it is no answer."""
+    stop: Callable[[], str | None] | None = field(default=None, compare=False)  # What s does; None: it is no answer
 
 
 def pause_question(

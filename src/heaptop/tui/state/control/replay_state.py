@@ -16,17 +16,12 @@ class ReplayState(LiveState):
     """That of a :class:`~heaptop.protocol.source.Player`."""
 
     source: Player
-    told = False
-    """All messages of the moment have arrived."""
-    is_whole = False
-    """All of the recording was read."""
-    heap: Sequence[tuple[int, int]] = ()
-    """The live heap over all of it: (time, bytes)."""
+    told = False  # All messages of the moment have arrived
+    is_whole = False  # All of the recording was read
+    heap: Sequence[tuple[int, int]] = ()  # The live heap over all of it: (time, bytes)
     jumps: Sequence[Jump] = ()
-    shown: Mapping[int, int] = {}
-    """Of each census's time, the first moment that shows it."""
-    tells = False
-    """Messages of another moment than the one that is drawn arrive, or have arrived and are not drawn yet."""
+    shown: Mapping[int, int] = {}  # Of each census's time, the first moment that shows it
+    tells = False  # Messages of another moment than the one that is drawn arrive, or have arrived and are not drawn yet
 
     def _begin(self, session: AttachSession) -> None:
         session.path = self.source.path

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final, NamedTuple
 
-NOTICE_SECONDS: Final = 6.0
-"""How long a notice stays."""
+NOTICE_SECONDS: Final = 6.0  # How long a notice stays
 FIRST: Final = "this is the first"
 LAST: Final = "this is the last"
 
@@ -18,8 +17,7 @@ class StatusTexts(NamedTuple):
     left: str
     right: str
     filtered: str = ""
-    footer: str = ""
-    """In place of the keys."""
+    footer: str = ""  # In place of the keys
 
 
 class StatusLine:
@@ -29,8 +27,7 @@ class StatusLine:
         self._clock = clock
         self.text = ""
         self.until = float("-inf")
-        self._outcome = ""
-        """The outcome of the last key that has changed nothing on the screen."""
+        self._outcome = ""  # The outcome of the last key that has changed nothing on the screen
         self._notice = ""
         self.notice_until = float("-inf")
 

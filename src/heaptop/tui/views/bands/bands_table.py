@@ -25,17 +25,13 @@ LEAST: Final = 1 << 10
 class BandTable:
     """What all rows of one table have in common."""
 
-    title: str
-    """Of the column of names."""
+    title: str  # Of the column of names
     width: int
     look: ChartStyle
-    slots: Mapping[str, int]
-    """Colours and letters, by name."""
-    lettered: Collection[int]
-    """Slots with a letter in the chart."""
+    slots: Mapping[str, int]  # Colours and letters, by name
+    lettered: Collection[int]  # Slots with a letter in the chart
     estimated: bool
-    interval_ns: int
-    """Between the last two moments."""
+    interval_ns: int  # Between the last two moments
 
     @property
     def _bar(self) -> int:

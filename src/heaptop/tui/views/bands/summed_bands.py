@@ -22,8 +22,7 @@ from heaptop.tui.state.sheet import GAP, CellText, Column, Sheet
 from heaptop.tui.views.bands.view import BandsView
 
 LARGEST: Final = Column("largest", "Largest in", 16, rank=3)
-NAME_ROOM: Final = 24
-"""Columns that names should have."""
+NAME_ROOM: Final = 24  # Columns that names should have
 
 
 class SummedBandsView(BandsView):
@@ -45,8 +44,7 @@ class SummedBandsView(BandsView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.parts: Sequence[ProcessShare] = ()
-        """What the sum that is shown is made of."""
+        self.parts: Sequence[ProcessShare] = ()  # What the sum that is shown is made of
         self._largest: tuple[object, dict[str, tuple[int, int]]] | None = None
 
     @staticmethod

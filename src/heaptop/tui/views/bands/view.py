@@ -45,14 +45,11 @@ from heaptop.tui.widgets.legend import Legend, LegendEntry
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
-GRAPH: Final = (Origin.KINDS, Origin.RETAINERS)
-"""What only graph censuses know."""
+GRAPH: Final = (Origin.KINDS, Origin.RETAINERS)  # What only graph censuses know
 _TITLES: Final = {key.name: key.title for key in BAND_KEYS.values()}
 _LAST: Final = {name: _TITLES.pop(name) for name in ("retainer", "kind")}
-TITLES: Final = {**_TITLES, LIFETIME: "Lifetime", **_LAST}
-"""What key b goes through."""
-SMALL = 2000
-"""With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
+TITLES: Final = {**_TITLES, LIFETIME: "Lifetime", **_LAST}  # What key b goes through
+SMALL = 2000  # With no more living samples than this, bands by lifetime are made anew whenever there is something new
 
 
 def make_eventual(sampling: Sampling | None, level: Level, limit: int) -> tuple[BandChart, str]:
@@ -151,15 +148,13 @@ class BandsView(LevelView[Level]):
     def __init__(self) -> None:
         super().__init__(Level())
         self._memo = SeriesCache()
-        self._previous: dict[str, PreviousChart] = {}
-        """By the key of the bands, of what no filter restricts."""
+        self._previous: dict[str, PreviousChart] = {}  # By the key of the bands, of what no filter restricts
         self._filtered_previous: tuple[str, Filter, PreviousChart] | None = None
         """Key, filter, and what it leaves: what is typed on the way to a filter moves nothing of other charts."""
         self._eventual: Throttled[tuple[BandChart, str]] = Throttled()
         self._whole: tuple[Moment, str, int, int] | None = None
         """Of the last moment by this key, without a filter: rows and bytes."""
-        self._longer = ""
-        """A bound on lifetimes, in bytes."""
+        self._longer = ""  # A bound on lifetimes, in bytes
         self._rows: Rows = Rows.of(())
 
     def compose(self) -> ComposeResult:

@@ -17,10 +17,8 @@ from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.text import clip
 from heaptop.tui.views.gc.gc_tables import Moment, Profile
 
-LANES: Final = 4
-"""Lines of phases above the chart, at most."""
-HEAP, LIVE, ALLOCATED = range(3)
-"""The slots of the curves."""
+LANES: Final = 4  # Lines of phases above the chart, at most
+HEAP, LIVE, ALLOCATED = range(3)  # The slots of the curves
 DRAWN: Final = {"blocks": [HEAP, LIVE], "bytes": [HEAP], "allocated": [ALLOCATED]}
 """Those of each chart. What is allocated has its letter beside others too, where there is room."""
 

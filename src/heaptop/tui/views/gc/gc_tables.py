@@ -23,8 +23,7 @@ class Profile:
     series: tuple[GcSeries, ...]
     spans: tuple[PhaseSpan, ...]
     phases_lost: int
-    sampled: bool
-    """Whether allocations were sampled at any time, so that it is known how much was allocated."""
+    sampled: bool  # Whether allocations were sampled at any time, so that it is known how much was allocated
 
     def of(self, name: str, unit: str) -> GcSeries:
         """One curve."""
@@ -47,8 +46,7 @@ def take(sampling: Sampling) -> Profile:
 _QUIET: Final = Style(dim=True)
 
 
-Moment = Callable[[int], str]
-"""How a time of the target's clock is written."""
+Moment = Callable[[int], str]  # How a time of the target's clock is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +56,9 @@ class GcTable:
     rows: Callable[[Profile], Sequence[Any]]
     key: Callable[[Any], str]
     columns: tuple[Column, ...]
-    draw: Callable[[Any, Moment], list[CellText]]
-    """From a row, and how its times are written."""
-    numbers: dict[str, Callable[[Any], Any]]
-    """What it can be sorted by."""
-    wide: frozenset[str]
-    """Columns of wide screens only."""
+    draw: Callable[[Any, Moment], list[CellText]]  # From a row, and how its times are written
+    numbers: dict[str, Callable[[Any], Any]]  # What it can be sorted by
+    wide: frozenset[str]  # Columns of wide screens only
     nothing: str
 
 

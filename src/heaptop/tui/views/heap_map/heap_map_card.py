@@ -19,8 +19,7 @@ from heaptop.tui.state.hunting_words import verdict_sign
 from heaptop.tui.views.heap_map.heap_map_marks import KIND_WORDS, NO_GENERATION
 from heaptop.tui.views.heap_map.heap_map_questions import MapAnswers
 
-Line = tuple[str, str]
-"""A label, empty where it is the one above, and a text."""
+Line = tuple[str, str]  # A label, empty where it is the one above, and a text
 
 NONE_PASS = ("", "nothing here matches the filter")
 UNMARKED = ("", "no mark yet: m sets one, d shows what is new")

@@ -18,13 +18,11 @@ from heaptop.tui.charts.heap_map_picture import FAINT, FREE, GAP, MarkEntry
 from heaptop.tui.charts.palette import REST_SLOT
 
 TYPE, GENERATION, KIND, NEW, LEAK = COLOURINGS = ("type", "generation", "kind", "age", "leak")
-SINCE: Final = (NEW, LEAK)
-"""Those that need a mark."""
+SINCE: Final = (NEW, LEAK)  # Those that need a mark
 
 KIND_WORDS: Final = ("modules", "frames", "the interpreter", "other interpreters", "held by C", "garbage")
 """Of :data:`heaptop.protocol.images.KINDS`."""
-_KIND_SLOTS: Final = (0, 2, 5, 8, 1, 3)
-"""Highlights what C holds, and garbage."""
+_KIND_SLOTS: Final = (0, 2, 5, 8, 1, 3)  # Highlights what C holds, and garbage
 NO_GENERATION: Final = 255
 _GENERATION_SLOTS: Final = {0: 1, 1: 5, 2: 0, NO_GENERATION: 2}
 _OTHER_GENERATION: Final = 4
@@ -38,12 +36,9 @@ class MapMarker:
 
     colouring: str
     cells: KnownCells
-    selection: Selection | None
-    """What is highlighted; None for nothing."""
-    slot: Callable[[int], int]
-    """Of a type."""
-    holders: frozenset[int] = frozenset()
-    """Addresses of the objects that suspects collect in."""
+    selection: Selection | None  # What is highlighted; None for nothing
+    slot: Callable[[int], int]  # Of a type
+    holders: frozenset[int] = frozenset()  # Addresses of the objects that suspects collect in
 
     def marks(self, window: MapWindow) -> list[int]:
         """Of each place that is shown."""

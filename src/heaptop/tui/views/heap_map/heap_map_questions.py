@@ -31,8 +31,7 @@ from heaptop.protocol.messages import Failure, Message, TypeName
 from heaptop.tui.state.snapshot_client import SnapshotClient
 
 ALL: Final = Selection()
-_AT_ONCE: Final = 32
-"""Questions that are put before the first of them is answered."""
+_AT_ONCE: Final = 32  # Questions that are put before the first of them is answered
 _EVERY_GROUP: Final = 10_000
 _MOST_SETS: Final = 2_000
 
@@ -75,10 +74,8 @@ class OneTimeQuestion(Enum):
     """What is asked once of an image."""
 
     EXTENTS = 1
-    MARK = 2
-    """Sends the objects that were there at the mark."""
-    UNITS = 3
-    """By which retainers things are kept."""
+    MARK = 2  # Sends the objects that were there at the mark
+    UNITS = 3  # By which retainers things are kept
 
 
 Asked = CellsAsked | GroupsAsked | LargestAsked | ObjectAsked | OneTimeQuestion
@@ -88,35 +85,26 @@ class MapAnswers:
     """What is known of one image."""
 
     def __init__(self) -> None:
-        self.changes = 0
-        """Counts up with every answer."""
+        self.changes = 0  # Counts up with every answer
         self._begin(0)
 
     def _begin(self, image: int, types: Sequence[TypeName] = ()) -> None:
-        self.image = image
-        """Its number; 0 before there is one."""
-        self.seen: tuple[int, ...] = ()
-        """Of what is new (:attr:`SnapshotClient.seen`); empty until the marks were sent."""
-        self.types = types
-        """Of this image, also while another one is being built."""
-        self._waiting: dict[Asked, int] = {}
-        """What is asked for, and the question's id."""
+        self.image = image  # Its number; 0 before there is one
+        self.seen: tuple[int, ...] = ()  # Of what is new (SnapshotClient.seen); empty until the marks were sent
+        self.types = types  # Of this image, also while another one is being built
+        self._waiting: dict[Asked, int] = {}  # What is asked for, and the question's id
         self._refused: set[Asked] = set()
-        self._numbering = 0
-        """Which marks numbers of marks seen mean (:attr:`SnapshotClient.numbering`)."""
+        self._numbering = 0  # Which marks numbers of marks seen mean (SnapshotClient.numbering)
         self.extents: list[tuple[int, int]] | None = None
         self.retainers: Retainers | None = None
         self.cells = KnownCells()
         self.partial: set[tuple[Selection, int]] = set()
         """Selections and sizes of cells of which some answers were given up."""
-        self.groups: tuple[GroupsAsked, Groups] | None = None
-        """The last answer."""
-        self.wanted: LargestAsked | None = None
-        """Where an object is examined."""
+        self.groups: tuple[GroupsAsked, Groups] | None = None  # The last answer
+        self.wanted: LargestAsked | None = None  # Where an object is examined
         self.largest: Objects | None = None
         self.object: tuple[ObjectAsked, Object] | None = None
-        self.failure = ""
-        """Why something was not answered."""
+        self.failure = ""  # Why something was not answered
 
     @property
     def is_asking(self) -> bool:

@@ -89,10 +89,8 @@ class HeapMapView(View):
         super().__init__()
         self._slots = MapLetters()
         self._answers = MapAnswers()
-        self._assigned: Groups | None = None
-        """Whose types have letters."""
-        self._opened: list[tuple[int, int]] | None = None
-        """The extents that the map is of."""
+        self._assigned: Groups | None = None  # Whose types have letters
+        self._opened: list[tuple[int, int]] | None = None  # The extents that the map is of
         self._figures = MapFigures(self._answers, self._slots, lambda: self.now.found)
 
     def compose(self) -> ComposeResult:

@@ -46,10 +46,8 @@ from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet
 
 _DIM: Final = Style(dim=True)
 _BOLD: Final = Style(bold=True)
-_BORN: Final = 8
-"""Intervals that the figure of survivors has room for."""
-_LABEL: Final = 15
-"""Columns of the labels on a card."""
+_BORN: Final = 8  # Intervals that the figure of survivors has room for
+_LABEL: Final = 15  # Columns of the labels on a card
 _HOLDING: Final = re.compile(r"(?:all |(≥\S+ of them) )?(held by|reached from) (.*)", re.DOTALL)
 _FIXES: Final = {
     "frame": "a running call holds them: find out why it does not return or drop them",
@@ -164,10 +162,8 @@ class SuspectLine:
 
     key: str
     text: str
-    look: str = ""
-    """``heading``, ``verdict``, ``quiet``, ``site``; else plain."""
-    goes: str = ""
-    """Where Enter goes: ``holder``, ``example`` or ``all``."""
+    look: str = ""  # `heading`, `verdict`, `quiet`, `site`; else plain
+    goes: str = ""  # Where Enter goes: `holder`, `example` or `all`
 
 
 def brief_lines(suspect: Suspect, width: int, *, least: bool, is_recorded: bool) -> list[SuspectLine]:

@@ -14,10 +14,8 @@ from heaptop.tui.state.hunting_words import WAITING, ago, choosing, compared_wor
 from heaptop.tui.state.session import Display
 
 SUSPECT, COUNTED_KEY, LINT, MARK = "suspect", "count", "lint", "mark"
-BEFORE: Final = (COUNTED_KEY, MARK)
-"""What there is to be seen before the first look."""
-AFTER: Final = (SUSPECT, *GROWTH_KEYS, LINT, COUNTED_KEY, MARK)
-"""And after it."""
+BEFORE: Final = (COUNTED_KEY, MARK)  # What there is to be seen before the first look
+AFTER: Final = (SUSPECT, *GROWTH_KEYS, LINT, COUNTED_KEY, MARK)  # And after it
 TITLES: Final = {
     SUSPECT: "suspects",
     LINT: "lints",
@@ -40,8 +38,7 @@ UNMARKED: Final = (
     "leak. A third mark tells a leak from a cache that is filling."
 )
 
-UNTOLD: Final = "To see which types grow without a mark, sort view 1 by Change (keys < >)."
-"""Where no mark can be set."""
+UNTOLD: Final = "To see which types grow without a mark, sort view 1 by Change (keys < >)."  # Where no mark can be set
 UNRECORDED: Final = "No leak hunt has reported anything up to this moment of the recording."
 
 
@@ -49,11 +46,9 @@ UNRECORDED: Final = "No leak hunt has reported anything up to this moment of the
 class LeaksLevel(drill.Level):
     """What is shown: rows by a key, or one suspect in full."""
 
-    key: str = ""
-    """Empty for what is most worth to be seen."""
+    key: str = ""  # Empty for what is most worth to be seen
     suspect: Suspect | None = None
-    found: CheckResult | None = None
-    """What it was found with."""
+    found: CheckResult | None = None  # What it was found with
 
 
 def marks_of(display: Display) -> tuple[MarkFacts, ...]:

@@ -13,8 +13,7 @@ from heaptop.tui.state.session import Display
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.leaks.hunting_sheets import SuspectLine, page_lines
 
-StackLines = Sequence[tuple[Frame, str]]
-"""Frames with their lines of source."""
+StackLines = Sequence[tuple[Frame, str]]  # Frames with their lines of source
 
 
 class SuspectStacks:

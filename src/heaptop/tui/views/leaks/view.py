@@ -109,11 +109,9 @@ class LeaksView(LevelView[LeaksLevel]):
     def __init__(self) -> None:
         super().__init__(LeaksLevel())
         self._counted = CountedRows()
-        self._whole = 0
-        """Rows that there are without a filter."""
+        self._whole = 0  # Rows that there are without a filter
         self._stacks = SuspectStacks(self.read_file)
-        self._seen: Findings | None = None
-        """What was found when it was drawn last."""
+        self._seen: Findings | None = None  # What was found when it was drawn last
         self._notice = ""
 
     def compose(self) -> ComposeResult:

@@ -28,10 +28,8 @@ class BandRow:
 
     band: LifetimeBand
     slot: int
-    mean: float
-    """Bytes alive, on average over the chart."""
-    share: float
-    """Of that mean."""
+    mean: float  # Bytes alive, on average over the chart
+    share: float  # Of that mean
 
 
 # -- words ---------------------------------------------------------------------------------------------------
@@ -134,8 +132,7 @@ _PERCENTS: Final = tuple((part / 100, f"{part}%") for part in (0, 25, 50, 75, 10
 _RATES: Final = tuple((10.0**power, f"{10.0**power:g}") for power in range(-9, 7))
 _NEARLY_NOTHING: Final = 0.0001
 """Of what has come to an age, the part that dies within a megabyte: smaller ones are not distinguished."""
-_DECADES: Final = 4
-"""Of mortality, at most: what is smaller by more is nearly nothing."""
+_DECADES: Final = 4  # Of mortality, at most: what is smaller by more is nearly nothing
 
 
 def draw_curves(

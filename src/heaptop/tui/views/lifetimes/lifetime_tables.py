@@ -22,8 +22,7 @@ from heaptop.tui.state.sheet import ALWAYS, CellText, Column
 from heaptop.tui.views.lifetimes.lifetime_pictures import BandRow, band_name, percent, shape
 
 TITLES: Final = {"type": "Type", "site": "Site", "size": "Block size"}
-SORTED: Final = 300
-"""Groups whose curves are made to sort by them; the others have fewer samples, and come last."""
+SORTED: Final = 300  # Groups whose curves are made to sort by them; the others have fewer samples, and come last
 MARK_COLUMNS: Final = tuple(f"at{mark}" for mark in MARKS)
 BY_CURVE: Final = ("median", *MARK_COLUMNS)
 _NUMBERS: Final[dict[str, Callable[[LifetimeGroup], int]]] = {

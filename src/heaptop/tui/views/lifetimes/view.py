@@ -83,8 +83,7 @@ class LifetimesLevel(drill.Level):
 class JointAges:
     """Living bytes by time and age."""
 
-    latest: int
-    """Where time ends, in allocated bytes."""
+    latest: int  # Where time ends, in allocated bytes
     matrix: list[list[int]]
 
 

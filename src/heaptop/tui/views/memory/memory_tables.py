@@ -21,8 +21,7 @@ from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import CellText, Column, change_title
 from heaptop.tui.views.memory.memory_words import OWNED, share
 
-USE, OWNER = "use", "owner"
-"""What resident memory is cut by."""
+USE, OWNER = "use", "owner"  # What resident memory is cut by
 SPARK: Final = 12
 BAR: Final = 24
 
@@ -35,11 +34,9 @@ class UseRow:
     name: str
     slot: int
     bytes: int
-    mark: str
-    """≈ for what is made of figures of different moments; empty for the kernel's own."""
+    mark: str  # ≈ for what is made of figures of different moments; empty for the kernel's own
     rss: int
-    change: int | None
-    """Since it was first seen."""
+    change: int | None  # Since it was first seen
     meaning: str
     trend: tuple[int, ...]
 
@@ -50,16 +47,12 @@ class UsePart:
 
     name: str
     kind: str
-    bytes: int | None
-    """None where only its size is known."""
-    size: int | None
-    """Of address space; None for figures of allocators."""
+    bytes: int | None  # None where only its size is known
+    size: int | None  # Of address space; None for figures of allocators
     change: int | None
     mark: str = ""
-    many: str = ""
-    """How many of it there are, behind its name."""
-    whole: int | None = None
-    """What it is a part of, where that is not its size."""
+    many: str = ""  # How many of it there are, behind its name
+    whole: int | None = None  # What it is a part of, where that is not its size
 
     @property
     def key(self) -> str:

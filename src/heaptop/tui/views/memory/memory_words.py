@@ -78,8 +78,7 @@ OWNED: Final = {
     "own": "heaptop's native core and tables, its thread and the memory malloc has for it",
 }
 
-FRESH: Final = 1_500_000_000
-"""Nanoseconds up to which its age is not worth a word: a tick is as old."""
+FRESH: Final = 1_500_000_000  # Nanoseconds up to which its age is not worth a word: a tick is as old
 
 FIRST: Final = "No figures yet: they are read while this view is shown and not paused."
 RECORDED: Final = (

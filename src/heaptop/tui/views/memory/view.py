@@ -51,8 +51,7 @@ from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
-PART: Final = "part"
-"""The name of the third table, that of what a row is made of."""
+PART: Final = "part"  # The name of the third table, that of what a row is made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,7 @@ class MemoryLevel(Level):
     """Uses or owners, or what one of them is made of."""
 
     key: str = USE
-    inside: str = ""
-    """The key of that one; empty for all."""
+    inside: str = ""  # The key of that one; empty for all
 
 
 def series(shown: UseHistory, key: str, inside: str) -> ChartBands:
@@ -166,8 +164,7 @@ class MemoryView(LevelView[MemoryLevel]):
         self._live = LiveBytes()
         self._course = UseHistory((), (), ())
         self._course_of: tuple[object, ...] = ()
-        self._hidden = 0
-        """Rows that the filter does not let through."""
+        self._hidden = 0  # Rows that the filter does not let through
 
     def compose(self) -> ComposeResult:
         yield Picture(id="said")

@@ -57,8 +57,7 @@ class ProcessesView(SortedView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.processes: Sequence[ProcessFigures] = ()
-        """To be shown next; set by the screen."""
+        self.processes: Sequence[ProcessFigures] = ()  # To be shown next; set by the screen
 
     def compose(self) -> ComposeResult:
         yield VirtualTable()

@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from heaptop.analysis.callers.call_paths import Amounts, Measure
 from heaptop.analysis.callers.function_parts import FunctionPart
 
-PAGE: Final = 200
-"""Children that are shown at once."""
+PAGE: Final = 200  # Children that are shown at once
 
 
 class Kind(Enum):
@@ -42,20 +41,16 @@ class CallRow:
     nodes: tuple[int, ...]
     """Of the section's paths, from the outermost; of OWN and MORE those of the line above them all; of PART and TITLE a
     position in :func:`~heaptop.analysis.callers.function_parts.parts_of`."""
-    more: int = 0
-    """How many children are not shown."""
-    head: str = ""
-    """The key of the first call of those that are one line, also where each has a line of its own."""
+    more: int = 0  # How many children are not shown
+    head: str = ""  # The key of the first call of those that are one line, also where each has a line of its own
 
 
 @dataclass
 class ExpandedCalls:
     """What the reader has expanded."""
 
-    open: set[str] = field(default_factory=set)
-    """Calls that have what is below them shown."""
-    unfolded: set[str] = field(default_factory=set)
-    """First calls of what would be one line, of which each has its own."""
+    open: set[str] = field(default_factory=set)  # Calls that have what is below them shown
+    unfolded: set[str] = field(default_factory=set)  # First calls of what would be one line, of which each has its own
     limits: dict[str, int] = field(default_factory=dict)
 
 
@@ -63,11 +58,9 @@ class ExpandedCalls:
 class CallTree:
     """What the lines are of."""
 
-    sections: Sequence[Amounts]
-    """The callers of a function and its callees, or all paths."""
+    sections: Sequence[Amounts]  # The callers of a function and its callees, or all paths
     measure: Measure
-    is_library: Callable[[int], bool] = lambda function: False
-    """Whether a function is none of the user's own code."""
+    is_library: Callable[[int], bool] = lambda function: False  # Whether a function is none of the user's own code
 
     @property
     def is_around(self) -> bool:
@@ -202,8 +195,7 @@ class _Step(NamedTuple):
     nodes: tuple[int, ...]
     depth: int
     head: str = ""
-    alone: int = 0
-    """So many calls from here on have lines of their own, which would be one with ``head``."""
+    alone: int = 0  # So many calls from here on have lines of their own, which would be one with `head`
 
 
 def part_rows(parts: Sequence[FunctionPart]) -> list[CallRow]:

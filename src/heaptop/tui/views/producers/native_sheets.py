@@ -24,8 +24,7 @@ from heaptop.tui.charts.sparkline import meter
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.views.producers.producer_sheets import StackLine, span, spread
 
-FIELDS: Final = ("site", "size")
-"""What a filter can ask of native memory: it has no type."""
+FIELDS: Final = ("site", "size")  # What a filter can ask of native memory: it has no type
 SORTS: Final[Mapping[str, Callable[[NativeGroup], object]]] = {
     "name": lambda row: row.line,
     "caller": lambda row: row.caller,

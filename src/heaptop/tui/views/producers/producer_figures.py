@@ -33,8 +33,7 @@ class ProducerFigures:
         self._level = ProducersLevel()
         self._made: dict[Hashable, object] = {}
         self._past = RecentMoments()
-        self.approximate: frozenset[int] = frozenset()
-        """Types that free lists hand on."""
+        self.approximate: frozenset[int] = frozenset()  # Types that free lists hand on
         self._samples: SampledBlocks | None = None
         self._tables: ProducerTables | None = None
 

@@ -18,8 +18,7 @@ from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.views.producers.producer_sheets import KnownBlocks, handed_on, seen, spread, title_of, whole
 from heaptop.tui.widgets.icicle_chart import IcicleScene
 
-SLOTS: Final = 10
-"""Colours of the user's own modules; all libraries have one together."""
+SLOTS: Final = 10  # Colours of the user's own modules; all libraries have one together
 
 
 class BoxStyles:

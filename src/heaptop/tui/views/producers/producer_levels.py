@@ -22,8 +22,7 @@ from heaptop.tui.views.producers.call_rows import ExpandedCalls
 from heaptop.tui.views.producers.native_sheets import FIELDS, row_key
 from heaptop.tui.views.producers.producer_sheets import KnownBlocks
 
-NATIVE_SITES = "native"
-"""The key of native sites: no sampled block has it."""
+NATIVE_SITES = "native"  # The key of native sites: no sampled block has it
 
 
 class FigureShape(Enum):
@@ -44,14 +43,11 @@ class ProducersLevel(drill.Level):
 
     key: str = "site"
     shape: FigureShape = FigureShape.TABLE
-    name: str = ""
-    """The row that is looked into, by its key; of stacks."""
-    title: str = ""
-    """What it is called."""
+    name: str = ""  # The row that is looked into, by its key; of stacks
+    title: str = ""  # What it is called
     function: int | None = None
     """Whose callers and callees a tree shows; None for all paths from the outermost function."""
-    chosen: Measure = "live"
-    """What tree and icicle show, where it is known."""
+    chosen: Measure = "live"  # What tree and icicle show, where it is known
     expanded: ExpandedCalls = field(default_factory=ExpandedCalls)
 
     @property

@@ -103,13 +103,11 @@ class ProducerFacts:
     look: ChartStyle
     sort: str = ""
     descending: bool = True
-    total: int = 0
-    """Living bytes of all rows; this and ``largest`` in the unit of ``Sums.bytes``."""
+    total: int = 0  # Living bytes of all rows; this and `largest` in the unit of `Sums.bytes`
     largest: int = 0
     approximate: frozenset[int] = frozenset()
     trend: Trend | None = None
-    change_ns: int = 0
-    """How long ago what ``trend`` begins with was."""
+    change_ns: int = 0  # How long ago what `trend` begins with was
     nothing: str = ""
     known: KnownBlocks = KnownBlocks.ALL
     place: Callable[[ProducerRow], tuple[str, int, str]] = lambda row: ("", 0, "")
@@ -192,8 +190,7 @@ def _column(name: str, facts: ProducerFacts) -> Column:
     return Column(name, title_of(title, known), columns, right=name not in ("bar", "trend"), rank=_RANKS.get(name, 1))
 
 
-Trend = Callable[[str], tuple[int, ...]]
-"""What rows held at the last moments, by their keys."""
+Trend = Callable[[str], tuple[int, ...]]  # What rows held at the last moments, by their keys
 
 
 def sorted_rows(
@@ -581,8 +578,7 @@ def _tree_name(row: CallRow, tree: CallTree, tables: ProducerTables, look: Chart
     return CellText(names[0] + file, style, (*(f"{name}{file}" for name in names[1:]), names[-1]), indent=len(first))
 
 
-FOLDED: Final = "… "
-"""What several frames of libraries begin with."""
+FOLDED: Final = "… "  # What several frames of libraries begin with
 
 
 def _calls(functions: Sequence[int], members: Mapping[int, Sequence[int]], tables: ProducerTables) -> Iterator[str]:

@@ -18,8 +18,7 @@ from heaptop.analysis.samples.tracing import TELLS_NOT
 from heaptop.tui.state.background import FigureMaker
 from heaptop.tui.state.session import Display
 
-SMALL: Final = 4000
-"""With no more living samples than this it is done at once, whenever there is something new."""
+SMALL: Final = 4000  # With no more living samples than this it is done at once, whenever there is something new
 
 
 def check_bound(display: Display, where: Filter) -> None:
@@ -43,8 +42,7 @@ class SampleSelector:
         """
         self._later, self._ready = later, ready
         self._maker: FigureMaker[SampledBlocks] | None = None
-        self._bound: LifetimeBound | None = None
-        """Which it makes samples of."""
+        self._bound: LifetimeBound | None = None  # Which it makes samples of
         self._small = True
 
     def samples(self, display: Display, where: Filter) -> SampledBlocks | None:

@@ -54,14 +54,11 @@ from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.icicle_chart import IcicleChart
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
-SMALL: Final = 2000
-"""With no more tallies than this, all is made anew whenever there is something new."""
-REST: Final = 20
-"""Beyond, it rests for so many times as long as it took: five percent of a core."""
+SMALL: Final = 2000  # With no more tallies than this, all is made anew whenever there is something new
+REST: Final = 20  # Beyond, it rests for so many times as long as it took: five percent of a core
 TRIES: Final = 3
 """Restarts of what is made in steps, when messages arrived meanwhile; then what is left is made at once."""
-MOST_ASKED: Final = 4000
-"""Stacks that one question about an image has room for."""
+MOST_ASKED: Final = 4000  # Stacks that one question about an image has room for
 
 
 class ProducersView(LevelView[ProducersLevel]):
@@ -109,18 +106,15 @@ class ProducersView(LevelView[ProducersLevel]):
         super().__init__(ProducersLevel())
         self._columns: tuple[str, ...] = ()
         self._figures = ProducerFigures(self.set_timer, self._ready)
-        self._choices = 0
-        """How often the reader has chosen anything."""
+        self._choices = 0  # How often the reader has chosen anything
         self._drawn: Throttled[None] = Throttled(rest=REST)
         self._background = Background(self.set_timer)
-        self._asked: tuple[object, ...] = ()
-        """As what the table that is being made will be remembered."""
+        self._asked: tuple[object, ...] = ()  # As what the table that is being made will be remembered
         self._tree = CallTree((), "live")
         self._styles = BoxStyles()
         self._source: tuple[int, SourceLines] | None = None
         self._count = 0
-        self._no_site = ""
-        """How much of all that is live the last row is, which may be off the screen."""
+        self._no_site = ""  # How much of all that is live the last row is, which may be off the screen
 
     def compose(self) -> ComposeResult:
         yield VirtualTable()

@@ -60,12 +60,9 @@ from heaptop.tui.views.retainers.retainer_sheets import PAGE, ObjectPages
 A = TypeVar("A", Groups, Paths, Objects, Object, Retainers, Losses, Blocks)
 T = TypeVar("T")
 
-NUMBERS: Final = (1, 2, 3, 5, 8)
-"""Rounds of N, beyond which retainer sets are not distinguished."""
-MOST_SETS: Final = 5_000
-"""Pairs of a retainer set and a type that are asked for: no snapshot answers with more."""
-MOST_STACKS: Final = 10_000
-"""Likewise of stacks."""
+NUMBERS: Final = (1, 2, 3, 5, 8)  # Rounds of N, beyond which retainer sets are not distinguished
+MOST_SETS: Final = 5_000  # Pairs of a retainer set and a type that are asked for: no snapshot answers with more
+MOST_STACKS: Final = 10_000  # Likewise of stacks
 NOTHING: Final = "This snapshot has no such objects."
 
 
@@ -78,12 +75,9 @@ class Finder:
         self.modules = False
         self.excluded: dict[str, int] = {}
         """Labels of what is no retainer, and its address in this snapshot; 0 where that is not known."""
-        self.steps: dict[int, ObjectRow] = {}
-        """Objects that steps lead to, as far as they were asked for."""
-        self.nothing = ""
-        """Why there are no rows."""
-        self.is_partial = False
-        """Something that is drawn is so."""
+        self.steps: dict[int, ObjectRow] = {}  # Objects that steps lead to, as far as they were asked for
+        self.nothing = ""  # Why there are no rows
+        self.is_partial = False  # Something that is drawn is so
         self._client: SnapshotClient | None = None
         self._sampling: Sampling | None = None
         self._telling: tuple[int, int, int | None] | None = None

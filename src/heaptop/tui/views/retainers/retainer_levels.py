@@ -33,8 +33,7 @@ _FIGURES: Final = {
     "site": "Sites",
 }
 BY_WORDS: Final = {"retainers": "by retainer set", "kind": "by kind of root", "new": "what is new since the mark"}
-NOW: Final = -1
-"""In place of an image's number: the one that is open when it is examined first."""
+NOW: Final = -1  # In place of an image's number: the one that is open when it is examined first
 
 
 @dataclass
@@ -42,8 +41,7 @@ class ExpandedNodes:
     """What of a tree the reader has expanded."""
 
     open: set[str] = field(default_factory=set)
-    unfolded: set[str] = field(default_factory=set)
-    """First steps of what would be one line, of which each has its own."""
+    unfolded: set[str] = field(default_factory=set)  # First steps of what would be one line, of which each has its own
     begun: bool = False
 
 
@@ -59,21 +57,17 @@ class RetainersLevel(drill.Level):
     kinds: tuple[int, ...] = ()
     retainers: tuple[int, ...] = ()
     modules: bool = False
-    excluded: tuple[int, ...] = ()
-    """These two are of ``retainers``: how they were distinguished."""
+    excluded: tuple[int, ...] = ()  # These two are of `retainers`: how they were distinguished
     path: tuple[int, ...] = ()
-    below: tuple[int, ...] = ()
-    """The object with which they would go."""
+    below: tuple[int, ...] = ()  # The object with which they would go
     units: tuple[Unit, ...] = ()
     address: int = 0
-    image: int = 0
-    """The snapshot that it means something in; 0: in all of them."""
+    image: int = 0  # The snapshot that it means something in; 0: in all of them
     as_list: bool = False
     paths: int = FIRST_PATHS
     links: int = FIRST_LINKS
     expanded: ExpandedNodes = field(default_factory=ExpandedNodes)
-    apart: bool = False
-    """It was asked from another view: it lies in nothing that was looked into here before."""
+    apart: bool = False  # It was asked from another view: it lies in nothing that was looked into here before
 
     @classmethod
     def of_object(cls, address: int, image: int) -> RetainersLevel:

@@ -53,8 +53,7 @@ class RetainerFacts:
     nothing: str = ""
     tagged: frozenset[int] = frozenset()
     wide: bool = False
-    site: Callable[[int], str] = lambda stack: ""
-    """Of a stack; empty where it is not known."""
+    site: Callable[[int], str] = lambda stack: ""  # Of a stack; empty where it is not known
 
     def mark(self, address: int) -> str:
         return f"{TAGGED} " if address in self.tagged else ""
@@ -286,8 +285,7 @@ def _list_name(row: TreeRow, facts: RetainerFacts) -> CellText:
 
 # -- objects -------------------------------------------------------------------------------------------------
 
-PAGE: Final = 200
-"""Objects that are asked for at once."""
+PAGE: Final = 200  # Objects that are asked for at once
 
 
 @dataclass(frozen=True)
@@ -295,8 +293,7 @@ class ObjectPages(Sequence["ObjectRow | None"]):
     """A list of objects of which some pages are known: None for those of the others."""
 
     total: int
-    pages: Mapping[int, Sequence[ObjectRow]]
-    """By number, from 0; each of :data:`PAGE` rows but the last."""
+    pages: Mapping[int, Sequence[ObjectRow]]  # By number, from 0; each of PAGE rows but the last
 
     def __len__(self) -> int:
         return self.total
@@ -374,15 +371,11 @@ class ObjectLine:
     type: int = NO_TYPE
     size: int = -1
     retained: int = -1
-    what: str = ""
-    """``heading``, ``step``, ``link``; ``below`` for what would go with it, ``more`` for links that are not shown."""
-    name: str = ""
-    """Of a step: what names it as a retainer."""
+    what: str = ""  # `heading`, `step`, `link`; `below` for what would go with it, `more` for links that are not shown
+    name: str = ""  # Of a step: what names it as a retainer
     kind: int = 0
-    place: Place | None = None
-    """Of a step or a link that is a frame's."""
-    short: str = ""
-    """The text without where the frame is."""
+    place: Place | None = None  # Of a step or a link that is a frame's
+    short: str = ""  # The text without where the frame is
 
 
 ALONE: Final = "Several objects or a root keep it"
@@ -476,10 +469,8 @@ class Card:
 
     found: Object
     types: Sequence[TypeName]
-    producer: str = ""
-    """Its stack's site; empty where it was not sampled."""
-    with_path: bool = False
-    """The path is not shown elsewhere."""
+    producer: str = ""  # Its stack's site; empty where it was not sampled
+    with_path: bool = False  # The path is not shown elsewhere
 
     @property
     def lines(self) -> list[tuple[str, int]]:

@@ -108,12 +108,9 @@ class RetainersView(ExploringView[RetainersLevel]):
     def __init__(self) -> None:
         super().__init__(RetainersLevel())
         self._finder = Finder()
-        self._tagged: dict[int, str] = {}
-        """Names of the objects chosen, by address."""
-        self._notice = ""
-        """The outcome of a key, or of another snapshot; until the next key."""
-        self._place_kept = 0
-        """Where the cursor was when there were rows last; they are asked for again."""
+        self._tagged: dict[int, str] = {}  # Names of the objects chosen, by address
+        self._notice = ""  # The outcome of a key, or of another snapshot; until the next key
+        self._place_kept = 0  # Where the cursor was when there were rows last; they are asked for again
 
     def compose(self) -> ComposeResult:
         yield Picture(id="head")

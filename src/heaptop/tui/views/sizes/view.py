@@ -40,8 +40,7 @@ from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
-SMALL: Final = 2000
-"""With no more tallies than this the table is made anew whenever there is something new."""
+SMALL: Final = 2000  # With no more tallies than this the table is made anew whenever there is something new
 KEYS: Final = ("size", "class")
 CLASS_WORDS: Final = ("small", "medium", "large", "extra large")
 
@@ -51,8 +50,7 @@ class SizesLevel(drill.Level):
     """What is shown: sizes, or the sites of one of them."""
 
     key: str = "size"
-    number: int | None = None
-    """The bin looked into; of a class −1 − its position, as :mod:`heaptop.analysis.samples.sizes` has it."""
+    number: int | None = None  # The bin looked into; of a class −1 − its position, as analysis.samples.sizes has it
     whole_class: bool = False
 
 
@@ -66,8 +64,7 @@ class SizeRow:
     allocated: Estimate
     freed: Estimate
     kept: Estimate
-    share: float
-    """Of the kept bytes of all rows."""
+    share: float  # Of the kept bytes of all rows
     types: str = ""
 
 
@@ -78,8 +75,7 @@ class SizesFigures:
     rows: tuple[SizeRow, ...]
     classes: tuple[Bin, ...]
     total: Bin
-    whole: SizesFigures | None = None
-    """The same without a filter; None where there is none."""
+    whole: SizesFigures | None = None  # The same without a filter; None where there is none
 
     @property
     def filtered(self) -> str:

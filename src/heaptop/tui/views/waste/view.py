@@ -117,8 +117,7 @@ class WasteView(SortedView):
         self._answers = SnapshotAnswers()
         self._report: WasteReport | None = None
         self._made_of: tuple[object, ...] = ()
-        self._whole = 0
-        """Bytes of all rows without the filter; 0 while they are not known."""
+        self._whole = 0  # Bytes of all rows without the filter; 0 while they are not known
 
     def compose(self) -> ComposeResult:
         yield Picture(id="head")
