@@ -32,8 +32,7 @@ _INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|
 _MAPPED = re.compile(r"/libpython(\d\.\d+)|\.cpython-(\d)(\d+)[a-z]*-|/lib/python(\d\.\d+)/lib-dynload/")
 """What an interpreter inside another program (uWSGI, a frozen one) maps: its library or an extension."""
 
-_MAPS_SEARCHED = 8 << 20
-"""Bytes: 65,530 mappings, the kernel's default limit, take less."""
+_MAPS_SEARCHED = 8 << 20  # Bytes: 65,530 mappings, the kernel's default limit, take less
 
 _CLONE_NAMES = ("heaptop census", AGENT_NAME)
 """A clone names itself (``native/clone/clone.c``); until then it has the name of the thread that made it."""
@@ -42,12 +41,10 @@ _TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 """Options of the interpreter whose value is an argument of its own."""
 
 
-_LEAST_PATIENCE = 0.01
-"""Seconds for a row, where others have used up the time for delays."""
+_LEAST_PATIENCE = 0.01  # Seconds for a row, where others have used up the time for delays
 
 
-_LOOK_PATIENCE = 1.0
-"""Seconds for one process of a list; 0.2 are needed for one with 20,000 mappings."""
+_LOOK_PATIENCE = 1.0  # Seconds for one process of a list; 0.2 are needed for one with 20,000 mappings
 
 
 class _Delays:
@@ -79,16 +76,11 @@ class PythonProcess:
 
     pid: int
     user: str
-    python: str
-    """``3.11``; empty where neither the executable's name nor a mapped file has it."""
-    rss: int
-    """Resident bytes."""
-    argv: tuple[str, ...]
-    """Printable, and cut off at some thousand characters: see :func:`heaptop.injector.inspect.proc.arguments`."""
-    created: float
-    """Start, in seconds since the epoch: with the pid, it names a process forever."""
-    parent: int = 0
-    """Pid of the nearest process above it that is one of these too; 0 where there is none."""
+    python: str  # `3.11`; empty where neither the executable's name nor a mapped file has it
+    rss: int  # Resident bytes
+    argv: tuple[str, ...]  # Printable, and cut off at some thousand characters: see injector.inspect.proc.arguments()
+    created: float  # Start, in seconds since the epoch: with the pid, it names a process forever
+    parent: int = 0  # Pid of the nearest process above it that is one of these too; 0 where there is none
 
     @property
     def command(self) -> str:

@@ -19,32 +19,22 @@ from heaptop.protocol.bounds import TYPES
 class AttachOptions:
     """What a person may choose about an attach."""
 
-    wait: float = 10.0
-    """Seconds the interpreter may take to answer."""
+    wait: float = 10.0  # Seconds the interpreter may take to answer
     allow_seccomp: bool = False
     override_remote_debug: bool = False
-    backend: str | None = None
-    """Use this backend and no other."""
-    interval: float = 1.0
-    """Seconds from the start of a census to the next."""
-    max_share: float = 0.05
-    """Share of one core the censuses may cost; the interval intervals to keep it."""
-    mode: str = "clone"
-    """The best way of counting that may be tried: one of :data:`heaptop.choices.MODES`."""
-    pause_budget: float = 0.1
-    """Seconds for which a census may stop the target without asking."""
-    sample_interval: int = 0
-    """Bytes of allocation from one sample to the next, on average; 0 for no sampling."""
+    backend: str | None = None  # Use this backend and no other
+    interval: float = 1.0  # Seconds from the start of a census to the next
+    max_share: float = 0.05  # Share of one core the censuses may cost; the interval intervals to keep it
+    mode: str = "clone"  # The best way of counting that may be tried: one of choices.MODES
+    pause_budget: float = 0.1  # Seconds for which a census may stop the target without asking
+    sample_interval: int = 0  # Bytes of allocation from one sample to the next, on average; 0 for no sampling
     sample_target: int = 0
     """Samples a second that this interval follows the program for, as far as ``max_share`` allows; 0: it stays."""
-    sample_depth: int = 128
-    """Frames kept of a sample's stack, at most."""
-    sample_exact: bool = False
-    """Follow objects in blocks that free lists hand on, or do not sample at all."""
+    sample_depth: int = 128  # Frames kept of a sample's stack, at most
+    sample_exact: bool = False  # Follow objects in blocks that free lists hand on, or do not sample at all
     tracer: bool = False
     """Where there is no native core, trace allocations by tracemalloc: a person has been shown what that costs."""
-    most_types: int = TYPES
-    """Types that are distinguished; others are counted as one, and the census is not complete."""
+    most_types: int = TYPES  # Types that are distinguished; others are counted as one, and the census is not complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +44,8 @@ class Launch:
     argv: tuple[str, ...]
     python: str
     output: Path
-    force: bool = False
-    """``output`` replaces a file that is there."""
-    native: MallocTable | None = None
-    """Where its native memory is sampled into."""
+    force: bool = False  # `output` replaces a file that is there
+    native: MallocTable | None = None  # Where its native memory is sampled into
 
 
 @dataclass(slots=True)
@@ -66,8 +54,7 @@ class Request:
 
     options: AttachOptions
     token: str
-    progress: Callable[[str, float], None]
-    """Called with a phase and the seconds since the attach began."""
+    progress: Callable[[str, float], None]  # Called with a phase and the seconds since the attach began
     checked: CheckedProcess | None = None
     launch: Launch | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -93,9 +80,7 @@ class Connection:
     backend: str
     pid: int
     stopped_ns: int = 0
-    launched: Launched | None = None
-    """The program, where heaptop started it."""
+    launched: Launched | None = None  # The program, where heaptop started it
     core_refusal: str = ""
     """Why the native core may not be used there, as a sentence without its full stop; empty when it may."""
-    musl: bool = False
-    """Whether the target's C library is musl, and not glibc."""
+    musl: bool = False  # Whether the target's C library is musl, and not glibc

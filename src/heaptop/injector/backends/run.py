@@ -28,10 +28,8 @@ from heaptop.injector.preload import library, loading
 from heaptop.injector.preload.malloc_table import executable
 from heaptop.injector.requests import Connection, Launch, Launched, Request
 
-START_LIMIT: Final = 20.0
-"""Seconds for the interpreter to come up."""
-END_LIMIT: Final = 5.0
-"""Seconds for a program that was killed."""
+START_LIMIT: Final = 20.0  # Seconds for the interpreter to come up
+END_LIMIT: Final = 5.0  # Seconds for a program that was killed
 
 LAUNCHER: Final = Path(launcher.__file__)
 

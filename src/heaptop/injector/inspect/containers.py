@@ -17,8 +17,7 @@ from heaptop.injector.inspect import proc
 if TYPE_CHECKING:
     from heaptop.injector.inspect.process import ProcessFacts
 
-_INITIAL: Final = {"pid": 0xEFFFFFFC, "user": 0xEFFFFFFD}
-"""Inodes of the host's namespaces: ``linux/proc_ns.h``."""
+_INITIAL: Final = {"pid": 0xEFFFFFFC, "user": 0xEFFFFFFD}  # Inodes of the host's namespaces: `linux/proc_ns.h`
 _GVISOR_VERSION: Final = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 """What gVisor has in uname, whatever its release: ``LinuxVersion`` in its ``pkg/sentry``."""
 _KATA: Final = re.compile(r"(^|[ =,:])(/run/vc/|sandbox-[0-9a-f]{64})")

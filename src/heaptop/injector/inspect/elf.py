@@ -21,8 +21,7 @@ DT_HASH: Final = 4
 DT_STRTAB: Final = 5
 DT_SYMTAB: Final = 6
 DT_GNU_HASH: Final = 0x6FFFFEF5
-EM_X86_64: Final = 62
-"""Numbers of the ABI."""
+EM_X86_64: Final = 62  # Numbers of the ABI
 MACHINES: Final = {
     3: "386",
     8: "mips",
@@ -38,23 +37,18 @@ MACHINES: Final = {
 }
 """What Linux and its emulators run (``e_machine``)."""
 ELFCLASS64: Final = 2
-TAGS: Final = frozenset({DT_HASH, DT_STRTAB, DT_SYMTAB, DT_GNU_HASH})
-"""What is kept of a dynamic section."""
+TAGS: Final = frozenset({DT_HASH, DT_STRTAB, DT_SYMTAB, DT_GNU_HASH})  # What is kept of a dynamic section
 SEGMENT_SIZE: Final = 56
 SYMBOL_SIZE: Final = 24
-SYMBOL: Final = struct.Struct("<IBBHQQ")
-"""Elf64_Sym: st_name, st_info, st_other, st_shndx, st_value, st_size."""
+SYMBOL: Final = struct.Struct("<IBBHQQ")  # Elf64_Sym: st_name, st_info, st_other, st_shndx, st_value, st_size
 
 
 LONGEST_CHAIN: Final = 1 << 10
 """Entries of one hash bucket that are examined: linkers make a handful, a target that lies may make any number."""
-MOST_ALIKE: Final = 8
-"""Symbols with one 32-bit hash whose names are compared."""
+MOST_ALIKE: Final = 8  # Symbols with one 32-bit hash whose names are compared
 MOST_SEGMENTS: Final = 64
-LARGEST_DYNAMIC: Final = 1 << 12
-"""Bytes of a dynamic section, 256 entries: linkers make some forty."""
-MOST_IMAGES: Final = 1 << 12
-"""Files of one process: a large program maps a thousand."""
+LARGEST_DYNAMIC: Final = 1 << 12  # Bytes of a dynamic section, 256 entries: linkers make some forty
+MOST_IMAGES: Final = 1 << 12  # Files of one process: a large program maps a thousand
 MOST_READS: Final = 50_000
 """Of one process's memory, for all its images and look-ups together: an interpreter with a thousand libraries takes
 some 5,000."""
@@ -115,10 +109,8 @@ class ElfImage:
     path: str
     elf_class: int
     machine: int
-    runs: bool = False
-    """Whether its code is mapped. What a program reads as data is no code to call."""
-    bias: int = 0
-    """What is added to an address of the file to get one of the process."""
+    runs: bool = False  # Whether its code is mapped. What a program reads as data is no code to call.
+    bias: int = 0  # What is added to an address of the file to get one of the process
     dynamic: dict[int, int] = field(default_factory=dict)
 
     @classmethod
@@ -220,8 +212,7 @@ class ElfImage:
         return found
 
 
-Identity = tuple[str, int, str]
-"""Of a file: device, inode and path."""
+Identity = tuple[str, int, str]  # Of a file: device, inode and path
 
 
 def _identity(mapping: Mapping) -> Identity:

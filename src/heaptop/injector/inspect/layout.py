@@ -14,23 +14,18 @@ from typing import Final, NamedTuple
 class VersionFacts(NamedTuple):
     """What is true of one version, in all of its patch releases."""
 
-    marker: str = ""
-    """A symbol that came with it: distinguishes versions that have no ``Py_Version`` word (before 3.11)."""
-    pool_size: int = 16 << 10
-    """Bytes of a pool of small objects (``Objects/obmalloc.c``, POOL_SIZE)."""
+    marker: str = ""  # A symbol that came with it: distinguishes versions that have no `Py_Version` word (before 3.11)
+    pool_size: int = 16 << 10  # Bytes of a pool of small objects (`Objects/obmalloc.c`, POOL_SIZE)
     state_size: int = 0
     """Bytes of a chunk of malloc's with the arenas of an interpreter of its own (PEP 684); 0: it cannot have any."""
-    fresh_locks: bool = False
-    """A fork's child renews the lock on thread states before it takes it."""
-    debug_offsets: bool = False
-    """``_Py_DebugOffsets`` is at ``_PyRuntime``; a build may be free-threaded."""
+    fresh_locks: bool = False  # A fork's child renews the lock on thread states before it takes it
+    debug_offsets: bool = False  # `_Py_DebugOffsets` is at `_PyRuntime`; a build may be free-threaded
     debugger_support: int = 0
     """Offset in it of ``debugger_support`` (PEP 768), six words: eval_breaker, remote_debugger_support,
     remote_debugging_enabled, pending call, script path, its size. 0: there is none."""
     first_counted: int = 0
     """The first patch release whose collector the native core reads; those before it are counted in Python mode."""
-    free_threaded: bool = False
-    """The native core reads its free-threaded build, too, in a core or a copy."""
+    free_threaded: bool = False  # The native core reads its free-threaded build, too, in a core or a copy
 
 
 _FROM_3_12: Final = VersionFacts(state_size=376 << 10, fresh_locks=True)
@@ -55,19 +50,15 @@ FIRST_WITH_REMOTE_DEBUG: Final = min(version for version, facts in VERSIONS.item
 FIRST_WITH_OWN_ARENAS: Final = min(version for version, facts in VERSIONS.items() if facts.state_size)
 POOL_SIZES: Final = tuple(sorted({facts.pool_size for facts in VERSIONS.values()}))
 
-FINALIZING_SYMBOLS: Final = ("Py_IsFinalizing", "_Py_IsFinalizing")
-"""Public from 3.13, private before."""
+FINALIZING_SYMBOLS: Final = ("Py_IsFinalizing", "_Py_IsFinalizing")  # Public from 3.13, private before
 
 PYPY_MARKER: Final = "PyPyRun_SimpleString"
 
-DEBUG_OFFSETS_COOKIE: Final = b"xdebugpy"
-"""First bytes of ``_Py_DebugOffsets``."""
+DEBUG_OFFSETS_COOKIE: Final = b"xdebugpy"  # First bytes of `_Py_DebugOffsets`
 
-RUNTIME_INTERPRETERS_HEAD: Final = 40
-"""Offset in ``_Py_DebugOffsets`` of ``runtime_state.interpreters_head``."""
+RUNTIME_INTERPRETERS_HEAD: Final = 40  # Offset in `_Py_DebugOffsets` of `runtime_state.interpreters_head`
 
-INTERPRETER_THREADS_MAIN: Final = 80
-"""Offset in ``_Py_DebugOffsets`` of ``interpreter_state.threads_main``."""
+INTERPRETER_THREADS_MAIN: Final = 80  # Offset in `_Py_DebugOffsets` of `interpreter_state.threads_main`
 
 STOP_BIT: Final = 1 << 5
 """``_PY_EVAL_PLEASE_STOP_BIT`` of the eval breaker (``pycore_ceval.h``, where there is remote debugging)."""

@@ -11,8 +11,7 @@ import socket
 from collections.abc import Sequence
 from typing import Final
 
-HELLO_LIMIT: Final = 256
-"""Bytes of the first line, in which an agent identifies itself."""
+HELLO_LIMIT: Final = 256  # Bytes of the first line, in which an agent identifies itself
 
 
 def ready(links: Sequence[socket.socket], timeout: float, events: int = select.POLLIN) -> list[socket.socket]:

@@ -13,14 +13,12 @@ from typing import Final
 
 from heaptop.injector.inspect import proc
 
-MOST_MOUNTS: Final = 1 << 22
-"""Bytes of a list of mounts."""
+MOST_MOUNTS: Final = 1 << 22  # Bytes of a list of mounts
 _LAST_WORDS: Final = re.compile(
     r"/pods/(?P<uid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
     r"/containers/(?P<name>[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/[0-9a-f]{8}\Z"
 )
-_ROOT: Final = 3
-"""Its place among the fields of a mount: the path in its file system."""
+_ROOT: Final = 3  # Its place among the fields of a mount: the path in its file system
 
 
 @dataclass(frozen=True, slots=True)

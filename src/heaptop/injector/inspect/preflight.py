@@ -36,8 +36,7 @@ from heaptop.injector.inspect.process import ProcessFacts, read_facts
 
 T = TypeVar("T")
 
-PATIENCE: Final = 5.0
-"""Seconds to look at a process; 0.2 are needed for one with 20,000 mappings."""
+PATIENCE: Final = 5.0  # Seconds to look at a process; 0.2 are needed for one with 20,000 mappings
 
 
 @dataclass(frozen=True, slots=True)

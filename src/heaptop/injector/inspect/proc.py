@@ -25,14 +25,10 @@ T = TypeVar("T")
 
 LARGEST: Final = 1 << 20
 """Bytes of a file whose size the kernel bounds already: status, with 65,536 groups, is the longest."""
-LONGEST_LINE: Final = 1 << 15
-"""Bytes of a line of maps: the kernel escapes a path of 4 KiB to four times as much."""
-PATIENCE: Final = 1.0
-"""Seconds for a command line; less than a millisecond is usual."""
-MOST_GIVEN_UP: Final = 64
-"""Child processes that the kernel has not ended yet."""
-END_PATIENCE: Final = 0.02
-"""Seconds to wait for the end of a child that was killed."""
+LONGEST_LINE: Final = 1 << 15  # Bytes of a line of maps: the kernel escapes a path of 4 KiB to four times as much
+PATIENCE: Final = 1.0  # Seconds for a command line; less than a millisecond is usual
+MOST_GIVEN_UP: Final = 64  # Child processes that the kernel has not ended yet
+END_PATIENCE: Final = 0.02  # Seconds to wait for the end of a child that was killed
 _STEP: Final = 1 << 16
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -122,8 +118,7 @@ class Reader(Generic[A, T]):
     thread may hold; where it does, that is one more read that does not answer.
     """
 
-    in_child: ClassVar[bool] = False
-    """Whether this process is such a child."""
+    in_child: ClassVar[bool] = False  # Whether this process is such a child
 
     def __init__(self, read: Callable[[A], T]) -> None:
         self._read = read

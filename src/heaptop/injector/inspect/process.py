@@ -20,11 +20,9 @@ from heaptop.protocol.text import printable
 
 CAP_SYS_PTRACE: Final = 19
 NAMESPACES: Final = ("mnt", "pid", "net", "user")
-FLAGS, START_TIME = 6, 19
-"""Places in :func:`stat_fields`: fields 9 and 22 of proc(5)."""
+FLAGS, START_TIME = 6, 19  # Places in stat_fields(): fields 9 and 22 of proc(5)
 PF_KTHREAD: Final = 0x00200000
-MOST_CHILDREN: Final = 1 << 12
-"""``linux/sched.h``."""
+MOST_CHILDREN: Final = 1 << 12  # `linux/sched.h`
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +30,21 @@ class ProcessFacts:
     """One look at ``/proc/PID``."""
 
     pid: int
-    name: str
-    """The kernel's 15-character name of the leader, printable; so are the other texts."""
-    state: str
-    """R, S, D, T, t, Z, X, I: the leader's."""
+    name: str  # The kernel's 15-character name of the leader, printable; so are the other texts
+    state: str  # R, S, D, T, t, Z, X, I: the leader's
     tracer: int
-    nspid: int
-    """Its pid as it sees it itself."""
-    uids: tuple[int, int, int, int]
-    """Real, effective, saved, file system."""
+    nspid: int  # Its pid as it sees it itself
+    uids: tuple[int, int, int, int]  # Real, effective, saved, file system
     gids: tuple[int, int, int, int]
     is_kernel_thread: bool
-    seccomp: int
-    """0 none, 1 strict, 2 filter."""
+    seccomp: int  # 0 none, 1 strict, 2 filter
     shadow_stack: bool
     """The processor compares return addresses with a second stack (user-space shadow stacks, Linux 6.6)."""
-    start: int
-    """Clock ticks since boot: distinguishes a pid's owners."""
-    live_tid: int
-    """The leader, or another thread when the leader has exited."""
+    start: int  # Clock ticks since boot: distinguishes a pid's owners
+    live_tid: int  # The leader, or another thread when the leader has exited
     command: str
     executable: str
-    image: str
-    """Tells the program that runs from one that an exec puts in its place: see :func:`image`."""
+    image: str  # Tells the program that runs from one that an exec puts in its place: see image()
 
     @property
     def user(self) -> str:
@@ -120,8 +110,7 @@ def real_user(pid: int) -> int:
 
 
 STACK_SIZE, SMALL_STACK_SIZE = 8 << 20, 1 << 20
-SCARCE: Final = 64 << 20
-"""Bytes of address space below which the small stack is taken."""
+SCARCE: Final = 64 << 20  # Bytes of address space below which the small stack is taken
 
 
 def agent_stack_size(pid: int) -> int:

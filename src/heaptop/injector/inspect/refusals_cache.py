@@ -20,10 +20,8 @@ import platformdirs
 from heaptop import files
 from heaptop.injector.inspect import proc
 
-MOST: Final = 100
-"""Interpreters that are remembered; the oldest are forgotten first."""
-_LARGEST: Final = 1 << 20
-"""Bytes of the file."""
+MOST: Final = 100  # Interpreters that are remembered; the oldest are forgotten first
+_LARGEST: Final = 1 << 20  # Bytes of the file
 OF_ONE_PROCESS: Final = "copies of the native core are mapped"
 """In a reason of the agent's that is about its process, and not about the executable."""
 

@@ -22,11 +22,9 @@ SYMBOL: Final = struct.Struct("<IBBHQQ")
 SYMTAB, DYNSYM, FUNCTIONS = 2, 11, (2, 10)
 """Types of sections, and of symbols: functions, and those that the linker chooses among (IFUNC)."""
 MOST_SECTIONS: Final = 1 << 12
-LARGEST: Final = 16 << 20
-"""Bytes of one table."""
+LARGEST: Final = 16 << 20  # Bytes of one table
 LONGEST_NAME: Final = 4096
-PATIENCE: Final = 2.0
-"""Seconds for one file."""
+PATIENCE: Final = 2.0  # Seconds for one file
 
 
 def names(pid: int, path: str, addresses: Iterable[int]) -> Mapping[int, str]:

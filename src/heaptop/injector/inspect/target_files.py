@@ -19,14 +19,11 @@ from heaptop.errors import HeaptopError
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.process import read_facts
 
-LARGEST: Final = 4 << 20
-"""Bytes of a file; what is larger is not source that someone reads."""
+LARGEST: Final = 4 << 20  # Bytes of a file; what is larger is not source that someone reads
 PATIENCE: Final = 1.0
 OPENAT2: Final = 437
-RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
-"""``linux/openat2.h``."""
-MOST_LINKS: Final = 40
-"""As the kernel follows at most."""
+RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10  # `linux/openat2.h`
+MOST_LINKS: Final = 40  # As the kernel follows at most
 PROC_MAGIC: Final = 0x9FA0
 REAL: Final = frozenset(
     {

@@ -59,8 +59,7 @@ except OSError:pass
 """3.14 has ``_thread.set_name``; before it the kernel's file must do, which a bare chroot does not have."""
 
 
-LONG_NAME: Final = "heaptop "
-"""For numbers of five to seven digits, which fit the kernel's 15 bytes only so."""
+LONG_NAME: Final = "heaptop "  # For numbers of five to seven digits, which fit the kernel's 15 bytes only so
 
 ENDED_NAME: Final = "heaptop ended"
 AGENT_NAMES: Final = re.compile(f"{AGENT_NAME}([0-9]{{1,4}})|{LONG_NAME}([0-9]{{5,7}})")

@@ -21,10 +21,8 @@ from heaptop.injector.inspect.memory import each_mapping
 from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites
 from heaptop.protocol.text import printable
 
-NAME: Final = "heaptop-malloc"
-"""Of the memfd."""
-MAPPED: Final = f"/memfd:{NAME}"
-"""In ``/proc/PID/maps``, in front of a blank."""
+NAME: Final = "heaptop-malloc"  # Of the memfd
+MAPPED: Final = f"/memfd:{NAME}"  # In `/proc/PID/maps`, in front of a blank
 VARIABLE: Final = "HEAPTOP_MALLOC"
 MAGIC: Final = 0x31434C414D505448
 HEAD: Final = struct.Struct("<QIiQQQ4B5IB")
@@ -39,13 +37,10 @@ NODES_AT: Final = SITES_AT + SITES * SITE.size
 FRAMES_AT: Final = NODES_AT + NODES * NODE.size
 TEXTS_AT: Final = FRAMES_AT + FRAMES * FRAME.size
 SIZE: Final = TEXTS_AT + TEXTS
-GAPS: Final = {0: "none", 1: "early", 2: "full"}
-"""Nodes that are no stack."""
+GAPS: Final = {0: "none", 1: "early", 2: "full"}  # Nodes that are no stack
 DEEPEST: Final = 64
-MOST_LIBRARIES: Final = 64
-"""Whose functions are named."""
-NAMING_LIMIT: Final = 4.0
-"""Seconds for all of them."""
+MOST_LIBRARIES: Final = 64  # Whose functions are named
+NAMING_LIMIT: Final = 4.0  # Seconds for all of them
 LONGEST: Final = 1024
 SAMPLING: Final = 1
 STATES: Final = {
@@ -60,14 +55,10 @@ SMALLEST_MEASURED: Final = 1 << 17
 """Bytes of a block of malloc's that may have untouched pages: smaller ones lie in its heaps (M_MMAP_THRESHOLD)."""
 MAPPING: Final = 1
 
-Resident = Callable[[int, int], int]
-"""How many bytes from one address to another are resident."""
-Read = Callable[[int, int], bytes]
-"""Bytes of the table, by offset and size. Raises OSError."""
-Blocks = Counter[tuple[int, int, int, int]]
-"""Live blocks by site, size, bytes left and logarithm of the interval."""
-Same = Counter[tuple[int, int, int]]
-"""Those of one site."""
+Resident = Callable[[int, int], int]  # How many bytes from one address to another are resident
+Read = Callable[[int, int], bytes]  # Bytes of the table, by offset and size. Raises OSError.
+Blocks = Counter[tuple[int, int, int, int]]  # Live blocks by site, size, bytes left and logarithm of the interval
+Same = Counter[tuple[int, int, int]]  # Those of one site
 
 
 class TableInvalid(Exception):
@@ -79,8 +70,7 @@ class MallocTable:
 
     def __init__(self, interval: int) -> None:
         """``interval``: mean bytes between samples; taken as the next lower power of two."""
-        self.executable = "?"
-        """The program's path: to be set while it runs, because afterwards its link is gone."""
+        self.executable = "?"  # The program's path: to be set while it runs, because afterwards its link is gone
         self.exponent = max(10, min(interval.bit_length() - 1, 30))
         self.fd = os.memfd_create(NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:

@@ -38,13 +38,11 @@ from heaptop.protocol.messages import Pymalloc
 
 ENTRY: Final = struct.Struct("<QQIIQQQ")
 POOL: Final = struct.Struct("<IIQQQIIII")
-INITIAL_ARENAS: Final = 16
-"""INITIAL_ARENA_OBJECTS; the table doubles from there."""
+INITIAL_ARENAS: Final = 16  # INITIAL_ARENA_OBJECTS; the table doubles from there
 MOST_ARENAS: Final = 1 << 20
 ALIGNMENT: Final = 16
 SIZE_CLASSES: Final = 32
-POOLS_TO_AN_ARENA: Final = 1 << 10
-"""At most: 64, or 128 in the arenas of 2 MiB that 3.15 can be built with."""
+POOLS_TO_AN_ARENA: Final = 1 << 10  # At most: 64, or 128 in the arenas of 2 MiB that 3.15 can be built with
 
 Range = tuple[int, int]
 
@@ -55,10 +53,8 @@ class Arena:
 
     index: int
     address: int
-    carved: int
-    """Where the part begins that was never made into pools (``pool_address``)."""
-    pools: int
-    """``ntotalpools``."""
+    carved: int  # Where the part begins that was never made into pools (`pool_address`)
+    pools: int  # `ntotalpools`
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +63,7 @@ class ArenaTable:
 
     arenas: tuple[Arena, ...]
     pool_size: int
-    arena_size: int
-    """A power of two; an arena that is not aligned to a pool has one pool less."""
+    arena_size: int  # A power of two; an arena that is not aligned to a pool has one pool less
 
     def ranges(self) -> list[Range]:
         return [(arena.address, arena.address + self.arena_size) for arena in self.arenas]

@@ -18,8 +18,7 @@ from heaptop.injector.inspect.memory import RemoteFault
 from heaptop.injector.rss.residency import PAGE, ResidentMemory
 from heaptop.injector.rss.smaps import FILE, Vma
 
-HEADER = struct.Struct("<4sB11xHHIQQQIHHH")
-"""Elf64_Ehdr up to e_phnum."""
+HEADER = struct.Struct("<4sB11xHHIQQQIHHH")  # Elf64_Ehdr up to e_phnum
 SEGMENT = struct.Struct("<IIQQQQQQ")
 MOST_SEGMENTS = 64
 

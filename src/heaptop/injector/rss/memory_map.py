@@ -31,18 +31,15 @@ from heaptop.injector.rss.smaps import ANONYMOUS, ARENA, CHUNK, FILE, LARGE, OWN
 from heaptop.protocol.messages import OWN_ARENA, Outside, OwnPages, Pymalloc, Region
 from heaptop.protocol.text import LONGEST, printable
 
-MAPPED_BIT: Final = 2
-"""``malloc/malloc.c``: IS_MMAPPED, in the low three bits of a chunk's size."""
-MOST_PROBES: Final = 400_000
-"""Pages that are examined for chunks: half a second."""
+MAPPED_BIT: Final = 2  # `malloc/malloc.c`: IS_MMAPPED, in the low three bits of a chunk's size
+MOST_PROBES: Final = 400_000  # Pages that are examined for chunks: half a second
 
 STATES: Final = (1 << 18) + 1, 1 << 19
 """Bytes that a chunk has which holds an interpreter's ``_obmalloc_state``: the root of its tree of arenas alone has
 256 KiB (``pycore_obmalloc.h``, arena_map_top). What it takes in each version with its chunk is ``Facts.state_size``: in
 3.12 it is a part of PyInterpreterState."""
 MOST_STATES: Final = 64
-LARGEST_SMAPS: Final = 128 << 20
-"""700 bytes a mapping are usual. They are never held at once."""
+LARGEST_SMAPS: Final = 128 << 20  # 700 bytes a mapping are usual. They are never held at once.
 MINOR: Final = re.compile(r"python3\.(\d+)|\.cpython-3(\d+)-")
 """A version in the name of an interpreter, of its library, or of an extension."""
 
@@ -68,8 +65,7 @@ class MemoryContents:
     sorts: Sequence[Sort]
     measured: Measured = field(default_factory=dict)
     pymalloc: Pymalloc | None = None
-    unsearched: bool = False
-    """There was more than MOST_PROBES pages."""
+    unsearched: bool = False  # There was more than MOST_PROBES pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +74,7 @@ class OwnMemory:
 
     told: Sequence[OwnPages]
     before: own.AttachBaseline
-    agent: int | None
-    """The agent's thread."""
+    agent: int | None  # The agent's thread
 
 
 class Pieces:

@@ -38,13 +38,11 @@ class AttachBaseline:
     rss: int | None = None
     heaps: frozenset[int] | None = None
     """Where a heap of a thread's arena may have been: none of them is of heaptop's making. None: it is not known."""
-    native: bool = False
-    """It has a table of native samples."""
+    native: bool = False  # It has a table of native samples
 
 
 UNKNOWN: Final = AttachBaseline()
-NOTHING: Final = AttachBaseline(None, frozenset())
-"""Of a process that heaptop starts."""
+NOTHING: Final = AttachBaseline(None, frozenset())  # Of a process that heaptop starts
 
 
 def before(pid: int) -> AttachBaseline:

@@ -16,14 +16,12 @@ from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory
 
 PAGE: Final = 4096
 WORD: Final = 8
-PRESENT: Final = 1 << 7
-"""Bit 63 of an entry (proc_pid_pagemap(5)): only the highest byte is kept."""
+PRESENT: Final = 1 << 7  # Bit 63 of an entry (proc_pid_pagemap(5)): only the highest byte is kept
 EXCLUSIVE: Final = 1
 """Bit 56: mapped once, and by this process; never set for the page of zeros, which is in no RSS. Linux 4.2."""
 _HAS_BIT: Final = {bit: bytes(byte & bit != 0 for byte in range(256)) for bit in (PRESENT, EXCLUSIVE)}
 
-BLOCK: Final = 1 << 21
-"""What is looked up at once and remembered: 512 pages."""
+BLOCK: Final = 1 << 21  # What is looked up at once and remembered: 512 pages
 
 
 class PageTable:

@@ -47,8 +47,7 @@ class Vma:
     end: int
     permissions: str
     inode: int
-    name: str
-    """A path (with ``(deleted)``, if so), ``[heap]`` and its like, or empty."""
+    name: str  # A path (with `(deleted)`, if so), `[heap]` and its like, or empty
     rss: int
     huge: int
     hugetlb: int
@@ -73,8 +72,7 @@ class Vma:
         return self.plain and self.rss > 0 and self.size <= max(LARGE, SPARSE * self.rss)
 
 
-Sort = tuple[Vma, str, str]
-"""A mapping, its kind and its name."""
+Sort = tuple[Vma, str, str]  # A mapping, its kind and its name
 
 
 def parse(text: str | Iterable[str], most: int | None = None) -> list[Vma]:

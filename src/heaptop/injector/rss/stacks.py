@@ -21,12 +21,10 @@ from heaptop.injector.inspect.memory import RemoteFault
 from heaptop.injector.inspect.threads import robust_list
 from heaptop.injector.rss.residency import PAGE, ResidentMemory
 
-DESCRIPTOR: Final = 0x1000
-"""Room for struct pthread: 0x900 in glibc 2.36."""
+DESCRIPTOR: Final = 0x1000  # Room for struct pthread: 0x900 in glibc 2.36
 VARIABLES: Final = 0x4000
 """Room for libc's own variables: those of libraries that were there at the start lie between it and the descriptor."""
-SELF: Final = 0x10
-"""``tcbhead_t.self``; ``tcb`` at 0 is the same for a thread's own descriptor. Part of the ABI of x86-64."""
+SELF: Final = 0x10  # `tcbhead_t.self`; `tcb` at 0 is the same for a thread's own descriptor. Part of the ABI of x86-64.
 
 
 def stack_range(memory: ResidentMemory, tid: int) -> tuple[int, int] | None:

@@ -19,8 +19,7 @@ from heaptop.protocol.registry import REPLIES
 
 READ_SIZE: Final = 1 << 16
 NEVER: Final = float("inf")
-ROOM_PATIENCE: Final = 0.2
-"""Seconds between two checks of whether to continue, while the agent reads nothing."""
+ROOM_PATIENCE: Final = 0.2  # Seconds between two checks of whether to continue, while the agent reads nothing
 
 
 class AgentLink:
@@ -41,8 +40,7 @@ class AgentLink:
         self._leaving = leaving
         self._agent_lives = agent_lives
         self.gate = gate
-        self.heard_at = time.monotonic()
-        """When the agent last sent anything."""
+        self.heard_at = time.monotonic()  # When the agent last sent anything
         self._frames = FrameReader()
         self._selector = selectors.DefaultSelector()
         self._selector.register(link, selectors.EVENT_READ)

@@ -14,20 +14,15 @@ from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
 from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure
 from heaptop.protocol.source import Forecast
 
-ALLOWANCE: Final = 2
-"""A pause that a person has allowed may become this many times as long before the next question."""
+ALLOWANCE: Final = 2  # A pause that a person has allowed may become this many times as long before the next question
 STOP_SHARE: Final = 4
 """A count in the stopped process is preferred where it is expected to take this part of a clone's pause at most. It
 gives up at twice that."""
-LEAST_STOP_NS: Final = 2_000_000
-"""No such count is expected to take less than half of this."""
+LEAST_STOP_NS: Final = 2_000_000  # No such count is expected to take less than half of this
 NOTHING_KNOWN: Final = Headroom()
-TABLES: Final = 75
-"""Bytes of an open snapshot's tables for each object, before there was one."""
-MOST_TABLES: Final = 1.6
-"""What they take at one time at most, with a mark beside them, of what they take at the end."""
-SMALL_OBJECT: Final = 64
-"""Bytes of an object, before any was counted: so many that there are rather too many of them."""
+TABLES: Final = 75  # Bytes of an open snapshot's tables for each object, before there was one
+MOST_TABLES: Final = 1.6  # What they take at one time at most, with a mark beside them, of what they take at the end
+SMALL_OBJECT: Final = 64  # Bytes of an object, before any was counted: so many that there are rather too many of them
 
 
 def clone_cost_ns(census: Census) -> int:
@@ -55,26 +50,19 @@ def most_stop_ns(clone_ns: int, budget_ns: int) -> int:
 class CensusPolicy:
     """What is known and was decided so far."""
 
-    mode: str = "clone"
-    """The best mode that may be tried: one of :data:`heaptop.choices.MODES`."""
-    reason: str = ""
-    """Why no better one; empty where a person chose it."""
+    mode: str = "clone"  # The best mode that may be tried: one of choices.MODES
+    reason: str = ""  # Why no better one; empty where a person chose it
     budget_ns: int = 100_000_000
-    pending: Decision | None = None
-    """What a person has to decide; until then nothing is counted, and no snapshot made."""
+    pending: Decision | None = None  # What a person has to decide; until then nothing is counted, and no snapshot made
     model: PauseModel = field(default_factory=lambda: PauseModel(None))
     allowed: dict[str, int] = field(default_factory=dict)
     """By mode, the pause that a person has allowed, in nanoseconds."""
-    objects: int = 0
-    """Of the last census; 0 before the first."""
-    stops: bool = False
-    """A person has chosen mode stop for censuses, rather than the pause of a clone."""
-    no_image: str = ""
-    """Why there is to be no snapshot: a person has declined its pause."""
+    objects: int = 0  # Of the last census; 0 before the first
+    stops: bool = False  # A person has chosen mode stop for censuses, rather than the pause of a clone
+    no_image: str = ""  # Why there is to be no snapshot: a person has declined its pause
     _question: Decision | None = None
     """What is asked where the agent can make the last census that was requested no other way."""
-    tables: float = TABLES
-    """Bytes that an object takes in an open snapshot, by the last one."""
+    tables: float = TABLES  # Bytes that an object takes in an open snapshot, by the last one
 
     def limit(self, mode: str, reason: str) -> None:
         """Ask for nothing better than ``mode`` from now on."""

@@ -54,26 +54,19 @@ SILENT_AFTER: Final = 5.0
 """Seconds without a word after which an agent counts as silent: it is asked every second, while the screen keeps up."""
 SILENT_PATIENCE: Final = 2.0
 """Seconds for the goodbye of one that has been silent. One that was not asked for anything answers in far less."""
-BEHIND_REST: Final = 0.1
-"""Seconds to the next look at whether a census may be asked for, after one had to wait."""
-PIECE: Final = 60_000
-"""Bytes of the native core in one request."""
+BEHIND_REST: Final = 0.1  # Seconds to the next look at whether a census may be asked for, after one had to wait
+PIECE: Final = 60_000  # Bytes of the native core in one request
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingSettings:
     """How allocations are sampled."""
 
-    interval: int = 0
-    """Bytes from one sample to the next, on average; 0 for not at all."""
-    depth: int = 128
-    """Frames kept of a stack, at most."""
-    tracer: bool = False
-    """By tracemalloc, where there is no native core."""
-    exact: bool = False
-    """With objects in blocks that free lists hand on, or not at all."""
-    target: int = 0
-    """Samples a second that the interval is to follow the program for; 0: it stays."""
+    interval: int = 0  # Bytes from one sample to the next, on average; 0 for not at all
+    depth: int = 128  # Frames kept of a stack, at most
+    tracer: bool = False  # By tracemalloc, where there is no native core
+    exact: bool = False  # With objects in blocks that free lists hand on, or not at all
+    target: int = 0  # Samples a second that the interval is to follow the program for; 0: it stays
 
 
 @dataclass(slots=True)
@@ -83,16 +76,12 @@ class ConversationRequests:
     census: threading.Event = field(default_factory=threading.Event)
     memory: threading.Event = field(default_factory=threading.Event)
     leave: threading.Event = field(default_factory=threading.Event)
-    accept: threading.Event = field(default_factory=threading.Event)
-    """The pause that was asked about may be made."""
-    stop: threading.Event = field(default_factory=threading.Event)
-    """The other one may be made, in mode stop."""
+    accept: threading.Event = field(default_factory=threading.Event)  # The pause that was asked about may be made
+    stop: threading.Event = field(default_factory=threading.Event)  # The other one may be made, in mode stop
     decline: threading.Event = field(default_factory=threading.Event)
-    resample: threading.Event = field(default_factory=threading.Event)
-    """Allocations are to be sampled as in :attr:`sampling`."""
+    resample: threading.Event = field(default_factory=threading.Event)  # Allocations are to be sampled as in sampling
     sampling: SamplingSettings = SamplingSettings()
-    outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
-    """Requests to be sent as they are."""
+    outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)  # Requests to be sent as they are
     _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     def wake(self) -> None:
@@ -119,10 +108,8 @@ class PollSchedule:
     began: float = 0.0
     census_out: bool = False
     tick_out: bool = False
-    held: bool = False
-    """Nothing is counted, because something has to be decided first."""
-    spacing: float = 0.0
-    """Seconds between the last census and the next, from start to start."""
+    held: bool = False  # Nothing is counted, because something has to be decided first
+    spacing: float = 0.0  # Seconds between the last census and the next, from start to start
 
     def census_due(self, now: float) -> bool:
         return not self.census_out and not self.held and now >= self.next_census
@@ -201,18 +188,15 @@ class Conversation:
         self._forecast = forecast
         self._room = room
         self._image = SnapshotCost(image_bytes)
-        self._held_image: ImageRequest | None = None
-        """A snapshot that waits for an answer about its pause."""
+        self._held_image: ImageRequest | None = None  # A snapshot that waits for an answer about its pause
         self._next_image: ImageRequest | None = None
         """A snapshot that waits for the end of the one before it, whose memory is not free until then."""
-        self._unposted: deque[Message] = deque()
-        """What was wanted after that one."""
+        self._unposted: deque[Message] = deque()  # What was wanted after that one
         self._behind = behind
         self._capabilities: tuple[str, ...] = ()
         self._core_told = self._sampler_told = False
         self._rss: int | None = None
-        self.left = ""
-        """What the agent could not take out of the target, by its goodbye."""
+        self.left = ""  # What the agent could not take out of the target, by its goodbye
         self._pace = PollSchedule(interval, max_share)
         self._ids = itertools.count(1)
 

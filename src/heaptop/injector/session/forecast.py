@@ -22,14 +22,11 @@ from heaptop.injector.inspect.threads import thread_ids
 from heaptop.protocol.source import Forecast
 from heaptop.protocol.text import printable
 
-NS_PER_SMALL_BYTE: Final = 30e6 / (1 << 30)
-"""15 to 40 ms a GiB of 4 KiB pages were measured."""
+NS_PER_SMALL_BYTE: Final = 30e6 / (1 << 30)  # 15 to 40 ms a GiB of 4 KiB pages were measured
 NS_PER_HUGE_BYTE: Final = 1e6 / (1 << 30)
 LEAST_NS: Final = 300_000
-REMEMBERED: Final = 5
-"""Pauses that are kept to expect the next by."""
-ENOUGH: Final = 3
-"""Measured pauses that show that the forecast was too low; fewer may all be due to the machine's load."""
+REMEMBERED: Final = 5  # Pauses that are kept to expect the next by
+ENOUGH: Final = 3  # Measured pauses that show that the forecast was too low; fewer may all be due to the machine's load
 
 Files = tuple[str, str, str]
 """Names of a group's files: its limit, its use, and of memory.stat what the kernel drops first."""
@@ -37,16 +34,13 @@ PROC: Final = Path("/proc")
 CGROUPS: Final = Path("/sys/fs/cgroup")
 VERSION_1: Final = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 VERSION_2: Final = ("memory.max", "memory.current", "inactive_file")
-HIGH: Final = ("memory.high",)
-"""Of version 2: beyond it the kernel slows the group down and takes its memory back."""
+HIGH: Final = ("memory.high",)  # Of version 2: beyond it the kernel slows the group down and takes its memory back
 CLONE_SHARE: Final = 1 / 16
 """Of the anonymous memory, what a clone is taken to need: its tables, and copies of the pages that change meanwhile."""
 CLONE_LEAST: Final = 32 << 20
 SLICES_LEAST: Final = 16 << 20
-SLICES_PART: Final = 6
-"""Of resident memory: the lists of 1.5 million objects were an eighth of what their process had."""
-ROOM_FOR_TABLES: Final = 2
-"""Of what is left, the tables of a snapshot may take one part in so many."""
+SLICES_PART: Final = 6  # Of resident memory: the lists of 1.5 million objects were an eighth of what their process had
+ROOM_FOR_TABLES: Final = 2  # Of what is left, the tables of a snapshot may take one part in so many
 
 
 def forecast(pid: int) -> Forecast | None:
@@ -131,8 +125,7 @@ class PauseModel:
 class Headroom:
     """What a process may still take of memory."""
 
-    left: int | None = None
-    """Bytes; None where it is unknown."""
+    left: int | None = None  # Bytes; None where it is unknown
     together: bool = False
     """Whether the kernel, when a control group has no memory left, ends all of its processes and not only the clone
     (``memory.oom.group``)."""
@@ -179,10 +172,8 @@ def room(pid: int) -> Headroom:
 class MemoryLimit:
     """How much memory a process may take, and how near it is to that."""
 
-    bytes: int
-    """The smallest limit of its control groups, or all memory of the machine."""
-    of: str
-    """Which one: ``memory.max of /pod/app``, or ``the machine``, and whether there may be another."""
+    bytes: int  # The smallest limit of its control groups, or all memory of the machine
+    of: str  # Which one: `memory.max of /pod/app`, or `the machine`, and whether there may be another
     left: int | None
     """Bytes that it may still take before the first of its limits, the machine's free memory among them."""
     pressure: float | None = None

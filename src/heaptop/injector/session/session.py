@@ -53,14 +53,12 @@ from heaptop.protocol.source import (
     never_behind,
 )
 
-HELLO_PATIENCE: Final = 10.0
-"""Seconds for the agent to answer once the bootstrap has its source."""
+HELLO_PATIENCE: Final = 10.0  # Seconds for the agent to answer once the bootstrap has its source
 CORE_PATIENCE: Final = 5.0
 """Seconds for the agent to load the native core; when the interpreter is busy for longer, it does so later."""
 GOODBYE_PATIENCE: Final = 5.0
 """Seconds for the agent to clean up; when the interpreter is busy for longer, it does so later by itself."""
-EXIT_PATIENCE: Final = 1.0
-"""A process that exits closes its sockets a moment before it is gone."""
+EXIT_PATIENCE: Final = 1.0  # A process that exits closes its sockets a moment before it is gone
 ENDING_PATIENCE: Final = 15.0
 """Seconds for an interpreter to end with all its objects, where its native memory is reported then."""
 

@@ -41,8 +41,7 @@ class SnapshotCost:
         self._until = self._next_check = 0.0
         self._own = 0
         self._held: int | None = None
-        self._closes: set[int] = set()
-        """Ids of the requests to end the image."""
+        self._closes: set[int] = set()  # Ids of the requests to end the image
         self._close_failed = False
 
     def on_close(self, request: CloseRequest) -> None:
