@@ -44,8 +44,7 @@ from heaptop.protocol.messages import (
     Types,
 )
 
-MEAN_NAME: Final = 256
-"""Characters of a name, on average, that limits of names together are made of."""
+MEAN_NAME: Final = 256  # Characters of a name, on average, that limits of names together are made of
 TYPES: Final = 1 << 18
 TYPE_BYTES: Final = TYPES * MEAN_NAME
 NAME: Final = 1024
@@ -72,8 +71,7 @@ class MessageBounds:
         self._type_bytes = type_bytes
         self._said = 0
         self._bytes = 0
-        self._other: int | None = None
-        """The number of :data:`OTHER_TYPES`: of the first type that there was no room for."""
+        self._other: int | None = None  # The number of OTHER_TYPES: of the first type that there was no room for
         self._image = -1
         self._image_bytes = 0
 

@@ -46,14 +46,11 @@ from heaptop.protocol.messages import (
 from heaptop.protocol.recorded import BYTE, INT, LEAST_BIN, LONG, MOST_BIN, TALLY
 from heaptop.protocol.text import printable
 
-MAX_ITEMS: Final = 1 << 18
-"""Items in one array or map. A frame of 32 MiB cannot announce more than this in five bytes."""
+MAX_ITEMS: Final = 1 << 18  # Items in one array or map. A frame of 32 MiB cannot announce more than this in five bytes.
 
-MAX_TEXT: Final = 1 << 20
-"""Bytes of one string."""
+MAX_TEXT: Final = 1 << 20  # Bytes of one string
 
-MAX_ARRAYS: Final = 1 << 20
-"""Arrays and maps in one frame: an empty one is a byte on the wire and some sixty in memory."""
+MAX_ARRAYS: Final = 1 << 20  # Arrays and maps in one frame: an empty one is a byte on the wire and some sixty in memory
 
 MAX_VALUES: Final = 1 << 21
 """Items of all arrays and maps in one frame: nil is a byte on the wire and eight in memory. A census with
@@ -115,8 +112,7 @@ RECORDS: Final[dict[tuple[str, str], tuple[Struct, dict[int, tuple[str, int, int
 }
 """Fields of packed records: whole ones, in which the numbers at these places have these names and bounds."""
 
-Check = Callable[[object], object]
-"""Takes what msgpack gave and returns the field's value, or raises :class:`_Wrong`."""
+Check = Callable[[object], object]  # Takes what msgpack gave and returns the field's value, or raises _Wrong
 
 
 class _Wrong(Exception):

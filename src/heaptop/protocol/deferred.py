@@ -25,11 +25,9 @@ class DeferredSource:
         self._deliver: Deliver = lambda event: None
         self._behind: Behind = never_behind
         self._source: Source | None = None
-        self._lock = threading.Lock()
-        """Guards what follows, and that Ended is delivered once."""
+        self._lock = threading.Lock()  # Guards what follows, and that Ended is delivered once
         self._begun = False
-        self._over = False
-        """It ended before there was a source, or is to."""
+        self._over = False  # It ended before there was a source, or is to
 
     @property
     def target(self) -> TargetInfo:

@@ -22,31 +22,23 @@ class DumpInfo(Message):
     """Of whom a heap dump is: its header."""
 
     KIND: ClassVar[str] = "dump"
-    heaptop: str
-    """Version that has written it."""
+    heaptop: str  # Version that has written it
     pid: int
     command: str
     python: str
     user: str
-    wall: float
-    """Seconds since 1970 when the target was frozen."""
-    time_ns: int
-    """On the target's clock."""
-    values: str
-    """One of :data:`VALUES`."""
+    wall: float  # Seconds since 1970 when the target was frozen
+    time_ns: int  # On the target's clock
+    values: str  # One of VALUES
     objects: int
     edges: int
     started: int = 0
     """Clock ticks from the boot of its machine until the process started: with the pid it identifies it. 0: not
     known."""
-    sampled: float = 0.0
-    """Seconds for which allocations were sampled before."""
-    origin: str = ""
-    """One of :data:`ORIGINS`."""
-    redacted: bool = False
-    """Names of the program were replaced."""
-    lacking: str = ""
-    """Of a core file or a copy: which objects are not in it, as a short phrase; empty where all are."""
+    sampled: float = 0.0  # Seconds for which allocations were sampled before
+    origin: str = ""  # One of ORIGINS
+    redacted: bool = False  # Names of the program were replaced
+    lacking: str = ""  # Of a core file or a copy: which objects are not in it, as a short phrase; empty where all are
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +47,7 @@ class DumpEnd(Message):
 
     KIND: ClassVar[str] = "dump-end"
     pieces: int
-    bytes: int
-    """Of the pieces, before they were compressed."""
+    bytes: int  # Of the pieces, before they were compressed
 
 
 DUMPED: Final[tuple[type[Message], ...]] = (DumpInfo, DumpEnd)

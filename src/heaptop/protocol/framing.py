@@ -11,8 +11,7 @@ from typing import Final
 
 from heaptop.errors import FrameTooLarge, ProtocolError
 
-MAX_FRAME: Final = 32 << 20
-"""Bytes of the largest payload."""
+MAX_FRAME: Final = 32 << 20  # Bytes of the largest payload
 
 HEADER: Final = 4
 

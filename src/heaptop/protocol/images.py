@@ -42,10 +42,8 @@ class ImageRequest(Message):
 
     KIND: ClassVar[str] = "image?"
     id: int
-    keep_ns: int
-    """How long it may stay open at most, building included."""
-    memory: int = 0
-    """Bytes that the clone may take for its own tables; 0: as many as it needs."""
+    keep_ns: int  # How long it may stay open at most, building included
+    memory: int = 0  # Bytes that the clone may take for its own tables; 0: as many as it needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,7 @@ class AskRequest(Message):
     KIND: ClassVar[str] = "ask?"
     id: int
     image: int
-    body: bytes
-    """:meth:`Question.pack`."""
+    body: bytes  # Question.pack()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +61,7 @@ class CancelRequest(Message):
     """Give up the image that is being built, or the question that is being answered."""
 
     KIND: ClassVar[str] = "cancel?"
-    id: int
-    """Of what is given up."""
+    id: int  # Of what is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,34 +79,26 @@ class CloseRequest(Message):
 GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS = range(1, 9)
 LIVE, KNOWN, AGES, POINTS, WASTE, UNREACHED, DUMP = range(9, 16)
 
-DUMP_SECTIONS: Final = 6
-"""Of a heap dump: kinds, objects, frames, references, searches, roots (``native/dump/piece.h``)."""
+DUMP_SECTIONS: Final = 6  # Of a heap dump: kinds, objects, frames, references, searches, roots (`native/dump/piece.h`)
 
-MOST_MARKS: Final = 200
-"""The most marks in one hunt: a mark stores the number of earlier marks in one byte."""
+MOST_MARKS: Final = 200  # The most marks in one hunt: a mark stores the number of earlier marks in one byte
 LONGEST_PIECE: Final = 500_000
 """Bytes of a piece of a mark: an agent takes no request above 512 KiB, and each is copied with the GIL held."""
 
 _HEAD: Final = struct.Struct("<IIIIIIQQQ")
-_MOST: Final = 50_000
-"""Bytes of a packed question, without a piece of a mark."""
+_MOST: Final = 50_000  # Bytes of a packed question, without a piece of a mark
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Which objects are meant: those for which every field that is set holds; all of them where none is."""
 
-    types: tuple[int, ...] = ()
-    """Ids of the image's types; one of these."""
-    kinds: tuple[int, ...] = ()
-    """Positions in :data:`KINDS`; one of these."""
+    types: tuple[int, ...] = ()  # Ids of the image's types; one of these
+    kinds: tuple[int, ...] = ()  # Positions in KINDS; one of these
     addresses: tuple[int, ...] = ()
-    stacks: tuple[int, ...] = ()
-    """Nodes of :class:`~heaptop.protocol.messages.Stacks`: sampled blocks that one of these allocated."""
-    below: tuple[int, ...] = ()
-    """Addresses: what one of these dominates, itself left out: all that would go if it went."""
-    path: tuple[int, ...] = ()
-    """:attr:`PathGroup.key` of these groups: what is kept along one of them."""
+    stacks: tuple[int, ...] = ()  # Nodes of Stacks: sampled blocks that one of these allocated
+    below: tuple[int, ...] = ()  # Addresses: what one of these dominates, itself left out: all that would go if it went
+    path: tuple[int, ...] = ()  # PathGroup.key of these groups: what is kept along one of them
     retainers: tuple[int, ...] = ()
     """:attr:`Unit.address`: objects of which one of these is a retainer, however many others they have. What is a
     retainer depends on the question's ``modules`` and ``excluded``."""
@@ -155,12 +143,9 @@ class Question:
     selection: Selection = field(default_factory=Selection)
     offset: int = 0
     limit: int = 100
-    number: int = 3
-    """N of nhc's retainer sets: those of more than so many members are one, MANY."""
-    modules: bool = False
-    """Retainers are modules, in place of single globals, functions and so on."""
-    excluded: tuple[int, ...] = ()
-    """Addresses of objects that are no candidates for retainers."""
+    number: int = 3  # N of nhc's retainer sets: those of more than so many members are one, MANY
+    modules: bool = False  # Retainers are modules, in place of single globals, functions and so on
+    excluded: tuple[int, ...] = ()  # Addresses of objects that are no candidates for retainers
     values: bool = False
     """Values of exact built-in types may be shown: heaps hold secrets, so a person has asked for it."""
     buffers: bool = False
@@ -204,10 +189,8 @@ class Progress(Message):
     id: int
     phase: str
     done: int
-    total: int
-    """0 where it is not known."""
-    memory: int = 0
-    """Bytes of the clone's own tables so far."""
+    total: int  # 0 where it is not known
+    memory: int = 0  # Bytes of the clone's own tables so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,26 +208,18 @@ class Image(Message):
 
     KIND: ClassVar[str] = "image"
     id: int
-    image: int
-    """Number of this image in the session, from 1."""
-    time_ns: int
-    """When the target was frozen."""
-    pause_ns: int
-    """How long it was paused for that."""
+    image: int  # Number of this image in the session, from 1
+    time_ns: int  # When the target was frozen
+    pause_ns: int  # How long it was paused for that
     build_ns: int
-    keep_ns: int
-    """What is left of its time."""
-    pid: int
-    """The clone's, as the target sees it."""
-    memory: int
-    """Bytes of the clone's own tables; not what copy-on-write costs."""
+    keep_ns: int  # What is left of its time
+    pid: int  # The clone's, as the target sees it
+    memory: int  # Bytes of the clone's own tables; not what copy-on-write costs
     objects: int
     edges: int
-    bytes: int
-    """Of all objects, hidden bytes among them."""
+    bytes: int  # Of all objects, hidden bytes among them
     kinds: tuple[KindTotal, ...]
-    cycles: int
-    """Of the garbage: groups that are kept by themselves alone."""
+    cycles: int  # Of the garbage: groups that are kept by themselves alone
     gc_enabled: bool
     gaps: tuple[str, ...] = ()
     """Sentences on what is not known: a list of threads that was being changed, other interpreters."""
@@ -271,8 +246,7 @@ class ImageMemory(Message):
 
     KIND: ClassVar[str] = "image-memory"
     image: int
-    holding: int
-    """Bytes that are free again when it ends: its tables, and what the target has changed or freed since."""
+    holding: int  # Bytes that are free again when it ends: its tables, and what the target has changed or freed since
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +255,8 @@ class ImageGone(Message):
 
     KIND: ClassVar[str] = "image-gone"
     image: int
-    reason: str
-    """A few words, without a full stop."""
-    expected: bool = True
-    """It was asked to end, or its time was over."""
+    reason: str  # A few words, without a full stop
+    expected: bool = True  # It was asked to end, or its time was over
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +267,7 @@ class Group:
     kind: int
     count: int
     bytes: int
-    retained: int
-    """Bytes that would go if they went one by one: those below another one of the group are in its figure."""
+    retained: int  # Bytes that would go if they went one by one: those below another one of the group are in its figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,28 +284,21 @@ class Groups(Message):
 class Place:
     """The place of the frame that something is a local of."""
 
-    file: str
-    """As the code object has it; a full path, mostly."""
-    line: int
-    """That it is at; of several frames that read alike, where the function begins. 0: not known."""
-    thread: str
-    """The thread's name, or its number in the kernel; empty for several frames, and a suspended generator's."""
+    file: str  # As the code object has it; a full path, mostly
+    line: int  # That it is at; of several frames that read alike, where the function begins. 0: not known.
+    thread: str  # The thread's name, or its number in the kernel; empty for several frames, and a suspended generator's
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of a path, and the object it leads to."""
 
-    label: str
-    """As Python would write it: ``module app.cache``, ``._sessions``, ``[*]``."""
-    type: int
-    """Of the object it leads to; :data:`NO_TYPE` for a frame."""
-    address: int
-    """Of the object it leads to; 0 where there are several."""
+    label: str  # As Python would write it: `module app.cache`, `._sessions`, `[*]`
+    type: int  # Of the object it leads to; NO_TYPE for a frame
+    address: int  # Of the object it leads to; 0 where there are several
     repeated: bool = False
     """It represents one or more steps of this sort in a row, from one object to another of its type."""
-    place: Place | None = None
-    """Of a label that begins with a frame."""
+    place: Place | None = None  # Of a label that begins with a frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,12 +308,9 @@ class PathGroup:
     key: int
     kind: int
     count: int
-    bytes: int
-    """Their own."""
-    retained: int
-    """As :attr:`Group.retained`."""
-    example: int
-    """The address of one of them."""
+    bytes: int  # Their own
+    retained: int  # As Group.retained
+    example: int  # The address of one of them
     steps: tuple[Step, ...]
     """From the root on; the last one leads to the objects. The middle of what is longer than 64 is left out."""
 
@@ -361,13 +322,11 @@ class Paths(Message):
 
     KIND: ClassVar[str] = "paths"
     id: int
-    count: int
-    """Of the whole selection."""
+    count: int  # Of the whole selection
     bytes: int
     retained: int
     groups: tuple[PathGroup, ...]
-    other_groups: int = 0
-    """Those beyond the limit."""
+    other_groups: int = 0  # Those beyond the limit
     complete: bool = True
 
 
@@ -377,21 +336,18 @@ class ObjectRow:
 
     address: int
     type: int
-    size: int
-    """Bytes, hidden ones among them."""
+    size: int  # Bytes, hidden ones among them
     retained: int
     generation: int
     kind: int
     length: int
     """Items of a container, characters of a text; of an instance that counts by itself how full it is (``currsize``)
     that number; -1 where there are none."""
-    stack: int
-    """Node of :class:`~heaptop.protocol.messages.Stacks` that allocated it; 0 where it was not sampled."""
+    stack: int  # Node of Stacks that allocated it; 0 where it was not sampled
     bound: int = -1
     """The most items that it takes, of a deque, an lru_cache, or an instance with an attribute ``maxsize``,
     ``_maxsize``, ``capacity`` or the like that is an int; 0: any number, by its own attribute; -1: not known."""
-    changes: int = -1
-    """How often items were added to a deque or taken from it since it was made; -1 of others."""
+    changes: int = -1  # How often items were added to a deque or taken from it since it was made; -1 of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,8 +356,7 @@ class Objects(Message):
 
     KIND: ClassVar[str] = "objects"
     id: int
-    total: int
-    """Of the whole selection."""
+    total: int  # Of the whole selection
     rows: tuple[ObjectRow, ...]
     complete: bool = True
 
@@ -411,13 +366,11 @@ class Link:
     """A reference of an object, or to it."""
 
     label: str
-    address: int
-    """0 for a frame."""
+    address: int  # 0 for a frame
     type: int
     size: int
     retained: int
-    place: Place | None = None
-    """As :attr:`Step.place`."""
+    place: Place | None = None  # As Step.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,17 +380,14 @@ class Object(Message):
     KIND: ClassVar[str] = "object"
     id: int
     row: ObjectRow
-    preview: str
-    """What it is, in a few words: a length, the types of keys; a value only where it was asked for."""
+    preview: str  # What it is, in a few words: a length, the types of keys; a value only where it was asked for
     path: tuple[Step, ...]
-    dominator: int
-    """Address of the nearest object without which it would go; 0 where there is none."""
+    dominator: int  # Address of the nearest object without which it would go; 0 where there is none
     referrers: tuple[Link, ...]
     referrer_count: int
     referents: tuple[Link, ...]
     referent_count: int
-    surplus: int = 0
-    """References that are counted of it and that no object has."""
+    surplus: int = 0  # References that are counted of it and that no object has
 
 
 CELL: Final = struct.Struct("<IIHBB")
@@ -462,8 +412,7 @@ class Cells(Message):
     id: int
     low: int
     high: int
-    cells: bytes
-    """Records of :data:`CELL`."""
+    cells: bytes  # Records of CELL
     extents: tuple[Extent, ...]
     complete: bool = True
 
@@ -475,8 +424,7 @@ class Losses(Message):
     KIND: ClassVar[str] = "losses"
     id: int
     objects: int
-    bytes: int
-    """Of all that would go if they all went."""
+    bytes: int  # Of all that would go if they all went
     alone: tuple[tuple[int, int, int], ...]
     """(address, objects, bytes) of each: what would go with it alone. The rest of the total they share."""
     complete: bool = True
@@ -486,8 +434,7 @@ class Losses(Message):
 class RetainerSet:
     """Objects with the same retainers."""
 
-    units: tuple[int, ...]
-    """Positions in :attr:`Retainers.units`, ascending; none for what has more than N (``many``), or none."""
+    units: tuple[int, ...]  # Positions in Retainers.units, ascending; none for what has more than N (`many`), or none
     many: bool
     type: int
     count: int
@@ -498,15 +445,12 @@ class RetainerSet:
 class Unit:
     """A retainer, by which others go."""
 
-    label: str
-    """``module app.cache ._sessions``"""
+    label: str  # `module app.cache ._sessions`
     kind: int
-    address: int
-    """By which it is asked about; 0 for a frame."""
+    address: int  # By which it is asked about; 0 for a frame
     several: bool = False
     """It represents several objects, of paths that read alike; the address is that of the first, and means all."""
-    place: Place | None = None
-    """As :attr:`Step.place`, where the label begins with a frame."""
+    place: Place | None = None  # As Step.place, where the label begins with a frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,8 +462,7 @@ class Retainers(Message):
     number: int
     units: tuple[Unit, ...]
     rows: tuple[RetainerSet, ...]
-    other_count: int = 0
-    """Objects of the rows left out."""
+    other_count: int = 0  # Objects of the rows left out
     other_bytes: int = 0
     complete: bool = True
 
@@ -528,10 +471,8 @@ class Retainers(Message):
 class StackBlocks:
     """Sampled blocks of the selection, by the stack that asked for them."""
 
-    stack: int
-    """Node of :class:`~heaptop.protocol.messages.Stacks`."""
-    count: int
-    """Blocks that were sampled; how many there are is estimated from ``bytes`` and the rate."""
+    stack: int  # Node of Stacks
+    count: int  # Blocks that were sampled; how many there are is estimated from `bytes` and the rate
     bytes: int
 
 
@@ -551,10 +492,8 @@ class Live(Message):
 
     KIND: ClassVar[str] = "live"
     id: int
-    data: bytes
-    """Only for :attr:`Question.known`, and no longer than :data:`LONGEST_PIECE`."""
-    next: int
-    """Offset of the piece after it; 0: there is none."""
+    data: bytes  # Only for Question.known, and no longer than LONGEST_PIECE
+    next: int  # Offset of the piece after it; 0: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,14 +502,10 @@ class Dumped(Message):
 
     KIND: ClassVar[str] = "dumped"
     id: int
-    data: bytes
-    """As ``native/dump/piece.h`` says, for a file."""
-    section: int
-    """Of the piece after it; :data:`DUMP_SECTIONS` behind the last one."""
-    next: int
-    """Its first record."""
-    records: int
-    """Of this piece's section, in all."""
+    data: bytes  # As `native/dump/piece.h` says, for a file
+    section: int  # Of the piece after it; DUMP_SECTIONS behind the last one
+    next: int  # Its first record
+    records: int  # Of this piece's section, in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -579,8 +514,7 @@ class Known(Message):
 
     KIND: ClassVar[str] = "known"
     id: int
-    objects: int
-    """Of this image, those that were there at the mark, as far as its pieces have come."""
+    objects: int  # Of this image, those that were there at the mark, as far as its pieces have come
 
 
 @dataclass(frozen=True, slots=True)
@@ -588,8 +522,7 @@ class Age:
     """Objects of one type that have seen as many marks."""
 
     type: int
-    seen: int
-    """As in :attr:`Selection.seen`."""
+    seen: int  # As in Selection.seen
     count: int
     bytes: int
 
@@ -610,33 +543,21 @@ class AccumulationPoint:
     has most of that, nor have a few together: where a leak collects (Eclipse MAT's accumulation point). Weights are
     bytes of objects selected."""
 
-    address: int
-    """0 for a frame."""
-    type: int
-    """:data:`NO_TYPE` for a frame."""
+    address: int  # 0 for a frame
+    type: int  # NO_TYPE for a frame
     kind: int
     size: int
-    retained: int
-    """What would go with it, selected or not; 0 for a frame."""
-    length: int
-    """As :attr:`ObjectRow.length`."""
-    seen: int
-    """As in :attr:`Selection.seen`; 0 for a frame."""
-    count: int
-    """Objects selected that it dominates; it is not among them itself."""
+    retained: int  # What would go with it, selected or not; 0 for a frame
+    length: int  # As ObjectRow.length
+    seen: int  # As in Selection.seen; 0 for a frame
+    count: int  # Objects selected that it dominates; it is not among them itself
     bytes: int
-    heads: int
-    """Objects that it dominates directly and that are selected, or dominate some that are."""
-    head_type: int
-    """The type of the heads that most of the weight is of or below."""
-    head_count: int
-    """Heads of this type."""
-    head_bytes: int
-    """Weight of these and of what is below them."""
-    example: int
-    """Address of one of them."""
-    path: tuple[Step, ...]
-    """To it, as :attr:`Object.path`."""
+    heads: int  # Objects that it dominates directly and that are selected, or dominate some that are
+    head_type: int  # The type of the heads that most of the weight is of or below
+    head_count: int  # Heads of this type
+    head_bytes: int  # Weight of these and of what is below them
+    example: int  # Address of one of them
+    path: tuple[Step, ...]  # To it, as Object.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -652,8 +573,7 @@ class Points(Message):
 
     KIND: ClassVar[str] = "points"
     id: int
-    count: int
-    """Of the whole selection."""
+    count: int  # Of the whole selection
     bytes: int
     points: tuple[AccumulationPoint, ...]
     loose_count: int = 0
@@ -686,24 +606,19 @@ INTERNED_FREED, INTERNED_COUNTED, INTERNED_UNKNOWN = range(3)
 class WasteRow:
     """Objects of one type and holder with which the same is wrong."""
 
-    sort: int
-    """Position in :data:`WASTES`."""
+    sort: int  # Position in WASTES
     type: int
     count: int
     """Of duplicates and equal ones, those that could go: one of each content stays, the one of the lowest address."""
-    bytes: int
-    """What they could do without."""
-    own: int
-    """Of that, what is not claimed by rows of another sort too: the sum over all rows has each byte once."""
+    bytes: int  # What they could do without
+    own: int  # Of that, what is not claimed by rows of another sort too: the sum over all rows has each byte once
     detail: int
     """What advice needs: attributes of an instance (slots), deleted entries (sparse), items (spare, ints, floats)."""
     holder: int
     """Type of the nearest instance of a heap type on the path to them; :data:`NO_TYPE` where a module, a frame or a
     root is nearer: the path begins with that. Of ``slots`` and ``interned`` there is none."""
-    example: int
-    """Address of one of them; 0 for ``interned``."""
-    path: tuple[Step, ...]
-    """To it, as :attr:`Object.path`; empty for ``interned``."""
+    example: int  # Address of one of them; 0 for `interned`
+    path: tuple[Step, ...]  # To it, as Object.path; empty for `interned`
 
 
 @dataclass(frozen=True, slots=True)
@@ -714,8 +629,7 @@ class WasteTotal:
     count: int
     bytes: int
     own: int
-    kept: int
-    """Of duplicates and equal ones: contents that there is more than one object of."""
+    kept: int  # Of duplicates and equal ones: contents that there is more than one object of
 
 
 @dataclass(frozen=True, slots=True)
@@ -725,8 +639,7 @@ class Waste(Message):
 
     KIND: ClassVar[str] = "waste"
     id: int
-    totals: tuple[WasteTotal, ...]
-    """Of each sort, in their order."""
+    totals: tuple[WasteTotal, ...]  # Of each sort, in their order
     rows: tuple[WasteRow, ...]
     other_rows: int
     interned: int

@@ -18,15 +18,12 @@ PROTOCOL_VERSION: Final = 1
 UNTRACKED: Final = -1
 """Generation of an object the collector does not know (str, int, float, …), reached from one it knows."""
 
-NO_INTERPRETER: Final = -1
-"""Interpreter of an object where interpreters are not distinguished."""
+NO_INTERPRETER: Final = -1  # Interpreter of an object where interpreters are not distinguished
 
-PERMANENT: Final = 3
-"""Generation of an object moved away by ``gc.freeze()``."""
+PERMANENT: Final = 3  # Generation of an object moved away by `gc.freeze()`
 
 NATIVE: Final = "native"
-TRACEMALLOC: Final = "tracemalloc"
-"""By what allocations are observed."""
+TRACEMALLOC: Final = "tracemalloc"  # By what allocations are observed
 
 
 class Message:
@@ -50,8 +47,7 @@ class CensusRequest(Message):
     mode: str = "clone"
     """The best mode that may be tried: one of :data:`heaptop.choices.MODES`; the agent falls back from it in their
     order."""
-    reason: str = ""
-    """Why heaptop asks for no better mode; comes back in the census."""
+    reason: str = ""  # Why heaptop asks for no better mode; comes back in the census
     budget_ns: int = 100_000_000
     """The longest pause that may be made without asking: above it the agent answers :class:`Decision`."""
     stop_ns: int = 0
@@ -65,12 +61,9 @@ class CoreRequest(Message):
 
     KIND: ClassVar[str] = "core?"
     id: int
-    build: str
-    """Identifies a build: 16 hexadecimal digits made from the file's content."""
-    size: int
-    """Of the whole file."""
-    at: int
-    """Where this piece begins; pieces come in order, from 0."""
+    build: str  # Identifies a build: 16 hexadecimal digits made from the file's content
+    size: int  # Of the whole file
+    at: int  # Where this piece begins; pieces come in order, from 0
     data: bytes
 
 
@@ -101,10 +94,8 @@ class SamplerRequest(Message):
 
     KIND: ClassVar[str] = "sampler?"
     id: int
-    interval: int
-    """Bytes from one sample to the next, on average; 0 switches it off."""
-    depth: int = 128
-    """Frames kept of a stack, at most: the innermost."""
+    interval: int  # Bytes from one sample to the next, on average; 0 switches it off
+    depth: int = 128  # Frames kept of a stack, at most: the innermost
     tracer: bool = False
     """Where there is no native core, trace every allocation by tracemalloc: a person has been shown what that costs."""
     exact: bool = False
@@ -140,12 +131,9 @@ class Hello(Message):
 
     KIND: ClassVar[str] = "hello"
     protocol: int
-    token: str
-    """What heaptop gave at injection: proves that this socket's other end is the agent it started."""
-    pid: int
-    """As the target sees it, in its own pid namespace."""
-    python: str
-    """``major.minor.micro``, with a suffix for pre-releases."""
+    token: str  # What heaptop gave at injection: proves that this socket's other end is the agent it started
+    pid: int  # As the target sees it, in its own pid namespace
+    python: str  # `major.minor.micro`, with a suffix for pre-releases
     executable: str
     capabilities: tuple[str, ...]
     """What the agent can answer or say: ``census.python``, ``gc``, ``ticks``, ``memory``, ``phases``; ``core`` when it
@@ -181,8 +169,7 @@ class Row:
     """Objects of one type in one GC generation, and in one interpreter where there are several."""
 
     type: int
-    generation: int
-    """0, 1, 2, :data:`PERMANENT` or :data:`UNTRACKED`."""
+    generation: int  # 0, 1, 2, PERMANENT or UNTRACKED
     count: int
     bytes: int
     """As from ``sys.getsizeof``, the collector's head included, and what the objects own natively
@@ -208,16 +195,11 @@ class Pauses:
 
     start_ns: int = 0
     """While the bootstrap and the agent's first lines were compiled; follows the stop in which the agent got in."""
-    compile_ns: int = 0
-    """While the rest of the agent was compiled, in pieces."""
-    core_ns: int = 0
-    """While the native core was loaded and checked; 0 without one."""
-    gil_ns: int = 0
-    """Since then, or the last census, in whatever the agent has done beside the next."""
-    stopped_ns: int = 0
-    """For the copy of the page tables, or in mode ``stop`` the whole count; 0 in Python mode."""
-    stopped_cpu_ns: int = 0
-    """Of that, CPU time: it does not grow with what else the machine does."""
+    compile_ns: int = 0  # While the rest of the agent was compiled, in pieces
+    core_ns: int = 0  # While the native core was loaded and checked; 0 without one
+    gil_ns: int = 0  # Since then, or the last census, in whatever the agent has done beside the next
+    stopped_ns: int = 0  # For the copy of the page tables, or in mode `stop` the whole count; 0 in Python mode
+    stopped_cpu_ns: int = 0  # Of that, CPU time: it does not grow with what else the machine does
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,36 +208,29 @@ class Census(Message):
 
     KIND: ClassVar[str] = "census"
     id: int
-    time_ns: int
-    """When counting began."""
-    mode: str
-    """How it was counted: one of :data:`heaptop.choices.MODES`."""
+    time_ns: int  # When counting began
+    mode: str  # How it was counted: one of choices.MODES
     complete: bool
-    cut: str
-    """What is missing when not complete, as a short phrase; else empty."""
+    cut: str  # What is missing when not complete, as a short phrase; else empty
     rows: tuple[Row, ...]
     duration_ns: int
     pause_ns: int
     """The longest pause of the target's Python code since the last census; that of the attach is not in it. Where
     :attr:`pauses` is None: how long a clone took, or the whole count."""
-    cpu_ns: int
-    """CPU time spent on this census, by the agent's thread and by a clone."""
-    agent_bytes: int
-    """Bytes the agent itself held at the census's peak; not in the rows."""
+    cpu_ns: int  # CPU time spent on this census, by the agent's thread and by a clone
+    agent_bytes: int  # Bytes the agent itself held at the census's peak; not in the rows
     sizeof_guessed: int
     """Objects whose type overrides ``__sizeof__`` in Python: never called, so their basic size is counted."""
     mode_reason: str = ""
     """Why not in a better mode, a sentence without its full stop; empty for ``clone``, and where it was asked for."""
-    pauses: Pauses | None = None
-    """The target's pauses, the attach's among them; None in older recordings."""
+    pauses: Pauses | None = None  # The target's pauses, the attach's among them; None in older recordings
     owned: int = 0
     """Bytes in the rows that objects own natively, beyond ``sys.getsizeof``: mappings, and states of C libraries. 0 in
     Python mode, where they are not known."""
     mapped: int = 0
     """Of :attr:`owned`, bytes of mappings: neither Python's allocators nor malloc have given them, and not all of them
     need be resident."""
-    at_least: int = 0
-    """Objects that own memory of a C library of which nobody knows how much it is."""
+    at_least: int = 0  # Objects that own memory of a C library of which nobody knows how much it is
 
     @property
     def exact(self) -> bool:
@@ -271,10 +246,8 @@ class Core(Message):
     id: int
     build: str
     loaded: bool
-    reused: bool
-    """It was there already, from an earlier session."""
-    text: str
-    """Why it is not used, as a sentence without its full stop; empty when it is."""
+    reused: bool  # It was there already, from an earlier session
+    text: str  # Why it is not used, as a sentence without its full stop; empty when it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,15 +260,11 @@ class Decision(Message):
 
     KIND: ClassVar[str] = "decision"
     request: int
-    mode: str
-    """How it would be counted: ``clone`` or ``stop``."""
-    reason: str
-    """Why not in a better mode; empty for ``clone``."""
-    pause_ns: int
-    """The pause to expect."""
+    mode: str  # How it would be counted: `clone` or `stop`
+    reason: str  # Why not in a better mode; empty for `clone`
+    pause_ns: int  # The pause to expect
     budget_ns: int
-    stop_ns: int = 0
-    """The pause to expect in mode ``stop`` instead; 0 where that is not offered."""
+    stop_ns: int = 0  # The pause to expect in mode `stop` instead; 0 where that is not offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,16 +280,11 @@ class Tick(Message):
     """``sys.getallocatedblocks()``: memory blocks the allocator has given out. None where counting them is not safe:
     beside other interpreters, from 3.12 on."""
     gc_enabled: bool
-    gc_counts: tuple[int, int, int]
-    """``gc.get_count()``."""
-    frozen: int
-    """``gc.get_freeze_count()``."""
-    threads: int
-    """Threads the interpreter knows, the agent's own left out; -1 where it is unknown (gevent hides them)."""
-    agent_cpu_ns: int
-    """CPU time of the agent's thread since it came, and of its clones."""
-    garbage: int = 0
-    """``len(gc.garbage)``."""
+    gc_counts: tuple[int, int, int]  # `gc.get_count()`
+    frozen: int  # `gc.get_freeze_count()`
+    threads: int  # Threads the interpreter knows, the agent's own left out; -1 where it is unknown (gevent hides them)
+    agent_cpu_ns: int  # CPU time of the agent's thread since it came, and of its clones
+    garbage: int = 0  # `len(gc.garbage)`
     exits: int | None = None
     """Callbacks registered with :mod:`atexit`, up to 3.13 also those that were unregistered since; None where the
     program has not imported it, or it cannot say."""
@@ -332,10 +296,8 @@ class Collected(Message):
 
     KIND: ClassVar[str] = "collected"
     id: int
-    time_ns: int
-    """When it began."""
-    duration_ns: int
-    """For which all threads of the target waited."""
+    time_ns: int  # When it began
+    duration_ns: int  # For which all threads of the target waited
     collected: int
     uncollectable: int
 
@@ -344,52 +306,37 @@ class Collected(Message):
 class Malloc:
     """glibc's own figures, summed over its arenas, by ``mallinfo2`` (glibc 2.33) or ``mallinfo``."""
 
-    heaps: int
-    """Bytes that the heaps of all arenas take of the address space, touched or not."""
-    in_use: int
-    """Bytes of the heaps given out, with what threads keep for reuse in their caches (tcache)."""
+    heaps: int  # Bytes that the heaps of all arenas take of the address space, touched or not
+    in_use: int  # Bytes of the heaps given out, with what threads keep for reuse in their caches (tcache)
     free: int
-    mapped: int
-    """Bytes of the chunks that have a mapping of their own, because they are large."""
+    mapped: int  # Bytes of the chunks that have a mapping of their own, because they are large
     mapped_chunks: int
-    wraps: bool
-    """An older glibc's figures, which are of 32 bits: a figure of 4 GiB and more has lost its upper part."""
-    free_chunks: int = 0
-    """How many pieces ``free`` is in; 0 where that is not known."""
+    wraps: bool  # An older glibc's figures, which are of 32 bits: a figure of 4 GiB and more has lost its upper part
+    free_chunks: int = 0  # How many pieces `free` is in; 0 where that is not known
 
 
-MALLOCS: Final = ("jemalloc", "tcmalloc", "mimalloc")
-"""Allocators that take malloc's place, by their names."""
+MALLOCS: Final = ("jemalloc", "tcmalloc", "mimalloc")  # Allocators that take malloc's place, by their names
 
 
 @dataclass(frozen=True, slots=True)
 class OtherMalloc:
     """Figures of an allocator of :data:`MALLOCS`, by its own functions."""
 
-    in_use: int
-    """Bytes given out: of jemalloc with what threads keep for reuse in their caches."""
-    free_blocks: int
-    """Bytes of free blocks in partly used pages; of tcmalloc all that its caches keep."""
-    free_pages: int
-    """Bytes of unused pages that the allocator has not returned to the kernel."""
-    metadata: int
-    """Bytes of its own tables; 0 where it does not report them."""
+    in_use: int  # Bytes given out: of jemalloc with what threads keep for reuse in their caches
+    free_blocks: int  # Bytes of free blocks in partly used pages; of tcmalloc all that its caches keep
+    free_pages: int  # Bytes of unused pages that the allocator has not returned to the kernel
+    metadata: int  # Bytes of its own tables; 0 where it does not report them
 
 
 @dataclass(frozen=True, slots=True)
 class Pymalloc:
     """Resident bytes of the arenas of CPython's allocator of small objects (up to 512 bytes), by use."""
 
-    arenas: int
-    """All of them: the sum of what follows."""
-    in_use: int
-    """Bytes of the blocks given out, with what the interpreter's free lists keep."""
-    free_blocks: int
-    """Free blocks in pools that have others in use."""
-    free_pools: int
-    """Pools with no block in use."""
-    overhead: int
-    """Pool headers, what does not fill a block, and what is lost to alignment."""
+    arenas: int  # All of them: the sum of what follows
+    in_use: int  # Bytes of the blocks given out, with what the interpreter's free lists keep
+    free_blocks: int  # Free blocks in pools that have others in use
+    free_pools: int  # Pools with no block in use
+    overhead: int  # Pool headers, what does not fill a block, and what is lost to alignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,11 +346,9 @@ class Region:
     kind: str
     """``file``, ``shared``, ``heap`` (glibc's), ``chunk`` (of glibc's, mapped alone), ``stack``, ``arena``,
     ``anonymous``, ``kernel``, or ``own``: heaptop's."""
-    name: str
-    """A path; ``thread 4711 worker`` for a stack; else empty, or a few words."""
+    name: str  # A path; `thread 4711 worker` for a stack; else empty, or a few words
     rss: int
-    size: int
-    """Bytes of address space."""
+    size: int  # Bytes of address space
 
 
 OWN_ARENA: Final = "agent's thread: malloc's arena"
@@ -423,13 +368,11 @@ class MallocFrame:
 class MallocBlocks:
     """Sampled blocks of one size that live."""
 
-    size: int
-    """When they were sampled."""
+    size: int  # When they were sampled
     left: int
     """Bytes of each that are mapped now: less than ``size`` where a part of a mapping was unmapped, more where mremap
     made it larger. In :attr:`MallocSites.resident` those that are resident."""
-    interval: int
-    """Mean bytes between samples when they were."""
+    interval: int  # Mean bytes between samples when they were
     number: int
 
 
@@ -437,12 +380,9 @@ class MallocBlocks:
 class MallocSite:
     """Where native memory is allocated: a call in a library, and the Python stack above it."""
 
-    library: str
-    """The path of the library that called; ``?`` where it is not known."""
-    symbol: str
-    """The function in it, by its symbols; empty where they do not have it."""
-    stack: tuple[MallocFrame, ...]
-    """The innermost first."""
+    library: str  # The path of the library that called; `?` where it is not known
+    symbol: str  # The function in it, by its symbols; empty where they do not have it
+    stack: tuple[MallocFrame, ...]  # The innermost first
     gap: str
     """Why there is no stack: ``none`` (no Python, or no GIL), ``early`` (before the agent was there), ``full``. Else
     empty."""
@@ -453,24 +393,16 @@ class MallocSite:
 class MallocSites:
     """What a library that heaptop preloaded has sampled of malloc and mmap (``heaptop run --native``)."""
 
-    interval: int
-    """Bytes between samples, on average, as asked for."""
-    coarsest: int
-    """The largest that was in force: it grows where samples come too fast."""
-    sampled: int
-    """Blocks, whether they live or not."""
-    dropped: int
-    """Samples that are not in the figures: they are too low by some ``coarsest`` bytes each."""
-    missed: int
-    """Frees that were not seen: figures may be too high."""
+    interval: int  # Bytes between samples, on average, as asked for
+    coarsest: int  # The largest that was in force: it grows where samples come too fast
+    sampled: int  # Blocks, whether they live or not
+    dropped: int  # Samples that are not in the figures: they are too low by some `coarsest` bytes each
+    missed: int  # Frees that were not seen: figures may be too high
     sites: tuple[MallocSite, ...]
     """The largest of those with live blocks; each has a line, library and function of its own."""
-    left_out: int = 0
-    """Sites that are smaller than these."""
-    own_new: bool = False
-    """The program's allocator has an ``operator new`` of its own, which is not sampled."""
-    resident: bool = False
-    """Of mappings and large blocks only what is resident is counted."""
+    left_out: int = 0  # Sites that are smaller than these
+    own_new: bool = False  # The program's allocator has an `operator new` of its own, which is not sampled
+    resident: bool = False  # Of mappings and large blocks only what is resident is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,22 +411,14 @@ class Outside:
 
     regions: tuple[Region, ...]
     """Every mapping belongs to one; their ``rss`` sums to that of the process. The largest first."""
-    huge: int
-    """Resident bytes in huge pages."""
-    hugetlb: int
-    """Bytes of hugetlbfs pages, which are in no RSS."""
-    swap: int
-    """Bytes swapped out."""
-    pymalloc: Pymalloc | None
-    """By the allocator's own tables, read from outside; None where they were not found."""
-    duration_ns: int
-    """From the first to the last reading."""
-    gaps: tuple[str, ...]
-    """Sentences on what could not be read."""
-    rss_before: int | None = None
-    """Resident bytes when heaptop began to attach; None where it was not read."""
-    native: MallocSites | None = None
-    """Of a program that was started by ``heaptop run --native``: its largest sites."""
+    huge: int  # Resident bytes in huge pages
+    hugetlb: int  # Bytes of hugetlbfs pages, which are in no RSS
+    swap: int  # Bytes swapped out
+    pymalloc: Pymalloc | None  # By the allocator's own tables, read from outside; None where they were not found
+    duration_ns: int  # From the first to the last reading
+    gaps: tuple[str, ...]  # Sentences on what could not be read
+    rss_before: int | None = None  # Resident bytes when heaptop began to attach; None where it was not read
+    native: MallocSites | None = None  # Of a program that was started by `heaptop run --native`: its largest sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,8 +427,7 @@ class OwnPages:
 
     start: int
     size: int
-    name: str
-    """What they are for."""
+    name: str  # What they are for
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,30 +437,25 @@ class Memory(Message):
     KIND: ClassVar[str] = "memory"
     id: int
     time_ns: int
-    blocks: int | None
-    """``sys.getallocatedblocks()``; 0 where pymalloc is not in use, None as in :attr:`Tick.blocks`."""
+    blocks: int | None  # `sys.getallocatedblocks()`; 0 where pymalloc is not in use, None as in Tick.blocks
     allocator: str = ""
     """By CPython's own name: ``pymalloc``, ``malloc``, ``pymalloc_debug``, ``malloc_debug``, ``mimalloc``…; empty
     where it is unknown: no native core, or something is hooked in."""
     malloc: Malloc | None = None
-    malloc_gap: str = ""
-    """Why there is no ``malloc``: a sentence."""
+    malloc_gap: str = ""  # Why there is no `malloc`: a sentence
     malloc_library: str = ""
     """The library that the program's malloc belongs to, when it is not glibc's: its heaps are anonymous memory."""
     duration_ns: int = 0
     """How long malloc took to answer: without the GIL, under the lock of each of its arenas in turn."""
     outside: Outside | None = None
     """Filled in by heaptop when the message arrives, since no target need be able to read its own /proc."""
-    own_pages: tuple[OwnPages, ...] = ()
-    """Taken out when the message arrives: in ``outside`` they are regions."""
+    own_pages: tuple[OwnPages, ...] = ()  # Taken out when the message arrives: in `outside` they are regions
     own_small: int = 0
     """Bytes that the agent's Python objects take, about: of those that lie in Python's arenas, where it has any."""
-    own_large: int = 0
-    """And of those that are too large for these: malloc's."""
+    own_large: int = 0  # And of those that are too large for these: malloc's
     malloc_name: str = ""
     """Which of :data:`MALLOCS` the program's malloc is, by the functions of its library; empty for none of them."""
-    other_malloc: OtherMalloc | None = None
-    """Its figures, where it has any that can be asked for."""
+    other_malloc: OtherMalloc | None = None  # Its figures, where it has any that can be asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,26 +463,20 @@ class Sampler(Message):
     """The sampler's status: the answer to a request, and again whenever something else changed it."""
 
     KIND: ClassVar[str] = "sampler"
-    id: int
-    """Of the request, or of the last one."""
+    id: int  # Of the request, or of the last one
     time_ns: int
     on: bool
-    interval: int
-    """Bytes from one sample to the next, on average; 0 when off."""
+    interval: int  # Bytes from one sample to the next, on average; 0 when off
     depth: int
-    intervals: tuple[int, ...]
-    """Every interval of this session: a sample has the position of the one in force for it."""
-    epoch: int
-    """Raised when all samples before are void: none of those that live are followed any more."""
+    intervals: tuple[int, ...]  # Every interval of this session: a sample has the position of the one in force for it
+    epoch: int  # Raised when all samples before are void: none of those that live are followed any more
     text: str = ""
     """Why it is off though it was asked for, or what voided the samples: a sentence without its full stop."""
     approximate: tuple[str, ...] = ()
     """Builtin types whose sites are approximate, because freed ones are handed on by free lists; empty where those are
     followed (:attr:`SamplerRequest.exact`)."""
-    arrays: bool = False
-    """Whether the buffers of NumPy's arrays are sampled too."""
-    path: tuple[str, ...] = ()
-    """``sys.path``: a file's module follows from it."""
+    arrays: bool = False  # Whether the buffers of NumPy's arrays are sampled too
+    path: tuple[str, ...] = ()  # `sys.path`: a file's module follows from it
     prefixes: tuple[str, ...] = ()
     """``sys.base_prefix``, ``sys.prefix`` and their like: what lies in their ``lib`` is no user's code."""
     means: str = NATIVE
@@ -584,8 +496,7 @@ class CodeName:
     function: str
     """``co_qualname``, or ``co_name`` up to 3.10; empty where it comes from tracemalloc, which has files and lines
     only."""
-    line: int
-    """The first one's; from tracemalloc the one that was being executed."""
+    line: int  # The first one's; from tracemalloc the one that was being executed
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,11 +513,9 @@ class Codes(Message):
 class StackNode:
     """A frame and, through its parent, those that called it."""
 
-    parent: int
-    """Id of the caller's node; 0 for none."""
+    parent: int  # Id of the caller's node; 0 for none
     code: int
-    line: int
-    """The line that was being executed; 0 where it is not known."""
+    line: int  # The line that was being executed; 0 where it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -622,16 +531,11 @@ class Stacks(Message):
 BIRTH: Final = struct.Struct("<IIQQIBBH")
 """A sampled block: id, stack (0: no Python frame), clock, size, type (number + 1, 0: not known), domain (one of
 :data:`DOMAINS`), position of the interval in force, 0. An id is used again after its death was reported."""
-DEATH: Final = struct.Struct("<IIQ")
-"""A sampled block was freed: id, type (number + 1, 0: not known), clock."""
-TYPED: Final = struct.Struct("<II")
-"""What a census found a living sampled block to be: id, type."""
-MAX_BLOCK: Final = 1 << 47
-"""Bytes of the largest block that there can be: what a process can address."""
-MAX_INTERVAL: Final = 1 << 40
-"""Bytes from one sample to the next, at most."""
-MAX_CLOCK: Final = 1 << 60
-"""Bytes allocated since sampling began: a year of more than 30 GB a second."""
+DEATH: Final = struct.Struct("<IIQ")  # A sampled block was freed: id, type (number + 1, 0: not known), clock
+TYPED: Final = struct.Struct("<II")  # What a census found a living sampled block to be: id, type
+MAX_BLOCK: Final = 1 << 47  # Bytes of the largest block that there can be: what a process can address
+MAX_INTERVAL: Final = 1 << 40  # Bytes from one sample to the next, at most
+MAX_CLOCK: Final = 1 << 60  # Bytes allocated since sampling began: a year of more than 30 GB a second
 DOMAINS: Final = ("mem", "object", "array")
 """``PyMem_Malloc``, ``PyObject_Malloc``, and buffers that NumPy's arrays say of through ``PyTraceMalloc_Track``."""
 
@@ -642,16 +546,11 @@ class Samples(Message):
 
     KIND: ClassVar[str] = "samples"
     time_ns: int
-    clock: int
-    """Bytes allocated since sampling began: the clock of births and deaths."""
-    births: bytes
-    """Records of :data:`BIRTH`, in no order. To be taken before the others."""
-    deaths: bytes
-    """Records of :data:`DEATH`, in no order. To be taken after the others."""
-    typed: bytes = b""
-    """Records of :data:`TYPED`; of samples that died meanwhile too, and those are of no use."""
-    dropped: int = 0
-    """Samples lost since the last message, for not all could be followed: figures are too low by these."""
+    clock: int  # Bytes allocated since sampling began: the clock of births and deaths
+    births: bytes  # Records of BIRTH, in no order. To be taken before the others.
+    deaths: bytes  # Records of DEATH, in no order. To be taken after the others.
+    typed: bytes = b""  # Records of TYPED; of samples that died meanwhile too, and those are of no use
+    dropped: int = 0  # Samples lost since the last message, for not all could be followed: figures are too low by these
 
 
 TRACED: Final = struct.Struct("<IIIQQ")
@@ -666,8 +565,7 @@ class Traced(Message):
 
     KIND: ClassVar[str] = "traced"
     time_ns: int
-    rows: bytes
-    """Records of :data:`TRACED`, each stack, type and class once."""
+    rows: bytes  # Records of TRACED, each stack, type and class once
     left_out: int = 0
     """Objects that tracemalloc knows and no row has: the agent's tables of rows or of stacks were full."""
     left_out_bytes: int = 0
@@ -679,8 +577,7 @@ class Phase:
 
     name: str
     begin_ns: int
-    end_ns: int | None
-    """None while it lasts: it is reported again when it ends."""
+    end_ns: int | None  # None while it lasts: it is reported again when it ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -689,16 +586,14 @@ class Phases(Message):
 
     KIND: ClassVar[str] = "phases"
     phases: tuple[Phase, ...]
-    dropped: int
-    """Phases lost because the agent's bounded list was full."""
+    dropped: int  # Phases lost because the agent's bounded list was full
 
 
 @dataclass(frozen=True, slots=True)
 class GcEvent:
     """One collection, seen through ``gc.callbacks``."""
 
-    time_ns: int
-    """When it began."""
+    time_ns: int  # When it began
     generation: int
     collected: int
     uncollectable: int
@@ -716,8 +611,7 @@ class GcEvents(Message):
 
     KIND: ClassVar[str] = "gc"
     events: tuple[GcEvent, ...]
-    dropped: int
-    """Events lost because the agent's bounded list was full."""
+    dropped: int  # Events lost because the agent's bounded list was full
 
 
 @dataclass(frozen=True, slots=True)
@@ -725,8 +619,7 @@ class Failure(Message):
     """A request failed; the agent lives on."""
 
     KIND: ClassVar[str] = "failure"
-    request: int
-    """The id of the request, or -1."""
+    request: int  # The id of the request, or -1
     text: str
 
 
@@ -736,8 +629,7 @@ class Bye(Message):
 
     KIND: ClassVar[str] = "bye"
     reason: str
-    left: str = ""
-    """What could not be removed, as a sentence without its full stop; empty where nothing stays."""
+    left: str = ""  # What could not be removed, as a sentence without its full stop; empty where nothing stays
 
 
 # -- by who sends them --------------------------------------------------------------------------------------

@@ -30,21 +30,17 @@ class RecordingInfo(Message):
     """The process that a recording is of, and its clock: its header, and the beginning of each of its segments."""
 
     KIND: ClassVar[str] = "about"
-    heaptop: str
-    """Version that has written it."""
+    heaptop: str  # Version that has written it
     pid: int
     command: str
     python: str
     user: str
     backend: str
     stopped_ns: int
-    time_ns: int
-    """The target's clock …"""
-    wall: float
-    """… and seconds since 1970, at one moment."""
+    time_ns: int  # The target's clock …
+    wall: float  # … and seconds since 1970, at one moment
     note: str = ""
-    thinned: bool = False
-    """Older ticks were left out, to stay within its largest size."""
+    thinned: bool = False  # Older ticks were left out, to stay within its largest size
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,7 @@ class KeptStacks(Message):
     Codes."""
 
     KIND: ClassVar[str] = "kept-stacks"
-    first: int
-    """Number of the first node, from 1."""
+    first: int  # Number of the first node, from 1
     parents: bytes
     codes: bytes
     lines: bytes
@@ -68,8 +63,7 @@ class KeptNumbers(Message):
     KIND: ClassVar[str] = "kept-numbers"
     codes: bytes
     stacks: bytes
-    on: bool = False
-    """They continue where those of the last message end."""
+    on: bool = False  # They continue where those of the last message end
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +72,8 @@ class Tallied(Message):
 
     KIND: ClassVar[str] = "tallied"
     freed: bytes
-    lost: bytes
-    """Alive when samples became void."""
-    dropped: int = 0
-    """Samples that were lost, for not all could be followed."""
+    lost: bytes  # Alive when samples became void
+    dropped: int = 0  # Samples that were lost, for not all could be followed
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +83,7 @@ class Likenesses(Message):
     has it now."""
 
     KIND: ClassVar[str] = "likenesses"
-    first: int
-    """Number of the first, from 1."""
+    first: int  # Number of the first, from 1
     stacks: bytes
     types: bytes
     sizes: bytes
@@ -105,12 +96,9 @@ class LiveBlocks(Message):
 
     KIND: ClassVar[str] = "living"
     time_ns: int
-    clock: int
-    """The sampler's, now."""
-    first: int
-    """Id of the first."""
-    likenesses: bytes
-    """By number, as in :class:`Likenesses`; 0 where there is no block."""
+    clock: int  # The sampler's, now
+    first: int  # Id of the first
+    likenesses: bytes  # By number, as in Likenesses; 0 where there is no block
     births: bytes
     """The sampler's clock then: the lowest bytes of all, then the next ones, and so on to the highest. Most are long
     runs, as ids are given in order: a fortieth of the size once compressed."""

@@ -19,13 +19,10 @@ from heaptop.protocol.messages import Census, Hello, Message, Tick
 class HeapFile:
     """A heap dump or core file that is in place of a process."""
 
-    what: str
-    """``heap dump``, ``core file`` (also where it was converted) or ``copy``, of a process."""
-    values: str
-    """One of :data:`heaptop.protocol.dumped.VALUES`."""
+    what: str  # `heap dump`, `core file` (also where it was converted) or `copy`, of a process
+    values: str  # One of protocol.dumped.VALUES
     redacted: bool
-    opaque: int
-    """Bytes of objects in which C code keeps references that nobody knows."""
+    opaque: int  # Bytes of objects in which C code keeps references that nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +30,12 @@ class TargetInfo:
     """What is known of the target from outside, before anyone attaches."""
 
     pid: int
-    command: str
-    """Its command line on one line."""
-    python: str
-    """``3.11.7``, or ``3.11`` where the micro version cannot be read from outside."""
+    command: str  # Its command line on one line
+    python: str  # `3.11.7`, or `3.11` where the micro version cannot be read from outside
     user: str
-    note: str = ""
-    """Something the screen should say, such as where a launched program's output goes."""
-    is_others: bool = False
-    """It runs as another user than heaptop does."""
-    file: HeapFile | None = None
-    """What is read in place of it, where there is no process."""
+    note: str = ""  # Something the screen should say, such as where a launched program's output goes
+    is_others: bool = False  # It runs as another user than heaptop does
+    file: HeapFile | None = None  # What is read in place of it, where there is no process
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +44,16 @@ class ProcessRow:
 
     pid: int
     user: str
-    version: str
-    """As :attr:`TargetInfo.python`; empty where it is unknown."""
-    rss: int
-    """Resident bytes."""
+    version: str  # As TargetInfo.python; empty where it is unknown
+    rss: int  # Resident bytes
     command: str
     attachable: bool
-    reason: str = ""
-    """Why not, in a few words, where it is not attachable."""
-    parent: int = 0
-    """Pid of the Python process that has started it, directly or by others in between; 0 where none has."""
-    created: float = 0.0
-    """When it began, in seconds: with the pid, it names a process forever."""
+    reason: str = ""  # Why not, in a few words, where it is not attachable
+    parent: int = 0  # Pid of the Python process that has started it, directly or by others in between; 0 where none has
+    created: float = 0.0  # When it began, in seconds: with the pid, it names a process forever
 
 
-DUMP: Final = "dump"
-"""In place of a backend: the source is a heap dump, and nothing runs."""
+DUMP: Final = "dump"  # In place of a backend: the source is a heap dump, and nothing runs
 
 
 class Event:
@@ -78,10 +64,8 @@ class Event:
 class Waiting(Event):
     """The attach continues. Repeated a few times a second, so a screen can count."""
 
-    phase: str
-    """A short sentence: ``waiting for the interpreter``, ``looking for symbols``."""
-    seconds: float
-    """Since the attach began."""
+    phase: str  # A short sentence: `waiting for the interpreter`, `looking for symbols`
+    seconds: float  # Since the attach began
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,38 +74,29 @@ class Attached(Event):
 
     target: TargetInfo
     hello: Hello
-    backend: str
-    """The way in that was taken: ``ptrace``, ``pep768``, ``run``; :data:`DUMP` where there was none."""
-    stopped_ns: int
-    """For how long the injection stopped the target; 0 where it did not."""
+    backend: str  # The way in that was taken: `ptrace`, `pep768`, `run`; DUMP where there was none
+    stopped_ns: int  # For how long the injection stopped the target; 0 where it did not
     rss_before: int | None = None
     """Resident bytes of the target before heaptop looked at it; None where there was none, or that is not known."""
-    native: bool = False
-    """It was started with a preloaded library that samples native memory (``heaptop run --native``)."""
+    native: bool = False  # It was started with a preloaded library that samples native memory (`heaptop run --native`)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast(Event):
     """What the first census in a clone will cost, by the kernel's figures of the target; follows Attached."""
 
-    rss: int
-    """Resident bytes."""
-    anonymous: int
-    """Of those, the ones whose page tables a clone copies."""
-    huge: int
-    """Of these, the ones in huge pages."""
-    pause_ns: int
-    """The pause to expect."""
+    rss: int  # Resident bytes
+    anonymous: int  # Of those, the ones whose page tables a clone copies
+    huge: int  # Of these, the ones in huge pages
+    pause_ns: int  # The pause to expect
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalChanged(Event):
     """The interval between censuses changed, because they cost what they cost."""
 
-    interval: float
-    """Seconds from the start of one to the start of the next."""
-    asked: float
-    """What was asked for; the interval is longer where a census would take more than its share of a core."""
+    interval: float  # Seconds from the start of one to the start of the next
+    asked: float  # What was asked for; the interval is longer where a census would take more than its share of a core
 
     @property
     def is_throttled(self) -> bool:
@@ -133,14 +108,12 @@ class ImageCost(Event):
     """What an open snapshot costs; follows each tick while there is one. All that it holds is free again at its end."""
 
     image: int
-    own: int
-    """Bytes of its own tables."""
+    own: int  # Bytes of its own tables
     copied: int | None
     """Bytes that it alone still has, because the target has changed them since, or given them back; what was copied
     while it was being built may count as tables. None where neither heaptop may see it (that takes CAP_SYS_PTRACE) nor
     the clone can (before Linux 5.9, or without /proc)."""
-    left: float
-    """Seconds of its time."""
+    left: float  # Seconds of its time
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +129,10 @@ class RecordingStatus(Event):
     """The status of this session's recording: after each flush, and when it begins or ends."""
 
     path: str
-    bytes: int
-    """Of the file."""
+    bytes: int  # Of the file
     on: bool
-    error: str = ""
-    """Why it ended without being asked to: a sentence without its full stop."""
-    thinned: bool = False
-    """Older ticks were left out, to stay within its largest size."""
+    error: str = ""  # Why it ended without being asked to: a sentence without its full stop
+    thinned: bool = False  # Older ticks were left out, to stay within its largest size
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +140,13 @@ class Seek(Event):
     """The source is a recording, and shows another moment from now on: all events before are void. What follows
     is what was known at that moment."""
 
-    time_ns: int
-    """Of the moment shown, on the target's clock."""
+    time_ns: int  # Of the moment shown, on the target's clock
     first_ns: int
-    last_ns: int
-    """Of the recording's first and last moment."""
+    last_ns: int  # Of the recording's first and last moment
     since_ns: int
     """From when on all messages are delivered: what was allocated and freed before, and how long it lived, is not
     known."""
-    wall: float
-    """Seconds since 1970 of the moment shown."""
+    wall: float  # Seconds since 1970 of the moment shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +159,8 @@ class WholeCourse(Event):
     """How a whole recording went: (time in nanoseconds, bytes) at some of its moments. Told once, after the first
     SeekDone."""
 
-    heap: tuple[tuple[int, int], ...]
-    """All live objects, at censuses."""
-    rss: tuple[tuple[int, int], ...]
-    """At ticks."""
+    heap: tuple[tuple[int, int], ...]  # All live objects, at censuses
+    rss: tuple[tuple[int, int], ...]  # At ticks
     shown: Mapping[int, int]
     """Of each census's time, that of the tick with which it came: the first moment that shows it."""
 
@@ -208,8 +173,7 @@ class Ended(Event):
     error: HeaptopError | None
     left: str = ""
     """What could not be taken out of the target, as a sentence without its full stop; empty where nothing stays."""
-    gone: bool = False
-    """It was seen that the agent has taken out what it had put in, and that its thread has ended."""
+    gone: bool = False  # It was seen that the agent has taken out what it had put in, and that its thread has ended
 
     def leftovers(self, pid: int) -> str:
         """One remark on process ``pid`` where the agent could not take out all that it had put in; else empty."""
@@ -222,8 +186,7 @@ def is_tick(event: Event) -> bool:
 
 
 Deliver = Callable[[Event], None]
-Behind = Callable[[], bool]
-"""Whether what was delivered still waits to be taken: a tick and what came with it, or more."""
+Behind = Callable[[], bool]  # Whether what was delivered still waits to be taken: a tick and what came with it, or more
 
 
 def never_behind() -> bool:

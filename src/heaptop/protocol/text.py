@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-LONGEST: Final = 4096
-"""Characters of a name or a command line that are shown."""
+LONGEST: Final = 4096  # Characters of a name or a command line that are shown
 
 _INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
