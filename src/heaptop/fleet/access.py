@@ -17,15 +17,12 @@ from typing import Final
 
 from heaptop.errors import UsageError
 
-LARGEST: Final = 1 << 16
-"""Bytes of the file."""
-SHORTEST: Final = 16
-"""Characters of a secret: others can try as often as they like."""
+LARGEST: Final = 1 << 16  # Bytes of the file
+SHORTEST: Final = 16  # Characters of a secret: others can try as often as they like
 _FIX: Final = "Write lines such as `bearer TOKEN` or `basic USER:PASSWORD` into it, and run `chmod 600` on it."
 
 
-MOST_PASSWORD: Final = 72
-"""Bytes of a password that bcrypt reads."""
+MOST_PASSWORD: Final = 72  # Bytes of a password that bcrypt reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +30,7 @@ class Access:
     """The secrets that let a request in."""
 
     tokens: tuple[bytes, ...] = ()
-    logins: tuple[bytes, ...] = ()
-    """``user:password``."""
+    logins: tuple[bytes, ...] = ()  # `user:password`
     users: Mapping[str, bytes] = field(default_factory=dict)
     """By name, hashes of passwords: to check one takes long, by intention."""
 

@@ -14,13 +14,10 @@ from heaptop.protocol.text import printable
 
 ALERT_NAME: Final = "HeaptopGuard"
 ALERTS_PATH: Final = "/api/v2/alerts"
-LEAST_SECONDS: Final = 300.0
-"""For which an alert is active: as long as Alertmanager's own default."""
+LEAST_SECONDS: Final = 300.0  # For which an alert is active: as long as Alertmanager's own default
 MOST_SECONDS: Final = 365 * 86_400.0
-LINES: Final = 20
-"""Of the report."""
-LONGEST_LINE: Final = 240
-"""Characters."""
+LINES: Final = 20  # Of the report
+LONGEST_LINE: Final = 240  # Characters
 
 
 def alert(report: GuardReport, path: str, cooldown: float) -> bytes:

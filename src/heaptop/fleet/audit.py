@@ -12,8 +12,7 @@ from typing import Final
 from heaptop.injector.inspect.process import user_name
 from heaptop.protocol.text import printable
 
-LONGEST_VALUE: Final = 500
-"""Characters."""
+LONGEST_VALUE: Final = 500  # Characters
 
 
 def audit(event: str, **fields: str | int) -> None:

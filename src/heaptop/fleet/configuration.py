@@ -28,8 +28,7 @@ FIX: Final = "Correct the file. docs/fleet.md lists all keys."
 class ServiceGuard:
     """One ``[[guard]]``: what is done in the processes of a service."""
 
-    service: str
-    """Its name, or a pattern such as ``shop-*``."""
+    service: str  # Its name, or a pattern such as `shop-*`
     rule: GuardRule
 
 
@@ -37,12 +36,9 @@ class ServiceGuard:
 class PushConfig:
     """The ``[push]`` table: where profiles are pushed to."""
 
-    url: str
-    """Of a Pyroscope, without the path of its API."""
-    interval: float = 60.0
-    """Seconds between two pushes."""
-    authorization: str = ""
-    """The header of that name."""
+    url: str  # Of a Pyroscope, without the path of its API
+    interval: float = 60.0  # Seconds between two pushes
+    authorization: str = ""  # The header of that name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +46,17 @@ class FleetConfig:
     """All that a person decides about the host agent."""
 
     rules: tuple[SelectRule, ...] = ()
-    limit: int = 50
-    """Attached processes."""
-    interval: float = 60.0
-    """Seconds between two censuses of a process."""
-    share: float = 0.01
-    """Of one core, that the censuses of one process may take."""
-    budget: float = 0.5
-    """Of one core, that those of all processes together may take."""
-    rate: int = 20
-    """Samples per second of each process; 0: none."""
-    pause_budget: float = 0.05
-    """Seconds."""
-    top: int = 20
-    """Types, and allocation sites, that each service has series of its own for."""
-    hunt: float = 120.0
-    """Seconds of a leak hunt; 0: none."""
-    hunt_cooldown: float = 3600.0
-    """Seconds from one leak hunt in a process to the next there."""
+    limit: int = 50  # Attached processes
+    interval: float = 60.0  # Seconds between two censuses of a process
+    share: float = 0.01  # Of one core, that the censuses of one process may take
+    budget: float = 0.5  # Of one core, that those of all processes together may take
+    rate: int = 20  # Samples per second of each process; 0: none
+    pause_budget: float = 0.05  # Seconds
+    top: int = 20  # Types, and allocation sites, that each service has series of its own for
+    hunt: float = 120.0  # Seconds of a leak hunt; 0: none
+    hunt_cooldown: float = 3600.0  # Seconds from one leak hunt in a process to the next there
     guards: tuple[ServiceGuard, ...] = ()
-    reports_dir: Path = Path()
-    """Of all guards; only where there are some."""
+    reports_dir: Path = Path()  # Of all guards; only where there are some
     reports_quota: int = GUARD_QUOTA
     push: PushConfig | None = None
 

@@ -20,22 +20,16 @@ from heaptop.protocol.findings import NO_LEAK, Findings
 from heaptop.protocol.messages import GcEvents
 from heaptop.protocol.text import printable
 
-OTHER: Final = "other"
-"""The row of all that has none of its own."""
-LABEL_LENGTH: Final = 160
-"""Characters of a label's value."""
+OTHER: Final = "other"  # The row of all that has none of its own
+LABEL_LENGTH: Final = 160  # Characters of a label's value
 
 GC_PAUSES: Final = (0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Upper bounds of the histogram of collections, in seconds."""
-OLDEST: Final = 2
-"""The last generation of the collector."""
-MOST_SUSPECTS: Final = 10
-"""Of one leak hunt: the most severe first."""
+OLDEST: Final = 2  # The last generation of the collector
+MOST_SUSPECTS: Final = 10  # Of one leak hunt: the most severe first
 
-Rows = dict[str, tuple[int, ...]]
-"""Figures by label. The first one decides which rows are large."""
-SuspectRows = dict[tuple[str, str, str, str], float]
-"""Bytes a second by type, site, holder and verdict."""
+Rows = dict[str, tuple[int, ...]]  # Figures by label. The first one decides which rows are large.
+SuspectRows = dict[tuple[str, str, str, str], float]  # Bytes a second by type, site, holder and verdict
 
 
 def label(name: str) -> str:
@@ -70,8 +64,7 @@ def largest(rows: Rows, top: int) -> tuple[Rows, int]:
 class TargetFigures:
     """What one process kept at its last census."""
 
-    types: Rows = field(default_factory=dict)
-    """By type: bytes and objects. Empty before the first census."""
+    types: Rows = field(default_factory=dict)  # By type: bytes and objects. Empty before the first census.
     sites: Rows = field(default_factory=dict)
     """By allocation site, of what lives: bytes, their lower and upper bounds, and blocks. Estimated."""
     allocated: Mapping[str, int] = field(default_factory=dict)
@@ -117,8 +110,7 @@ class HuntResult:
     """The result of the last leak hunt in a process."""
 
     verdict: str
-    at: float
-    """When it ended, by ``time.monotonic``."""
+    at: float  # When it ended, by `time.monotonic`
     suspects: SuspectRows
     sentences: tuple[str, ...]
 
@@ -183,15 +175,13 @@ class SiteCounters:
 class GcCounters:
     """Collections of a service's processes since the attach. None of these figures ever falls."""
 
-    collections: Counter[int] = field(default_factory=Counter)
-    """By generation."""
+    collections: Counter[int] = field(default_factory=Counter)  # By generation
     pauses: list[int] = field(default_factory=lambda: [0] * (len(GC_PAUSES) + 1))
     """How many lasted up to each of :data:`GC_PAUSES`, and longer than the one before it; at last, longer than all."""
     seconds: float = 0.0
     collected: int = 0
     uncollectable: int = 0
-    lost: int = 0
-    """Collections that are in no other figure: there were too many between two ticks."""
+    lost: int = 0  # Collections that are in no other figure: there were too many between two ticks
 
     def add(self, message: GcEvents) -> None:
         """Count what a process has collected."""

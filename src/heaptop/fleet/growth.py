@@ -11,14 +11,10 @@ from typing import Final
 from heaptop.choices import MIN_GROWTH
 from heaptop.fleet.figures import Rows
 
-READINGS: Final = 6
-"""Censuses that growth is judged by: of fewer, none is."""
-LEAST_RISES: Final = 4
-"""Of the five steps between them, in so many the type grew."""
-LEAST_RATE: Final = 10e6 / 3600
-"""Bytes a second: 10 MB an hour."""
-WATCHED: Final = 200
-"""Types of a census, the largest ones: a type beyond them does not fill a machine."""
+READINGS: Final = 6  # Censuses that growth is judged by: of fewer, none is
+LEAST_RISES: Final = 4  # Of the five steps between them, in so many the type grew
+LEAST_RATE: Final = 10e6 / 3600  # Bytes a second: 10 MB an hour
+WATCHED: Final = 200  # Types of a census, the largest ones: a type beyond them does not fill a machine
 
 
 class GrowthWatch:

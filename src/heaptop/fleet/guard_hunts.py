@@ -16,24 +16,18 @@ from heaptop.watching.hunting import Hunter, Plan, marks_at
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.recording import RecordWatch, summary
 
-LEAST_HUNT: Final = 8.0
-"""Seconds: a shorter hunt finds nothing."""
-MARKS: Final = 4
-"""Of a hunt."""
-Complete = Callable[[GuardReport, Findings | None], None]
-"""Adds what a hunt has found to its report."""
-Judge = Callable[[Hunter, Findings, ProcessReadings], None]
-"""Takes the findings of a hunt that is for no report."""
+LEAST_HUNT: Final = 8.0  # Seconds: a shorter hunt finds nothing
+MARKS: Final = 4  # Of a hunt
+Complete = Callable[[GuardReport, Findings | None], None]  # Adds what a hunt has found to its report
+Judge = Callable[[Hunter, Findings, ProcessReadings], None]  # Takes the findings of a hunt that is for no report
 
 
 @dataclass(slots=True)
 class _Hunt:
     hunter: Hunter
     began: float
-    left: list[float]
-    """When the next checks are due, in seconds since it began; the last one ends it."""
-    report: GuardReport | None = None
-    """Which it is for; None for one whose verdict is a trigger."""
+    left: list[float]  # When the next checks are due, in seconds since it began; the last one ends it
+    report: GuardReport | None = None  # Which it is for; None for one whose verdict is a trigger
 
 
 class GuardHunts:

@@ -12,8 +12,7 @@ from heaptop.protocol.source import Recordable
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.recording import RecordWatch
 
-SECONDS: Final = 5.0
-"""For what waits to be written to a recording that is kept."""
+SECONDS: Final = 5.0  # For what waits to be written to a recording that is kept
 
 
 class GuardRing:
@@ -27,8 +26,7 @@ class GuardRing:
         self._recorder = recorder
         self._folder = folder
         self._progress = progress
-        self.name = ""
-        """The file's name, without its folder; empty where nothing is recorded."""
+        self.name = ""  # The file's name, without its folder; empty where nothing is recorded
 
     def begin(self, pid: int) -> None:
         """Record from now on. Errors: RecordingFailed, RecordingExists, OSError."""

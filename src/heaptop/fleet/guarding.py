@@ -37,15 +37,11 @@ from heaptop.watching.recording import RecordWatch
 ENDINGS: Final = ("json", "txt", "heaptop")
 """Of the names of a report's files that are not removed for the quota until the next report. A heap dump is one of
 these only while it is written: two may have no room together."""
-TURN: Final = 1.0
-"""Seconds between two readings."""
-CENSUS_SECONDS: Final = 10.0
-"""For so long a report waits for a census of its own."""
-DUMP_SECONDS: Final = 300.0
-"""For so long a heap dump may take, and its snapshot stay."""
+TURN: Final = 1.0  # Seconds between two readings
+CENSUS_SECONDS: Final = 10.0  # For so long a report waits for a census of its own
+DUMP_SECONDS: Final = 300.0  # For so long a heap dump may take, and its snapshot stay
 LEAST_DUMP: Final = 2.0
-SECONDS_AN_OBJECT: Final = 3e-6
-"""What a heap dump takes: 22.5 s of 10 million objects were measured."""
+SECONDS_AN_OBJECT: Final = 3e-6  # What a heap dump takes: 22.5 s of 10 million objects were measured
 
 
 class GuardWatch(RecordWatch):
@@ -101,8 +97,7 @@ class Guard:
         self._progress = progress
         self._acting = acting if acting is not None else threading.Lock()
         self._service = service
-        self.left_to_send = COMMAND_SECONDS
-        """Seconds for it at the guard's end."""
+        self.left_to_send = COMMAND_SECONDS  # Seconds for it at the guard's end
         self._trend = RssTrend()
         self._ring = GuardRing(watch, self._recorder if rule.records else None, folder, progress)
         note = self._recorder.note if self._recorder is not None else lambda found: None

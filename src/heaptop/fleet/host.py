@@ -35,25 +35,18 @@ from heaptop.recordings.exports.pprof import ProfileWriter
 if TYPE_CHECKING:
     from heaptop.documents import AttachedProcessJson, FleetHuntJson, FleetJson, FleetProcessJson
 
-ROUND: Final = 10.0
-"""Seconds between two looks at which processes there are, at least."""
+ROUND: Final = 10.0  # Seconds between two looks at which processes there are, at least
 SCAN_SHARE: Final = 0.02
 """Of one core, that these looks may take: on a host with thousands of processes one takes seconds."""
-SETTLE_PATIENCE: Final = 30.0
-"""Seconds that a first census may take before the next process is attached to."""
-FIRST_REST: Final = 60.0
-"""Seconds until a refused process is tried again: each time twice as many, up to :data:`LONGEST_REST`."""
+SETTLE_PATIENCE: Final = 30.0  # Seconds that a first census may take before the next process is attached to
+FIRST_REST: Final = 60.0  # Seconds until a refused process is tried again: each time twice as many, up to LONGEST_REST
 LONGEST_REST: Final = 3600.0
-CLOSERS: Final = 8
-"""Processes that are detached from at the same time at the end."""
-HUNT_PATIENCE: Final = 5.0
-"""Seconds for a hunt to see at the end that its session has ended."""
+CLOSERS: Final = 8  # Processes that are detached from at the same time at the end
+HUNT_PATIENCE: Final = 5.0  # Seconds for a hunt to see at the end that its session has ended
 TURN: Final = 0.05
-TRIM_SECONDS: Final = 60.0
-"""Between two returns of free memory to the kernel."""
+TRIM_SECONDS: Final = 60.0  # Between two returns of free memory to the kernel
 
-M_ARENA_MAX: Final = -8
-"""A number of glibc's ``malloc.h``; another C library ignores it."""
+M_ARENA_MAX: Final = -8  # A number of glibc's `malloc.h`; another C library ignores it
 
 _libc = ctypes.CDLL(None)
 
@@ -63,12 +56,10 @@ class RefusedProcess:
     """A process that could not be attached to, or whose session failed."""
 
     chosen: ChosenProcess
-    name: str
-    """Of the error's class."""
+    name: str  # Of the error's class
     message: str
     times: int
-    again_at: float
-    """By ``time.monotonic``."""
+    again_at: float  # By `time.monotonic`
 
 
 class FleetHost:
@@ -91,8 +82,7 @@ class FleetHost:
         self._sessions: dict[ProcessKey, FleetSession] = {}
         self._refused: dict[ProcessKey, RefusedProcess] = {}
         self._counters: dict[str, ServiceCounters] = {}
-        self._lock = threading.Lock()
-        """Of the three tables above."""
+        self._lock = threading.Lock()  # Of the three tables above
         self.guards = HostGuards(meters)
         self._hunts = LeakHunts(meters, acting=self.guards.acting)
         self._scan_seconds = 0.0

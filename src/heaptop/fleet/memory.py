@@ -14,10 +14,8 @@ from heaptop.fleet.triggers import ProcessReadings, RssTrend
 from heaptop.injector.api import memory_limit
 from heaptop.protocol.messages import Memory
 
-LIMIT_SECONDS: Final = 10.0
-"""Between two readings of the memory limit."""
-QUIET_SECONDS: Final = 30.0
-"""Without a tick for so long, growth is that of the past."""
+LIMIT_SECONDS: Final = 10.0  # Between two readings of the memory limit
+QUIET_SECONDS: Final = 30.0  # Without a tick for so long, growth is that of the past
 READING_SHARE: Final = 0.001
 """Of one core, that heaptop takes to read what the memory of one process is used for: 0.8 ms a MB were measured."""
 MAPPINGS_NS: Final = 0.1
@@ -29,10 +27,8 @@ measured), and its mmap waits meanwhile."""
 class MemoryUse:
     """What the resident memory of a process was used for at one moment."""
 
-    bytes: Mapping[str, int]
-    """By the keys of :data:`~heaptop.analysis.rss.memory.NAMES`."""
-    at: float
-    """By ``time.monotonic``."""
+    bytes: Mapping[str, int]  # By the keys of NAMES
+    at: float  # By `time.monotonic`
 
 
 class ServedMemory:
@@ -40,8 +36,7 @@ class ServedMemory:
 
     def __init__(self, pid: int, pause_budget: float) -> None:
         """``pause_budget``: seconds for which the process may wait for a reading."""
-        self.use: MemoryUse | None = None
-        """None where it was not read yet, and where it is not."""
+        self.use: MemoryUse | None = None  # None where it was not read yet, and where it is not
         self._pid = pid
         self._budget_ns = pause_budget * 1e9
         self._lock = threading.Lock()

@@ -32,29 +32,20 @@ class ServiceFigures:
 
     service: str
     processes: int = 0
-    counted: int = 0
-    """Processes of which there is a census."""
-    inexact: int = 0
-    """Processes whose last census is partial, or estimated."""
+    counted: int = 0  # Processes of which there is a census
+    inexact: int = 0  # Processes whose last census is partial, or estimated
     rss: int = 0
-    oldest_census: float | None = None
-    """Seconds."""
+    oldest_census: float | None = None  # Seconds
     types: Rows = field(default_factory=dict)
     sites: Rows = field(default_factory=dict)
     allocated: dict[str, int] = field(default_factory=dict)
-    uses: Counts[str] = field(default_factory=Counts)
-    """Resident bytes by use."""
-    used: int = 0
-    """Processes of which they are known."""
-    oldest_use: float | None = None
-    """Seconds."""
-    readings: list[ProcessReadings] = field(default_factory=list)
-    """Of each process."""
-    gc: GcCounters | None = None
-    """None before anything was read."""
+    uses: Counts[str] = field(default_factory=Counts)  # Resident bytes by use
+    used: int = 0  # Processes of which they are known
+    oldest_use: float | None = None  # Seconds
+    readings: list[ProcessReadings] = field(default_factory=list)  # Of each process
+    gc: GcCounters | None = None  # None before anything was read
     suspects: SuspectRows = field(default_factory=dict)
-    hunt_age: float | None = None
-    """Seconds since the last leak hunt that came to a verdict."""
+    hunt_age: float | None = None  # Seconds since the last leak hunt that came to a verdict
 
 
 class HasServices(Protocol):

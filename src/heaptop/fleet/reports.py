@@ -41,20 +41,14 @@ from heaptop.protocol.text import printable
 if TYPE_CHECKING:
     from heaptop.documents import GuardJson, ReadingsJson
 
-ROWS: Final = 20
-"""Of each table."""
-RING: Final = "-ring.heaptop"
-"""The end of the name of a running recording."""
+ROWS: Final = 20  # Of each table
+RING: Final = "-ring.heaptop"  # The end of the name of a running recording
 LEAST_RING: Final = 1 << 20
 LARGEST_RING: Final = 64 << 20
-RINGS_PART: Final = 4
-"""One part in so many of the quota is for running recordings."""
-DUMP_PART: Final = 2
-"""One part in so many of the quota, and of what the disk has free, is for a heap dump."""
-REPORTS_ROOM: Final = 1 << 20
-"""Bytes of the quota that a heap dump leaves to reports."""
-LEAST_DUMPED: Final = 1.5
-"""Bytes of a heap dump for each object, at least: of very regular heaps."""
+RINGS_PART: Final = 4  # One part in so many of the quota is for running recordings
+DUMP_PART: Final = 2  # One part in so many of the quota, and of what the disk has free, is for a heap dump
+REPORTS_ROOM: Final = 1 << 20  # Bytes of the quota that a heap dump leaves to reports
+LEAST_DUMPED: Final = 1.5  # Bytes of a heap dump for each object, at least: of very regular heaps
 _OURS: Final = re.compile(
     r"guard-\d+-\d{8}-\d{6}(-\d+)?(-ring)?\.(json|txt|heapdump|heaptop(\.thinner)?)(\.[0-9a-f]{8}\.new)?"
 )
@@ -64,25 +58,19 @@ _OURS: Final = re.compile(
 class GuardReport:
     """One firing of a trigger. It is written at once from what is known, and again when more is."""
 
-    stem: str
-    """The first part of its files' names."""
+    stem: str  # The first part of its files' names
     attached: Attached
     trigger: Trigger
-    wall: float
-    """Seconds since 1970 at which the trigger fired."""
+    wall: float  # Seconds since 1970 at which the trigger fired
     readings: ProcessReadings
     history: History
     sampling: Sampling
-    service: str = ""
-    """That the process belongs to; empty where it is guarded by itself."""
+    service: str = ""  # That the process belongs to; empty where it is guarded by itself
     census_age: float | None = None
     """Seconds from the last census to the trigger, as they came; below 0: it came after it."""
-    findings: Findings | None = None
-    """Of the leak hunt."""
-    recording: str = ""
-    """The file's name."""
-    dump: str = ""
-    """The file's name."""
+    findings: Findings | None = None  # Of the leak hunt
+    recording: str = ""  # The file's name
+    dump: str = ""  # The file's name
     notes: list[str] = field(default_factory=list)
     """What was refused, or left out, and why: sentences without their full stops."""
 
@@ -201,14 +189,10 @@ class ReportFolder:
         """
         self.path = path
         self.quota = quota
-        self.ring_size = _ring_size(quota, guards)
-        """Bytes of a recording."""
-        self._kept: set[str] = set()
-        """Names that are not removed: of this firing, and of the running recording."""
-        self._sharers = [self]
-        """All guards that share the folder."""
-        self._lock = threading.RLock()
-        """Of these, and while room is made."""
+        self.ring_size = _ring_size(quota, guards)  # Bytes of a recording
+        self._kept: set[str] = set()  # Names that are not removed: of this firing, and of the running recording
+        self._sharers = [self]  # All guards that share the folder
+        self._lock = threading.RLock()  # Of these, and while room is made
         try:
             files.private_folder(path)
         except (OSError, ValueError) as error:

@@ -12,8 +12,7 @@ from heaptop.injector.inspect.process import START_TIME, stat_fields
 from heaptop.injector.processes import PythonProcess, names, python_processes
 from heaptop.protocol.text import LONGEST, printable
 
-PARENT: Final = 1
-"""Its place among the fields of a ``stat`` file."""
+PARENT: Final = 1  # Its place among the fields of a `stat` file
 
 
 def seen_processes() -> list[SeenProcess]:

@@ -12,11 +12,9 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 MIN_RSS: Final = 50_000_000
-MIN_AGE: Final = 60.0
-"""Seconds: what ends sooner is not worth an attach."""
+MIN_AGE: Final = 60.0  # Seconds: what ends sooner is not worth an attach
 
-ProcessKey = tuple[int, int]
-"""Pid and start: what names a process forever."""
+ProcessKey = tuple[int, int]  # Pid and start: what names a process forever
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +22,15 @@ class SeenProcess:
     """A Python process of this host, as far as rules consider it."""
 
     pid: int
-    start: int
-    """When it began, in the kernel's ticks since boot: a clock that is set does not change it."""
+    start: int  # When it began, in the kernel's ticks since boot: a clock that is set does not change it
     user: str
     command: str
-    name: str
-    """Of its script, module or program; empty where it has none."""
+    name: str  # Of its script, module or program; empty where it has none
     rss: int
-    age: float
-    """Seconds."""
-    cgroup: str = ""
-    """Its path, without the mount point."""
-    unit: str = ""
-    """The systemd unit, such as ``shop.service``; empty where it is in none."""
-    container: str = ""
-    """The container's id, 64 hexadecimal digits; empty outside of containers."""
+    age: float  # Seconds
+    cgroup: str = ""  # Its path, without the mount point
+    unit: str = ""  # The systemd unit, such as `shop.service`; empty where it is in none
+    container: str = ""  # The container's id, 64 hexadecimal digits; empty outside of containers
 
     @property
     def key(self) -> ProcessKey:
@@ -49,15 +41,12 @@ class SeenProcess:
 class SelectRule:
     """One ``[[select]]``: a process must match all that it states."""
 
-    name: str = ""
-    """The service that matching processes belong to; empty: each goes by its unit or its own name."""
+    name: str = ""  # The service that matching processes belong to; empty: each goes by its unit or its own name
     command: re.Pattern[str] | None = None
     user: str = ""
     cgroup: re.Pattern[str] | None = None
-    unit: str = ""
-    """A name, or a pattern such as ``shop@*.service``."""
-    container: str = ""
-    """The beginning of an id."""
+    unit: str = ""  # A name, or a pattern such as `shop@*.service`
+    container: str = ""  # The beginning of an id
     min_rss: int = 0
     min_age: float = 0.0
     exclude: bool = False
@@ -89,10 +78,8 @@ class ChosenProcess:
         return self.seen.key
 
 
-DEFAULT_RULE: Final = SelectRule(min_rss=MIN_RSS, min_age=MIN_AGE)
-"""Where no rule chooses processes."""
-NAMELESS: Final = "python"
-"""The service of a process that has no name."""
+DEFAULT_RULE: Final = SelectRule(min_rss=MIN_RSS, min_age=MIN_AGE)  # Where no rule chooses processes
+NAMELESS: Final = "python"  # The service of a process that has no name
 
 
 def choose(

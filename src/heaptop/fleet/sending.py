@@ -22,15 +22,11 @@ from heaptop.fleet.access import is_loopback
 
 WEBHOOK_SECONDS: Final = 10.0
 COMMAND_SECONDS: Final = 60.0
-LAST_SECONDS: Final = 5.0
-"""For what waits to be sent when the guard is stopped."""
-MOST_WAITING: Final = 100
-"""Reports that wait to be sent: each may take as long as a command may."""
-MOST_HANGING: Final = 8
-"""Requests that were given up and whose server has not ended them: no other is sent then."""
+LAST_SECONDS: Final = 5.0  # For what waits to be sent when the guard is stopped
+MOST_WAITING: Final = 100  # Reports that wait to be sent: each may take as long as a command may
+MOST_HANGING: Final = 8  # Requests that were given up and whose server has not ended them: no other is sent then
 _THREAD: Final = "heaptop-webhook"
-_TURN: Final = 0.05
-"""Seconds between two looks at whether a command has exited."""
+_TURN: Final = 0.05  # Seconds between two looks at whether a command has exited
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -55,8 +51,7 @@ class SendResult(NamedTuple):
     """What came of a request."""
 
     is_taken: bool
-    words: str
-    """A few, which begin with what it was."""
+    words: str  # A few, which begin with what it was
 
 
 def post(url: str, content: bytes, what: str = "webhook") -> str:
@@ -125,8 +120,7 @@ class Sender:
     """Does one thing after another on a thread of its own, and reports what came of each."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
-        self.stop = threading.Event()
-        """What is being done is to end now, and nothing more begins."""
+        self.stop = threading.Event()  # What is being done is to end now, and nothing more begins
         self._report = report
         self._work: queue.SimpleQueue[Callable[[], str] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None

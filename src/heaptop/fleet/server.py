@@ -30,24 +30,16 @@ from heaptop.fleet.metrics import HostMeters
 from heaptop.fleet.pushing import ProfilePusher
 from heaptop.fleet.web_config import TlsFiles, is_password
 
-CONNECTIONS: Final = 64
-"""At the same time; beyond, the oldest is aborted. As many requests may wait for their turn."""
-IDLE_SECONDS: Final = 10.0
-"""For the head of a request, and between two of them."""
-SEND_SECONDS: Final = 30.0
-"""For a client to take an answer."""
+CONNECTIONS: Final = 64  # At the same time; beyond, the oldest is aborted. As many requests may wait for their turn.
+IDLE_SECONDS: Final = 10.0  # For the head of a request, and between two of them
+SEND_SECONDS: Final = 30.0  # For a client to take an answer
 WORKERS: Final = 3
 """Threads that make answers: metrics, a profile and the check of a password, each of which is one at a time."""
-FRESH_SECONDS: Final = 1.0
-"""For which metrics are not made again: a storm of scrapes costs no more than one a second."""
-REQUEST_BYTES: Final = 4096
-"""Of a request's body: none needs one."""
-ACCEPT_REST: Final = 0.5
-"""Seconds after a connection could not be accepted."""
-LOGIN_REST: Final = 0.5
-"""Seconds after a wrong password of a user."""
-STOP_SECONDS: Final = 60.0
-"""For all processes to be detached from."""
+FRESH_SECONDS: Final = 1.0  # For which metrics are not made again: a storm of scrapes costs no more than one a second
+REQUEST_BYTES: Final = 4096  # Of a request's body: none needs one
+ACCEPT_REST: Final = 0.5  # Seconds after a connection could not be accepted
+LOGIN_REST: Final = 0.5  # Seconds after a wrong password of a user
+STOP_SECONDS: Final = 60.0  # For all processes to be detached from
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _HEADERS: Final = {
@@ -145,8 +137,7 @@ class FleetServer:
         self._profile_turns = _Turns()
         self._metrics = b""
         self._made_at = float("-inf")
-        self._reloaded_at = float("-inf")
-        """By a request."""
+        self._reloaded_at = float("-inf")  # By a request
 
     async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT, and detach from every process. SIGHUP reads the configuration again."""

@@ -32,13 +32,10 @@ NO_CENSUS: Final = "NoCensus"
 
 MOST_NAMES: Final = 10_000
 """Types, and pieces of code, that are distinguished of one process: there are many, any of which may be hostile."""
-MOST_STACKS: Final = 1 << 16
-"""Frames of stacks, likewise."""
-MOST_TALLIES: Final = 1 << 13
-"""Sums of freed blocks by stack, type and class of sizes, likewise: 5 MB."""
+MOST_STACKS: Final = 1 << 16  # Frames of stacks, likewise
+MOST_TALLIES: Final = 1 << 13  # Sums of freed blocks by stack, type and class of sizes, likewise: 5 MB
 
-OnStacks = Callable[[Sequence[StackSum]], Sequence[StackSum]]
-"""Makes of a process's stacks what a profile has of them."""
+OnStacks = Callable[[Sequence[StackSum]], Sequence[StackSum]]  # Makes of a process's stacks what a profile has of them
 Allocated = Mapping[str, int]
 OnAllocated = Callable[["FleetSession", Allocated, Allocated], None]
 """Takes what a session's process had allocated by site at the last reading, and at this one."""
@@ -62,31 +59,23 @@ class FleetSession:
         self.chosen = chosen
         self.attached: Attached | None = None
         self.ended: Ended | None = None
-        self.settled = threading.Event()
-        """The attach is over, and the first census, or it has ended."""
+        self.settled = threading.Event()  # The attach is over, and the first census, or it has ended
         self.figures = TargetFigures()
         self.rss = 0
-        self.mode = ""
-        """Of the last census; empty before the first, and where no other one comes."""
-        self.exact = True
-        """Of the last census: it is complete, and of one moment."""
-        self.objects = 0
-        """Of the last census."""
-        self.growth = 0.0
-        """Bytes a second of the type that grows the fastest, if any grows steadily."""
+        self.mode = ""  # Of the last census; empty before the first, and where no other one comes
+        self.exact = True  # Of the last census: it is complete, and of one moment
+        self.objects = 0  # Of the last census
+        self.growth = 0.0  # Bytes a second of the type that grows the fastest, if any grows steadily
         self.memory = ServedMemory(chosen.seen.pid, options.pause_budget)
         self.hunt: HuntResult | None = None
-        self.hunt_again_at = 0.0
-        """By ``time.monotonic``."""
+        self.hunt_again_at = 0.0  # By `time.monotonic`
         self.source = source
-        self.lock = threading.Lock()
-        """Held while what was received is added to, or read."""
+        self.lock = threading.Lock()  # Held while what was received is added to, or read
         self._counted_at: float | None = None
         self._readers: tuple[tuple[Deliver, Behind], ...] = ()
         self._growth = GrowthWatch()
         self._options = options
-        self._receive_cpu = 0.0
-        """CPU time of the source's thread when the last event had been taken."""
+        self._receive_cpu = 0.0  # CPU time of the source's thread when the last event had been taken
         self._meters = meters
         self._on_allocated = on_allocated
         self._on_collections = on_collections

@@ -32,10 +32,8 @@ from heaptop.protocol.source import Attached, Ended, Event, Source
 from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.watching.progress import ProgressReport
 
-MOST_MOMENTS: Final = 600
-"""Censuses, and ticks, that a guard keeps."""
-MOST_CELLS: Final = 20_000
-"""Types in these, added up where they change."""
+MOST_MOMENTS: Final = 600  # Censuses, and ticks, that a guard keeps
+MOST_CELLS: Final = 20_000  # Types in these, added up where they change
 
 
 class SessionWatch(GuardWatch):
@@ -47,8 +45,7 @@ class SessionWatch(GuardWatch):
     def __init__(self, source: Source, progress: GuardLines, again: str) -> None:
         super().__init__(source, progress, again, bounded_sampling())
         self._history = History(MOST_MOMENTS, MOST_CELLS)
-        self.goes_on = False
-        """From the attach to the session's end."""
+        self.goes_on = False  # From the attach to the session's end
         self._was_detached = False
 
     def ready(self) -> None:
@@ -180,8 +177,7 @@ class HostGuards:
     """All guards of one ``heaptop serve``: one of them acts at a time, and they share a folder and a queue."""
 
     def __init__(self, meters: HostMeters) -> None:
-        self.acting = threading.Lock()
-        """Held by who examines a process: takes a census out of turn, or hunts for leaks."""
+        self.acting = threading.Lock()  # Held by who examines a process: takes a census out of turn, or hunts for leaks
         self._meters = meters
         self._sender = Sender(lambda text: audit("guard", message=text))
         self._folders: dict[Path, ReportFolder] = {}

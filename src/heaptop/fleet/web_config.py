@@ -19,11 +19,9 @@ import yaml
 from heaptop.errors import ConfigError
 from heaptop.toml_file import did_you_mean, written
 
-LARGEST: Final = 1 << 16
-"""Bytes of the file."""
+LARGEST: Final = 1 << 16  # Bytes of the file
 MOST_USERS: Final = 100
-DEAREST: Final = 14
-"""The cost of a bcrypt hash: each one more takes twice the time, with 14 about a second."""
+DEAREST: Final = 14  # The cost of a bcrypt hash: each one more takes twice the time, with 14 about a second
 VERSIONS: Final = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 _KEYS: Final = ("tls_server_config", "basic_auth_users")
 _TLS_KEYS: Final = ("cert_file", "key_file", "min_version")
@@ -62,8 +60,7 @@ class WebConfig:
     """What the file asks for."""
 
     tls: TlsFiles | None = None
-    users: Mapping[str, bytes] = field(default_factory=dict)
-    """Hashes of their passwords, by name."""
+    users: Mapping[str, bytes] = field(default_factory=dict)  # Hashes of their passwords, by name
 
 
 def is_password(password: bytes, hashed: bytes) -> bool:

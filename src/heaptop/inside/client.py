@@ -15,12 +15,9 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any, Final
 
-ANSWER: Final = 120.0
-"""Seconds for one answer; a helper that takes longer is killed."""
-END: Final = 20.0
-"""Seconds in which it detaches and exits."""
-PATH: Final = tuple(sys.path)
-"""As it was before any test or cell has changed it."""
+ANSWER: Final = 120.0  # Seconds for one answer; a helper that takes longer is killed
+END: Final = 20.0  # Seconds in which it detaches and exits
+PATH: Final = tuple(sys.path)  # As it was before any test or cell has changed it
 _LAUNCHER: Final = "import sys; sys.path[:] = {path!r}; from heaptop.inside.helper import main; main({pid})"
 _YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
 _PR_SET_PTRACER: Final = 0x59616D61
@@ -36,19 +33,13 @@ class LeftObjects:
 
     verdict: str
     type: str
-    count: int
-    """New objects of the type there, at least."""
-    bytes: int
-    """Of all that is new there."""
-    site: str
-    """``path/views.py:88 create_session``; empty where no sample is among what is new there."""
-    holding: str
-    """``all held by module app.cache → ._sessions (dict)``"""
-    series: tuple[int, ...]
-    """How many there were at each check; -1 where it is unknown."""
+    count: int  # New objects of the type there, at least
+    bytes: int  # Of all that is new there
+    site: str  # `path/views.py:88 create_session`; empty where no sample is among what is new there
+    holding: str  # `all held by module app.cache → ._sessions (dict)`
+    series: tuple[int, ...]  # How many there were at each check; -1 where it is unknown
     evidence: str
-    site_is_own: bool = True
-    """Else the site is of what is new with them: no sample is among them."""
+    site_is_own: bool = True  # Else the site is of what is new with them: no sample is among them
 
     @property
     def holder(self) -> str:
@@ -64,26 +55,21 @@ class LeftObjects:
 class Found:
     """What is new since the first check."""
 
-    count: int
-    """Objects more than then; below 0: fewer."""
+    count: int  # Objects more than then; below 0: fewer
     bytes: int
     places: tuple[LeftObjects, ...]
-    notes: tuple[str, ...] = ()
-    """What was not looked at, or is not known."""
+    notes: tuple[str, ...] = ()  # What was not looked at, or is not known
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """A census, compared with the one before."""
 
-    count: int
-    """Objects more than then; below 0: fewer."""
+    count: int  # Objects more than then; below 0: fewer
     bytes: int
-    type: str
-    """Whose bytes rose most; empty where none did."""
+    type: str  # Whose bytes rose most; empty where none did
     type_bytes: int
-    pause: float
-    """Seconds for which this process waited, without this end of the conversation."""
+    pause: float  # Seconds for which this process waited, without this end of the conversation
 
 
 class Helper:

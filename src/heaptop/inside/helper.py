@@ -19,10 +19,8 @@ from heaptop.analysis.leaks.hunting import AT_LEAST
 from heaptop.errors import HeaptopError
 from heaptop.inside.client import Counted, Found, LeftObjects
 
-PAUSE: Final = 10.0
-"""Seconds: the parent waits for each answer in any case, so a pause does no harm."""
-SEND: Final = 20.0
-"""Seconds for one answer to be taken."""
+PAUSE: Final = 10.0  # Seconds: the parent waits for each answer in any case, so a pause does no harm
+SEND: Final = 20.0  # Seconds for one answer to be taken
 
 
 def main(pid: int) -> None:

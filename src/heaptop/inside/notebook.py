@@ -19,14 +19,12 @@ from heaptop.protocol.text import printable
 
 NAME: Final = "heap"
 HEADINGS: Final = ("type", "count", "bytes", "held by", "allocated at")
-LEAST: Final = 1 << 10
-"""Bytes: less is what IPython itself keeps of a cell."""
+LEAST: Final = 1 << 10  # Bytes: less is what IPython itself keeps of a cell
 
 
 _CELL: Final = re.compile(r"<ipython-input-(\d+)-\w+>:(\d+)")
 
-_loaded: WeakKeyDictionary[Any, HeapMagics] = WeakKeyDictionary()
-"""By shell."""
+_loaded: WeakKeyDictionary[Any, HeapMagics] = WeakKeyDictionary()  # By shell
 
 
 def load(shell: Any) -> None:
@@ -58,8 +56,7 @@ class HeapMagics:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._helper: Helper | None = None
-        """Attached from the mark on until the table is shown, or the cell has ended."""
+        self._helper: Helper | None = None  # Attached from the mark on until the table is shown, or the cell has ended
         self._is_within = False
         """Whether a cell runs that a magic was given: the magic shows the table when it has ended."""
 

@@ -9,8 +9,7 @@ from typing import Any, Final
 from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns, format_number
 from heaptop.protocol.text import printable
 
-ROWS: Final = 20
-"""Tests that are named."""
+ROWS: Final = 20  # Tests that are named
 
 
 class HeapReport:
@@ -18,8 +17,7 @@ class HeapReport:
 
     def __init__(self) -> None:
         self._rows: list[tuple[str, dict[str, Any]]] = []
-        self._refusals: dict[str, int] = {}
-        """Tests without a count, by the reason."""
+        self._refusals: dict[str, int] = {}  # Tests without a count, by the reason
 
     def add(self, name: str, left: dict[str, Any]) -> None:
         if "refusal" in left:

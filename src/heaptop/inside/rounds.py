@@ -13,8 +13,7 @@ from heaptop.inside.client import Found, Helper, LeftObjects
 from heaptop.protocol.findings import GROWING, UNREACHED
 from heaptop.protocol.text import printable
 
-LEAST_ROUNDS: Final = 3
-"""Fewer prove nothing: growth that slows down would pass for a leak."""
+LEAST_ROUNDS: Final = 3  # Fewer prove nothing: growth that slows down would pass for a leak
 MOST_NAMED: Final = 5
 
 
@@ -24,8 +23,7 @@ class RoundsPlan:
 
     rounds: int
     warmup: int
-    limit: int
-    """Bytes a round."""
+    limit: int  # Bytes a round
 
     @classmethod
     def of(cls, rounds: int = 5, limit: str | int = "64 KiB", warmup: int = 2) -> RoundsPlan:

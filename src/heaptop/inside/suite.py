@@ -34,10 +34,8 @@ class HeapSuite:
         self._is_strict = bool(config.getoption("--heap-strict"))
         self._counts = bool(config.getoption("--heap-report"))
         self._helper: Helper | None = None
-        self._counted_by: Helper | None = None
-        """Who has counted before, so that its next census is compared with that."""
-        self._refusal = ""
-        """Why tests are not counted."""
+        self._counted_by: Helper | None = None  # Who has counted before, so that its next census is compared with that
+        self._refusal = ""  # Why tests are not counted
         self._report = HeapReport()
 
     def helper(self) -> Helper:

@@ -18,14 +18,11 @@ from heaptop.errors import HeaptopError, ProcessNotFound, TargetError
 from heaptop.injector.inspect.process import real_user
 
 AT_ONCE: Final = 2
-REPORTED: Final = 1.0
-"""Seconds between two reports of progress."""
-AGAIN: Final = 0.05
-"""Seconds between two attempts to cancel a call."""
+REPORTED: Final = 1.0  # Seconds between two reports of progress
+AGAIN: Final = 0.05  # Seconds between two attempts to cancel a call
 
 T = TypeVar("T")
-Report = Callable[[float, str], Awaitable[None]]
-"""Sends progress: seconds so far, and what is being waited for."""
+Report = Callable[[float, str], Awaitable[None]]  # Sends progress: seconds so far, and what is being waited for
 
 
 class ToolCall:

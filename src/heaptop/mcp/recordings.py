@@ -15,10 +15,8 @@ from heaptop.mcp.answers import plain
 from heaptop.recordings.reader import Recording
 
 SUFFIX: Final = ".heaptop"
-MOST: Final = 200
-"""Recordings that are listed, the newest."""
-SEARCHED: Final = 10_000
-"""Files and folders that are looked at."""
+MOST: Final = 200  # Recordings that are listed, the newest
+SEARCHED: Final = 10_000  # Files and folders that are looked at
 _FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 

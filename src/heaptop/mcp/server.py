@@ -35,8 +35,7 @@ INSTRUCTIONS: Final = (
     f"with hunt_leaks if the pid is known. {MARKED}"
 )
 URI: Final = "heaptop://recordings/"
-GRACE: Final = 5
-"""Seconds for requests over HTTP to end, when the server ends."""
+GRACE: Final = 5  # Seconds for requests over HTTP to end, when the server ends
 
 Pid = Annotated[int, Field(ge=1, le=1 << 22, description="Process id, as list_processes reports it.")]
 Top = Annotated[int, Field(ge=1, le=20, description="Rows of the answer.")]

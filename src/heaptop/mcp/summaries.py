@@ -19,13 +19,10 @@ from heaptop.mcp.answers import LONGEST_SENTENCE, Answer, quoted
 from heaptop.protocol.findings import GROWING, NO_LEAK, OBJECTS, UNCLEAR, UNREACHED, VERDICTS, Suspect
 
 SUSPECTS: Final = 5
-SHOWN: Final = 8
-"""Rows of a summary."""
+SHOWN: Final = 8  # Rows of a summary
 NOTES: Final = 2
-LISTED: Final = 15
-"""Processes of a summary."""
-STEPS: Final = 12
-"""Of a path, the last ones: those next to the object."""
+LISTED: Final = 15  # Processes of a summary
+STEPS: Final = 12  # Of a path, the last ones: those next to the object
 FRAMES: Final = 6
 
 
