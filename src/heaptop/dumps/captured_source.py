@@ -22,10 +22,8 @@ class CapturedSource(SourceWrapper):
         super().__init__(source)
         self.hello: Hello | None = None
         self._lock = threading.Lock()
-        self._state = RecordingState(samples)
-        """Guarded by the lock: the source's thread feeds it."""
-        self.types: list[ImageTypes] = []
-        """Of the last snapshot."""
+        self._state = RecordingState(samples)  # Guarded by the lock: the source's thread feeds it
+        self.types: list[ImageTypes] = []  # Of the last snapshot
         self._mismatch = ""
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:

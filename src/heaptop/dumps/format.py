@@ -28,8 +28,7 @@ from heaptop.recordings import compression
 from heaptop.recordings.compression import Codec
 from heaptop.recordings.format import MOST_WALL, codec_numbered, unpacked
 
-FORMAT: Final = 1
-"""Raised when an older reader would misunderstand."""
+FORMAT: Final = 1  # Raised when an older reader would misunderstand
 STATE, IMAGE, ANSWER, PIECE, END = KINDS = (1, 2, 3, 4, 5)
 
 MAGIC: Final = b"hdump\r\n\x1a"
@@ -41,10 +40,8 @@ HEAD_BYTES: Final = _HEAD.size + _CRC.size
 
 MAX_HEADER: Final = 1 << 16
 MAX_PAYLOAD: Final = 64 << 20
-MAX_CONTENT: Final = 64 << 20
-"""Bytes of a block, before it was compressed."""
-MAX_PIECE: Final = 2 << 20
-"""The same of a PIECE."""
+MAX_CONTENT: Final = 64 << 20  # Bytes of a block, before it was compressed
+MAX_PIECE: Final = 2 << 20  # The same of a PIECE
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from heaptop.dumps.reader import HeapDump
 from heaptop.errors import DumpDamaged, SaveFailed
 from heaptop.protocol.images import KINDS
 
-GROUP: Final = 100_000
-"""Rows of a row group."""
+GROUP: Final = 100_000  # Rows of a row group
 COLUMNS: Final = (
     ("address", "uint64"),
     ("dominator", "uint64"),

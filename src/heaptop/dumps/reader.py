@@ -43,14 +43,10 @@ from heaptop.protocol.registry import RECORDED, REPLIES
 from heaptop.recordings.allowance import Allowance
 from heaptop.recordings.format import messages
 
-ROW: Final = struct.Struct("<IiQQ")
-"""Type, generation, count, bytes: a row of the core's count."""
-PER_OBJECT: Final = 130
-"""Bytes that an object takes while a dump of it is read, with its references, at most."""
-SHARE: Final = 0.75
-"""Of the memory that is available, what dumps may take."""
-_asking = threading.Lock()
-"""The core writes what it answers into memory that all dumps share."""
+ROW: Final = struct.Struct("<IiQQ")  # Type, generation, count, bytes: a row of the core's count
+PER_OBJECT: Final = 130  # Bytes that an object takes while a dump of it is read, with its references, at most
+SHARE: Final = 0.75  # Of the memory that is available, what dumps may take
+_asking = threading.Lock()  # The core writes what it answers into memory that all dumps share
 Told = Callable[[int, int], None]
 """Takes how many bytes of the file were read, and how many it has; or objects, while the graph is searched."""
 
@@ -72,8 +68,7 @@ def begins_as_dump(path: str) -> bool:
 class CountedType:
     """Objects of one type in one generation."""
 
-    type: int
-    """Position in :attr:`HeapDump.types`."""
+    type: int  # Position in HeapDump.types
     generation: int
     count: int
     bytes: int
@@ -99,8 +94,7 @@ class HeapDump:
         except BaseException:
             self.close()
             raise
-        self.whole = self._closing = False
-        """All pieces were read."""
+        self.whole = self._closing = False  # All pieces were read
         self._core: ModuleType
         self._dump: Any = None
 

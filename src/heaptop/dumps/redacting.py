@@ -42,26 +42,20 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.recorded import KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 
-REDACTED: Final = "(redacted)"
-"""In place of the command line, and of sentences that name a file."""
-HOME: Final = "/redacted"
-"""In place of the folders of the machine."""
+REDACTED: Final = "(redacted)"  # In place of the command line, and of sentences that name a file
+HOME: Final = "/redacted"  # In place of the folders of the machine
 AS_THEY_ARE: Final = (Tick, Traced, KeptStacks, KeptNumbers, Tallied, Likenesses, LiveBlocks, Blocks)
 """Messages that have numbers only."""
 TYPES_AT_ONCE: Final = 2000
-MOST_NAMES: Final = 1 << 20
-"""That are replaced in one dump, and so kept: of types and of code, 2¹⁸ each may be named."""
+MOST_NAMES: Final = 1 << 20  # That are replaced in one dump, and so kept: of types and of code, 2¹⁸ each may be named
 
 _HEAD: Final = struct.Struct("<8I")
 """As ``native/dump/piece.h`` has it: magic, format, section, first, count, texts, labels, places."""
 _MAGIC: Final = int.from_bytes(b"dump", "little")
 _FORMAT: Final = 1
-_LONGEST_TEXT: Final = 600
-"""Bytes: PIECE_TEXT. All these limits are those of ``native/dump/reading.c``."""
-_LONGEST_NUMBER: Final = 10
-"""Bytes of a number of 64 bits."""
-_OBJECTS: Final = 1
-"""The section whose texts may be an object in words."""
+_LONGEST_TEXT: Final = 600  # Bytes: PIECE_TEXT. All these limits are those of `native/dump/reading.c`.
+_LONGEST_NUMBER: Final = 10  # Bytes of a number of 64 bits
+_OBJECTS: Final = 1  # The section whose texts may be an object in words
 
 _WORDS: Final = frozenset(
     (
@@ -140,8 +134,7 @@ _SYSTEM_REGION: Final = _matcher(
     r"\[\w+\]|thread \d+| ?glibc: (?:malloc(?: arena)?|loader malloc|fatal|pthread (?:user )?stack: \d+)"
 )
 """Those of the kernel and of glibc: a program gives any others (``PR_SET_VMA_ANON_NAME``)."""
-_STACK_GAPS: Final = frozenset(("none", "early", "full"))
-"""Why a site of native memory has no stack."""
+_STACK_GAPS: Final = frozenset(("none", "early", "full"))  # Why a site of native memory has no stack
 
 
 def redact(dump: HeapDump, file: DumpFile) -> dict[str, str]:
@@ -177,15 +170,13 @@ class Renames:
     def __init__(self, modules: set[str], standard: StandardNames, *, keeps_words: bool) -> None:
         """``modules``: those of the program's types. Without ``keeps_words`` objects are not described in words, which
         may have their contents."""
-        self.old: dict[str, str] = {}
-        """By new name."""
+        self.old: dict[str, str] = {}  # By new name
         self._new: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
         self._modules = modules
         self._keeps_words = keeps_words
         self._standard = standard
-        self._texts = 0
-        """Of the pieces so far."""
+        self._texts = 0  # Of the pieces so far
 
     def _rename(self, sort: str, name: str) -> str:
         """``type-1``; a name that was renamed before has the new one already. Errors: DumpDamaged."""

@@ -45,15 +45,11 @@ from heaptop.protocol.source import (
 )
 
 NO_PROCESS: Final = "this is a heap dump: there is no process to query"
-NO_SITES: Final = "the file has no allocation sites"
-"""Continues *Allocations are not sampled*."""
+NO_SITES: Final = "the file has no allocation sites"  # Continues *Allocations are not sampled*
 TYPES_AT_ONCE: Final = 2000
-KEEP_NS: Final = 1 << 62
-"""The snapshot stays open."""
-SNAPSHOT: Final = 1
-"""Number of the only snapshot: what the file says would be that of another session."""
-STORED: Final = {WASTE: Waste, UNREACHED: Blocks}
-"""What the file holds the answer to, of all of the heap."""
+KEEP_NS: Final = 1 << 62  # The snapshot stays open
+SNAPSHOT: Final = 1  # Number of the only snapshot: what the file says would be that of another session
+STORED: Final = {WASTE: Waste, UNREACHED: Blocks}  # What the file holds the answer to, of all of the heap
 
 Work = Callable[[], None]
 
@@ -81,8 +77,7 @@ class DumpSource:
         self._deliver: Deliver = lambda event: None
         self._thread: threading.Thread | None = None
         self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
-        self._numbers: list[int] = []
-        """By type of the snapshot, its number in the session."""
+        self._numbers: list[int] = []  # By type of the snapshot, its number in the session
 
     @property
     def target(self) -> TargetInfo:

@@ -27,8 +27,7 @@ COMPILERS: Final = frozenset(("<dictcomp>", "<genexpr>", "<lambda>", "<listcomp>
 """Parts of qualified names that the compiler gives; others of its own have a name of the program in them."""
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 LONGEST_SOURCE: Final = 4 << 20
-MOST_PARTS: Final = 8
-"""Of a module's name: of the library's own at most four."""
+MOST_PARTS: Final = 8  # Of a module's name: of the library's own at most four
 PACKAGES: Final = frozenset(("site-packages", "dist-packages"))
 """Folders of the library that have packages that do not come with Python."""
 _EXTENSION: Final = re.compile(r"lib-dynload/(\w+)\.(?:cpython-[\w-]+\.|abi3\.)?so")

@@ -21,30 +21,23 @@ from heaptop.protocol.messages import Message
 from heaptop.recordings.format import frames
 
 M = TypeVar("M", bound=Message)
-LEAST_PIECE: Final = 100_000
-"""Bytes of a piece with another one of its section behind it: the core's own have more."""
+LEAST_PIECE: Final = 100_000  # Bytes of a piece with another one of its section behind it: the core's own have more
 BYTES_EACH: Final = 128
-BYTES_WITH_VALUES: Final = 1024
-"""Of all pieces, for each object and reference, at most; and so many besides:"""
+BYTES_WITH_VALUES: Final = 1024  # Of all pieces, for each object and reference, at most; and so many besides:
 BYTES_BESIDES: Final = 64 << 20
 
 Ask = Callable[[Question, type[Dumped]], Dumped]
-MakeRoom = Callable[[int], None]
-"""Makes room on the disk for so many bytes more. Errors: OSError, where there is none."""
-Told = Callable[[int, int], None]
-"""Takes how many of the objects and references were written, and how many there are."""
+MakeRoom = Callable[[int], None]  # Makes room on the disk for so many bytes more. Errors: OSError, where there is none.
+Told = Callable[[int, int], None]  # Takes how many of the objects and references were written, and how many there are
 
 
 @dataclass(frozen=True, slots=True)
 class DumpParts:
     """What a dump holds besides its pieces, in the order in which it is written."""
 
-    state: Iterable[Message]
-    """What a reader has to be told of the session."""
-    image: Iterable[Message]
-    """Types of the snapshot, and the snapshot."""
-    answers: Iterable[Message]
-    """Of the snapshot, to what a dump cannot answer by itself."""
+    state: Iterable[Message]  # What a reader has to be told of the session
+    image: Iterable[Message]  # Types of the snapshot, and the snapshot
+    answers: Iterable[Message]  # Of the snapshot, to what a dump cannot answer by itself
 
 
 def _goes_on(piece: Dumped, section: int, offset: int) -> bool:
@@ -89,8 +82,7 @@ class DumpFile:
         except (OSError, ValueError) as error:
             raise self._failed(path or "", error) from error
         self.path = self._file.path
-        self.stays = path is not None
-        """Somebody else may read it, later."""
+        self.stays = path is not None  # Somebody else may read it, later
         self.size = 0
         self._make_room = make_room
         self._is_open = True

@@ -16,15 +16,13 @@ from heaptop.errors import RecordingTooLarge
 
 LEAST: Final = 96 << 20
 TIMES: Final = 64
-MOST: Final = 1 << 30
-"""Bytes of memory: what is decoded, and what is made of it while the moment is replayed."""
+MOST: Final = 1 << 30  # Bytes of memory: what is decoded, and what is made of it while the moment is replayed
 
 LEAST_UNPACKED: Final = 16 << 20
 TIMES_UNPACKED: Final = 256
 MOST_UNPACKED: Final = 256 << 20
 """Bytes unpacked, and of these decoded. A census that repeats another is a few bytes in the file, and all rows here."""
-_UNDECODED: Final = 16
-"""Bytes that are unpacked and not decoded, for the time that one takes which is."""
+_UNDECODED: Final = 16  # Bytes that are unpacked and not decoded, for the time that one takes which is
 
 
 def most_text(size: int) -> int:
@@ -50,8 +48,7 @@ class Allowance:
     def __init__(self, path: str, size: int, resident: Callable[[], int] = resident_bytes) -> None:
         """``size``: bytes of the file."""
         self._path = path
-        self.memory = min(LEAST + TIMES * size, MOST)
-        """Bytes."""
+        self.memory = min(LEAST + TIMES * size, MOST)  # Bytes
         self._unpacked = min(LEAST_UNPACKED + TIMES_UNPACKED * size, MOST_UNPACKED)
         self._decoded = self._unpacked
         self._skipped = 0

@@ -16,8 +16,7 @@ from heaptop.protocol.recorded import RecordingInfo
 from heaptop.recordings.format import COUNT, KEY, NOTE, TICK, SegmentCodec, frames, pack_alone
 from heaptop.recordings.recording_state import RecordingState
 
-SEGMENT_BLOCKS: Final = 120
-"""Blocks after which a segment ends: so many have to be read to show its last moment."""
+SEGMENT_BLOCKS: Final = 120  # Blocks after which a segment ends: so many have to be read to show its last moment
 LEAST_BLOCKS: Final = 20
 SEGMENT_SECONDS: Final = 300
 MOST_SEGMENT: Final = 16

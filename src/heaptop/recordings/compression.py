@@ -11,15 +11,11 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
 
-LEVEL: Final = 3
-"""Of zstd."""
-_MAX_WINDOW: Final = 27
-"""Binary logarithm of the bytes that zstd may look back; more than :data:`LEVEL` asks for."""
-_LEAST_DICTIONARY: Final = 8
-"""zstd ignores shorter ones, and Python 3.14 refuses them."""
+LEVEL: Final = 3  # Of zstd
+_MAX_WINDOW: Final = 27  # Binary logarithm of the bytes that zstd may look back; more than LEVEL asks for
+_LEAST_DICTIONARY: Final = 8  # zstd ignores shorter ones, and Python 3.14 refuses them
 _INPUT: Final = 1 << 16
-_SIZE: Final = 8
-"""Bytes before a zlib stream that are the length of its content."""
+_SIZE: Final = 8  # Bytes before a zlib stream that are the length of its content
 
 Read: TypeAlias = Callable[[int], bytes]
 """Reads at most so many bytes of the content, which is at least one byte except at its end."""
@@ -183,8 +179,6 @@ def _find_zstd() -> Codec | None:
     return None
 
 
-ZSTD: Codec | None = _find_zstd()
-"""None where this Python has no zstd."""
+ZSTD: Codec | None = _find_zstd()  # None where this Python has no zstd
 ZLIB: Final = Zlib()
-BEST: Codec = ZSTD or ZLIB
-"""What recordings are written with."""
+BEST: Codec = ZSTD or ZLIB  # What recordings are written with

@@ -34,8 +34,7 @@ from heaptop.protocol.registry import RECORDED
 from heaptop.recordings import compression
 from heaptop.recordings.compression import Codec, Read
 
-FORMAT: Final = 2
-"""Raised when an older reader would misunderstand; kinds of messages that it does not know it skips."""
+FORMAT: Final = 2  # Raised when an older reader would misunderstand; kinds of messages that it does not know it skips
 WITH_ZSTD: Final = 1
 """The format of recordings whose codec is zstd: the same but for the codec, which format 1 does not name."""
 
@@ -55,11 +54,9 @@ HEAD_BYTES: Final = _HEAD.size + _CRC.size
 MAX_HEADER: Final = 1 << 20
 MAX_PAYLOAD: Final = 64 << 20
 """Bytes of a block, packed: more is taken for damage. The writer ends before a larger one."""
-MAX_CONTENT: Final = 256 << 20
-"""Bytes of a block, unpacked, where whoever reads it sets no lower limit."""
+MAX_CONTENT: Final = 256 << 20  # Bytes of a block, unpacked, where whoever reads it sets no lower limit
 
-FRAME_BEGIN: Final = 18
-"""Bytes of a payload that hold the length of its content, at most (those of zstd)."""
+FRAME_BEGIN: Final = 18  # Bytes of a payload that hold the length of its content, at most (those of zstd)
 
 MOST_WALL: Final = 1 << 35
 """Seconds since 1970 that no recording has: a thousand years hence, and any moment of it is one a calendar has."""
@@ -68,8 +65,7 @@ DICTIONARY: Final = 1 << 18
 """Bytes of a KEY's content that its segment is compressed with: what is repeated most is first in it."""
 
 _PAIR: Final = 0x92
-_SHORT_TEXT: Final = 0xA0
-"""How msgpack begins an array of two, and a text of up to 31 bytes."""
+_SHORT_TEXT: Final = 0xA0  # How msgpack begins an array of two, and a text of up to 31 bytes
 _PIECE: Final = 1 << 20
 
 
@@ -78,12 +74,9 @@ class BlockHeader:
     """What is before a block's payload."""
 
     kind: int
-    number: int
-    """Blocks are numbered one by one: where a number is left out, a block is."""
-    time_ns: int
-    """The target's clock when it was written."""
-    length: int
-    """Bytes of the payload."""
+    number: int  # Blocks are numbered one by one: where a number is left out, a block is
+    time_ns: int  # The target's clock when it was written
+    length: int  # Bytes of the payload
     crc: int
 
     def pack(self) -> bytes:

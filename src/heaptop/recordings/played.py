@@ -13,8 +13,7 @@ from heaptop.analysis.text.units import format_duration_ns
 from heaptop.protocol.text import printable
 from heaptop.recordings.reader import Recording, naming_file
 
-GAPS: Final = 5
-"""Gaps that are listed one by one."""
+GAPS: Final = 5  # Gaps that are listed one by one
 
 
 def span_of(recording: Recording) -> RecordedSpan:

@@ -41,26 +41,19 @@ from heaptop.recordings.format import (
     unpack_header,
 )
 
-PAST: Final = 200
-"""Moments of the whole recording of which one that is shown tells the censuses before its own segment."""
+PAST: Final = 200  # Moments of the whole recording of which one that is shown tells the censuses before its own segment
 MOST_PAST: Final = 2 << 20
 """Bytes of these censuses, unpacked: fewer moments where each has many types, as all have to be taken in."""
-MOST_KEPT: Final = 8 << 20
-"""Bytes of their frames that are kept for the next moment; the others are unpacked again."""
-MOST_COUNTED: Final = 1 << 20
-"""As :data:`MOST_PAST`, of the segment's own, where not all of them are asked for."""
-MOST_BLOCKS: Final = 1 << 22
-"""A month and a half of a tick and a census each second, and nothing left out."""
-MOST_DAMAGE: Final = 20
-"""Damaged places that are listed one by one."""
+MOST_KEPT: Final = 8 << 20  # Bytes of their frames that are kept for the next moment; the others are unpacked again
+MOST_COUNTED: Final = 1 << 20  # As MOST_PAST, of the segment's own, where not all of them are asked for
+MOST_BLOCKS: Final = 1 << 22  # A month and a half of a tick and a census each second, and nothing left out
+MOST_DAMAGE: Final = 20  # Damaged places that are listed one by one
 _CHUNK: Final = 1 << 20
 _WASTE: Final = 2
 """Times the file's size that is read of blocks that turn out damaged: where one head is in the payload of another,
 each would be read again and again."""
-_ROW: Final = 26
-"""Bytes that a row of the table of living blocks takes while it grows."""
-_SPREAD: Final = (Census, Tick, Memory)
-"""The moments before the segment of the one that is shown."""
+_ROW: Final = 26  # Bytes that a row of the table of living blocks takes while it grows
+_SPREAD: Final = (Census, Tick, Memory)  # The moments before the segment of the one that is shown
 _UNCOUNTED: Final = tuple(kind for kind in RECORDED if kind not in (Census, Traced))
 
 
@@ -68,13 +61,10 @@ _UNCOUNTED: Final = tuple(kind for kind in RECORDED if kind not in (Census, Trac
 class Block:
     """A block that is whole, and what it needs is there."""
 
-    at: int
-    """Where its payload begins."""
+    at: int  # Where its payload begins
     head: BlockHeader
-    key: int
-    """Position of its segment's KEY among the blocks."""
-    whole_from: int
-    """Position of the first KEY from which on no block is missing up to this one."""
+    key: int  # Position of its segment's KEY among the blocks
+    whole_from: int  # Position of the first KEY from which on no block is missing up to this one
 
 
 class Recording:
@@ -87,8 +77,7 @@ class Recording:
         self._fd = fd
         self.about, self._codec, begin = unpack_header(os.pread(fd, MAX_HEADER, 0), path)
         """Of whom it is, and when it began."""
-        self.size = os.fstat(fd).st_size
-        """Bytes; what is appended later is not seen."""
+        self.size = os.fstat(fd).st_size  # Bytes; what is appended later is not seen
         self._blocks, self._damage = _index(fd, begin, self.size, path)
         if all(kind == NOTE for kind in self._blocks.kinds):
             raise NotARecording(
@@ -100,8 +89,7 @@ class Recording:
         """Positions of what can be shown."""
         self._segment = lru_cache(8)(self._open_segment)
         self._past: dict[int, tuple[Message, ...]] = {}
-        self._past_bytes = 0
-        """Of their frames."""
+        self._past_bytes = 0  # Of their frames
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Recording:

@@ -35,10 +35,8 @@ from heaptop.recordings.blocks import RecordingBlocks
 from heaptop.recordings.recording_state import RecordingState, is_recorded
 from heaptop.recordings.writer import MAX_SIZE, PATIENCE, RecordingWriter, create, reason
 
-UNPACKED: Final[tuple[type[Exception], ...]] = (HeaptopError, *compression.BEST.errors)
-"""What packing may come to."""
-AT_ONCE: Final = 0.2
-"""Seconds in which a disk that is not slow has written what waits."""
+UNPACKED: Final[tuple[type[Exception], ...]] = (HeaptopError, *compression.BEST.errors)  # What packing may come to
+AT_ONCE: Final = 0.2  # Seconds in which a disk that is not slow has written what waits
 
 
 class RecordedSource(SourceWrapper):
@@ -60,24 +58,19 @@ class RecordedSource(SourceWrapper):
         self._deliver: Deliver = _ignore
         self._wanted: queue.SimpleQueue[NewFile | Message | None] = queue.SimpleQueue()
         """A file to begin, something to note, or None to end, in the order in which they were asked for."""
-        self._runs = False
-        """Whether the source's thread does what is wanted: from its opening to its end."""
-        self._all_delivered = threading.Event()
-        """Ended was delivered."""
+        self._runs = False  # Whether the source's thread does what is wanted: from its opening to its end
+        self._all_delivered = threading.Event()  # Ended was delivered
         # What follows belongs to the source's thread.
-        self._thread: threading.Thread | None = None
-        """Which one that is."""
+        self._thread: threading.Thread | None = None  # Which one that is
         self._recording_state: RecordingState | None = RecordingState(samples)
         """None when messages did not fit: then nothing can be recorded any more."""
         self._attached: Attached | None = None
-        self._next: NewFile | None = None
-        """Made before the agent answered."""
+        self._next: NewFile | None = None  # Made before the agent answered
         self._writer: RecordingWriter | None = None
         self._blocks: RecordingBlocks | None = None
         self._ending: list[tuple[RecordingWriter, str, float]] = []
         """Ended, and not told yet: what waited is still being written. Why they ended, and when to wait no longer."""
-        self._untold = 0
-        """Recordings whose end it was not informed of."""
+        self._untold = 0  # Recordings whose end it was not informed of
 
     # -- Recordable ------------------------------------------------------------------------------------------
 

@@ -50,8 +50,7 @@ TOLD: Final[tuple[type[Message], ...]] = (
 )
 """What is recorded. What open snapshots say is not: it may hold values, and is of use while they are open only."""
 
-_NAMES: Final = 1 << 16
-"""Types in one message, at most."""
+_NAMES: Final = 1 << 16  # Types in one message, at most
 _MOST_RUNNING: Final = 1024
 
 
@@ -65,10 +64,8 @@ class RecordingState:
 
     def __init__(self, samples: SampledBlocks | None = None) -> None:
         """``samples``: those that keep samples within tighter limits than the default; nobody else feeds them."""
-        self.time_ns = 0
-        """Of the last tick or census, on the target's clock; never runs back."""
-        self.counted = False
-        """Whether there was a census."""
+        self.time_ns = 0  # Of the last tick or census, on the target's clock; never runs back
+        self.counted = False  # Whether there was a census
         self._types: list[TypeName] = []
         self._samples = SampledBlocks() if samples is None else samples
         self._samplers: list[Sampler] = []

@@ -25,10 +25,8 @@ from heaptop.protocol.recorded import RecordingInfo
 from heaptop.recordings.format import HEAD_BYTES, KEY, NOTE, BlockHeader, pack_header
 
 MAX_SIZE: Final = 256 << 20
-MOST_WAITING: Final = 64 << 20
-"""Bytes that wait to be written: more, and the recording ends."""
-PATIENCE: Final = 10.0
-"""Seconds for what waits to be written at the end."""
+MOST_WAITING: Final = 64 << 20  # Bytes that wait to be written: more, and the recording ends
+PATIENCE: Final = 10.0  # Seconds for what waits to be written at the end
 _COPY: Final = 1 << 20
 
 
@@ -50,10 +48,8 @@ def create(path: str, *, force: bool = False) -> NewFile:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    at: int
-    """Where its head begins."""
-    size: int
-    """With its head."""
+    at: int  # Where its head begins
+    size: int  # With its head
     kind: int
 
 
@@ -69,12 +65,10 @@ class RecordingWriter:
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._waiting_bytes = 0  # guarded by the lock
-        self._size = 0
-        """Of the file, with nothing that was written in part. The writer's alone, as are the next two."""
+        self._size = 0  # Of the file, with nothing that was written in part. The writer's alone, as are the next two.
         self._blocks: list[_Block] = []
         self.thinned = False
-        self.error = ""
-        """Why nothing is written any more: a sentence without its full stop."""
+        self.error = ""  # Why nothing is written any more: a sentence without its full stop
         self._thread = threading.Thread(target=self._write_all, name="heaptop-recording", daemon=True)
         self._thread.start()
 

@@ -17,17 +17,14 @@ from heaptop.injector.inspect import proc, target_files
 from heaptop.injector.inspect.elf import SEGMENT_SIZE
 from heaptop.injector.inspect.process import read_facts
 
-PATIENCE: Final = 2.0
-"""Seconds for a file of the target to be opened and read."""
+PATIENCE: Final = 2.0  # Seconds for a file of the target to be opened and read
 PT_NOTE: Final = 4
 NT_GNU_BUILD_ID: Final = 3
 HEADER: Final = 64
-HEAD: Final = 4096
-"""Bytes of a file that are compared with the core's: what the kernel and gdb write of each ELF file."""
+HEAD: Final = 4096  # Bytes of a file that are compared with the core's: what the kernel and gdb write of each ELF file
 DELETED: Final = " (deleted)"
 
-Head = Callable[[], bytes]
-"""Reads the first bytes that the core has of a mapped file, empty where it has none."""
+Head = Callable[[], bytes]  # Reads the first bytes that the core has of a mapped file, empty where it has none
 
 
 class Backing:
@@ -38,8 +35,7 @@ class Backing:
         a live process, with that ``pid``, its own files are taken where these are not given."""
         self._exe, self._root, self._pid = exe, root, pid
         self._open: dict[str, int] = {}
-        self.refused: dict[str, str] = {}
-        """By path in the core, why its file was not taken."""
+        self.refused: dict[str, str] = {}  # By path in the core, why its file was not taken
 
     def close(self) -> None:
         for fd in self._open.values():

@@ -23,8 +23,7 @@ from heaptop.protocol.dumped import COPY, CORE_FILE, DumpInfo
 from heaptop.protocol.images import KINDS, WASTE, Image, Question, Waste
 from heaptop.protocol.messages import PROTOCOL_VERSION, Hello
 
-Written = tuple[DumpInfo, Image]
-"""What the heap dump says of itself."""
+Written = tuple[DumpInfo, Image]  # What the heap dump says of itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +41,9 @@ class OpenedCore:
     core: CoreFile
     memory: CoreMemory
     python: CorePython
-    facts: ProcessFacts | None = None
-    """Of the process that was copied."""
-    stopped_ns: int = 0
-    """For how long it stood still for that."""
-    running: int = 0
-    """Threads that were in no system call then."""
+    facts: ProcessFacts | None = None  # Of the process that was copied
+    stopped_ns: int = 0  # For how long it stood still for that
+    running: int = 0  # Threads that were in no system call then
 
 
 def write_core(path: str, options: CoreOptions, file: DumpFile, values: str, told: Told) -> Written:

@@ -14,10 +14,8 @@ from heaptop.dumps.cores.elf_core import CoreFile, MappedFile
 from heaptop.injector.entry.memory_copy import ZERO
 from heaptop.injector.inspect.memory import LARGEST_READ, Mapping, RemoteFault
 
-NOWHERE: Final = -1
-"""An address that no core has."""
-WRITE, EXECUTE = 2, 1
-"""``p_flags``."""
+NOWHERE: Final = -1  # An address that no core has
+WRITE, EXECUTE = 2, 1  # `p_flags`
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,7 @@ class CoreMemory:
         self._set(sorted([*stored, *absent], key=lambda piece: piece.start))
 
     def _set(self, pieces: list[Piece]) -> None:
-        self.pieces = pieces
-        """Ascending, without overlaps."""
+        self.pieces = pieces  # Ascending, without overlaps
         self._starts = [piece.start for piece in pieces]
 
     def _head(self, start: int) -> bytes:

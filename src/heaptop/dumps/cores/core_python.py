@@ -15,8 +15,7 @@ from heaptop.injector.inspect.interpreter import defines, defining_image, is_fre
 from heaptop.injector.inspect.memory import RemoteFault
 from heaptop.protocol.text import printable
 
-DEBUG_SYMBOLS: Final = ("_Py_GetRefTotal", "_Py_GetLegacyRefTotal", "_Py_GetGlobalRefTotal")
-"""Of debug builds alone."""
+DEBUG_SYMBOLS: Final = ("_Py_GetRefTotal", "_Py_GetLegacyRefTotal", "_Py_GetGlobalRefTotal")  # Of debug builds alone
 MOST_NAMED: Final = 3
 
 
@@ -26,8 +25,7 @@ class CorePython:
 
     version: layout.PythonVersion
     runtime: int
-    symbols: dict[str, int]
-    """0 for one that is not there."""
+    symbols: dict[str, int]  # 0 for one that is not there
     free_threaded: bool = False
 
     @property

@@ -25,26 +25,20 @@ NT_AUXV: Final = 6
 NT_FILE: Final = 0x46494C45
 AT_ENTRY: Final = 9
 PAGE: Final = 4096
-HIGHEST: Final = 1 << 47
-"""End of the addresses that programs have; the page of system calls above is none of theirs."""
-MANY_SEGMENTS: Final = 0xFFFF
-"""``e_phnum`` where the number is in the first section header instead (PN_XNUM)."""
-MOST_SEGMENTS: Final = 1 << 18
-"""The kernel allows 65,530 mappings by default (vm.max_map_count)."""
+HIGHEST: Final = 1 << 47  # End of the addresses that programs have; the page of system calls above is none of theirs
+MANY_SEGMENTS: Final = 0xFFFF  # `e_phnum` where the number is in the first section header instead (PN_XNUM)
+MOST_SEGMENTS: Final = 1 << 18  # The kernel allows 65,530 mappings by default (vm.max_map_count)
 MOST_NOTES: Final = 64 << 20
 """Bytes of all notes: some 5 KiB a thread, and the names of files (4 MiB at most, fs/binfmt_elf.c)."""
 WANTED: Final = frozenset((NT_PRPSINFO, NT_AUXV, NT_FILE))
-LARGEST_AUXV: Final = 1 << 12
-"""Bytes: the kernel writes some 24 pairs of 16."""
-FURTHEST: Final = 1 << 62
-"""Of an offset in a file."""
+LARGEST_AUXV: Final = 1 << 12  # Bytes: the kernel writes some 24 pairs of 16
+FURTHEST: Final = 1 << 62  # Of an offset in a file
 LONGEST_NAME: Final = 1 << 12
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
 _NOTE: Final = struct.Struct("<III")
-_PROCESS: Final = struct.Struct("<24xI28x80s")
-"""``struct elf_prpsinfo``: the pid, and the arguments."""
+_PROCESS: Final = struct.Struct("<24xI28x80s")  # `struct elf_prpsinfo`: the pid, and the arguments
 _FILE: Final = struct.Struct("<QQQ")
 
 
@@ -75,20 +69,15 @@ class CoreFile:
 
     path: str
     size: int
-    wall: float
-    """When it was written, in seconds since 1970."""
-    segments: tuple[CoreSegment, ...]
-    """Ascending, without overlaps."""
-    files: tuple[MappedFile, ...]
-    """Likewise."""
+    wall: float  # When it was written, in seconds since 1970
+    segments: tuple[CoreSegment, ...]  # Ascending, without overlaps
+    files: tuple[MappedFile, ...]  # Likewise
     pid: int
     command: str
-    entry: int
-    """Address at which the program began: in its main executable. 0: not known."""
+    entry: int  # Address at which the program began: in its main executable. 0: not known.
     missing: int
     """Bytes that the file should have and does not, because it was cut; of a copy, those that could not be read."""
-    is_copy: bool = False
-    """There is no file: it is the memory of a process that was copied while that stood still."""
+    is_copy: bool = False  # There is no file: it is the memory of a process that was copied while that stood still
 
     @property
     def name(self) -> str:

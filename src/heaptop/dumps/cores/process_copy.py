@@ -36,14 +36,11 @@ class ProcessCopy:
     """What was copied, and of whom."""
 
     core: CoreFile
-    fd: int
-    """Of the memory."""
-    zeros: int
-    """Of what is zero: mapped, it takes no memory when it is read, as a hole of a memfd would."""
+    fd: int  # Of the memory
+    zeros: int  # Of what is zero: mapped, it takes no memory when it is read, as a hole of a memfd would
     facts: ProcessFacts
     stopped_ns: int
-    running: int
-    """Threads that were in no system call."""
+    running: int  # Threads that were in no system call
 
 
 @contextmanager

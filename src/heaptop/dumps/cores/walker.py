@@ -29,20 +29,14 @@ from typing import Any, Final
 LENGTH: Final = struct.Struct("<I")
 HEAD: Final = struct.Struct("<cI")
 PROGRESS, ANSWER, ENDED = b"P", b"A", b"E"
-STEP: Final = struct.Struct("<IQQ")
-"""Of PROGRESS: phase, done, total."""
+STEP: Final = struct.Struct("<IQQ")  # Of PROGRESS: phase, done, total
 WAIT_NS: Final = 100_000_000
-ANSWERED, READY, ALONE = 1, 2, -1
-"""States of ``image_look``."""
-END: Final = 0x7FFF_FFFF_F000
-"""Of the addresses that a program may have."""
-ADDR_COMPAT_LAYOUT: Final = 0x0200000
-"""``personality(2)``: memory is mapped upward, wherever the stack may grow to."""
-ADDR_NO_RANDOMIZE: Final = 0x0040000
-"""``personality(2)``: memory is placed as the limits say, and not at random below."""
+ANSWERED, READY, ALONE = 1, 2, -1  # States of `image_look`
+END: Final = 0x7FFF_FFFF_F000  # Of the addresses that a program may have
+ADDR_COMPAT_LAYOUT: Final = 0x0200000  # `personality(2)`: memory is mapped upward, wherever the stack may grow to
+ADDR_NO_RANDOMIZE: Final = 0x0040000  # `personality(2)`: memory is placed as the limits say, and not at random below
 ASK_PERSONALITY: Final = 0xFFFFFFFF
-STACK: Final = 8 << 20
-"""Bytes of the stack that walks: a thread has as much as the limit allows otherwise."""
+STACK: Final = 8 << 20  # Bytes of the stack that walks: a thread has as much as the limit allows otherwise
 
 
 def main() -> None:

@@ -27,26 +27,20 @@ from heaptop.protocol.registry import REPLIES
 
 M = TypeVar("M", bound=Message)
 LAUNCHER: Final = "import sys; sys.path.append(sys.argv[1]); from heaptop.dumps.cores.walker import main; main()"
-PIECE: Final = struct.Struct("<QQQq")
-"""``struct mapped_piece`` of ``native/cores``."""
-ATTEMPTS: Final = 6
-"""Processes that are tried, where the first one cannot be placed where the core has nothing."""
+PIECE: Final = struct.Struct("<QQQq")  # `struct mapped_piece` of `native/cores`
+ATTEMPTS: Final = 6  # Processes that are tried, where the first one cannot be placed where the core has nothing
 LOWEST_PLACE: Final = END // 6 + (32 << 30)
 HIGHEST_PLACE: Final = END - (128 << 20)
 """Between them the kernel can be asked to place a process (``mmap_base`` of arch/x86/mm/mmap.c)."""
-LEAST_PLACE: Final = 1 << 30
-"""Bytes of addresses: the process that walks has some 100 MiB before it maps the core."""
-PATIENCE: Final = 30.0
-"""Seconds without a sign of life after which the process is given up: it reports every 0.1 s."""
-KEEP_NS: Final = 1800 * 10**9
-"""How long the walk may take, with all its answers."""
+LEAST_PLACE: Final = 1 << 30  # Bytes of addresses: the process that walks has some 100 MiB before it maps the core
+PATIENCE: Final = 30.0  # Seconds without a sign of life after which the process is given up: it reports every 0.1 s
+KEEP_NS: Final = 1800 * 10**9  # How long the walk may take, with all its answers
 PHASES: Final = ("walking the heap", "sorting references", "looking for roots", "searching", "computing retained sizes")
 
 ASKED: Final = {WASTE: "comparing contents"}
 """What it does for a question, where that takes long. Whoever asks for pieces counts them."""
 
-Told = Callable[[str, int, int], None]
-"""Takes what is done, and how far: objects so far, and in all (0: not known)."""
+Told = Callable[[str, int, int], None]  # Takes what is done, and how far: objects so far, and in all (0: not known)
 
 
 class Collided(Exception):

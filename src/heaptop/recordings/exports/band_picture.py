@@ -23,10 +23,8 @@ COLOURS: Final = (
 
 _WIDTH, _HEIGHT = 1000, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 10, 24
-_HOUR_NS: Final = 3_600_000_000_000
-"""From so long a time on, the times of day have no seconds."""
-_TALL: Final = 14.0
-"""A band that is as tall as this somewhere has its letter there."""
+_HOUR_NS: Final = 3_600_000_000_000  # From so long a time on, the times of day have no seconds
+_TALL: Final = 14.0  # A band that is as tall as this somewhere has its letter there
 
 
 def band_picture(chart: BandChart, span: RecordedSpan, title: str) -> str:

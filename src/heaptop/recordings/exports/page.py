@@ -24,10 +24,8 @@ from heaptop.recordings.exports.band_picture import COLOURS, band_picture
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.exports.stack_names import one_line
 
-ROWS: Final = 50
-"""Rows of a table, at most."""
-BANDS: Final = len(COLOURS) - 1
-"""Bands with a name."""
+ROWS: Final = 50  # Rows of a table, at most
+BANDS: Final = len(COLOURS) - 1  # Bands with a name
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1c1f24; --quiet: #667; --paper: #fff; --line: #d5d8dd; --bad: #b3261e; }

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_VARINT, _LENGTH = 0, 2
-"""Wire types."""
+_VARINT, _LENGTH = 0, 2  # Wire types
 
 
 def varint(value: int) -> bytes:
