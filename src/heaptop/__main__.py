@@ -16,8 +16,7 @@ from heaptop.cli.terminal import clean, complain
 from heaptop.errors import HeaptopError, limit_met
 from heaptop.injector.inspect import privileges
 
-INTERRUPTED = 128 + 2
-"""What a shell reports of a program that ctrl+C (SIGINT) ended."""
+INTERRUPTED = 128 + 2  # What a shell reports of a program that ctrl+C (SIGINT) ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -31,8 +31,7 @@ _numbers = itertools.count(1)
 _entered: ContextVar[_Entered] = ContextVar("heaptop.phases", default=None)
 """What this thread or task is in, innermost first: so one object may be used by several of them at a time."""
 
-_is_logged = False
-"""Whether phases are noted for log records, too."""
+_is_logged = False  # Whether phases are noted for log records, too
 
 
 class phase:
@@ -57,8 +56,7 @@ class phase:
         if not isinstance(name, str):
             raise TypeError(f"a phase is named by a str, not {type(name).__name__}")
         self.name = name
-        self._open: list[int] | None = None
-        """Numbers of phases that have begun and not ended."""
+        self._open: list[int] | None = None  # Numbers of phases that have begun and not ended
 
     def __enter__(self) -> phase:
         listener = heaptop._listener

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from heaptop.errors import ConfigError
 
-LARGEST: Final = 1 << 20
-"""Bytes of the file: a device has no end."""
+LARGEST: Final = 1 << 20  # Bytes of the file: a device has no end
 
 
 def content_of(path: Path) -> bytes:

@@ -28,8 +28,7 @@ class Setting(NamedTuple):
 
     name: str
     read: Reader
-    default: object
-    """What holds where nothing is said, as the file would write it."""
+    default: object  # What holds where nothing is said, as the file would write it
     example: str
     about: str
 
@@ -37,10 +36,8 @@ class Setting(NamedTuple):
 class ConfigValue(NamedTuple):
     """One value of the file."""
 
-    value: Any
-    """As the option has it."""
-    said: Any
-    """As the file has it."""
+    value: Any  # As the option has it
+    said: Any  # As the file has it
 
 
 def _one_of(*allowed: str) -> Reader:

@@ -14,8 +14,7 @@ from heaptop.errors import TargetExited
 from heaptop.protocol.source import Ended, TargetInfo
 from heaptop.protocol.text import printable
 
-MOST_NAMED: Final = 6
-"""Processes that are named in one sentence."""
+MOST_NAMED: Final = 6  # Processes that are named in one sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +22,9 @@ class DetachOutcome:
     """A process that heaptop was in."""
 
     target: TargetInfo
-    seconds: float
-    """From the agent's first word to the end of the session."""
-    ended: Ended | None
-    """None where it had not ended when nobody waited for it any longer."""
-    rss_before: int | None = None
-    """Its resident bytes before heaptop came; None where they are not known."""
+    seconds: float  # From the agent's first word to the end of the session
+    ended: Ended | None  # None where it had not ended when nobody waited for it any longer
+    rss_before: int | None = None  # Its resident bytes before heaptop came; None where they are not known
 
     @property
     def name(self) -> str:

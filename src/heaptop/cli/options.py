@@ -25,24 +25,16 @@ if TYPE_CHECKING:
 
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
-MOST_SAMPLES = 5_000
-"""A second."""
-FRAMES = 128
-"""As long as a person says nothing else."""
+MOST_SAMPLES = 5_000  # A second
+FRAMES = 128  # As long as a person says nothing else
 TOP = 20
-GROUPINGS = {"site": "producer"}
-"""Other names that --by takes."""
+GROUPINGS = {"site": "producer"}  # Other names that --by takes
 """Rows a person is shown unless they ask for another number."""
-NEVER = 86_400.0
-"""Seconds to the next census but those that are asked for."""
-MAX_SIZE, LEAST_SIZE = 256 << 20, 1 << 20
-"""Bytes of a recording."""
-MOST_MARKS = 100
-"""Looks of one hunt that a person asks for."""
-MOST_RETAINERS = 16
-"""Members of a retainer set: the native core tells no more apart."""
-MOMENT = "+90m, -1h, 02:13, or seconds"
-"""How a moment of a recording is written."""
+NEVER = 86_400.0  # Seconds to the next census but those that are asked for
+MAX_SIZE, LEAST_SIZE = 256 << 20, 1 << 20  # Bytes of a recording
+MOST_MARKS = 100  # Looks of one hunt that a person asks for
+MOST_RETAINERS = 16  # Members of a retainer set: the native core tells no more apart
+MOMENT = "+90m, -1h, 02:13, or seconds"  # How a moment of a recording is written
 COPYABLE = (SeccompTarget, InterpreterBusy, TransportFailed)
 """What keeps heaptop from running code in a process, and not from copying it."""
 _TIME_OPTIONS = ("--at", "--to")

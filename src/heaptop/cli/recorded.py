@@ -16,15 +16,12 @@ from heaptop.recordings.played import play, span_of
 from heaptop.recordings.reader import Recording, naming_file
 from heaptop.watching.progress import ProgressReport
 
-JUMPS: Final = 3
-"""How many are reported, the largest: each takes some seeks."""
+JUMPS: Final = 3  # How many are reported, the largest: each takes some seeks
 LATE: Final = 64
 """Moments at most by which one looks further: a census is recorded once it was taken, on a busy machine many seconds
 later."""
-NEARLY: Final = 0.8
-"""Of a jump: it is in one half of its time where that has so much of it."""
-SITES: Final = 30
-"""Moments at which it is looked who had allocated what lives: each is a seek."""
+NEARLY: Final = 0.8  # Of a jump: it is in one half of its time where that has so much of it
+SITES: Final = 30  # Moments at which it is looked who had allocated what lives: each is a seek
 
 
 def moment_of(recording: Recording, text: str | None) -> int | None:

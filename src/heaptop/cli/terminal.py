@@ -21,12 +21,9 @@ from heaptop.errors import HeaptopError, OutOfResources, UsageError
 from heaptop.protocol.text import printable
 from heaptop.watching.progress import ProgressReport
 
-WIDEST = 100
-"""Columns beyond which a paragraph is hard to read."""
-DESCRIPTORS = 20
-"""That a session on a screen needs: ten while it continues, more for moments."""
-ADDRESS_SPACE = 256 << 20
-"""Bytes of it: four threads, and what malloc sets aside for each."""
+WIDEST = 100  # Columns beyond which a paragraph is hard to read
+DESCRIPTORS = 20  # That a session on a screen needs: ten while it continues, more for moments
+ADDRESS_SPACE = 256 << 20  # Bytes of it: four threads, and what malloc sets aside for each
 
 
 def notice(text: str) -> None:

@@ -35,26 +35,19 @@ from heaptop.cli.terminal import notice
 from heaptop.errors import UsageError
 from heaptop.fleet.access import is_loopback, listening_at
 
-PATIENCE: Final = 5.0
-"""Seconds that a screen has for its end, once its page is closed."""
+PATIENCE: Final = 5.0  # Seconds that a screen has for its end, once its page is closed
 
-PAGES: Final = 8
-"""Open at the same time: each is a process that has read the recording."""
+PAGES: Final = 8  # Open at the same time: each is a process that has read the recording
 CONNECTIONS: Final = 64
 """Held at the same time, those of pages included; beyond, the oldest that has not asked for a page is closed."""
-IDLE_SECONDS: Final = 5.0
-"""For the head of a request, and between two of them."""
-LARGEST: Final = (400, 150)
-"""Columns and rows of a screen; each cell takes two kilobytes."""
-MESSAGE: Final = 64 << 10
-"""Bytes of one message of a page; more ends it."""
+IDLE_SECONDS: Final = 5.0  # For the head of a request, and between two of them
+LARGEST: Final = (400, 150)  # Columns and rows of a screen; each cell takes two kilobytes
+MESSAGE: Final = 64 << 10  # Bytes of one message of a page; more ends it
 BYTES_A_SECOND: Final = 16 << 10
 MESSAGES_A_SECOND: Final = 200
 """What comes faster in the long run ends the page: a mouse that is moved sends a tenth of it."""
-BURST: Final = 8
-"""Seconds whose messages may come at once."""
-MEMORY: Final = 3 << 30
-"""Bytes of address space of a page's process."""
+BURST: Final = 8  # Seconds whose messages may come at once
+MEMORY: Final = 3 << 30  # Bytes of address space of a page's process
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NO_NEW_PRIVS: Final = 38
@@ -129,10 +122,8 @@ class _Server(Server):
         super().__init__(" ".join(command), host, title=title, public_url=address)
         self.prefix = f"/{secrets.token_urlsafe(16)}"
         self._argv = command
-        self._pages: dict[asyncio.Task[object], object] = {}
-        """The task of each page, and its connection."""
-        self._readers: set[object] = set()
-        """Connections that have asked for something below :attr:`prefix`."""
+        self._pages: dict[asyncio.Task[object], object] = {}  # The task of each page, and its connection
+        self._readers: set[object] = set()  # Connections that have asked for something below prefix
 
     async def run(self, listening: socket.socket) -> None:
         """Serve until ctrl+C or SIGTERM."""

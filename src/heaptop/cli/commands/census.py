@@ -29,14 +29,11 @@ from heaptop.errors import UsageError
 
 SAMPLED = ("producer", "producer-module", "handler", "size", "lifetime")
 """As in heaptop.analysis.reports.sampled_report, which is slow to load."""
-TRACED = ("producer", "producer-module")
-"""What tracemalloc can tell of these."""
-RETAINED = ("retainer", "kind")
-"""What an open snapshot tells."""
+TRACED = ("producer", "producer-module")  # What tracemalloc can tell of these
+RETAINED = ("retainer", "kind")  # What an open snapshot tells
 COUNTED = ("type", "module", "generation", "interpreter")
 KEYS = (*COUNTED, *SAMPLED, *RETAINED)
-RETAINERS = 3
-"""Members of a retainer set unless a person says otherwise."""
+RETAINERS = 3  # Members of a retainer set unless a person says otherwise
 SAMPLING_FLAGS = {
     "--for": "seconds",
     "--rate": "rate",
@@ -45,10 +42,8 @@ SAMPLING_FLAGS = {
     "--exact-sites": "exact_sites",
     "--tracemalloc": "tracemalloc",
 }
-SECONDS = 10.0
-"""For so long allocations are sampled unless a person says otherwise."""
-TOP_FILES = 5
-"""Files and stacks that --memory names, likewise."""
+SECONDS = 10.0  # For so long allocations are sampled unless a person says otherwise
+TOP_FILES = 5  # Files and stacks that --memory names, likewise
 
 
 class CensusCommand:

@@ -24,10 +24,8 @@ from heaptop.cli.options import (
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UsageError
 
-KEYS = ("type", "module", "producer")
-"""As in heaptop.analysis.reports.moments_diff, which is slow to load."""
-DUMP_KEYS = ("type", "module", "path")
-"""As in heaptop.analysis.reports.dumps_diff, likewise."""
+KEYS = ("type", "module", "producer")  # As in heaptop.analysis.reports.moments_diff, which is slow to load
+DUMP_KEYS = ("type", "module", "path")  # As in heaptop.analysis.reports.dumps_diff, likewise
 
 
 class Diff:

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from heaptop.dumps.writer import DumpFile
     from heaptop.protocol.dumped import DumpInfo
 
-VALUES = ("none", "sizes", "all")
-"""As in heaptop.protocol.dumped, which is slow to load."""
+VALUES = ("none", "sizes", "all")  # As in heaptop.protocol.dumped, which is slow to load
 
 
 class DumpCommand:

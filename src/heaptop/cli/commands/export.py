@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from heaptop.recordings.exports.material import Material
 
 OF = ("live", "allocated")
-PARQUET = "parquet"
-"""The format of heap dumps."""
+PARQUET = "parquet"  # The format of heap dumps
 
 
 class Export:

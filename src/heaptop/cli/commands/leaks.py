@@ -34,15 +34,12 @@ if TYPE_CHECKING:
     from heaptop.watching.hunting import Hunter
 
 SECONDS = 30.0
-MARKS = 4
-"""Three stretches between them: that something rises in each is seen from there on."""
+MARKS = 4  # Three stretches between them: that something rises in each is seen from there on
 LEAK_FOUND = 3
 UNDECIDED = 1
 """Exit codes, where a person has asked for them; the latter where there were too few checks to find a leak."""
-MOST_LOADING: Final = 5.0
-"""Seconds that loading heaptop takes of ``--for`` at most; and no more than a quarter of it."""
-_LARGEST: Final = 1 << 20
-"""Bytes of a file of patterns."""
+MOST_LOADING: Final = 5.0  # Seconds that loading heaptop takes of `--for` at most; and no more than a quarter of it
+_LARGEST: Final = 1 << 20  # Bytes of a file of patterns
 
 
 def add_failing(parser: argparse.ArgumentParser) -> None:

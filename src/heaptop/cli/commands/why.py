@@ -27,8 +27,7 @@ from heaptop.errors import NotInHeap, UsageError
 if TYPE_CHECKING:
     from heaptop.watching.snapshot_watch import SnapshotWatch
 
-LINKS = 10
-"""References from and to one object that a person is shown unless they ask for another number."""
+LINKS = 10  # References from and to one object that a person is shown unless they ask for another number
 
 
 class Why:

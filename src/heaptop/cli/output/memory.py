@@ -37,8 +37,7 @@ NAMED: Final = (
 )
 """Kinds of regions whose names tell a person something, and how to call one."""
 
-OTHER_COLUMNS: Final = 50
-"""Columns of a line that are not the explanation, which is wrapped into the rest."""
+OTHER_COLUMNS: Final = 50  # Columns of a line that are not the explanation, which is wrapped into the rest
 NARROWEST: Final = 24
 
 

@@ -23,10 +23,8 @@ from heaptop.cli.terminal import table
 from heaptop.protocol.findings import Findings
 from heaptop.tui.charts.sparkline import sparkline
 
-PARTS: Final = 2
-"""Types, and lines, of a jump."""
-SPARK: Final = 32
-"""Columns of a line's course."""
+PARTS: Final = 2  # Types, and lines, of a jump
+SPARK: Final = 32  # Columns of a line's course
 _NAMES: Final = {"type": "TYPE", "module": "MODULE", "producer": "ALLOCATED AT"}
 
 

@@ -16,15 +16,12 @@ import time
 from . import catalogue, handlers, sessions
 from .models import Session
 
-TICK = 0.05
-"""Seconds between two rounds of requests: the longest that an orphan lives on is a few of these."""
+TICK = 0.05  # Seconds between two rounds of requests: the longest that an orphan lives on is a few of these
 
-SESSION_BYTES = 18_000
-"""About what one visitor leaves behind, with the cart and the history of ten requests or so."""
+SESSION_BYTES = 18_000  # About what one visitor leaves behind, with the cart and the history of ten requests or so
 
 BUFFER_BYTES = 32 * 1024
-BUFFERS = 200
-"""Request bodies wait in memory until so many are there, and then go together: the sawtooth."""
+BUFFERS = 200  # Request bodies wait in memory until so many are there, and then go together: the sawtooth
 
 
 class Server:

@@ -7,11 +7,9 @@ import time
 
 from .models import AuditRecord, Session
 
-EXPIRES_AFTER = 30 * 60.0
-"""Seconds without a request after which a session should be dropped."""
+EXPIRES_AFTER = 30 * 60.0  # Seconds without a request after which a session should be dropped
 
-ACTIVE: dict[str, Session] = {}
-"""Every session by its token."""
+ACTIVE: dict[str, Session] = {}  # Every session by its token
 
 
 def open_session(visitor: str) -> Session:
