@@ -16,7 +16,7 @@ ALERT_NAME: Final = "HeaptopGuard"
 ALERTS_PATH: Final = "/api/v2/alerts"
 LEAST_SECONDS: Final = 300.0  # For which an alert is active: as long as Alertmanager's own default
 MOST_SECONDS: Final = 365 * 86_400.0
-LINES: Final = 20  # Of the report
+LINES: Final = 20
 LONGEST_LINE: Final = 240  # Characters
 
 

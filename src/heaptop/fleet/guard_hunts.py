@@ -17,7 +17,7 @@ from heaptop.watching.progress import ProgressReport
 from heaptop.watching.recording import RecordWatch, summary
 
 LEAST_HUNT: Final = 8.0  # Seconds: a shorter hunt finds nothing
-MARKS: Final = 4  # Of a hunt
+MARKS: Final = 4
 Complete = Callable[[GuardReport, Findings | None], None]  # Adds what a hunt has found to its report
 Judge = Callable[[Hunter, Findings, ProcessReadings], None]  # Takes the findings of a hunt that is for no report
 

@@ -84,7 +84,7 @@ class HandlerShare:
 class Suspect:
     """One explained growth."""
 
-    verdict: str  # One of VERDICTS
+    verdict: str
     type: str  # Full name, or UNREACHED, of which all figures are estimates
     count: int
     """Of this type: new since the first mark, there now, wherever, at least. 1 where a container has grown in place."""

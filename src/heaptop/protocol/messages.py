@@ -262,7 +262,7 @@ class Decision(Message):
     request: int
     mode: str  # How it would be counted: `clone` or `stop`
     reason: str  # Why not in a better mode; empty for `clone`
-    pause_ns: int  # The pause to expect
+    pause_ns: int
     budget_ns: int
     stop_ns: int = 0  # The pause to expect in mode `stop` instead; 0 where that is not offered
 

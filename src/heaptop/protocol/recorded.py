@@ -97,7 +97,7 @@ class LiveBlocks(Message):
     KIND: ClassVar[str] = "living"
     time_ns: int
     clock: int  # The sampler's, now
-    first: int  # Id of the first
+    first: int
     likenesses: bytes  # By number, as in Likenesses; 0 where there is no block
     births: bytes
     """The sampler's clock then: the lowest bytes of all, then the next ones, and so on to the highest. Most are long

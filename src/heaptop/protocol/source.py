@@ -88,7 +88,7 @@ class Forecast(Event):
     rss: int  # Resident bytes
     anonymous: int  # Of those, the ones whose page tables a clone copies
     huge: int  # Of these, the ones in huge pages
-    pause_ns: int  # The pause to expect
+    pause_ns: int
 
 
 @dataclass(frozen=True, slots=True)

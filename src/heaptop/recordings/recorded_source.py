@@ -61,7 +61,7 @@ class RecordedSource(SourceWrapper):
         self._runs = False  # Whether the source's thread does what is wanted: from its opening to its end
         self._all_delivered = threading.Event()  # Ended was delivered
         # What follows belongs to the source's thread.
-        self._thread: threading.Thread | None = None  # Which one that is
+        self._thread: threading.Thread | None = None
         self._recording_state: RecordingState | None = RecordingState(samples)
         """None when messages did not fit: then nothing can be recorded any more."""
         self._attached: Attached | None = None

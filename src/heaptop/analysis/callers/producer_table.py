@@ -33,7 +33,7 @@ runs; here whole stacks are there to look at."""
 
 APPROXIMATE: Final = 0.1
 """From this part of a row's living bytes on, types that free lists hand on make its place approximate."""
-TREND: Final = 16  # Moments of a trend
+TREND: Final = 16
 _REBUILD: Final = 50  # The structure of paths is made anew when one stack in so many is new, …
 _DISPLAYS: Final = 5  # … and otherwise when any is, after so many displays
 _SLICE: Final = 3000  # Tallies that are gone through in one step
@@ -81,7 +81,7 @@ class ProducerGroup:
         """``missed``: of what lives, as :meth:`Sums.estimate` has it."""
         self.key = key
         self.name = name
-        self.stack = stack  # One of its stacks
+        self.stack = stack
         self.tallies: list[Tally] = []
         self.weight = 0  # Living bytes, in the unit of `Sums.bytes`
         self._missed = missed

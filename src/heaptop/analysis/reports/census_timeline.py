@@ -34,7 +34,7 @@ class CensusTimeline:
     """Moments in their order, the first census and the last among them."""
 
     points: tuple[CensusMoment, ...] = ()
-    snapshots: tuple[Snapshot, ...] = ()  # Their censuses
+    snapshots: tuple[Snapshot, ...] = ()
     sites: list[SiteSnapshot] = field(default_factory=list)
     """What was sampled and lived, at moments of its own: whoever reads a recording fills it (:meth:`add_sites`)."""
 

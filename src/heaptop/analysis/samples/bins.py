@@ -22,7 +22,7 @@ class Bin:
     label: str
     allocated: Estimate
     freed: Estimate
-    kept: Estimate  # What lives
+    kept: Estimate
     allocated_share: float  # Of the bytes of all bins, 0 to 1
     kept_share: float
     types: tuple[TypeOfSize, ...]

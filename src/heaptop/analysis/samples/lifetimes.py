@@ -28,7 +28,7 @@ class LiveBlock(NamedTuple):
     """A sampled block that lives."""
 
     age: int
-    weight: Weight  # What it represents
+    weight: Weight
 
 
 @dataclass(frozen=True, slots=True)

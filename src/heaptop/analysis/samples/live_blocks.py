@@ -52,7 +52,7 @@ NONE: Final = Likeness(-2, -1, 0, 0)  # Stands where there is none, or none any 
 class LiveBlockColumns(NamedTuple):
     """The living samples, a column each; rows that no sample has now are among them."""
 
-    likenesses: Sequence[Likeness]  # By number
+    likenesses: Sequence[Likeness]
     likeness: array[int]  # Numbers of these; FREE of no sample
     birth: array[int]
 

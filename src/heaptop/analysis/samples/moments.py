@@ -43,7 +43,7 @@ class SiteCell:
 
     type: TypeName
     site: str  # `shop/views.py:88 create_session`, or what represents one, in brackets
-    module: str  # Of the site
+    module: str
     size_class: int  # A position in analysis.samples.sizes.CLASSES; -1 for what is older than the sampling
     count: int
     bytes: int

@@ -55,7 +55,7 @@ class SurvivalPoint:
     """The curve at one age."""
 
     age: float
-    object_survival: float  # sₒ
+    object_survival: float
     low: float
     high: float  # The 95 % interval of sₒ
     nursery_survival: float  # s

@@ -173,7 +173,7 @@ class RetainerRow:
     retained: int = 0  # What would go with them, one by one; of kinds and retainer sets it is not known
     kinds: tuple[tuple[str, int], ...] = ()  # Names of kinds and bytes of each, the largest first
     types: tuple[tuple[str, int], ...] = ()  # Likewise, full names of types
-    kind: int = -1  # Of a row by kind
+    kind: int = -1
     units: tuple[Unit, ...] = ()  # Of a retainer set
     stacks: tuple[int, ...] = ()
     """Of a row by site, those that most was allocated by first, as the sampler numbers them."""

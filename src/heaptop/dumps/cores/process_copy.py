@@ -36,7 +36,7 @@ class ProcessCopy:
     """What was copied, and of whom."""
 
     core: CoreFile
-    fd: int  # Of the memory
+    fd: int
     zeros: int  # Of what is zero: mapped, it takes no memory when it is read, as a hole of a memfd would
     facts: ProcessFacts
     stopped_ns: int

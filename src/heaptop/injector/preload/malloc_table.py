@@ -21,7 +21,7 @@ from heaptop.injector.inspect.memory import each_mapping
 from heaptop.protocol.messages import MallocBlocks, MallocFrame, MallocSite, MallocSites
 from heaptop.protocol.text import printable
 
-NAME: Final = "heaptop-malloc"  # Of the memfd
+NAME: Final = "heaptop-malloc"
 MAPPED: Final = f"/memfd:{NAME}"  # In `/proc/PID/maps`, in front of a blank
 VARIABLE: Final = "HEAPTOP_MALLOC"
 MAGIC: Final = 0x31434C414D505448

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Exporter(NamedTuple):
     """One format."""
 
-    name: str  # As `--to` takes it
+    name: str
     module: str  # The module in this folder, and the function in it that makes the whole file
     of_stacks: bool = False  # It holds stacks alone, which only samples know
     over_time: bool = False  # It needs `Material.first` and `Material.course`, which take a while to read

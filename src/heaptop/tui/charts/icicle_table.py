@@ -21,7 +21,7 @@ class IcicleColumns:
     """Columns, and what is in them."""
 
     headings: tuple[tuple[str, int], ...]  # Each with its columns
-    of: Callable[[int], tuple[str, ...]]  # Of a node
+    of: Callable[[int], tuple[str, ...]]
 
 
 class IcicleLayout(NamedTuple):

@@ -17,7 +17,7 @@ from heaptop.tui.views.table_view import ExploringView
 class _WayOut(NamedTuple):
     """What has led to the exploring view."""
 
-    name: str  # Of the view
+    name: str
     depth: int  # How deep in it has led
 
 

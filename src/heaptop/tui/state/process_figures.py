@@ -20,7 +20,7 @@ WORDS: Final = {
 class ProcessFigures:
     """What is known of it at this moment; None for what is not known yet."""
 
-    tab: int  # The number of its tab
+    tab: int
     pid: int
     name: str
     state: str  # The state of its attach, and the reason where it failed

@@ -31,7 +31,7 @@ class HelpPage:
     """The parts of a help page, in its order."""
 
     title: str
-    keys: Sequence[Key]  # All of the screen
+    keys: Sequence[Key]
     first: str = ""  # What must be known of this session
     shows: str = ""
     explains: Sequence[FigureHelp] = ()

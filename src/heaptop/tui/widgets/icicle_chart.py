@@ -34,10 +34,10 @@ class IcicleScene:
 
     amounts: Amounts
     measure: Measure
-    face: Callable[[int], BoxStyle]  # Of a function
+    face: Callable[[int], BoxStyle]
     whole: str  # What the root is called
     detail: Callable[[int], str]  # In words, of a node
-    figures: IcicleColumns  # For the table
+    figures: IcicleColumns
 
 
 class IcicleChart(Picture):

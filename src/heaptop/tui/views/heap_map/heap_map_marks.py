@@ -37,7 +37,7 @@ class MapMarker:
     colouring: str
     cells: KnownCells
     selection: Selection | None  # What is highlighted; None for nothing
-    slot: Callable[[int], int]  # Of a type
+    slot: Callable[[int], int]
     holders: frozenset[int] = frozenset()  # Addresses of the objects that suspects collect in
 
     def marks(self, window: MapWindow) -> list[int]:

@@ -44,7 +44,7 @@ class ProducersLevel(drill.Level):
     key: str = "site"
     shape: FigureShape = FigureShape.TABLE
     name: str = ""  # The row that is looked into, by its key; of stacks
-    title: str = ""  # What it is called
+    title: str = ""
     function: int | None = None
     """Whose callers and callees a tree shows; None for all paths from the outermost function."""
     chosen: Measure = "live"  # What tree and icicle show, where it is known
