@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from heaptop.analysis.callers.producer_table import CALLERS
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.samples import SampledBlocks, Tally
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.stacks import StackTree
+from heaptop.analysis.samples.tallies import Tally
 
 Chain = tuple[tuple[int, int], ...]
 """Frames, innermost first: each a position in ``SampledBlocks.codes``, and its line (0 where lines are not told

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.analysis.samples.samples import SampledBlocks, Tally
+from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.tallies import Tally
 from heaptop.errors import ProtocolError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import Codes, Message, Sampler, StackNode, Stacks, Types

@@ -484,7 +484,7 @@ def test_a_hostile_process_takes_a_small_part_of_the_hosts_memory(hosted: Hosted
         nodes = tuple(StackNode(0, 0, line) for line in range(10_000, 10_000 + MOST_STACKS))
         hosted.sources[1][0].say(Stacks(first, nodes))
         assert len(tree) == MOST_STACKS
-        assert session._recorded.sampling.samples._tally_limit == MOST_TALLIES
+        assert session._recorded.sampling.samples._tallies.limit == MOST_TALLIES
 
 
 def test_a_look_at_processes_that_has_to_wait_delays_no_other(

@@ -17,7 +17,7 @@ LONG: Final = struct.Struct("<Q")
 BYTE: Final = struct.Struct("<B")
 TALLY: Final = struct.Struct("<iihHHQQQQdd")
 """Sums over sampled blocks of one stack, type and size bin (numbers as
-:class:`~heaptop.analysis.samples.samples.Tally` has them, below 0 too): 65536ths of the bytes and of the blocks;
+:class:`~heaptop.analysis.samples.tallies.Tally` has them, below 0 too): 65536ths of the bytes and of the blocks;
 samples, bytes of the samples, bytes, blocks; variance and third central moment of the bytes."""
 LEAST_BIN: Final = -3
 MOST_BIN: Final = 1026

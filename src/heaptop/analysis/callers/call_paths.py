@@ -34,9 +34,9 @@ from typing import Final, Literal
 
 from heaptop.analysis.samples.cycles import strongly_connected
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.samples import Tally
 from heaptop.analysis.samples.sizes import CLASSES, class_of
 from heaptop.analysis.samples.stacks import FORGOTTEN, NO_FRAME, StackTree
+from heaptop.analysis.samples.tallies import Tally
 
 Measure = Literal["live", "allocated"]
 NO_FRAME_FUNCTION: Final = -1  # Where no Python code ran

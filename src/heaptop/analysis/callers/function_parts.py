@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.samples import SampledBlocks, Tally
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASS_RANGES, CLASSES, class_of
+from heaptop.analysis.samples.tallies import Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from heaptop.analysis.filters.selection import tally_filter
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.moments import SiteSnapshot
 from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
-from heaptop.analysis.samples.samples import SampledBlocks, Tally
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES, class_of
 from heaptop.analysis.samples.stacks import FORGOTTEN
+from heaptop.analysis.samples.tallies import Tally
 from heaptop.protocol.messages import CodeName
 
 TABLE_KEYS: Final = ("site", "function", "module", "chain", "handler")

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.samples import SampledBlocks, Tally
+from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_label, class_of
+from heaptop.analysis.samples.tallies import Tally
 from heaptop.protocol.messages import TypeName
 
 

@@ -26,8 +26,9 @@ from typing import ClassVar, Final
 from heaptop.analysis.heap.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.analysis.samples.estimate import poisson_interval, whole
 from heaptop.analysis.samples.producers import NO_SITE, Sites
-from heaptop.analysis.samples.samples import PlaceholderType, SampledBlocks, Tally
+from heaptop.analysis.samples.samples import PlaceholderType, SampledBlocks
 from heaptop.analysis.samples.sizes import class_of
+from heaptop.analysis.samples.tallies import Tally
 from heaptop.protocol.messages import NO_INTERPRETER, UNTRACKED, TypeName
 
 _TICKS: Final = 3  # Ticks before a census whose samples it may be of

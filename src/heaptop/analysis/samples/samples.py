@@ -9,45 +9,40 @@
   bands over time.
 
 **Bounds.** A living sample takes 13 to 20 bytes (:mod:`heaptop.analysis.samples.live_blocks`), and what alike ones have
-in common some 0.3 KiB once. Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after
-each message: at the limit the smaller half of them first loses its exact sizes, then its place and type (stack
-:data:`FORGOTTEN`), so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT`
-nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too."""
+in common some 0.3 KiB once. Tallies are bounded by :mod:`heaptop.analysis.samples.tallies`. Stacks are at most
+:data:`STACK_LIMIT` nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN`."""
 
 from __future__ import annotations
 
-import math
-import struct
 import weakref
-from array import array
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, Protocol
 
 from heaptop.analysis.samples.clock import LifetimeBound
-from heaptop.analysis.samples.estimate import Sums, Weight, of_parts, parts_of, weight, whole
-from heaptop.analysis.samples.live_blocks import (
-    FREE,
-    ID_LIMIT,
-    NONE,
-    Likeness,
-    LiveBlockColumns,
-    LiveBlockTable,
-    Sample,
-)
+from heaptop.analysis.samples.estimate import Sums, Weight, weight, whole
+from heaptop.analysis.samples.live_blocks import Likeness, LiveBlockColumns, LiveBlockTable, Sample
 from heaptop.analysis.samples.missed import MissedSamples
-from heaptop.analysis.samples.sizes import CLASSES, bin_of, class_bin, coarse, whole_class
+from heaptop.analysis.samples.sample_records import (
+    CLOCK_LIMIT,
+    KnownNumbers,
+    Records,
+    pack_likenesses,
+    pack_living,
+    pack_sums,
+    read_likenesses,
+    read_living,
+    read_samples,
+    read_sums,
+    read_traced,
+)
+from heaptop.analysis.samples.sizes import bin_of, class_bin
 from heaptop.analysis.samples.stacks import FORGOTTEN, STACK_LIMIT, ReportedStacks
+from heaptop.analysis.samples.tallies import NOTHING, TALLY_LIMIT, UNKNOWN_TYPE, SampleChange, Tally, TallyTable
 from heaptop.errors import ProtocolError
 from heaptop.protocol.bounds import CODES, check_types
 from heaptop.protocol.messages import (
-    BIRTH,
-    DEATH,
-    DOMAINS,
     MAX_INTERVAL,
-    TRACED,
     TRACEMALLOC,
-    TYPED,
     CodeName,
     Codes,
     Message,
@@ -58,24 +53,13 @@ from heaptop.protocol.messages import (
     TypeName,
     Types,
 )
-from heaptop.protocol.recorded import PIECE, TALLY, KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
+from heaptop.protocol.recorded import KeptNumbers, KeptStacks, Likenesses, LiveBlocks, Tallied
 
-UNKNOWN_TYPE: Final = -1  # The type of a block that no census has met, and whose death did not have it
-
-TALLY_LIMIT: Final = 1 << 17
-MAX_SIZE: Final = 1 << 47  # Bytes of a block: what a machine can address
-CLOCK_LIMIT: Final = 1 << 61
-"""A sampler's clock stays below: what a machine can allocate in a year, some thousand times."""
-_MAX_TRACED: Final = 1 << 47
-_LIKENESS: Final = "iiQQ"  # Codes of arrays for the columns of likenesses
 _NOT_BEFORE: Final = (
     *(Samples, Sampler, Traced, Tallied, Likenesses, LiveBlocks),
     *(Codes, Stacks, KeptStacks, KeptNumbers),
 )
 """Samples are applied before these: they are about blocks too, or numbers of stacks may mean others after them."""
-_Records = Sequence[tuple[int, ...]]
-_ANY_DOMAIN: Final = bytes(range(len(DOMAINS)))
-_HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))  # What the highest byte of a clock may be
 
 
 class PlaceholderType(TypeName):
@@ -106,56 +90,7 @@ class Observer(Protocol):
         """These lived at this clock, and their deaths will not be reported. The clock may restart."""
 
 
-class Tally:
-    """Sampled blocks of one stack, type and size bin (:mod:`heaptop.analysis.samples.sizes`). Not to be changed by
-    readers."""
-
-    __slots__ = ("bin", "freed", "group", "live", "lost", "stack", "told", "type")
-
-    def __init__(self, stack: int, type: int, bin: int) -> None:
-        self.stack = stack
-        self.type = type
-        self.bin = bin
-        self.live = Sums()
-        self.freed: Sums = _NOTHING
-        self.lost: Sums = _NOTHING  # Alive when samples became void: their deaths are not known
-        self.told = (0, 0)  # Bytes and blocks alive as SampledBlocks.changes() last returned
-        self.group: Any = None  # What the one reader of changes adds it to, for itself to remember
-
-    @property
-    def allocated(self) -> Sums:
-        """All of them since sampling began."""
-        return self.live + self.freed + self.lost
-
-    def copy(self) -> Tally:
-        """The same sums, whatever is added later."""
-        copy = Tally(self.stack, self.type, self.bin)
-        copy.live = self.live.copy()
-        if self.freed.samples:
-            copy.freed = self.freed.copy()
-        if self.lost.samples:
-            copy.lost = self.lost.copy()
-        return copy
-
-    def bury(self, other: Tally) -> None:
-        """Take the dead and the lost of another tally."""
-        self.freed = self.freed + other.freed
-        self.lost = self.lost + other.lost
-
-
-_NOTHING: Final = Sums()
-
 _Tied = tuple[Tally, Weight]  # What blocks that are alike are counted in, and what each of them represents
-
-
-class SampleChange(NamedTuple):
-    """What lives of one stack, type and size bin more than before, in the unit of ``Sums.bytes``; less, below 0."""
-
-    stack: int
-    type: int
-    bin: int
-    bytes: int
-    blocks: int
 
 
 class SampledBlocks:
@@ -170,7 +105,6 @@ class SampledBlocks:
         exact_sizes: bool = True,
     ) -> None:
         """Without ``exact_sizes``, tallies distinguish the four classes of sizes alone: there are far fewer."""
-        self._tally_limit = tally_limit
         self._bin_of = bin_of if exact_sizes else class_bin
         self._observers: list[weakref.ref[Observer]] = []
         self.state: Sampler | None = None  # The sampler's last status
@@ -182,7 +116,7 @@ class SampledBlocks:
         """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0  # Samples that were lost, for not all could be followed: figures are too low by these
         self._blocks = LiveBlockTable[_Tied]()
-        self._unapplied: tuple[_Records, _Records, _Records] | None = None
+        self._unapplied: tuple[Records, Records, Records] | None = None
         """Births, types of living blocks and deaths that have arrived and are not applied yet: see :meth:`work_in`."""
         self.types: list[TypeName] = []
         self._said = ReportedStacks(stack_limit, most_codes)
@@ -192,10 +126,7 @@ class SampledBlocks:
         self._intervals: tuple[int, ...] = ()
         self._missed = MissedSamples()
         self.born = 0  # Samples so far
-        self._tallies: dict[tuple[int, int, int], Tally] = {}
-        self._folded = 0
-        self._changed: dict[Tally, None] = {}  # in order
-        self._live_bytes = 0  # of all tallies together, in their unit
+        self._tallies = TallyTable(tally_limit)
 
     def share_names(self, samples: SampledBlocks) -> None:
         """Use the names of another one, which only grow, and its state of the sampler. Figures are not shared."""
@@ -207,11 +138,9 @@ class SampledBlocks:
     def freeze(self) -> SampledBlocks:
         """A copy that later messages do not change, at the cost of a step for each tally. It takes none itself."""
         self.work_in()
-        frozen = SampledBlocks(self._tally_limit)
+        frozen = SampledBlocks()
         frozen.share_names(self)
-        frozen._tallies = {key: tally.copy() for key, tally in self._tallies.items()}
-        frozen._blocks = self.blocks.copy()
-        frozen._live_bytes, frozen.lifetime = self._live_bytes, self.lifetime
+        frozen._tallies, frozen._blocks, frozen.lifetime = self._tallies.copy(), self._blocks.copy(), self.lifetime
         return frozen
 
     # -- what is asked ---------------------------------------------------------------------------------------
@@ -264,13 +193,13 @@ class SampledBlocks:
     def tallies(self) -> Iterable[Tally]:
         """One for every stack, type and size bin that was ever sampled. Not to be read while messages are fed."""
         self.work_in()
-        return self._tallies.values()
+        return self._tallies.by_place.values()
 
     @property
     def live_bytes(self) -> int:
         """Bytes of all that was allocated since sampling began and lives, estimated."""
         self.work_in()
-        return whole(self._live_bytes)
+        return whole(self._tallies.live_bytes)
 
     def stack_of(self, said: int) -> int:
         """Our number of a stack by the sampler's: 0 of none, :data:`FORGOTTEN` of one that is not known yet."""
@@ -301,7 +230,7 @@ class SampledBlocks:
     def folded(self) -> int:
         """How many stacks, and sums of freed blocks, were added to :data:`FORGOTTEN`, because there were too many."""
         self.work_in()
-        return self._folded + self._said.forgotten
+        return self._tallies.folded + self._said.forgotten
 
     def changes(self) -> list[SampleChange]:
         """What has changed of the living since this was last asked, which one reader may do."""
@@ -310,20 +239,12 @@ class SampledBlocks:
     def moved(self) -> list[tuple[Tally, int, int]]:
         """The same as tallies, each with the bytes and blocks that live more than before."""
         self.work_in()
-        found = []
-        for tally in self._changed:
-            live, (size, count) = tally.live, tally.told
-            now_size, now_count = live.bytes, live.count
-            if now_size != size or now_count != count:
-                found.append((tally, now_size - size, now_count - count))
-                tally.told = now_size, now_count
-        self._changed.clear()
-        return found
+        return self._tallies.moved()
 
     def forget_changes(self) -> None:
         """Nobody asks for :meth:`changes`: none of these is kept any longer."""
         self.work_in()
-        self._changed.clear()
+        self._tallies.changed.clear()
 
     def type_name(self, number: int) -> TypeName:
         """Of a position in ``types``, or of :data:`UNKNOWN_TYPE`."""
@@ -373,15 +294,15 @@ class SampledBlocks:
         (births, typed, deaths), self._unapplied = self._unapplied, None
         self._add_births(births)
         if not deaths:
-            self._bound()
+            self._tallies.bound(len(self._blocks))
         for number, kind in typed:
             if alike := self._blocks.number_of(number):
                 self._retype(number, alike, kind)
         if typed:
-            self._bound()
+            self._tallies.bound(len(self._blocks))
         if deaths:  # a block dies as what it was
             self._add_deaths(deaths)
-            self._bound()
+            self._tallies.bound(len(self._blocks))
 
     def _feed_types(self, message: Types) -> None:
         if message.first != len(self.types):
@@ -406,23 +327,16 @@ class SampledBlocks:
             raise ProtocolError("The sampler changed the intervals that living samples were taken at.")
         if void:
             if self.is_traced:
-                self._replace([])
+                self._tallies.replace([])
             self._void()
         self.state = message
         self._intervals = message.intervals
 
     def _feed_samples(self, message: Samples) -> None:
-        births = _records(BIRTH.iter_unpack, message.births, "births")
-        deaths = _records(DEATH.iter_unpack, message.deaths, "deaths")
-        typed = _records(TYPED.iter_unpack, message.typed, "types")
-        self._check(births, deaths, typed)
         intervals = self._intervals
-        stood_for = self._stood_for + sum([max(one[3], intervals[one[6]]) for one in births])
-        if max([message.clock, *[one[2] for one in births], *[one[2] for one in deaths]]) >= CLOCK_LIMIT:
-            raise ProtocolError("The sampler's clock has more bytes than a machine can allocate.")
-        if stood_for >= CLOCK_LIMIT:
-            raise ProtocolError("The sampled blocks represent more bytes than a machine can allocate.")
-        self._stood_for = stood_for
+        known = KnownNumbers(len(self._said), len(self.types), len(intervals))
+        births, typed, deaths = read_samples(message, self._blocks, known)
+        self._represent(sum([max(one[3], intervals[one[6]]) for one in births]))
         self.time_ns = message.time_ns
         if self.state is not None:
             self._missed.allocated(self.state.interval, max(message.clock - self.clock, 0))
@@ -431,22 +345,28 @@ class SampledBlocks:
         self.born += len(births)
         self._unapplied = births, typed, deaths
 
-    def _add_births(self, births: _Records) -> None:
+    def _represent(self, size: int) -> None:
+        """Samples represent so many bytes more, at most. Sums of them stay below 2⁶³."""
+        if self._stood_for + size >= CLOCK_LIMIT:
+            raise ProtocolError("The sampled blocks represent more bytes than a machine can allocate.")
+        self._stood_for += size
+
+    def _add_births(self, births: Records) -> None:
         intervals, said = self._intervals, self._said
-        blocks, changed = self._blocks, self._changed
-        tied_to, live_bytes = blocks.tied, self._live_bytes
+        blocks, tallies = self._blocks, self._tallies
+        tied_to, changed, live_bytes = blocks.tied, tallies.changed, tallies.live_bytes
         for number, stack, clock, size, kind, domain, interval, _ in births:
             alike = blocks.add(number, (said[stack], kind - 1, size, intervals[interval]), clock, domain)
             tally, one = tied_to[alike] or self._tie(alike)
             tally.live.add(one)
             live_bytes += one.bytes
             changed[tally] = None
-        self._live_bytes = live_bytes
+        tallies.live_bytes = live_bytes
         self._missed.born([intervals[one[6]] for one in births])
 
-    def _add_deaths(self, deaths: _Records) -> None:
-        blocks, changed = self._blocks, self._changed
-        tied_to, live_bytes = blocks.tied, self._live_bytes
+    def _add_deaths(self, deaths: Records) -> None:
+        blocks, tallies = self._blocks, self._tallies
+        tied_to, changed, live_bytes = blocks.tied, tallies.changed, tallies.live_bytes
         dead: list[Death] = []
         likenesses = blocks.likenesses
         for number, kind, clock in deaths:
@@ -456,90 +376,26 @@ class SampledBlocks:
             tally, one = tied_to[alike] or self._tie(alike)
             likeness = likenesses[alike]
             tally.live.remove(one)
-            if tally.freed is _NOTHING:
+            if tally.freed is NOTHING:
                 tally.freed = Sums()
             tally.freed.add(one)
             live_bytes -= one.bytes
             changed[tally] = None
             birth = blocks.remove(number)
             dead.append((likeness, one, birth, clock if clock > birth else birth))
-        self._live_bytes = live_bytes
+        tallies.live_bytes = live_bytes
         self._missed.died([likeness.interval for likeness, *_ in dead])
         for observer in self._observers:
             if (there := observer()) is not None:
                 there.on_deaths(dead)
 
-    def _check(
-        self, births: list[tuple[int, ...]], deaths: list[tuple[int, ...]], typed: list[tuple[int, ...]]
-    ) -> None:
-        born = {record[0] for record in births}
-        if len(born) < len(births) or self._blocks.lives_any(born):
-            raise ProtocolError("A sampled block was born that is live already.")
-        if not self._are_sound(births):
-            self._refuse(births)
-        died = {record[0] for record in deaths}
-        if len(died) < len(deaths):
-            raise ProtocolError("A sampled block died twice.")
-        for number, kind, _ in deaths:
-            if not (number in born or number in self._blocks):
-                raise ProtocolError(f"The sampled block {number} died, which was not alive.")
-            if kind > len(self.types):
-                raise ProtocolError(f"A sampled block was of type {kind - 1}, which was never named.")
-        if any(kind >= len(self.types) for _, kind in typed):
-            raise ProtocolError("A sampled block was found to be of a type that was never named.")
-
-    def _are_sound(self, births: list[tuple[int, ...]]) -> bool:
-        """Checks them column by column, which takes a fraction of the time that one by one takes."""
-        if not births:
-            return True
-        numbers, stacks, _, sizes, kinds, domains, intervals, _ = zip(*births, strict=True)
-        return bool(
-            max(numbers) < ID_LIMIT
-            and max(stacks) < len(self._said)
-            and max(kinds) <= len(self.types)
-            and min(sizes) > 0
-            and max(sizes) <= MAX_SIZE
-            and max(domains) < len(DOMAINS)
-            and max(intervals) < len(self._intervals)
-        )
-
-    def _refuse(self, births: list[tuple[int, ...]]) -> None:
-        """Raise what is wrong with the first of them that is not sound."""
-        for number, stack, _, size, kind, domain, interval, _ in births:
-            if number >= ID_LIMIT:
-                raise ProtocolError(f"A sampled block has the number {number}; {ID_LIMIT - 1} is the largest.")
-            if stack >= len(self._said) or kind > len(self.types):
-                raise ProtocolError(f"A block has the stack {stack} and the type {kind - 1}: one was never sent.")
-            if not 0 < size <= MAX_SIZE or domain >= len(DOMAINS) or interval >= len(self._intervals):
-                raise ProtocolError(f"A sampled block of {size} bytes has an impossible size, domain or interval.")
-
     def _feed_traced(self, message: Traced) -> None:
-        rows = _records(TRACED.iter_unpack, message.rows, "traces")
-        for stack, kind, size_class, count, size in rows:
-            if stack >= len(self._said) or kind >= len(self.types) or size_class >= len(CLASSES):
-                raise ProtocolError(f"Objects have the stack {stack} and the type {kind}: one was never sent.")
-            if not 0 < count <= _MAX_TRACED or size > _MAX_TRACED:
-                raise ProtocolError(f"{count} objects of {size} bytes were traced, which cannot be.")
+        rows = read_traced(message, KnownNumbers(len(self._said), len(self.types)))
         found = [(self._said[row[0]], *row[1:]) for row in rows]
         if message.left_out:
             found.append((FORGOTTEN, UNKNOWN_TYPE, 0, message.left_out, message.left_out_bytes))
         self.time_ns = message.time_ns
-        self._replace(found)
-
-    def _replace(self, rows: Iterable[Sequence[int]]) -> None:
-        """From now on these live, and none else: (stack, type, size class, objects, bytes)."""
-        for tally in self._tallies.values():
-            tally.live = Sums()
-            self._changed[tally] = None
-            self._gone(tally)
-        self._tallies = {}
-        self._live_bytes = 0
-        for stack, kind, size_class, count, size in rows:
-            tally = self._tally(stack, kind, whole_class(size_class))
-            exact = Sums.exact(count, size)
-            tally.live.merge(exact)
-            self._live_bytes += exact.bytes
-            self._changed[tally] = None
+        self._tallies.replace(found)
 
     # -- as one piece ------------------------------------------------------------------------------------------
 
@@ -548,121 +404,55 @@ class SampledBlocks:
         sampler stands: from then on both are equal. The last traces of tracemalloc are not among them."""
         self.work_in()
         yield from self._said.kept()
-        ended = [tally for tally in self._tallies.values() if tally.freed.samples or tally.lost.samples]
-        dropped = self.dropped
-        for first in range(0, max(len(ended), 1), PIECE // 8):
-            part = ended[first : first + PIECE // 8]
-            freed = b"".join([_packed(tally, tally.freed) for tally in part if tally.freed.samples])
-            lost = b"".join([_packed(tally, tally.lost) for tally in part if tally.lost.samples])
-            yield Tallied(freed, lost, dropped)
-            dropped = 0
-        likenesses = self._blocks.likenesses
-        for first in range(1, len(likenesses), PIECE):
-            columns = zip(*likenesses[first : first + PIECE], strict=True)
-            packed = [array(code, column).tobytes() for code, column in zip(_LIKENESS, columns, strict=True)]
-            yield Likenesses(first, *packed)
-        for first, (numbers, births, domains) in self._blocks.pieces(PIECE):
-            yield LiveBlocks(self.time_ns, self.clock, first, numbers, _by_place(births), domains)
-        if not self.live_block_count:
-            yield LiveBlocks(self.time_ns, self.clock, 0, b"", b"", b"")
+        ended = [tally for tally in self.tallies() if tally.freed.samples or tally.lost.samples]
+        yield from pack_sums(ended, self.dropped)
+        yield from pack_likenesses(self._blocks.likenesses)
+        yield from pack_living(self._blocks, self.time_ns, self.clock)
+
+    @property
+    def _kept_numbers(self) -> KnownNumbers:
+        """What messages of :meth:`kept` may name: our stacks, and not the sampler's."""
+        return KnownNumbers(len(self.stacks), len(self.types))
 
     def _feed_tallied(self, message: Tallied) -> None:
-        freed, lost = (_records(TALLY.iter_unpack, packed, "sums") for packed in (message.freed, message.lost))
-        for record in (*freed, *lost):
-            stack, kind, _, _, _, _, seen, volume, count, variance, third = record
-            if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
-                raise ProtocolError(f"Sums of the stack {stack} and the type {kind} were kept: one was never sent.")
-            if max(seen, volume, count) >= CLOCK_LIMIT or not (0 <= variance < math.inf and abs(third) < math.inf):
-                raise ProtocolError("Sums were kept that cannot be.")
-        stood_for = self._stood_for + sum(record[7] for record in (*freed, *lost))
-        if stood_for >= CLOCK_LIMIT:
-            raise ProtocolError("The sampled blocks represent more bytes than a machine can allocate.")
-        self._stood_for = stood_for
+        freed, lost = (read_sums(packed, self._kept_numbers) for packed in (message.freed, message.lost))
+        self._represent(sum(each.volume for each in (*freed, *lost)))
         self.dropped += message.dropped
-        for record in freed:
-            tally = self._tally(*record[:3])
-            tally.freed = tally.freed + _unpacked(record)
-        for record in lost:
-            tally = self._tally(*record[:3])
-            tally.lost = tally.lost + _unpacked(record)
+        for each in freed:
+            tally = self._tallies.of(*each.place)
+            tally.freed = tally.freed + each.sums
+        for each in lost:
+            tally = self._tallies.of(*each.place)
+            tally.lost = tally.lost + each.sums
 
     def _feed_likenesses(self, message: Likenesses) -> None:
-        known = self._blocks.likenesses
-        if message.first != len(known) or self._blocks.rows:
-            raise ProtocolError(f"Likenesses were kept from number {message.first} on; {len(known)} comes next.")
-        packed = message.stacks, message.types, message.sizes, message.intervals
-        columns = [_column(code, column) for code, column in zip(_LIKENESS, packed, strict=True)]
-        if len({len(column) for column in columns}) > 1:
-            raise ProtocolError("Columns of likenesses are incomplete.")
-        everyone = [*known, *map(Likeness, *columns)]
-        for likeness in everyone[len(known) :]:
-            self._check_likeness(likeness)
-        had = [likeness for likeness in everyone if likeness != NONE]
-        if len(set(had)) < len(had):
-            raise ProtocolError("A likeness was kept twice.")
-        self._blocks = LiveBlockTable[_Tied](everyone)
-
-    def _check_likeness(self, likeness: Likeness) -> None:
-        stack, kind, size, interval = likeness
-        if likeness == NONE:
-            return
-        if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
-            raise ProtocolError(f"A live block has the stack {stack} and the type {kind}: one was never sent.")
-        if not (0 < size <= MAX_SIZE and 0 < interval <= MAX_INTERVAL):
-            raise ProtocolError(f"A live block of {size} bytes has an impossible size or interval.")
+        self._blocks = LiveBlockTable[_Tied](read_likenesses(message, self._blocks, self._kept_numbers))
 
     def _feed_live_blocks(self, message: LiveBlocks) -> None:
-        numbers, births = _column("i", message.likenesses), _column("Q", _by_number(message.births))
-        alike = Counter(numbers)
-        del alike[FREE]
-        self._check_live_blocks(message, numbers, births, alike)
+        numbers, births, alike = read_living(message, self._blocks)
         known = self._blocks.likenesses
-        stood_for = sum(max(known[number][2:]) * times for number, times in alike.items())
-        if self._stood_for + stood_for >= CLOCK_LIMIT or message.clock >= CLOCK_LIMIT:
-            raise ProtocolError("The live blocks represent more bytes than a machine can allocate.")
-        self._stood_for += stood_for
+        self._represent(sum(max(known[number][2:]) * times for number, times in alike.items()))
         self.time_ns, self.clock = message.time_ns, message.clock
         for interval in self._intervals:  # how much at which is not kept
             self._missed.allocated(interval, message.clock)
         self._blocks.extend(numbers, births, message.domains, alike)
         for number, times in alike.items():
             stack, kind, size, interval = known[number]
-            tally = self._tally(stack, kind, self._bin_of(size))
+            tally = self._tallies.of(stack, kind, self._bin_of(size))
             one = weight(size, interval)
             self._missed.born([interval] * times)
             tally.live.add_alike(one, times)
-            self._live_bytes += times * one.bytes
-            self._changed[tally] = None
-
-    def _check_live_blocks(
-        self, message: LiveBlocks, numbers: array[int], births: array[int], alike: Collection[int]
-    ) -> None:
-        if not len(numbers) == len(births) == len(message.domains):
-            raise ProtocolError("Columns of live blocks are incomplete.")
-        if message.first != self._blocks.rows or self._blocks.rows + len(numbers) > ID_LIMIT:
-            raise ProtocolError(f"Living blocks were kept from number {message.first} on, which others have.")
-        known = self._blocks.likenesses
-        if any(not 0 < number < len(known) or known[number] == NONE for number in alike):
-            raise ProtocolError("A live block is like others that were never sent.")
-        highest = message.births[len(births) * 7 :]
-        if message.domains.translate(None, _ANY_DOMAIN) or highest.translate(None, _HIGHEST):
-            raise ProtocolError("A live block has an impossible domain or birth.")
+            self._tallies.live_bytes += times * one.bytes
+            self._tallies.changed[tally] = None
 
     # -- the living ------------------------------------------------------------------------------------------
 
     def _tie(self, alike: int) -> _Tied:
         """What blocks of this likeness are counted in: found once, for as long as one of them lives."""
         stack, kind, size, interval = self._blocks.likenesses[alike]
-        tied = self._tally(stack, kind, self._bin_of(size)), weight(size, interval)
+        tied = self._tallies.of(stack, kind, self._bin_of(size)), weight(size, interval)
         self._blocks.tied[alike] = tied
         return tied
-
-    def _tally(self, stack: int, kind: int, number: int) -> Tally:
-        key = (stack, kind, number)
-        tally = self._tallies.get(key)
-        if tally is None:
-            tally = self._tallies[key] = Tally(*key)
-        return tally
 
     def _retype(self, number: int, before: int, kind: int) -> None:
         """What lives, and is of the likeness ``before``, is of another type than was thought, or its type has become
@@ -672,14 +462,12 @@ class SampledBlocks:
             return
         tally, one = self._blocks.tied[before] or self._tie(before)
         tally.live.remove(one)
-        self._changed[tally] = None
-        if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
-            del self._tallies[stack, was, tally.bin]
-            self._gone(tally)
+        self._tallies.changed[tally] = None
+        self._tallies.drop_if_empty(tally)
         alike = self._blocks.retype(number, (stack, kind, size, interval))
         tally, one = self._blocks.tied[alike] or self._tie(alike)
         tally.live.add(one)
-        self._changed[tally] = None
+        self._tallies.changed[tally] = None
 
     def _void(self) -> None:
         """None of the living is followed any more; the sampler may begin its numbers anew."""
@@ -687,83 +475,7 @@ class SampledBlocks:
         for observer in self._observers:
             if (there := observer()) is not None:
                 there.on_void(columns, self.clock)
-        for tally in self._tallies.values():
-            if tally.live.samples:
-                tally.lost = tally.lost + tally.live
-                tally.live = Sums()
-                self._changed[tally] = None
-        self._live_bytes = 0
+        self._tallies.lose_living()
         self._missed.follow_no_more()
         self._blocks = LiveBlockTable[_Tied]()
         self._said.may_begin_anew()
-
-    # -- the dead --------------------------------------------------------------------------------------------
-
-    def _bound(self) -> None:
-        if len(self._tallies) > len(self._blocks) + self._tally_limit:
-            self._fold()
-
-    def _fold(self) -> None:
-        """Make room: see the head of this module."""
-        self._fold_smaller_half(lambda tally: (tally.stack, tally.type, coarse(tally.bin)))
-        before = 0
-        while before != len(self._tallies) > len(self._blocks) + self._tally_limit * 3 // 4:
-            before = len(self._tallies)
-            self._fold_smaller_half(lambda tally: (FORGOTTEN, UNKNOWN_TYPE, coarse(tally.bin)))
-
-    def _fold_smaller_half(self, place: Callable[[Tally], tuple[int, int, int]]) -> None:
-        dead = [tally for tally in self._tallies.values() if not tally.live.samples]
-        dead.sort(key=lambda tally: tally.freed.bytes + tally.lost.bytes)
-        for tally in dead[: (len(dead) + 1) // 2]:
-            del self._tallies[tally.stack, tally.type, tally.bin]
-            into = self._tally(*place(tally))
-            into.bury(tally)
-            self._folded += into.stack != tally.stack
-            self._gone(tally)
-
-    def _gone(self, tally: Tally) -> None:
-        """It is no tally any more, and nothing of it lives: a change only where :meth:`changes` has returned it."""
-        if tally.told == (0, 0):
-            self._changed.pop(tally, None)
-
-
-def _records(unpack: Callable[[bytes], Iterable[tuple[int, ...]]], packed: bytes, what: str) -> list[tuple[int, ...]]:
-    try:
-        return list(unpack(packed))
-    except struct.error as error:
-        raise ProtocolError(f"The records of {what} of sampled blocks are incomplete.") from error
-
-
-def _column(code: str, packed: bytes) -> array[int]:
-    column = array(code)
-    try:
-        column.frombytes(packed)
-    except ValueError as error:
-        raise ProtocolError("A column of live blocks is incomplete.") from error
-    return column
-
-
-def _by_place(numbers: bytes) -> bytes:
-    """Numbers of eight bytes each as the first bytes of all, then the second ones, and so on."""
-    return b"".join([numbers[place::8] for place in range(8)])
-
-
-def _by_number(places: bytes) -> bytes:
-    """What :func:`_by_place` was given."""
-    numbers, length = bytearray(len(places)), len(places) // 8
-    for place in range(8):
-        numbers[place::8] = places[place * length : (place + 1) * length]
-    return bytes(numbers)
-
-
-def _packed(tally: Tally, sums: Sums) -> bytes:
-    samples, seen, volume, count, variance, third = sums.parts
-    (volume, rest), (count, count_rest) = parts_of(volume), parts_of(count)
-    place = tally.stack, tally.type, tally.bin
-    return TALLY.pack(*place, rest, count_rest, samples, seen, volume, count, variance, third)
-
-
-def _unpacked(record: tuple[Any, ...]) -> Sums:
-    rest, count_rest, samples, seen, volume, count, variance, third = record[3:]
-    parts = samples, seen, of_parts(volume, rest), of_parts(count, count_rest), round(variance), round(third)
-    return Sums.made_of(parts)
