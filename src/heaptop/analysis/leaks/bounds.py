@@ -48,28 +48,21 @@ _NO_LIMIT: Final = 2**31 - 1
 multiprocessing takes where nobody has said one."""
 _SLACK: Final = 0.01
 """Of a bound: a cache that evicts after it has inserted is beyond it for a moment, with one item for each thread."""
-_KNOWN: Final = 0.5
-"""Of what waited at a mark: where so much is seen to be gone, that says how fast it goes."""
-_MOMENTS: Final = 3
-"""With the last one: from so many lengths on it is seen that a queue grows."""
+_KNOWN: Final = 0.5  # Of what waited at a mark: where so much is seen to be gone, that says how fast it goes
+_MOMENTS: Final = 3  # With the last one: from so many lengths on it is seen that a queue grows
 
 @dataclass(frozen=True, slots=True)
 class Fill:
     """How full the container is that holds what collects."""
 
-    holder: str
-    """Full name of the type that has the bound, or is the queue; else of the container."""
-    bound: int
-    """The most items that it takes; 0: it has no bound; -1: not known."""
-    lengths: tuple[int, ...]
-    """At each mark and at last; -1 where it is not known."""
+    holder: str  # Full name of the type that has the bound, or is the queue; else of the container
+    bound: int  # The most items that it takes; 0: it has no bound; -1: not known
+    lengths: tuple[int, ...]  # At each mark and at last; -1 where it is not known
     seconds: tuple[float, ...]
-    bytes: int = 0
-    """What it retains now."""
+    bytes: int = 0  # What it retains now
     changes: tuple[int, ...] = ()
     """How often items had been added or taken then, where the container counts that; else -1."""
-    places: int = 1
-    """Containers that this is of, all together."""
+    places: int = 1  # Containers that this is of, all together
 
     @property
     def now(self) -> int:

@@ -16,10 +16,8 @@ from heaptop.analysis.leaks.verdicts import Turnover
 from heaptop.analysis.text.units import format_bytes, format_count, format_rate
 from heaptop.protocol.findings import GROWING
 
-LEAST_GROWTH: Final = 64 << 10
-"""Bytes: containers that grew by less are not looked at."""
-LEAST_SHARE: Final = 0.01
-"""Of what it is now: a container that grew by less is as good as steady."""
+LEAST_GROWTH: Final = 64 << 10  # Bytes: containers that grew by less are not looked at
+LEAST_SHARE: Final = 0.01  # Of what it is now: a container that grew by less is as good as steady
 MOST: Final = 3
 
 
@@ -29,12 +27,10 @@ class ContainerGrowth:
 
     address: int
     type: str
-    grown: int
-    """Bytes, at least."""
+    grown: int  # Bytes, at least
     sizes: tuple[int, ...]
     """How long it was at each mark and at last, or how many bytes it took where no length is known; -1: not known."""
-    in_bytes: bool = False
-    """What ``sizes`` are: of array.array, io.BytesIO and their like a snapshot tells no length."""
+    in_bytes: bool = False  # What `sizes` are: of array.array, io.BytesIO and their like a snapshot tells no length
 
     @property
     def share(self) -> float:

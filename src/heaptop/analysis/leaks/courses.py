@@ -24,18 +24,12 @@ from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts
 from heaptop.protocol.images import KINDS, AccumulationPoint, Ages, Image, ObjectRow, Step
 from heaptop.protocol.messages import Census, TypeName
 
-_WHOLE: Final = 0.8
-"""Of the new objects of a type: a place that holds so many is judged by all objects of the type."""
-_PART: Final = 0.25
-"""Likewise: what holds so many is seen in the number of all objects of the type."""
-_ALIKE: Final = 0.1
-"""Two counts of the same differ by no more than this part."""
-_KNOWN: Final = 3
-"""Moments, with the last one: from so many numbers on it is seen that it grew."""
-_BETWEEN: Final = 24
-"""Moments between the marks at which a type's total is examined."""
-_MOST_LARGER: Final = 16
-"""Objects: of more, some are larger by chance."""
+_WHOLE: Final = 0.8  # Of the new objects of a type: a place that holds so many is judged by all objects of the type
+_PART: Final = 0.25  # Likewise: what holds so many is seen in the number of all objects of the type
+_ALIKE: Final = 0.1  # Two counts of the same differ by no more than this part
+_KNOWN: Final = 3  # Moments, with the last one: from so many numbers on it is seen that it grew
+_BETWEEN: Final = 24  # Moments between the marks at which a type's total is examined
+_MOST_LARGER: Final = 16  # Objects: of more, some are larger by chance
 _RECORDS: Final = 6
 """Times that a type took more bytes than ever before, at such moments: one object that is replaced by others of any
 size hardly does so without a fall."""
@@ -51,15 +45,12 @@ class HuntMoment:
     sampling: Sampling
     around: MarkContext
     last: MarkFacts
-    marks: Sequence[Mark]
-    """Those that are compared with; what is new is since the first of them."""
+    marks: Sequence[Mark]  # Those that are compared with; what is new is since the first of them
     epochs: BirthIntervals
     ages: Ages
     trends: Trends
-    rounds: bool = False
-    """The same work was done from each mark to the next, and nothing else."""
-    names: bool = False
-    """What is new is grouped by names alone."""
+    rounds: bool = False  # The same work was done from each mark to the next, and nothing else
+    names: bool = False  # What is new is grouped by names alone
 
     @property
     def seconds(self) -> tuple[float, ...]:
@@ -80,10 +71,8 @@ class LargerObjects:
     """As many objects as before, made anew again and again, and larger each time."""
 
     judged: Judgement
-    sizes: tuple[int, ...]
-    """The bytes that they took at each mark and take now, together."""
-    born: tuple[int, ...]
-    """By how many more, by interval."""
+    sizes: tuple[int, ...]  # The bytes that they took at each mark and take now, together
+    born: tuple[int, ...]  # By how many more, by interval
 
     @property
     def grown(self) -> int:

@@ -19,15 +19,11 @@ from heaptop.protocol.findings import NO_LEAK, Findings, GrownRow, Growth, Lint,
 if TYPE_CHECKING:
     from heaptop.documents import GrownRowJson, GrowthJson, LeaksJson, LintJson, MarkJson, SuspectJson
 
-GROWN: Final = 5
-"""Rows of each table of growth that a person is shown unless they ask for another number."""
-FRAMES: Final = 4
-"""Of a suspect's stack, likewise: the innermost."""
+GROWN: Final = 5  # Rows of each table of growth that a person is shown unless they ask for another number
+FRAMES: Final = 4  # Of a suspect's stack, likewise: the innermost
 _INDENT: Final = 5
-_NAME: Final = 32
-"""Columns of a name, at least, where it has as many."""
-_KEPT: Final = 3
-"""Columns that are shown however narrow the terminal is: the name, and by how much it grew."""
+_NAME: Final = 32  # Columns of a name, at least, where it has as many
+_KEPT: Final = 3  # Columns that are shown however narrow the terminal is: the name, and by how much it grew
 _HEADINGS: Final = ("OBJECTS", "SIZE", "NOW", "SIZE NOW", "≥BORN", "≥GONE", "≈SURVIVORS")
 """Of the figures beside a name."""
 _MORE_BY_SITE: Final = (

@@ -14,20 +14,16 @@ from heaptop.protocol.findings import BACKLOG, GROWING, Findings, Suspect
 if TYPE_CHECKING:
     from heaptop.documents import GateJson
 
-DECISIVE: Final = 3
-"""Checks, the first mark among them: of fewer nothing is called a leak."""
+DECISIVE: Final = 3  # Checks, the first mark among them: of fewer nothing is called a leak
 
 
 @dataclass(frozen=True, slots=True)
 class LeakGate:
     """What a leak has to be for a build to fail. A backlog counts as one: it takes all memory as surely."""
 
-    min_growth: int = MIN_GROWTH
-    """Bytes that are new and held, over the hunt."""
-    min_rate: int = 0
-    """Bytes a second in the last interval."""
-    ignored: tuple[str, ...] = ()
-    """Patterns (``*``, ``?``, ``[…]``) of types and of allocation sites: see :func:`matches`."""
+    min_growth: int = MIN_GROWTH  # Bytes that are new and held, over the hunt
+    min_rate: int = 0  # Bytes a second in the last interval
+    ignored: tuple[str, ...] = ()  # Patterns (`*`, `?`, `[…]`) of types and of allocation sites: see matches()
 
     def failing(self, findings: Findings) -> list[Suspect]:
         """The leaks that fail it, the most severe first."""

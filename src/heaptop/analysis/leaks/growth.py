@@ -23,8 +23,7 @@ from heaptop.protocol.findings import GrownRow, Growth
 from heaptop.protocol.images import Ages, Paths
 from heaptop.protocol.messages import TypeName
 
-MOST_ROWS: Final = 500
-"""Of one table: what grew and shrank most."""
+MOST_ROWS: Final = 500  # Of one table: what grew and shrank most
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +31,9 @@ class BirthIntervals:
     """Which interval a number of marks seen means. New is what was born after the first mark that is compared with, and
     before the one at ``until`` where that is given."""
 
-    marks: int
-    """All that the image knows, each of which an object may have seen."""
-    compared: tuple[int, ...]
-    """Positions of those that are compared with, ascending: an interval begins at each."""
-    until: int | None = None
-    """Position of a mark."""
+    marks: int  # All that the image knows, each of which an object may have seen
+    compared: tuple[int, ...]  # Positions of those that are compared with, ascending: an interval begins at each
+    until: int | None = None  # Position of a mark
 
     @property
     def birth_intervals(self) -> int:
@@ -68,8 +64,7 @@ def numbers_of_new(marks: int, since: int, until: int | None) -> tuple[int, ...]
 class BirthCounts:
     """Objects of one sort by when they were born."""
 
-    born: list[int]
-    """By interval."""
+    born: list[int]  # By interval
     born_bytes: int = 0
     old: int = 0
     old_bytes: int = 0

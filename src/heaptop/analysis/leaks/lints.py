@@ -24,16 +24,13 @@ from heaptop.protocol.images import KINDS, Image
 from heaptop.protocol.messages import Memory, TypeName
 
 _GARBAGE: Final = KINDS.index("none")
-_STEADY_TICKS: Final = 16
-"""Fewer ticks do not tell a step from growth."""
+_STEADY_TICKS: Final = 16  # Fewer ticks do not tell a step from growth
 _STEADY_LEAST: Final = 4 << 20
 """Bytes: an attach, the first snapshots and a program that warms up leave half as much in a target."""
 _FAIR: Final = 0.4
 """Of the average growth from one quarter of the time to the next: each has so much of it where growth is steady."""
-_NOISE: Final = 4.0
-"""Times the median distance from steady growth."""
-_FLAT: Final = 0.2
-"""The live heap is flat where it explains no more than this part of RSS's growth."""
+_NOISE: Final = 4.0  # Times the median distance from steady growth
+_FLAT: Final = 0.2  # The live heap is flat where it explains no more than this part of RSS's growth
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +44,10 @@ class LintContext:
     then_totals: Mapping[TypeName, Amount]
     mark: MarkFacts
     suspects: Sequence[Suspect] = ()
-    course: Sequence[tuple[int, int]] = ()
-    """(time in nanoseconds, RSS) of the ticks since the mark."""
+    course: Sequence[tuple[int, int]] = ()  # (time in nanoseconds, RSS) of the ticks since the mark
     garbage: Mapping[str, int] = field(default_factory=dict)
     """By a type's full name: new objects that nothing holds, and that the next full collection frees."""
-    verdict_of: Callable[[str], str] = lambda _: UNCLEAR
-    """Of all objects of a type, by its full name."""
+    verdict_of: Callable[[str], str] = lambda _: UNCLEAR  # Of all objects of a type, by its full name
 
     def count(self, *names: str) -> tuple[int, int]:
         """How many objects of types of these full names there were at the mark, and are now but for garbage."""
@@ -68,8 +63,7 @@ class Rule(NamedTuple):
 
     threshold: int
     find: Callable[[LintContext, int], Lint | None]
-    about: str
-    """For a list of them."""
+    about: str  # For a list of them
 
 
 def lints_of(seen: LintContext, allowed: Collection[str] = ()) -> Iterator[Lint]:

@@ -18,8 +18,7 @@ from heaptop.analysis.leaks.verdicts import ENDED, SLOWER, WEAK, Judgement
 from heaptop.analysis.text.units import format_count, format_number
 from heaptop.protocol.findings import LEAK, NO_LEAK, OBJECTS, UNCLEAR, UNREACHED, Suspect
 
-FLAT: Final = 2
-"""Checks with hardly any growth that refute what more than so many intervals have shown; else one does."""
+FLAT: Final = 2  # Checks with hardly any growth that refute what more than so many intervals have shown; else one does
 
 STILL: Final = "not refuted since"
 
@@ -31,10 +30,8 @@ class Proof:
     """A leak as it was when it was last confirmed."""
 
     suspect: Suspect
-    since: Suspect
-    """The same at the first check that called it a leak."""
-    total: int
-    """Objects then; -1 where that is not known."""
+    since: Suspect  # The same at the first check that called it a leak
+    total: int  # Objects then; -1 where that is not known
 
 
 class Proofs:

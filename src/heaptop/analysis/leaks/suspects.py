@@ -43,29 +43,21 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import TypeName
 
 MOST_CANDIDATES: Final = 12
-LEAST_SHARE: Final = 0.01
-"""Of the bytes that are new: what is less is named only where it is …"""
-LEAST_OBJECTS: Final = 16
-"""… so many objects."""
-_LITTLE: Final = 16 << 10
-"""Bytes: parts of less than this are not looked at as such."""
+LEAST_SHARE: Final = 0.01  # Of the bytes that are new: what is less is named only where it is …
+LEAST_OBJECTS: Final = 16  # … so many objects
+_LITTLE: Final = 16 << 10  # Bytes: parts of less than this are not looked at as such
 NAMES: Final = ".__dict__"
 _A_FEW: Final = 3
 _MUCH: Final = 0.25
-_WAITING_CALLS: Final = ("coroutine ", "async generator ")
-"""What labels of their local variables begin with."""
-_LOOPS: Final = re.compile(r"module _?asyncio(\.|$)")
-"""The beginning of labels of modules that hold event loops."""
-INSIDE: Final = "(inside)"
-"""The label of what belongs to the object before it and has no name."""
+_WAITING_CALLS: Final = ("coroutine ", "async generator ")  # What labels of their local variables begin with
+_LOOPS: Final = re.compile(r"module _?asyncio(\.|$)")  # The beginning of labels of modules that hold event loops
+INSIDE: Final = "(inside)"  # The label of what belongs to the object before it and has no name
 UNKNOWN_SITE: Final = "allocated at an unknown site (no sample among them)"
 NEAR: Final = "sampled of other new objects there"
 HOLDER_GREW: Final = "where their container grew"
 HANDED_ON: Final = "where their blocks were first used: free lists hand them on"
-_FEW_SAMPLES: Final = 5
-"""Of fewer it is said how many they are, also where they agree."""
-_MOST_KEYS: Final = 2_000
-"""Path groups that one selection has room for, and points."""
+_FEW_SAMPLES: Final = 5  # Of fewer it is said how many they are, also where they agree
+_MOST_KEYS: Final = 2_000  # Path groups that one selection has room for, and points
 
 _DATA: Final = frozenset(
     (
@@ -93,19 +85,14 @@ _CODE: Final = frozenset(("function", "method", "generator", "coroutine", "async
 class Candidate:
     """A place where new objects collect: points that read alike, or what is kept along paths that read alike."""
 
-    steps: tuple[Step, ...]
-    """To the first of the points, or to what holds the groups."""
+    steps: tuple[Step, ...]  # To the first of the points, or to what holds the groups
     kind: int
     points: tuple[AccumulationPoint, ...]
-    groups: tuple[PathGroup, ...]
-    """Paths to what is new here, where it has no point, or the point is no object."""
-    bytes: int
-    """New and held here."""
-    heads: int
-    """Objects that are held here directly, with all that they hold; those of ``head_type``."""
+    groups: tuple[PathGroup, ...]  # Paths to what is new here, where it has no point, or the point is no object
+    bytes: int  # New and held here
+    heads: int  # Objects that are held here directly, with all that they hold; those of `head_type`
     head_type: int
-    places: int
-    """How many such places this represents."""
+    places: int  # How many such places this represents
 
     @property
     def holder(self) -> AccumulationPoint | None:
@@ -359,21 +346,14 @@ class Site:
     label: str
     stack: tuple[str, ...]
     share: float
-    samples: int
-    """At this site."""
-    of: int
-    """All samples of the selection."""
-    is_own: bool = True
-    """They are of the objects themselves; else of what is held together with them."""
-    bytes: int = 0
-    """Estimated, of all blocks at this site."""
-    handlers: tuple[HandlerShare, ...] = ()
-    """Of all samples of the selection."""
-    near: str = NEAR
-    """What the samples are where they are not the objects' own."""
+    samples: int  # At this site
+    of: int  # All samples of the selection
+    is_own: bool = True  # They are of the objects themselves; else of what is held together with them
+    bytes: int = 0  # Estimated, of all blocks at this site
+    handlers: tuple[HandlerShare, ...] = ()  # Of all samples of the selection
+    near: str = NEAR  # What the samples are where they are not the objects' own
 
-    is_user: bool = True
-    """It is the user's own code."""
+    is_user: bool = True  # It is the user's own code
     is_standard: bool = False
     """No code of the user's own or of a package is on the stack, inside an event loop at least."""
 
@@ -429,8 +409,7 @@ class _AtSite:
     def __init__(self) -> None:
         self.count = 0
         self.bytes = 0
-        self.stack = 0
-        """That allocated most of them."""
+        self.stack = 0  # That allocated most of them
         self._most = -1
 
     def add(self, count: int, size: int, stack: int) -> None:

@@ -25,12 +25,9 @@ from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, UNREACHED, Suspect
 from heaptop.protocol.images import Blocks, Question
 
 _MOST_STACKS: Final = 10_000
-_MOST: Final = 3
-"""Suspects."""
-_ENOUGH: Final = 16
-"""Sampled blocks by which a site has grown: fewer call nothing a leak."""
-_LEAST: Final = 64 << 10
-"""Bytes, likewise."""
+_MOST: Final = 3  # Suspects
+_ENOUGH: Final = 16  # Sampled blocks by which a site has grown: fewer call nothing a leak
+_LEAST: Final = 64 << 10  # Bytes, likewise
 HOLDING: Final = "no live object that heaptop can look into has them"
 
 
@@ -39,10 +36,8 @@ class SiteBlocks:
     """Sampled blocks of one site."""
 
     sums: Sums = field(default_factory=Sums)
-    stacks: Counter[int] = field(default_factory=Counter)
-    """Samples by stack."""
-    missed: int = 0
-    """As :meth:`Sums.estimate` has it."""
+    stacks: Counter[int] = field(default_factory=Counter)  # Samples by stack
+    missed: int = 0  # As Sums.estimate() has it
 
     @property
     def estimate(self) -> Estimate:

@@ -26,22 +26,16 @@ from typing import Final
 from heaptop.analysis.text.units import format_count
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
 
-FEW: Final = 6
-"""New objects: fewer say nothing."""
-STEADY: Final = 0.4
-"""The last interval's rate as a part of the mean of the earlier ones: a leak's is not below."""
+FEW: Final = 6  # New objects: fewer say nothing
+STEADY: Final = 0.4  # The last interval's rate as a part of the mean of the earlier ones: a leak's is not below
 STEADY_OF_TWO: Final = 0.5
 """Likewise where there are two intervals: what warms up slows down by as much from the first to the second."""
-STOPPED: Final = 0.1
-"""Likewise: what is below has come to an end."""
+STOPPED: Final = 0.1  # Likewise: what is below has come to an end
 FLEETING: Final = 0.25
 """What survives of early intervals as a part of what there is of the last one: what is below is short-lived."""
-REPLACED: Final = 0.9
-"""Gone, as a part of what has come: from here on it does not grow."""
-MIXED: Final = 0.5
-"""Likewise: from here on it is no plain leak."""
-FALL: Final = 0.5
-"""The deepest fall as a part of the whole range: from here on it goes up and down."""
+REPLACED: Final = 0.9  # Gone, as a part of what has come: from here on it does not grow
+MIXED: Final = 0.5  # Likewise: from here on it is no plain leak
+FALL: Final = 0.5  # The deepest fall as a part of the whole range: from here on it goes up and down
 STEADY_GROWTH: Final = "it grew in every interval, as fast in the last as before"
 ENDED: Final = "it grew and has stopped"
 WEAK: Final = "they may refer to garbage"
@@ -50,28 +44,24 @@ THIRD_MARK: Final = "set a third mark (key m, or --marks 3)"
 ADDRESSES: Final = "estimate: addresses are reused"
 """Said of who was born when: an address used again for another object of the type makes that one pass for older. What
 was born in the last interval is at least so many; of an earlier one it may be more or fewer."""
-_FINE: Final = 12
-"""Moments between the marks: fewer are not looked at for how it went last."""
+_FINE: Final = 12  # Moments between the marks: fewer are not looked at for how it went last
 
 
 @dataclass(frozen=True, slots=True)
 class Turnover:
     """How objects came and went."""
 
-    seconds: tuple[float, ...]
-    """How long each interval lasted."""
+    seconds: tuple[float, ...]  # How long each interval lasted
     born: tuple[int, ...]
     """Those that are there now, by the stretch in which they were born, as far as that is known (:data:`ADDRESSES`)."""
-    old: int
-    """Those that are there now and were at the first mark."""
+    old: int  # Those that are there now and were at the first mark
     totals: tuple[int, ...]
     """How many there were at each mark and at last; -1 where it is not known. The last is ``old`` and all of ``born``,
     or what else is counted and goes with it."""
     between: tuple[tuple[float, int], ...] = ()
     """How many there were at moments from the first mark to the last one: the seconds of each since the first mark, and
     the number. It may be of none."""
-    counted: str = "objects"
-    """What ``totals`` are numbers of."""
+    counted: str = "objects"  # What `totals` are numbers of
     few: int = FEW
 
     @property
