@@ -18,10 +18,8 @@ from heaptop.protocol.messages import Message
 from heaptop.watching.progress import ProgressReport, time_left
 from heaptop.watching.snapshot_watch import SnapshotWatch
 
-KEEP: Final = 1800.0
-"""Seconds that the snapshot may stay: a slow disk may need them."""
-BLOCKS: Final = 10_000
-"""Stacks whose blocks no object has, at most."""
+KEEP: Final = 1800.0  # Seconds that the snapshot may stay: a slow disk may need them
+BLOCKS: Final = 10_000  # Stacks whose blocks no object has, at most
 
 
 def write_dump(

@@ -30,15 +30,13 @@ FIRST_INTERVAL: Final = 60.0
 """Seconds from the first mark to the second where its end is not known; each interval is twice the last."""
 LEAST_SHARE: Final = 0.5
 """Of the time that is given, so much lies between the first mark and the last look, as far as that ends in time."""
-COMPARING: Final = 1.6
-"""So much longer than the first mark, which has nothing to compare with, a check takes."""
+COMPARING: Final = 1.6  # So much longer than the first mark, which has nothing to compare with, a check takes
 LATE_SHARE: Final = 1.1
 LATE_SECONDS: Final = 3.0
 """The last look ends after so many times the time that is given, and so many seconds, at the latest."""
 LAST_CHECK: Final = 1.5
 """Seconds that the last check may take after Ctrl+C: in a process that is busy it may take twenty."""
-AGAIN: Final = 0.25
-"""Seconds from one such interrupt to the next."""
+AGAIN: Final = 0.25  # Seconds from one such interrupt to the next
 LAST_WORDS: Final = "stopping: one last check of the heap; press ctrl+c again to end without"
 
 
@@ -46,20 +44,13 @@ LAST_WORDS: Final = "stopping: one last check of the heap; press ctrl+c again to
 class Plan:
     """What a person wants."""
 
-    seconds: float
-    """For all of it, from the attach to the last answer."""
-    marks: int
-    """Moments at which the heap is examined, the last one among them: 2 at least."""
-    collect: bool = False
-    """Have garbage collected right before each."""
-    allowed: tuple[str, ...] = ()
-    """Names of lints that are not to be reported."""
-    begun: float | None = None
-    """When the time that is given began, on the monotonic clock; None: with the hunt."""
-    rounds: bool = False
-    """The process does the same work from each check to the next, and nothing else."""
-    names: bool = False
-    """Group what is new by the name that leads to it, and not by the object where it collects."""
+    seconds: float  # For all of it, from the attach to the last answer
+    marks: int  # Moments at which the heap is examined, the last one among them: 2 at least
+    collect: bool = False  # Have garbage collected right before each
+    allowed: tuple[str, ...] = ()  # Names of lints that are not to be reported
+    begun: float | None = None  # When the time that is given began, on the monotonic clock; None: with the hunt
+    rounds: bool = False  # The process does the same work from each check to the next, and nothing else
+    names: bool = False  # Group what is new by the name that leads to it, and not by the object where it collects
 
 
 def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
@@ -94,8 +85,7 @@ class HuntWatch(SnapshotWatch):
         self._collection = -1
         self._collected: Collected | None = None
         self._interrupted = False
-        self.recording_status = RecordingStatus("", 0, True)
-        """How it goes, where it is recorded."""
+        self.recording_status = RecordingStatus("", 0, True)  # How it goes, where it is recorded
 
     @contextmanager
     def patience(self) -> Iterator[None]:
@@ -177,8 +167,7 @@ class Hunter:
         self._progress = progress
         self._hunt = LeakHunt(rounds=plan.rounds, names=plan.names)
         self._missed: list[str] = []
-        self._left_out = 0
-        """Marks for which there was no time."""
+        self._left_out = 0  # Marks for which there was no time
         self._pauses: list[int] = []
         self._begin = self._marked = 0.0
         self._mark_seconds = self._check_seconds = 0.0

@@ -30,8 +30,7 @@ from heaptop.protocol.images import (
 )
 from heaptop.watching.snapshot_watch import SnapshotWatch
 
-ALL: Final = 1 << 20
-"""Rows: more than any snapshot has."""
+ALL: Final = 1 << 20  # Rows: more than any snapshot has
 
 
 def selected(watch: SnapshotWatch, name: str) -> tuple[Selection, str]:

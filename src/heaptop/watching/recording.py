@@ -26,8 +26,7 @@ from heaptop.watching.progress import ProgressReport
 from heaptop.watching.source_watch import enough_ms, pause_too_long
 
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
-LAST_CHECK: Final = 8.0
-"""Seconds that the last check may take after a signal: Docker kills 10 s after SIGTERM."""
+LAST_CHECK: Final = 8.0  # Seconds that the last check may take after a signal: Docker kills 10 s after SIGTERM
 
 
 @contextmanager
@@ -75,8 +74,7 @@ class RecordWatch(HuntWatch):
         timeout: float = TIMEOUT,
     ) -> None:
         super().__init__(source, progress, again, sampling, timeout=timeout)
-        self.no_checks = ""
-        """Why no snapshot can be made, if none can."""
+        self.no_checks = ""  # Why no snapshot can be made, if none can
 
     def _not_frozen(self, reason: str) -> None:
         self.no_checks = reason
@@ -117,8 +115,7 @@ class Recorder:
         self._progress = progress
         self._plan = plan
         self.hunter = Hunter(watch, plan, progress) if plan is not None else None
-        self.seconds = 0.0
-        """How long it took."""
+        self.seconds = 0.0  # How long it took
         self._began = time.monotonic()
         self._next_check: float | None = None
 

@@ -19,14 +19,11 @@ from heaptop.protocol.source import Attached, Source
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.source_watch import SourceWatch, enough_ms, pause_too_long
 
-KEEP: Final = 300.0
-"""Seconds that the snapshot may stay at most: to build it, and for a handful of questions."""
-LASTING: Final = "too many references"
-"""In why a snapshot cannot answer: it cannot at any other time either …"""
+KEEP: Final = 300.0  # Seconds that the snapshot may stay at most: to build it, and for a handful of questions
+LASTING: Final = "too many references"  # In why a snapshot cannot answer: it cannot at any other time either …
 CENSUS: Final = "Use a census: `heaptop census PID`. Another snapshot would fail in the same way."
 """… so this is the advice."""
-MEMORY_SECONDS: Final = 10.0
-"""So long what the allocators report is waited for once all else is known."""
+MEMORY_SECONDS: Final = 10.0  # So long what the allocators report is waited for once all else is known
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -48,15 +45,13 @@ class SnapshotWatch(SourceWatch):
         """``again``: what a person would type to have all of it once more."""
         super().__init__(source, progress, sampling, timeout=timeout)
         self._again = again
-        self._id: int | None = None
-        """Of the request that is to be answered, or was answered last."""
+        self._id: int | None = None  # Of the request that is to be answered, or was answered last
         self._doing = ""
         self._pace = StepPace()
         self._since = 0.0
         self._image: Image | None = None
         self._talks = False
-        self.types: list[TypeName] = []
-        """Of the snapshot, by their ids."""
+        self.types: list[TypeName] = []  # Of the snapshot, by their ids
         self.reported: Memory | None = None
         """What the allocators reported since :meth:`ask_memory`; what needs it does without where there is none."""
 

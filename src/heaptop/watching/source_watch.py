@@ -21,8 +21,7 @@ from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sample
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
 from heaptop.watching.progress import ProgressReport
 
-TURN: Final = 0.1
-"""Seconds between two looks at the clock while there is nothing else to do."""
+TURN: Final = 0.1  # Seconds between two looks at the clock while there is nothing else to do
 
 W = TypeVar("W", bound="SourceWatch")
 
@@ -33,8 +32,7 @@ class CensusResult:
 
     attached: Attached
     snapshot: Snapshot
-    memory: Memory | None = None
-    """What memory is used for, where that was asked for too."""
+    memory: Memory | None = None  # What memory is used for, where that was asked for too
 
 
 class SourceWatch:
@@ -60,8 +58,7 @@ class SourceWatch:
         self._events = EventQueue()
         self._history = History()
         self._attached: Attached | None = None
-        self._ended: HeaptopError | None = None
-        """How the source ended, once it has."""
+        self._ended: HeaptopError | None = None  # How the source ended, once it has
         self._seen: Snapshot | None = None
         self._foreseen = ""
         self._asked = "take a census"

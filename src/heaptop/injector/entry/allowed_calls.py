@@ -33,10 +33,8 @@ CLONE_DETACHED, which musl adds, means nothing to any Linux that heaptop runs on
 READ_WRITE: Final = 3
 PRIVATE_ANONYMOUS: Final = 0x22
 STACK_OR_UNRESERVED: Final = 0x20000 | 0x4000
-HINTS: Final = (14, 15, 102)
-"""MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_GUARD_INSTALL."""
-FUTEX_COMMANDS: Final = (0, 1, 9, 10)
-"""WAIT and WAKE, with and without a set of bits."""
+HINTS: Final = (14, 15, 102)  # MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_GUARD_INSTALL
+FUTEX_COMMANDS: Final = (0, 1, 9, 10)  # WAIT and WAKE, with and without a set of bits
 FUTEX_FLAGS: Final = 0x180
 AF_UNIX, STREAM_CLOEXEC, F_DUPFD_CLOEXEC, LOWEST_FD = 1, 0x80001, 1030, 60
 REGISTER_MEMBARRIER: Final = 16
@@ -58,11 +56,9 @@ class AllowedCalls:
 
     numbers: frozenset[int]
     maps: Maps
-    exactly: tuple[int, ...] | None = None
-    """The one call's arguments, where heaptop itself set the registers."""
+    exactly: tuple[int, ...] | None = None  # The one call's arguments, where heaptop itself set the registers
     cloned: bool = False
-    refused: list[str] = field(default_factory=list)
-    """The first call that was not let through, if there was one."""
+    refused: list[str] = field(default_factory=list)  # The first call that was not let through, if there was one
     denials: int = 0
 
     def lets_through(self, native: bool, number: int, arguments: Arguments) -> bool:
@@ -140,8 +136,7 @@ class Routine:
     starts_thread: bool = False
     locked_from: int | None = None
     """The system call from which on it holds a lock of libc that it releases at its end only."""
-    tries_clone3: bool = True
-    """As glibc from 2.34 on; an older one goes on to clone at once."""
+    tries_clone3: bool = True  # As glibc from 2.34 on; an older one goes on to clone at once
 
     def gate(self, filters: Sequence[Program], maps: Maps) -> AllowedCalls | None:
         """None where the filters allow all of it: then nothing is suspended."""

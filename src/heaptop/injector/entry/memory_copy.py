@@ -54,18 +54,14 @@ from heaptop.injector.inspect.process import image, start_time
 from heaptop.injector.inspect.threads import thread_ids
 
 PAGE: Final = 4096
-ENTRY: Final = 8
-"""Bytes of a page's entry in ``/proc/PID/pagemap``; its last byte has the flags below."""
-PRESENT, SWAPPED, OF_A_FILE, GUARD = 0x80, 0x40, 0x20, 0x04
-"""proc(5), and Linux 6.15: PM_GUARD_REGION."""
+ENTRY: Final = 8  # Bytes of a page's entry in `/proc/PID/pagemap`; its last byte has the flags below
+PRESENT, SWAPPED, OF_A_FILE, GUARD = 0x80, 0x40, 0x20, 0x04  # proc(5), and Linux 6.15: PM_GUARD_REGION
 PAGES_AT_ONCE: Final = 1 << 19
-MOST_SPACE: Final = 1 << 39
-"""Bytes of mappings whose pages are looked at: a gibibyte takes 2 MiB of entries."""
+MOST_SPACE: Final = 1 << 39  # Bytes of mappings whose pages are looked at: a gibibyte takes 2 MiB of entries
 LARGE: Final = 1 << 30
 """Bytes of an anonymous mapping that the kernel is asked where its pages are (Linux 6.7), if it can: sanitizers and
 garbage collectors of other languages reserve terabytes."""
-PAGEMAP_SCAN: Final = 0xC0606610
-"""ioctl(2) of the pagemap; ``struct pm_scan_arg``, which gets ``struct page_region``."""
+PAGEMAP_SCAN: Final = 0xC0606610  # ioctl(2) of the pagemap; `struct pm_scan_arg`, which gets `struct page_region`
 SCAN: Final = struct.Struct("<12Q")
 SCANNED_AT_ONCE: Final = 512
 """Not more: Linux collects 512 regions at a time, and may return an old ``walk_end`` after more than these. The same
@@ -73,24 +69,16 @@ regions would then be returned twice."""
 IS_PRESENT, IS_SWAPPED, IS_GUARD = 1 << 3, 1 << 4, 1 << 8
 NEAR: Final = 16
 """Pages that were never written to, between others, that are a part of the copy: fewer mappings to walk it."""
-MOST_RANGES: Final = 60_000
-"""The kernel allows 65,530 mappings by default (vm.max_map_count)."""
+MOST_RANGES: Final = 60_000  # The kernel allows 65,530 mappings by default (vm.max_map_count)
 MOST_RUNS: Final = 1 << 20
 """Rows of pages that are read, however few ranges they make: each takes 200 bytes of the list."""
-ZERO: Final = -1
-"""The offset of a range that is not in the copy, because it is zero."""
-READ, WRITE, EXECUTE = 4, 2, 1
-"""``p_flags``."""
-MOST_PIECES: Final = 1000
-"""Of one process_vm_readv (IOV_MAX is 1024)."""
-AT_ONCE: Final = 1 << 20
-"""Bytes of one process_vm_readv: between two the clock is looked at."""
-SAMPLE: Final = 32 << 20
-"""Bytes that are copied from the running process, to measure the rate."""
-STOP_NS, THREAD_NS = 1_000_000, 100_000
-"""What a stop takes, and each of its threads, at a guess."""
-GROWTH, MARGIN = 1.1, 16 << 20
-"""By so much the target may grow between the look and the stop."""
+ZERO: Final = -1  # The offset of a range that is not in the copy, because it is zero
+READ, WRITE, EXECUTE = 4, 2, 1  # `p_flags`
+MOST_PIECES: Final = 1000  # Of one process_vm_readv (IOV_MAX is 1024)
+AT_ONCE: Final = 1 << 20  # Bytes of one process_vm_readv: between two the clock is looked at
+SAMPLE: Final = 32 << 20  # Bytes that are copied from the running process, to measure the rate
+STOP_NS, THREAD_NS = 1_000_000, 100_000  # What a stop takes, and each of its threads, at a guess
+GROWTH, MARGIN = 1.1, 16 << 20  # By so much the target may grow between the look and the stop
 _PR_SET_PDEATHSIG: Final = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -104,18 +92,13 @@ class CopyPlan:
     """Which process, into which file, and within which bounds."""
 
     pid: int
-    start: int
-    """Clock ticks from boot: tells it from another one of the same pid."""
-    image: str
-    """As :func:`heaptop.injector.inspect.process.image` has it."""
+    start: int  # Clock ticks from boot: tells it from another one of the same pid
+    image: str  # As injector.inspect.process.image() has it
     live_tid: int
     budget_ns: int
-    memory: int
-    """Bytes that the copy may have."""
-    fd: int
-    """Of an empty memfd."""
-    owner: int
-    """heaptop's pid."""
+    memory: int  # Bytes that the copy may have
+    fd: int  # Of an empty memfd
+    owner: int  # heaptop's pid
 
 
 @dataclass(slots=True)
@@ -124,16 +107,12 @@ class CopyLayout:
 
     ranges: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Start, end, ``p_flags``, and the offset in the copy, or ZERO. Ascending."""
-    absent: list[tuple[int, int, int]] = field(default_factory=list)
-    """Start, end and flags of what is in a mapped file."""
+    absent: list[tuple[int, int, int]] = field(default_factory=list)  # Start, end and flags of what is in a mapped file
     files: list[tuple[int, int, int, str]] = field(default_factory=list)
     """Start, end, offset and path of each mapped file."""
-    reads: list[tuple[int, int, int]] = field(default_factory=list)
-    """Address, bytes, and the offset in the copy."""
-    size: int = 0
-    """Bytes of the copy."""
-    bytes: int = 0
-    """Of them, those that are read."""
+    reads: list[tuple[int, int, int]] = field(default_factory=list)  # Address, bytes, and the offset in the copy
+    size: int = 0  # Bytes of the copy
+    bytes: int = 0  # Of them, those that are read
 
 
 # -- which memory ----------------------------------------------------------------------------------------------

@@ -12,45 +12,36 @@ from typing import Any, Final
 from heaptop import errors
 from heaptop.errors import HeaptopError
 
-BEGIN: Final = b"begin"
-"""heaptop's answer to ``looked``: from now on the helper may stop and change the target."""
+BEGIN: Final = b"begin"  # heaptop's answer to `looked`: from now on the helper may stop and change the target
 
 
 @dataclass(frozen=True, slots=True)
 class AttachPlan:
     """All that was found out before the target is touched; addresses are the target's."""
 
-    backend: str
-    """``ptrace`` or ``pep768``."""
+    backend: str  # `ptrace` or `pep768`
     pid: int
     live_tid: int
     nspid: int
-    uid: int
-    """With which the target accesses files, as with the group."""
+    uid: int  # With which the target accesses files, as with the group
     gid: int
     token: str
     functions: dict[str, int]
     add_pending_call: int
     syscall_instruction: int
     restorer: int
-    seccomp: bool
-    """Whether there is a filter."""
-    suspend_seccomp: bool
-    """Whether a filter may be read, and suspended for what it forbids."""
+    seccomp: bool  # Whether there is a filter
+    suspend_seccomp: bool  # Whether a filter may be read, and suspended for what it forbids
     owner_pid: int
     owner_start: int
     owner_namespace: int
     target_start: int
-    image: str
-    """Of the program that the addresses are of: :func:`heaptop.injector.inspect.process.image`."""
-    wait: float
-    """Seconds for the interpreter to answer."""
-    runtime: int
-    """Address of ``_PyRuntime``."""
+    image: str  # Of the program that the addresses are of: injector.inspect.process.image()
+    wait: float  # Seconds for the interpreter to answer
+    runtime: int  # Address of `_PyRuntime`
     version: tuple[int, int]
     override_remote_debug: bool
-    musl: bool
-    """Whether the C library is musl, and not glibc."""
+    musl: bool  # Whether the C library is musl, and not glibc
 
     def encode(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -71,10 +62,8 @@ class HelperReport:
     text: str = ""
     seconds: float = 0.0
     stopped_ns: int = 0
-    picks: tuple[str, ...] = ()
-    """How the trigger was tried, in order: ``thread 123 in futex``."""
-    core_refusal: str = ""
-    """Why the native core may not be used in the target; empty when it may."""
+    picks: tuple[str, ...] = ()  # How the trigger was tried, in order: `thread 123 in futex`
+    core_refusal: str = ""  # Why the native core may not be used in the target; empty when it may
     error: str = ""
     why: str = ""
     fix: str = ""

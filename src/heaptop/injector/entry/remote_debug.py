@@ -31,8 +31,7 @@ from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory
 from heaptop.injector.inspect.process import agent_stack_size
 from heaptop.injector.inspect.threads import naming
 
-PATH_LIMIT: Final = 512
-"""``MAX_SCRIPT_PATH_SIZE``; the target's own figure is checked too."""
+PATH_LIMIT: Final = 512  # `MAX_SCRIPT_PATH_SIZE`; the target's own figure is checked too
 
 
 SCRIPT: Final = """\
