@@ -13,14 +13,15 @@ from rich.style import Style
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.predicates import FilterFigures
-from heaptop.analysis.rss.malloc_sites import NativeGroup, by_site
+from heaptop.analysis.rss.malloc_sites import NativeGroup, by_site, notes
 from heaptop.analysis.samples.estimate import INTERVAL
 from heaptop.analysis.samples.producers import Frame
-from heaptop.analysis.text.units import format_bytes, format_count
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
 from heaptop.protocol.messages import MallocFrame, MallocSites
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.sparkline import meter
+from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet
 from heaptop.tui.views.producers.producer_sheets import StackLine, span, spread
 
@@ -45,9 +46,9 @@ def row_key(row: NativeGroup) -> str:
     return f"{row.line} {row.library} {row.largest.symbol}"
 
 
-def native_rows(found: MallocSites, where: Filter, column: str, descending: bool) -> list[NativeGroup]:
+def native_rows(found: MallocSites | None, where: Filter, column: str, descending: bool) -> list[NativeGroup]:
     """The sites that pass the filter, sorted."""
-    rows = [row for row in by_site(found) if _passes(row, where)]
+    rows = [row for row in by_site(found) if _passes(row, where)] if found is not None else []
     return sorted(rows, key=SORTS[column], reverse=descending)  # type: ignore[arg-type]
 
 
@@ -129,3 +130,38 @@ def native_stack(row: NativeGroup) -> list[StackLine]:
 
 def _frame(found: MallocFrame) -> Frame:
     return Frame(found.file, printable(found.file), found.line, printable(found.function), "", is_user=True)
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+
+def filtered_native(found: MallocSites | None, shown: Sequence[NativeGroup]) -> str:
+    """How many sites the filter hides."""
+    return filtered_words(len(by_site(found)) - len(shown) if found is not None else 0)
+
+
+def nothing_native(display: Display, where: Filter) -> str:
+    """Why there is no row."""
+    if display.native_sites is not None:
+        return f"Nothing matches {where}." if where else "No sampled block of native memory is live."
+    if display.memory.unsaid:
+        return "The kernel does not report this process's memory: native samples cannot be read."
+    if display.memory.latest is None:
+        return "Waiting for figures of native memory."
+    return "No native samples: their table could not be read, or the program has replaced itself."
+
+
+def native_notes(display: Display) -> Sequence[str]:
+    """What must be known of all figures."""
+    return [*notes(display.native_sites)] if display.native_sites is not None else []
+
+
+def native_note(display: Display) -> str:
+    """The first of these, and how many more there are."""
+    said = native_notes(display)
+    return said[0] + (f" ({len(said) - 1} more, press ?)" if len(said) > 1 else "") if said else ""
+
+
+def native_age_ns(display: Display) -> int:
+    latest = display.memory.latest
+    return max(display.now_ns - latest.memory.time_ns, 0) if latest is not None else 0

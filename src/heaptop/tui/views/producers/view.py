@@ -19,8 +19,7 @@ from heaptop.analysis.callers.producer_table import OlderThanSampling, ProducerG
 from heaptop.analysis.filters.filters import LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.kept_samples import retainer_term
 from heaptop.analysis.filters.predicates import NameTerm
-from heaptop.analysis.rss import malloc_sites
-from heaptop.analysis.text.units import filtered_words, format_duration_ns
+from heaptop.analysis.text.units import format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.protocol.text import printable
@@ -33,7 +32,19 @@ from heaptop.tui.state.session import Display
 from heaptop.tui.state.snapshot_client import QuerySubject
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.producers.call_rows import CallTree, part_rows
-from heaptop.tui.views.producers.native_sheets import FIELDS, SORTS, native_rows, native_sheet, native_stack, row_key
+from heaptop.tui.views.producers.native_sheets import (
+    FIELDS,
+    SORTS,
+    filtered_native,
+    native_age_ns,
+    native_note,
+    native_notes,
+    native_rows,
+    native_sheet,
+    native_stack,
+    nothing_native,
+    row_key,
+)
 from heaptop.tui.views.producers.producer_figures import ProducerFigures, kept_blocks
 from heaptop.tui.views.producers.producer_help import EXPLAINED
 from heaptop.tui.views.producers.producer_icicle import BoxStyles, icicle_scene
@@ -215,11 +226,10 @@ class ProducersView(LevelView[ProducersLevel]):
         """Sites of native memory, or the stack of one."""
         found, level = display.native_sites, self._level
         column, descending = self._chosen
-        everything = native_rows(found, level.where, column, descending) if found is not None else []
+        everything = native_rows(found, level.where, column, descending)
         if level.is_table:
             self._rows = everything
-            hidden = len(malloc_sites.by_site(found)) - len(everything) if found is not None else 0
-            self._filtered = filtered_words(hidden) if level.where else ""
+            self._filtered = filtered_native(found, everything) if level.where else ""
             self.list.show(native_sheet(everything, look, self.size.width, column, descending, self._nothing))
         else:
             row = next((row for row in everything if row_key(row) == level.name), None)
@@ -273,19 +283,8 @@ class ProducersView(LevelView[ProducersLevel]):
     @property
     def _nothing(self) -> str:
         if self._level.is_native:
-            if self.now.native_sites is None:
-                return self._no_native_sites
-            return f"Nothing matches {self.where}." if self.where else "No sampled block of native memory is live."
+            return nothing_native(self.now, self.where)
         return self._figures.nothing(self.now, self._level)
-
-    @property
-    def _no_native_sites(self) -> str:
-        memory = self.now.memory
-        if memory.unsaid:
-            return "The kernel does not report this process's memory: native samples cannot be read."
-        if memory.latest is None:
-            return "Waiting for figures of native memory."
-        return "No native samples: their table could not be read, or the program has replaced itself."
 
     @property
     def kept_by(self) -> NameTerm | None:
@@ -304,19 +303,13 @@ class ProducersView(LevelView[ProducersLevel]):
         return not self._level.is_native
 
     @property
-    def _native_notes(self) -> Sequence[str]:
-        found = self.now.native_sites
-        return [*malloc_sites.notes(found)] if self._level.is_native and found is not None else []
-
-    @property
     def notices(self) -> str:
-        return "\n".join(self._native_notes)
+        return "\n".join(native_notes(self.now)) if self._level.is_native else ""
 
     @property
     def note(self) -> str:
         if self._level.is_native:
-            said = self._native_notes
-            return said[0] + (f" ({len(said) - 1} more, press ?)" if len(said) > 1 else "") if said else ""
+            return native_note(self.now)
         kept = kept_blocks(self.now, self._level) if self.wants_graph else None
         if kept is None:
             return super().note or (self.now.graph.words if self.wants_graph else "")
@@ -337,8 +330,7 @@ class ProducersView(LevelView[ProducersLevel]):
     @property
     def age_ns(self) -> int:
         if self._level.is_native:
-            latest = self.now.memory.latest
-            return max(self.now.now_ns - latest.memory.time_ns, 0) if latest is not None else 0
+            return native_age_ns(self.now)
         return max(one.age_ns(self.now) for one in (self._drawn, self._figures.selector))
 
     def _crumb(self, outer: ProducersLevel, level: ProducersLevel) -> str:
