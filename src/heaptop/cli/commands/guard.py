@@ -107,23 +107,7 @@ class GuardCommand:
             metavar="N",
             help="end after N firings (default %(default)s)",
         )
-        parser.add_argument(
-            "--webhook", type=_url, metavar="URL", help="POST each report to this URL, as JSON; follows no redirect"
-        )
-        parser.add_argument(
-            "--alertmanager",
-            type=_url,
-            metavar="URL",
-            help="the Alertmanager for --do alertmanager, such as http://127.0.0.1:9093",
-        )
-        parser.add_argument(
-            "--command",
-            dest="argv",
-            type=_argv,
-            default=(),
-            metavar="ARGV",
-            help="run this for each report, without a shell: stdin is the JSON, $HEAPTOP_REPORT the file",
-        )
+        _add_recipients(parser)
         add_census_pace(parser, INTERVAL, SHARE)
         add_timeout(parser)
         add_units(parser)
@@ -173,6 +157,27 @@ class TimedLine(ProgressLine):
 
     def notice(self, text: str) -> None:
         super().notice(f"{datetime.now():%Y-%m-%d %H:%M:%S} {text}")
+
+
+def _add_recipients(parser: argparse.ArgumentParser) -> None:
+    """Where each report is sent."""
+    parser.add_argument(
+        "--webhook", type=_url, metavar="URL", help="POST each report to this URL, as JSON; follows no redirect"
+    )
+    parser.add_argument(
+        "--alertmanager",
+        type=_url,
+        metavar="URL",
+        help="the Alertmanager for --do alertmanager, such as http://127.0.0.1:9093",
+    )
+    parser.add_argument(
+        "--command",
+        dest="argv",
+        type=_argv,
+        default=(),
+        metavar="ARGV",
+        help="run this for each report, without a shell: stdin is the JSON, $HEAPTOP_REPORT the file",
+    )
 
 
 def _rule(args: argparse.Namespace) -> GuardRule:
