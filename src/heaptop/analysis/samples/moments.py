@@ -31,6 +31,7 @@ from heaptop.analysis.samples.sizes import class_of
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.protocol.messages import NO_INTERPRETER, UNTRACKED, TypeName
 
+LIMIT: Final = 2000  # Moments kept
 _TICKS: Final = 3  # Ticks before a census whose samples it may be of
 
 
@@ -99,12 +100,10 @@ _Key = tuple[TypeName, str, str, int]
 
 
 class Moments:
-    """Snapshots of the living sampled blocks, at most ``limit``: the past gets coarser and never disappears."""
+    """Snapshots of the living sampled blocks, at most :data:`LIMIT`: the past gets coarser and never disappears."""
 
-    def __init__(self, samples: SampledBlocks, limit: int = 2000, cell_limit: int = CELL_LIMIT) -> None:
+    def __init__(self, samples: SampledBlocks) -> None:
         self._samples = samples
-        self._limit = limit
-        self._cell_limit = cell_limit
         self._groups: dict[_Key, _Group] = {}
         self._cells: dict[_Group, SiteCell] = {}  # of the last moment
         self._older: SiteCell | None = None
@@ -134,7 +133,7 @@ class Moments:
         self._sampled.append(self._samples.live_bytes)
         self._snapshots.append(SiteSnapshot(time_ns, self._samples.clock, found, self._error))
         self._cell_count += len(found)
-        while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
+        while len(self._snapshots) > LIMIT or (self._cell_count > CELL_LIMIT and len(self._snapshots) > 2):
             halve_older(self._snapshots)
             self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
 

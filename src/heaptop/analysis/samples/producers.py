@@ -244,12 +244,11 @@ def stacks_at(samples: SampledBlocks, sites: Sites, site: str) -> set[int]:
     return {tally.stack for tally in samples.tallies() if sites.name(tally.stack, "site") == site}
 
 
-def live_total(samples: SampledBlocks, where: Callable[[Tally], bool] | None = None) -> Estimate:
+def live_total(samples: SampledBlocks) -> Estimate:
     """All that was allocated since sampling began and lives."""
     total = Sums()
     for tally in samples.tallies():
-        if where is None or where(tally):
-            total.merge(tally.live)
+        total.merge(tally.live)
     return total.estimate(samples.live_missed)
 
 

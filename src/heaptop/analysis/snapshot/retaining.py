@@ -481,13 +481,13 @@ def _walk(node: Node) -> Iterator[Node]:
         waiting += node.below.values()
 
 
-def first_opened(tree: PathTree, measure: Measure, part: float = 0.5) -> set[str]:
-    """The nodes of a tree that is new which show where most of it is: as long as one child has this part of them."""
+def first_opened(tree: PathTree, measure: Measure) -> set[str]:
+    """The nodes of a tree that is new which show where most of it is: as long as one child has half of it."""
     opened: set[str] = set()
     node = tree.top
     while node.below:
         largest = node.children(measure)[0]
-        if largest.amount(measure) < part * node.amount(measure):
+        if 2 * largest.amount(measure) < node.amount(measure):
             break
         opened.add(largest.key)
         node = largest

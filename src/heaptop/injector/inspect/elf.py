@@ -84,8 +84,8 @@ class Exhausted(Exception):
 class Metered:
     """A process's memory, of which only so much is read. Raises RemoteFault as that does, and Exhausted."""
 
-    def __init__(self, memory: ReadableMemory, most: int = MOST_READS) -> None:
-        self._memory, self._left = memory, most
+    def __init__(self, memory: ReadableMemory) -> None:
+        self._memory, self._left = memory, MOST_READS
 
     def read(self, address: int, size: int) -> bytes:
         if not self._left:

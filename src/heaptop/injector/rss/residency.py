@@ -51,10 +51,10 @@ class PageTable:
     def is_present(self, start: int, end: int) -> bool:
         return 0 not in self.resident(start, end)
 
-    def present(self, start: int, end: int, bit: int = PRESENT) -> list[int]:
-        """Addresses of the pages whose entry has the bit."""
+    def present(self, start: int, end: int) -> list[int]:
+        """Addresses of the resident pages."""
         first = start // PAGE * PAGE
-        return [*compress(range(first, end, PAGE), self.resident(start, end, bit))]
+        return [*compress(range(first, end, PAGE), self.resident(start, end))]
 
     def bit_of_memory(self, ranges: Sequence[tuple[int, int]], rss: int) -> int:
         """The bit that tells a resident page of anonymous memory, of which these ranges have so many bytes.

@@ -20,6 +20,7 @@ from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink,
 
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of a dot in its cell's Braille pattern, by row from the top and column (Unicode, chapter 21.1)."""
+_THOUSANDS: Final = ("", "k", "M", "G", "T")
 _BRAILLE: Final = 0x2800
 _SHADES: Final = "·░"  # Of the bands of the first and of the second curve, and so on in turn
 _ASCII_SHADES: Final = ".:"
@@ -238,7 +239,7 @@ def log_scale(low: float, high: float, label: Sequence[tuple[float, str]]) -> Sc
     return Scale(begin, end, tuple(tick for tick in label if begin <= tick[0] <= end), log=True)
 
 
-def count_scale(peak: float, rows: int, form: Sequence[str] = ("", "k", "M", "G", "T")) -> Scale:
+def count_scale(peak: float, rows: int) -> Scale:
     """From 0 to at least ``peak``, labelled about every fourth row at 1, 2 or 5 times a power of ten."""
     peak = max(peak, 1.0)
     raw = max(peak / max(1, min(6, rows // 3)), 1.0)
@@ -246,7 +247,7 @@ def count_scale(peak: float, rows: int, form: Sequence[str] = ("", "k", "M", "G"
     steps = [times * power for times in (1, 2, 5, 10, 20) if times * power >= raw * (1 - 1e-9)]
     step, apart = even_step(steps, peak, rows)
     top = step * rows / apart
-    group = min(int(math.log10(step * 1.0001)) // 3, len(form) - 1)
+    group = min(int(math.log10(step * 1.0001)) // 3, len(_THOUSANDS) - 1)
     ticks = [(0.0, "0")]
-    ticks += [(i * step, f"{i * step / 1000**group:g}{form[group]}") for i in range(1, rows // apart + 1)]
+    ticks += [(i * step, f"{i * step / 1000**group:g}{_THOUSANDS[group]}") for i in range(1, rows // apart + 1)]
     return Scale(0.0, top, tuple(ticks))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
@@ -43,14 +42,14 @@ def rate_words(rate: SamplingRate) -> str:
     return f"one sample in {rate_text(rate.interval)}" if rate.interval else "off"
 
 
-def next_rate(now: SamplingRate, began: SamplingRate, rates: Iterable[int] = RATES) -> SamplingRate:
+def next_rate(now: SamplingRate, began: SamplingRate) -> SamplingRate:
     """The rate that key r comes to from ``now``: from the one that follows the program to fixed ones, ever finer, and
     round; off, once all had their turn.
 
     ``began``: the rate that the round began with.
     """
     follows = now if now.target else began if began.target else ADAPTIVE
-    fixed = sorted({*rates, *([] if began.target else [began.interval])}, reverse=True)
+    fixed = sorted({*RATES, *([] if began.target else [began.interval])}, reverse=True)
     finer = next((rate for rate in fixed if now.target or rate < now.interval), None)
     rate = follows if finer is None else SamplingRate(finer)
     return NOT_SAMPLED if rate == began else rate

@@ -38,8 +38,8 @@ class Legend(Bare):
     Legend { background: $background; }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._entries: Sequence[LegendEntry] = ()
         self._look: ChartStyle | None = None
         self._lines: list[Strip] = []

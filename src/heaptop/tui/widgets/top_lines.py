@@ -46,8 +46,8 @@ class TopLines(Widget):
     TopLines { height: 2; background: $surface; }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._content: tuple[Sequence[Field], Sequence[Field], ChartStyle] | None = None
 
     def show_fields(self, top: Sequence[Field], bottom: Sequence[Field], look: ChartStyle) -> None:
