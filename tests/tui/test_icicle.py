@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.icicle import Box, BoxStyle, at, clip_label, layout, neighbour, paint, slices_of
+from heaptop.tui.charts.icicle import Box, BoxStyle, at, clip_label, layout, neighbour, paint
 from heaptop.tui.charts.icicle_table import LEAST, IcicleColumns, divide, in_order, table, window
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.charts.raster import EMPTY, INK, Ink
@@ -30,7 +30,7 @@ class Nodes:
             self.below[self.parents[node]].insert(0, node)
 
     def boxes(self, width: int, ink: Ink, path: Sequence[int] = (0,), depth: int = 30) -> list[Box]:
-        return layout(path, self.below.__getitem__, self.totals.__getitem__, width * slices_of(ink), depth)
+        return layout(path, self.below.__getitem__, self.totals.__getitem__, width * ink.levels, depth)
 
 
 @st.composite
@@ -48,7 +48,7 @@ def face(node: int) -> BoxStyle:
 def test_boxes_lie_in_their_parents_and_beside_each_other(tree: Nodes, width: int, ink: Ink) -> None:
     boxes = tree.boxes(width, ink)
     place = {box.node: box for box in boxes}
-    whole = width * slices_of(ink)
+    whole = width * ink.levels
     for box in boxes:
         above = place[tree.parents[box.node]]
         assert 0 <= above.start <= box.start < box.end <= above.end <= whole

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from heaptop.tui.charts.chart_style import ChartStyle, letter_of
 from heaptop.tui.charts.palette import REST_SLOT
-from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, StyleRun
+from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Glyph, Ink, StyleRun, runs
 from heaptop.tui.text import clip
 
 FREE: Final = -1  # No object is there; or nothing is known of it yet
@@ -20,12 +20,6 @@ LEAST_GUTTERED: Final = 60  # On a narrower screen addresses have no room
 
 
 LEAST_LETTERED: Final = 5  # Characters of one colour side by side that have its letter among them
-
-
-class _Cell(NamedTuple):
-    glyph: str
-    fg: int
-    bg: int
 
 
 def plot_size(width: int, height: int, ink: Ink) -> tuple[int, int]:
@@ -65,7 +59,7 @@ def paint(
         gutter = (
             [] if width < LEAST_GUTTERED else [StyleRun(look.text(_gutter(address, here is not None)), AXIS, EMPTY)]
         )
-        lines.append([*gutter, *_runs(cells)])
+        lines.append([*gutter, *runs(cells)])
     return lines
 
 
@@ -73,29 +67,29 @@ def _gutter(address: int, is_here: bool) -> str:
     return f"{address:>12x}{'›' if is_here else ' '} "
 
 
-def _half_blocks(upper: Sequence[int], lower: Sequence[int], cursor: int | None, wide: int) -> list[_Cell]:
+def _half_blocks(upper: Sequence[int], lower: Sequence[int], cursor: int | None, wide: int) -> list[Glyph]:
     below = [*lower, *[FREE] * (len(upper) - len(lower))]
     cells = _lettered([_character(above, under) for above, under in zip(upper, below, strict=True)])
     if cursor is not None:
         half, column = divmod(cursor, wide)
         other = (below, upper)[half][column]
-        cells[column] = _Cell("▀▄"[half], EMPTY, other if other >= 0 else EMPTY)
+        cells[column] = Glyph("▀▄"[half], EMPTY, other if other >= 0 else EMPTY)
     return cells
 
 
-def _character(upper: int, lower: int) -> _Cell:
+def _character(upper: int, lower: int) -> Glyph:
     """Two places, one over the other. A gap is drawn over what it shares the character with."""
     if upper >= 0 and lower >= 0:
-        return _Cell("█", upper, upper) if upper == lower else _Cell("▀", upper, lower)
+        return Glyph("█", upper, upper) if upper == lower else Glyph("▀", upper, lower)
     slot = max(upper, lower)
     if GAP in (upper, lower):
-        return _Cell("│", INK, slot) if slot >= 0 else _Cell("│", AXIS, EMPTY)
+        return Glyph("│", INK, slot) if slot >= 0 else Glyph("│", AXIS, EMPTY)
     if slot >= 0:
-        return _Cell("▀" if upper >= 0 else "▄", slot, EMPTY)
-    return _Cell("·", GRID, EMPTY) if FAINT in (upper, lower) else _Cell(" ", EMPTY, EMPTY)
+        return Glyph("▀" if upper >= 0 else "▄", slot, EMPTY)
+    return Glyph("·", GRID, EMPTY) if FAINT in (upper, lower) else Glyph(" ", EMPTY, EMPTY)
 
 
-def _lettered(cells: list[_Cell]) -> list[_Cell]:
+def _lettered(cells: list[Glyph]) -> list[Glyph]:
     """With its letter in the middle of each interval of one colour that has room for it: colour alone is not enough."""
     begin = 0
     for _, group in groupby(list(cells)):
@@ -104,24 +98,17 @@ def _lettered(cells: list[_Cell]) -> list[_Cell]:
         if length >= LEAST_LETTERED and slot >= 0 and cells[begin].fg == slot:
             first = length % LETTER_EVERY // 2 if length >= LETTER_EVERY else length // 2
             for at in range(begin + first, begin + length, LETTER_EVERY):
-                cells[at] = _Cell(letter_of(slot), INK, slot)
+                cells[at] = Glyph(letter_of(slot), INK, slot)
         begin += length
     return cells
 
 
-def _letters(marks: Sequence[int], cursor: int | None, ascii_only: bool) -> list[_Cell]:
+def _letters(marks: Sequence[int], cursor: int | None, ascii_only: bool) -> list[Glyph]:
     others = {FREE: " ", GAP: "|" if ascii_only else "│", FAINT: "." if ascii_only else "·"}
-    cells = [_Cell(letter_of(mark), mark, EMPTY) if mark >= 0 else _Cell(others[mark], AXIS, EMPTY) for mark in marks]
+    cells = [Glyph(letter_of(mark), mark, EMPTY) if mark >= 0 else Glyph(others[mark], AXIS, EMPTY) for mark in marks]
     if cursor is not None:
-        cells[cursor] = _Cell(cells[cursor].glyph, INK, marks[cursor] if marks[cursor] >= 0 else REST_SLOT)
+        cells[cursor] = Glyph(cells[cursor].glyph, INK, marks[cursor] if marks[cursor] >= 0 else REST_SLOT)
     return cells
-
-
-def _runs(cells: Sequence[_Cell]) -> list[StyleRun]:
-    return [
-        StyleRun("".join(cell.glyph for cell in group), fg, bg)
-        for (fg, bg), group in groupby(cells, key=lambda cell: (cell.fg, cell.bg))
-    ]
 
 
 # -- beside it -----------------------------------------------------------------------------------------------

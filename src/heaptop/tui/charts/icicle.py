@@ -13,10 +13,9 @@ Without colours boxes are outlined: ``│main────│``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import Final, NamedTuple
 
-from heaptop.tui.charts.raster import EMPTY, INK, Ink, StyleRun
+from heaptop.tui.charts.raster import EMPTY, INK, NOTHING, Glyph, Ink, StyleRun, runs
 
 LEFT_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _RIGHT_HALF: Final = "▐"
@@ -36,20 +35,6 @@ class BoxStyle(NamedTuple):
 
     label: str
     slot: int
-
-
-class _Cell(NamedTuple):
-    glyph: str
-    fg: int
-    bg: int
-
-
-_NOTHING: Final = _Cell(" ", EMPTY, EMPTY)
-
-
-def slices_of(ink: Ink) -> int:
-    """Slices that a cell is cut into, from left to right."""
-    return 8 if ink is Ink.COLOUR else 1
 
 
 def layout(
@@ -99,12 +84,12 @@ def paint(
         if top <= box.depth < top + height:
             rows[box.depth - top].append(box)
     draw = _coloured if ink is Ink.COLOUR else _outlined
-    return [_runs(draw(row, face, chosen, width, ink)) for row in rows]
+    return [runs(draw(row, face, chosen, width, ink)) for row in rows]
 
 
-def _outlined(row: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, width: int, ink: Ink) -> list[_Cell]:
+def _outlined(row: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, width: int, ink: Ink) -> list[Glyph]:
     side, line, mark = ("|", "-", ">") if ink is Ink.ASCII else ("│", "─", "›")
-    cells = [_NOTHING] * width
+    cells = [NOTHING] * width
     for place, box in enumerate(row):
         label, slot = face(box.node)
         is_chosen = box.node == chosen
@@ -115,12 +100,12 @@ def _outlined(row: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, 
         if not touching and room > 1:
             text = text[:-1] + side
         fg, bg = (INK, slot) if is_chosen else (slot, EMPTY)
-        cells[box.start : box.end] = [_Cell(glyph, fg, bg) for glyph in text]
+        cells[box.start : box.end] = [Glyph(glyph, fg, bg) for glyph in text]
     return cells
 
 
-def _coloured(row: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, width: int, ink: Ink) -> list[_Cell]:
-    cells = [_NOTHING] * width
+def _coloured(row: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, width: int, ink: Ink) -> list[Glyph]:
+    cells = [NOTHING] * width
     shared: dict[int, list[tuple[Box, int]]] = {}
     before: Box | None = None
     for box in row:
@@ -137,18 +122,18 @@ def _coloured(row: Sequence[Box], face: Callable[[int], BoxStyle], chosen: int, 
             room = last - first - len(text)
             text += clip_label(("›" if is_chosen else "") + label, room).ljust(room)
             fg, bg = (slot, EMPTY) if is_chosen else (INK, slot)
-            cells[first:last] = [_Cell(glyph, fg, bg) for glyph in text]
+            cells[first:last] = [Glyph(glyph, fg, bg) for glyph in text]
         before = box
     for place, parts in shared.items():
         if place < width:
             cells[place] = _shared(parts, face)
     for box in row:
         if box.node == chosen and box.end - box.start < 16 and box.start // 8 < width:
-            cells[box.start // 8] = _Cell("›", face(box.node).slot, EMPTY)
+            cells[box.start // 8] = Glyph("›", face(box.node).slot, EMPTY)
     return cells
 
 
-def _shared(parts: Sequence[tuple[Box, int]], face: Callable[[int], BoxStyle]) -> _Cell:
+def _shared(parts: Sequence[tuple[Box, int]], face: Callable[[int], BoxStyle]) -> Glyph:
     """A cell that several boxes meet in, or that one fills in part: parts are boxes and slices, from the left."""
     widest = sorted(sorted(parts, key=lambda part: -part[1])[:2], key=lambda part: part[0].start)
     box, slices = widest[0]
@@ -156,14 +141,14 @@ def _shared(parts: Sequence[tuple[Box, int]], face: Callable[[int], BoxStyle]) -
     if len(widest) == 2 and sum(part[1] for part in parts) >= 7:
         other = face(widest[1][0].node).slot
         if other == slot:
-            return _Cell("▏", INK, slot)
-        return _Cell(LEFT_EIGHTHS[min(max(slices, 1), 7)], slot, other)
+            return Glyph("▏", INK, slot)
+        return Glyph(LEFT_EIGHTHS[min(max(slices, 1), 7)], slot, other)
     filled = sum(part[1] for part in widest)
     if box.start % 8 == 0 or (box.start // 8 < box.end // 8 == widest[-1][0].end // 8 and box.end % 8):
-        return _Cell(LEFT_EIGHTHS[min(filled, 8)], slot, EMPTY)
+        return Glyph(LEFT_EIGHTHS[min(filled, 8)], slot, EMPTY)
     if filled >= 7:
-        return _Cell("█", slot, slot)
-    return _Cell(_RIGHT_HALF if filled >= 3 else "▕", slot, EMPTY)
+        return Glyph("█", slot, slot)
+    return Glyph(_RIGHT_HALF if filled >= 3 else "▕", slot, EMPTY)
 
 
 def clip_label(label: str, room: int, cut: str = "…") -> str:
@@ -171,13 +156,6 @@ def clip_label(label: str, room: int, cut: str = "…") -> str:
     if len(label) <= room:
         return label
     return label[: room - 1] + cut if room >= 4 else ""
-
-
-def _runs(cells: Sequence[_Cell]) -> list[StyleRun]:
-    return [
-        StyleRun("".join(cell.glyph for cell in group), fg, bg)
-        for (fg, bg), group in groupby(cells, key=lambda cell: (cell.fg, cell.bg))
-    ]
 
 
 def neighbour(boxes: Sequence[Box], chosen: int, step: int) -> int:
@@ -191,7 +169,7 @@ def neighbour(boxes: Sequence[Box], chosen: int, step: int) -> int:
 
 def at(boxes: Sequence[Box], depth: int, x: int, ink: Ink) -> int | None:
     """The node that is drawn at a column of a row."""
-    levels = slices_of(ink)
+    levels = ink.levels
     for box in boxes:
         if box.depth == depth and box.start // levels <= x < max(-(-box.end // levels), box.start // levels + 1):
             return box.node

@@ -65,13 +65,13 @@ class StyleRun(NamedTuple):
     bg: int
 
 
-class _Cell(NamedTuple):
+class Glyph(NamedTuple):
     glyph: str
     fg: int
     bg: int
 
 
-_NOTHING: Final = _Cell(" ", EMPTY, EMPTY)
+NOTHING: Final = Glyph(" ", EMPTY, EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,25 +216,25 @@ def stack(values: Sequence[float], scale: float) -> list[int]:
     return heights
 
 
-def _shared(parts: list[tuple[int, int]], levels: int) -> _Cell:
+def _shared(parts: list[tuple[int, int]], levels: int) -> Glyph:
     """One cell that several bands meet in: ``parts`` are (slot, slices) from the bottom up."""
     filled = sum(amount for _, amount in parts)
     if filled < levels:
         widest = max(parts, key=lambda part: part[1])[0]
-        return _Cell(EIGHTHS[filled], widest, EMPTY)
+        return Glyph(EIGHTHS[filled], widest, EMPTY)
     if len(parts) == 2:
         lower, upper = parts
     else:
         first, second = sorted(sorted(range(len(parts)), key=lambda i: -parts[i][1])[:2])
         lower, upper = parts[first], parts[second]
     level = round(levels * lower[1] / (lower[1] + upper[1]))
-    return _Cell(EIGHTHS[min(max(level, 1), levels - 1)], lower[0], upper[0])
+    return Glyph(EIGHTHS[min(max(level, 1), levels - 1)], lower[0], upper[0])
 
 
 @lru_cache(maxsize=1024)
-def paint_column(heights: tuple[int, ...], full: tuple[_Cell, ...], rows: int, levels: int) -> tuple[_Cell, ...]:
+def paint_column(heights: tuple[int, ...], full: tuple[Glyph, ...], rows: int, levels: int) -> tuple[Glyph, ...]:
     """The cells of one column, bottom first. ``full[i]`` is a cell that band ``i`` fills alone."""
-    cells: list[_Cell] = []
+    cells: list[Glyph] = []
     parts: list[tuple[int, int]] = []
     room = levels
     for band, height in enumerate(heights):
@@ -254,16 +254,16 @@ def paint_column(heights: tuple[int, ...], full: tuple[_Cell, ...], rows: int, l
     if parts:
         cells.append(_shared(parts, levels))
     cells = cells[:rows]
-    return (*cells, *[_NOTHING] * (rows - len(cells)))
+    return (*cells, *[NOTHING] * (rows - len(cells)))
 
 
-def _full_cells(series: ChartBands, ink: Ink) -> tuple[_Cell, ...]:
+def _full_cells(series: ChartBands, ink: Ink) -> tuple[Glyph, ...]:
     cells = []
     for place, (slot, letter) in enumerate(zip(series.slots, series.letters, strict=True)):
         # By place and not by slot: no two neighbours are alike, and the letters say which band is which.
         glyph = {Ink.COLOUR: "█", Ink.TEXTURE: TEXTURES[place % len(TEXTURES)], Ink.ASCII: letter}[ink]
         # Foreground and background alike: no seams between lines, and a copied screen still shows the shape.
-        cells.append(_Cell(glyph, slot, slot))
+        cells.append(Glyph(glyph, slot, slot))
     return tuple(cells)
 
 
@@ -338,19 +338,19 @@ def _thin_place(
     return -x, row
 
 
-def area(series: ChartBands, window: TimeWindow, axis: Axis, width: int, rows: int, ink: Ink) -> list[list[_Cell]]:
+def area(series: ChartBands, window: TimeWindow, axis: Axis, width: int, rows: int, ink: Ink) -> list[list[Glyph]]:
     """The stack alone, without axes: ``rows`` lines from the top, of ``width`` cells each."""
     levels = ink.levels
     scale = rows * levels / axis.top
     full = _full_cells(series, ink)
     stacks = [None if values is None else _heights(values, scale) for values in columns(series, window, width)]
-    empty = (_NOTHING,) * rows
+    empty = (NOTHING,) * rows
     painted = [empty if heights is None else paint_column(heights, full, rows, levels) for heights in stacks]
     lines = [list(line) for line in zip(*painted, strict=True)][::-1]
     if ink is not Ink.ASCII:
         for (x, row), band in _letters(stacks, levels).items():
             if row < rows:
-                lines[rows - 1 - row][x] = _Cell(series.letters[band], INK, series.slots[band])
+                lines[rows - 1 - row][x] = Glyph(series.letters[band], INK, series.slots[band])
     return lines
 
 
@@ -476,11 +476,11 @@ def picture(
     if not gutter:
         return [runs(line) for line in lines]
     labels = {round(value / axis.top * rows): label for value, label in axis.ticks}
-    grid = _Cell("." if ascii_only else "┈", GRID, EMPTY)
+    grid = Glyph("." if ascii_only else "┈", GRID, EMPTY)
     drawn: list[list[StyleRun]] = []
     for y, line in enumerate(lines):
         label = labels.get(rows - y)
-        cells = line if label is None else [grid if cell is _NOTHING else cell for cell in line]
+        cells = line if label is None else [grid if cell is NOTHING else cell for cell in line]
         mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
         drawn.append([StyleRun((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
     under, captions = _time_lines(window, plot, ascii_only)

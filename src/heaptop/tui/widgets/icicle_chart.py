@@ -14,7 +14,7 @@ from textual import events
 
 from heaptop.analysis.callers.call_paths import Amounts, CallPaths, Measure
 from heaptop.tui.charts.chart_style import ChartStyle
-from heaptop.tui.charts.icicle import Box, BoxStyle, at, layout, neighbour, paint, slices_of
+from heaptop.tui.charts.icicle import Box, BoxStyle, at, layout, neighbour, paint
 from heaptop.tui.charts.icicle_table import IcicleColumns, IcicleLayout, divide, table
 from heaptop.tui.charts.raster import AXIS, EMPTY, StyleRun
 from heaptop.tui.state.messages import RowChosen, ViewChanged
@@ -141,9 +141,9 @@ class IcicleChart(Picture):
             self._along(self.zoom),
             children,
             lambda node: amounts.total(node, measure),
-            width * slices_of(self._look.ink),
+            width * self._look.ink.levels,
             depth,
-            least=slices_of(self._look.ink) // 2 or 1,
+            least=self._look.ink.levels // 2 or 1,
         )
 
     def _along(self, path: Path) -> list[int]:
