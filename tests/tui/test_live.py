@@ -82,12 +82,12 @@ async def test_what_is_said_last_is_taken_after_what_was_said_before(monkeypatch
 
         def leave() -> None:
             in_middle.wait(10)
-            live.state.inbox.put(said[1])
+            live.state.inbox.receive(said[1])
             found.append(live.detach_and_wait())
 
         last = threading.Thread(target=leave)
         last.start()
-        live.state.inbox.put(said[0])
+        live.state.inbox.receive(said[0])
         live._take_events()
         last.join(10)
         assert taken[:2] == [*said]

@@ -233,11 +233,11 @@ def test_a_burst_wakes_the_app_once_and_keeps_its_order() -> None:
     inbox = Inbox(lambda: woken.append(True))
     events = [Waiting("looking", 0.1), Waiting("looking", 0.2), Ended(None)]
     for event in events:
-        inbox.put(event)
+        inbox.receive(event)
     assert len(woken) == 1
     assert inbox.drain() == events[1:], "of several waits in a row only the last matters"
     assert inbox.drain() == []
-    inbox.put(events[0])
+    inbox.receive(events[0])
     assert len(woken) == 2
 
 
@@ -247,11 +247,11 @@ def test_while_a_tick_waits_no_other_is_wanted() -> None:
     agent = FakeAgent()
     for request in (TickRequest(1), CensusRequest(2)):
         for message in agent.answer(request):
-            inbox.put(Received(message))
+            inbox.receive(Received(message))
         assert inbox.is_behind()
         inbox.drain()
         assert not inbox.is_behind()
-    inbox.put(Waiting("looking", 0.1))
+    inbox.receive(Waiting("looking", 0.1))
     assert not inbox.is_behind()
 
 

@@ -89,7 +89,7 @@ class LiveState:
         if self._is_open:
             return
         self._is_open = True
-        self.source.open(self.inbox.put, self.inbox.is_behind)
+        self.source.open(self.inbox.receive, self.inbox.is_behind)
 
     def feed(self, event: Event) -> None:
         for part in (self.session, self.client, self.hunting, self.memory):
