@@ -14,40 +14,26 @@ from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.protocol.findings import NOTED
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import (
+    REPLIES,
+    Bye,
     Census,
-    Codes,
-    Collected,
+    Core,
+    Decision,
     Failure,
-    GcEvents,
+    Hello,
     Memory,
     Message,
     Phase,
     Phases,
     Sampler,
-    Samples,
-    Stacks,
     Tick,
     Traced,
     TypeName,
     Types,
 )
 
-TOLD: Final[tuple[type[Message], ...]] = (
-    Types,
-    Census,
-    Tick,
-    Memory,
-    Sampler,
-    Codes,
-    Stacks,
-    Samples,
-    Traced,
-    Phases,
-    GcEvents,
-    Collected,
-    Failure,
-    *NOTED,
-)
+_NOT_TOLD: Final = (Hello, Core, Decision, Bye)  # They are about the attach, and not about the process
+TOLD: Final[tuple[type[Message], ...]] = (*(kind for kind in REPLIES if kind not in _NOT_TOLD), *NOTED)
 """What is recorded. What open snapshots say is not: it may hold values, and is of use while they are open only."""
 
 _NAMES: Final = 1 << 16  # Types in one message, at most
