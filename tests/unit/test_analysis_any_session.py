@@ -17,6 +17,7 @@ from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.lifetimes import eventual
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
+from heaptop.analysis.lifetimes.live_groups import alive, live_blocks, volume_by_age
 from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report_rows
 from heaptop.analysis.samples.bins import bins
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
@@ -114,13 +115,13 @@ def lifetimes(sampling: Sampling, history: History) -> None:
     for attribute in GROUPS:
         for group in (*figures.groups(attribute), figures.group()):
             figures.figures(group.key)
-            sampling.lives.survival(group.key, sampling.live_blocks(group.key), "blocks")
+            sampling.lives.survival(group.key, live_blocks(sampling, group.key), "blocks")
             curve = figures.survival(group.key, mortality=True)
             assert curve is None or all(0 <= one.low <= one.object_survival <= one.high <= 1 for one in curve.points)
-            chart = sampling.lifetime_bands.chart(group.key, sampling.alive(group.key))
+            chart = sampling.lifetime_bands.chart(group.key, alive(sampling, group.key))
             assert chart is None or all(len(band.bytes) == len(chart.times_ns) for band in chart.bands)
     figures.time_ns(1e9)
-    sampling.by_age()
+    volume_by_age(sampling)
 
 
 def over_time(sampling: Sampling, history: History) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from heaptop.analysis.lifetimes.lifetime_table import FEW, MARKS, LifetimeTable
+from heaptop.analysis.lifetimes.live_groups import live_blocks, volume_by_age
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.live_blocks import LiveBlockColumns
 from heaptop.analysis.samples.samples import Death
@@ -51,7 +52,7 @@ def test_curves_are_those_of_the_living_one_by_one() -> None:
     table = LifetimeTable(sampling)
     for attribute in GROUPS:
         for group in table.groups(attribute):
-            expected = sampling.lives.survival(group.key, sampling.live_blocks(group.key))
+            expected = sampling.lives.survival(group.key, live_blocks(sampling, group.key))
             found = table.survival(group.key, mortality=True)
             assert expected is not None
             if group.few:
@@ -131,7 +132,7 @@ def test_by_age_is_what_lived_at_each_step() -> None:
     for message in agent.answer(SamplerRequest(1, 65536, 128)):
         sampling.feed(message)
     more(agent, sampling, 20)
-    matrix = sampling.by_age()
+    matrix = volume_by_age(sampling)
     step = sampling.cohorts.step
     assert len(matrix) == sampling.samples.clock // step
     blocks = deaths.seen + [

@@ -12,6 +12,7 @@ from heaptop.analysis.bands.table import table
 from heaptop.analysis.filters.attributes import Origin, band_key
 from heaptop.analysis.filters.filters import EVERYTHING, Filter, origin_of, parse_filter
 from heaptop.analysis.heap.history import History
+from heaptop.analysis.lifetimes.live_groups import alive, live_blocks, volume_by_age
 from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report_rows
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.generations import DECADES, Cohorts, LifetimeBands, LiveSample
@@ -135,7 +136,7 @@ def test_lifetimes_are_kept_by_type_site_and_size(watched: Watched) -> None:
     sampling = watched.sampling
     assert {kind for kind, _ in sampling.lives.groups()} == {"type", "site", "size"}  # type: ignore[misc]
     group = ("site", CACHE)
-    survival = sampling.lives.survival(group, sampling.live_blocks(group))
+    survival = sampling.lives.survival(group, live_blocks(sampling, group))
     assert survival is not None
     before, after = survival.at(11 * BYTES_PER_TICK), survival.at(14 * BYTES_PER_TICK)
     assert before is not None
@@ -153,9 +154,9 @@ def test_the_living_that_are_alike_to_a_chart_are_counted(group: tuple[str, str]
     each = [
         LiveSample(sampling.timeline.clock(one.birth), weight(one.size, one.interval))
         for one in sampling.samples.live_blocks()
-        if group is None or group in sampling.groups(one)
+        if group is None or group in sampling.groups(one.stack, one.type, one.size)
     ]
-    alike = sampling.alive(group)
+    alike = alive(sampling, group)
     assert len(alike) <= len(each) == sum(one.times for one in alike)
     chart = bands.chart(group, alike)
     assert chart is not None
@@ -180,7 +181,7 @@ def test_a_switch_off_and_on_voids_what_lived(watched: Watched) -> None:
     assert watched.sampling.on
     assert 0 < watched.sampling.samples.live_block_count < lived
     assert watched.sampling.timeline.latest == pytest.approx(9 * BYTES_PER_TICK, abs=2 * BYTES_PER_TICK)
-    survival = watched.sampling.lives.survival(None, watched.sampling.live_blocks())
+    survival = watched.sampling.lives.survival(None, live_blocks(watched.sampling))
     assert survival is not None
     assert survival.censored >= lived
 
@@ -283,7 +284,7 @@ def test_deaths_that_come_together_count_as_one_by_one(deaths: list[tuple[int, i
     said = []
     for number, (stack, kind, size, birth, age) in enumerate(deaths):
         sample = Sample(number, stack, kind, size, 65_536, birth, 1)
-        one, groups = weight(size, 65_536), sampling.groups(sample)
+        one, groups = weight(size, 65_536), sampling.groups(sample.stack, sample.type, sample.size)
         said.append((Likeness(stack, kind, size, 65_536), one, birth, birth + age))
         plain.add_death(groups, bin_of(age), one)
         span = bands.died(birth, birth + age)
@@ -359,4 +360,4 @@ def test_what_is_worked_in_late_comes_to_the_same(reads: bool) -> None:
     for group in (None, *prompt.lives.groups()):
         assert late.lives.ended(group) == prompt.lives.ended(group)
         assert late.lifetime_bands.chart(group) == prompt.lifetime_bands.chart(group)
-    assert late.by_age() == prompt.by_age()
+    assert volume_by_age(late) == volume_by_age(prompt)

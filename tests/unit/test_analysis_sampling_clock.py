@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heaptop.analysis.lifetimes.live_groups import alive, live_blocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import BIRTH, DEATH, GcEvent, GcEvents, Message, Sampler, Samples, Tick
 
@@ -35,7 +36,7 @@ def fed(*messages: Message) -> Sampling:
 
 
 def bands(sampling: Sampling) -> dict[str, tuple[int, ...]]:
-    chart = sampling.lifetime_bands.chart(None, sampling.alive())
+    chart = sampling.lifetime_bands.chart(None, alive(sampling))
     assert chart is not None
     return {band.label: band.bytes for band in chart.bands if any(band.bytes)}
 
@@ -65,7 +66,7 @@ def test_when_sampling_is_switched_on_again_the_clock_begins_anew_and_ours_goes_
     )
     assert sampling.timeline.latest == 11_000_000
     assert bands(sampling) == {"no longer tracked": (5, 0), "alive, 1–10 MB": (0, 7)}
-    survival = sampling.lives.survival(None, sampling.live_blocks())
+    survival = sampling.lives.survival(None, live_blocks(sampling))
     assert survival is not None
     assert (survival.deaths, survival.censored) == (1, 2)
     (died,) = (one for one in sampling.lives.classes((10**6, 10**7)) if one.died.samples)

@@ -7,6 +7,7 @@ import pytest
 from heaptop.analysis.bands.table import table
 from heaptop.analysis.callers.producer_table import older_at
 from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.lifetimes.live_groups import volume_by_age
 from heaptop.analysis.samples.producers import NO_SITE, live_total
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import (
@@ -237,7 +238,7 @@ def test_what_was_made_void_is_gone_through_in_parts(asked: str) -> None:
     assert chart is not None
     (band,) = (band for band in chart.bands if any(band.bytes))
     assert (band.fate, band.bytes[0], band.bytes[-1]) == ("lost", 7_000 * MB, 7_000 * MB if asked == "at once" else 0)
-    assert sum(session.sampling.by_age()[-1]) == pytest.approx(7_000 * MB, rel=0.01)
+    assert sum(volume_by_age(session.sampling)[-1]) == pytest.approx(7_000 * MB, rel=0.01)
 
 
 def test_samples_that_are_made_void_again_wait_for_nobody() -> None:

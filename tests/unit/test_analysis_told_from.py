@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
+from heaptop.analysis.lifetimes.live_groups import live_blocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import BIRTH, DEATH, CensusRequest, Message, SamplerRequest, Samples, TickRequest
 from heaptop.recordings.recording_state import RecordingState
@@ -56,7 +57,7 @@ def test_blocks_from_before_are_in_no_curve() -> None:
         assert (
             (group.deaths, group.alive)
             == (len(dead), alive)
-            == (sampling.lives.ended()[0], len(sampling.live_blocks()))
+            == (sampling.lives.ended()[0], len(live_blocks(sampling)))
         )
         survival = table.survival()
         assert survival is not None

@@ -7,6 +7,7 @@ import pytest
 from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.bands.table import table
 from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.lifetimes.live_groups import live_blocks
 from heaptop.analysis.samples.producers import producers
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import ProtocolError
@@ -102,7 +103,7 @@ def test_nothing_is_said_to_have_been_allocated_or_freed(sampling: Sampling) -> 
     sampling.feed(traced(*FIRST))
     sampling.feed(traced())
     assert sampling.samples.tally_count == 0
-    assert not sampling.live_blocks()
+    assert not live_blocks(sampling)
     assert sampling.timeline.latest == 0
 
 

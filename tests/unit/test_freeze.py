@@ -8,6 +8,7 @@ import pytest
 
 from heaptop.analysis.lifetimes.eventual import by_lifetime
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
+from heaptop.analysis.lifetimes.live_groups import alive, live_blocks, volume_by_age
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.protocol.messages import CensusRequest, Phase, Phases, SamplerRequest, Tick, TickRequest
 from tests.fakes.source import SECOND, START_NS, FakeAgent
@@ -38,14 +39,14 @@ def figures(sampling: Sampling) -> dict[str, Any]:
             for tally in sampling.samples.tallies()
         ),
         "living": [*sampling.samples.live_blocks()],
-        "ages": sampling.live_blocks(),
+        "ages": live_blocks(sampling),
         "living count": sampling.samples.live_block_count,
         "tally count": sampling.samples.tally_count,
-        "by age": sampling.by_age(),
+        "by age": volume_by_age(sampling),
         "groups": {key: table.groups(key) for key in GROUPS},
         "survival": table.survival(),
         "bands": by_lifetime(sampling),
-        "chart": sampling.lifetime_bands.chart(("type", "str"), sampling.alive(("type", "str"))),
+        "chart": sampling.lifetime_bands.chart(("type", "str"), alive(sampling, ("type", "str"))),
         "clock": (sampling.samples.clock, sampling.timeline.latest, sampling.timeline.pairs),
         "collections": (tuple(sampling.gc.rows), sampling.gc.totals, sampling.gc.series()),
         "phases": sampling.gc.spans(sampling.timeline),

@@ -16,6 +16,7 @@ from heaptop.analysis.bands.bands import Band, BandChart
 from heaptop.analysis.bands.table import SORTS, SPARK, TableRow
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
 from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.lifetimes.live_groups import find_alive
 from heaptop.analysis.samples.clock import LifetimeBound, size_label
 from heaptop.analysis.samples.generations import DECADES, LiveSample, RunningTotal
 from heaptop.analysis.samples.moments import SiteCell, named_cell
@@ -98,7 +99,7 @@ class Eventual:
         self._kept = sampling.lifetime_bands.freeze()
         self._attribute = GROUPED[key] if longer is not None else ""
         self._alive: dict[Hashable, list[LiveSample]] = {}
-        self._finding = sampling.find_alive(self._attribute, self._alive)
+        self._finding = find_alive(sampling, self._attribute, self._alive)
         self._where, self._longer, self._limit = where, longer, limit
         self._chart: BandChart | None = None
 

@@ -13,6 +13,7 @@ from heaptop.analysis.bands.report import census_json
 from heaptop.analysis.filters.filters import EVERYTHING, LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.selection import TallyFilter, selected, tally_filter
 from heaptop.analysis.heap.history import Amount, Snapshot
+from heaptop.analysis.lifetimes.live_groups import live_blocks
 from heaptop.analysis.samples.bins import bins
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.samples.generations import DECADES, class_label
@@ -133,11 +134,11 @@ def _flow(allocated: Estimate | None, freed: Estimate | None) -> dict[str, int |
 def _by_lifetime(asked: _Asked) -> list[ReportRow]:
     """Classes of lifetime, in bytes allocated meanwhile: what died in each, and what lives by its age."""
     sampling = asked.sampling
-    live_blocks = sampling.live_blocks()
-    survival = sampling.lives.survival(None, live_blocks)
+    living = live_blocks(sampling)
+    survival = sampling.lives.survival(None, living)
     died, alive = [], []
     missed = sampling.samples.missed, sampling.samples.live_missed
-    for one in sampling.lives.classes(DECADES, None, live_blocks, missed):
+    for one in sampling.lives.classes(DECADES, None, living, missed):
         label = class_label(one.low, one.high)
         at = survival.at(one.low) if survival is not None else None
         reaching = {"survival": at.object_survival, "survival_low": at.low, "survival_high": at.high} if at else {}

@@ -5,9 +5,7 @@ It hands every message to the modules that compute figures, in the right order, 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,9 +13,9 @@ from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.clock import Timeline
 from heaptop.analysis.samples.estimate import Weight, weight
 from heaptop.analysis.samples.gc_profile import GcProfile
-from heaptop.analysis.samples.generations import Cohort, Cohorts, LifetimeBands, LiveSample, Span
-from heaptop.analysis.samples.lifetimes import LiveBlock, Lives
-from heaptop.analysis.samples.live_blocks import Likeness, LiveBlockColumns, Sample
+from heaptop.analysis.samples.generations import Cohorts, LifetimeBands, Span
+from heaptop.analysis.samples.lifetimes import Lives
+from heaptop.analysis.samples.live_blocks import Likeness, LiveBlockColumns
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import Sites
 from heaptop.analysis.samples.samples import Death, SampledBlocks
@@ -35,7 +33,7 @@ GROUPS: Final = ("type", "site", "size")
 
 _SIZE_GROUPS: Final = tuple(("size", name) for name in CLASS_RANGES)
 
-_UNIT: Final = weight(1, 1).bytes  # One byte, as weights are written
+UNIT: Final = weight(1, 1).bytes  # One byte, as weights are written
 _SLICE: Final = 3000  # Samples that are gone through in one step; of those made void so many with each message
 _KNOWN_LIMIT: Final = 1 << 17
 
@@ -217,68 +215,19 @@ class Sampling:
 
     # -- where a sample belongs ------------------------------------------------------------------------------
 
-    def groups(self, sample: Sample) -> tuple[Hashable, ...]:
-        """Its groups, one an attribute of :data:`GROUPS`."""
-        return self._groups_of(sample.stack, sample.type, sample.size)
+    def groups(self, stack: int, kind: int, size: int) -> tuple[Hashable, ...]:
+        """A sample's groups, one an attribute of :data:`GROUPS`."""
+        return *self._places_of(stack, kind), _SIZE_GROUPS[class_of(bin_of(size))]
 
-    def live_blocks(self, group: Hashable = None) -> list[LiveBlock]:
-        """The living samples of a group, None for all, by their ages: those that :attr:`told_from` lets through."""
-        clock, first = self.samples.clock, self.told_from - self.samples.origin
-        return [
-            LiveBlock(max(clock - sample.birth, 0), weight(sample.size, sample.interval))
-            for sample in self.samples.live_blocks()
-            if sample.birth >= first and (group is None or group in self.groups(sample))
-        ]
-
-    def alive(self, group: Hashable = None) -> list[LiveSample]:
-        """The same by their births, on the timeline's clock; those that are alike to a chart of lifetimes are one."""
-        attribute = str(group[0]) if isinstance(group, tuple) else ""
-        return self.alive_by(attribute).get(group, [])
-
-    def alive_by(self, attribute: str) -> dict[Hashable, list[LiveSample]]:
-        """Likewise all groups of one of :data:`GROUPS`; with an empty one the whole, by None."""
-        found: dict[Hashable, list[LiveSample]] = {}
-        for _ in self.find_alive(attribute, found):
-            pass
-        return found
-
-    def find_alive(self, attribute: str, found: dict[Hashable, list[LiveSample]]) -> Iterator[None]:
-        """The same into ``found``, in steps of a few milliseconds: of those that live as this is called."""
-        cuts, columns = self.lifetime_bands.cuts, self.samples.live_block_columns()
-        return self._find_alive(attribute, found, cuts, columns, self.samples.origin)
-
-    def _find_alive(
-        self,
-        attribute: str,
-        found: dict[Hashable, list[LiveSample]],
-        cuts: list[int],
-        columns: LiveBlockColumns,
-        origin: int,
-    ) -> Iterator[None]:
-        place_of = partial(bisect_left, [cut - origin for cut in cuts])
-        places: Counter[tuple[int, int, int, int, int]] = Counter()
-        for begin in range(0, columns.rows, _SLICE):
-            places.update(columns.places(place_of, begin, begin + _SLICE))
-            yield
-        number = GROUPS.index(attribute) if attribute else 0
-        for done, ((stack, kind, size, interval, place), times) in enumerate(places.items(), 1):
-            if place < len(cuts):
-                group = self._groups_of(stack, kind, size)[number] if attribute else None
-                found.setdefault(group, []).append(LiveSample(cuts[place], weight(size, interval), times))
-            if not done % _SLICE:
-                yield
-
-    def by_age(self) -> list[list[int]]:
-        """``[census][age]``: living volume at each of :attr:`cohorts`' steps, as :meth:`Cohorts.by_age` has it."""
-        latest = self.timeline.latest
-        self.cohorts.reach(latest)
-        step, volumes = self.cohorts.step, Counter[int]()
-        columns = self.samples.live_block_columns()
-        places = columns.places(lambda birth: self.timeline.clock(birth) // step, 0, columns.rows)
-        for (_, _, size, interval, generation), number in places.items():
-            volumes[generation] += number * weight(size, interval).bytes
-        cohorts = [Cohort(generation * step, volume // _UNIT) for generation, volume in volumes.items()]
-        return self.cohorts.by_age(latest, cohorts)
+    def _places_of(self, stack: int, kind: int) -> tuple[Hashable, Hashable]:
+        """Those of :meth:`groups` that any size has, remembered."""
+        known = self._known_places.get((stack, kind))
+        if known is None:
+            if len(self._known_places) >= _KNOWN_LIMIT:
+                self._known_places.clear()
+            known = ("type", self.samples.type_name(kind).full), ("site", self.sites.name(stack, "site"))
+            self._known_places[stack, kind] = known
+        return known
 
     # -- deaths, as Samples has them ------------------------------------------------------------------------
 
@@ -303,7 +252,7 @@ class Sampling:
             key = likeness, one, age, span_of(birth, death)
             alike[key] = alike.get(key, 0) + 1
             when = birth // step, death // step
-            volumes[when] = volumes.get(when, 0) + one.bytes // _UNIT
+            volumes[when] = volumes.get(when, 0) + one.bytes // UNIT
         self._add_deaths(alike)
         for (begin, end), volume in volumes.items():
             cohorts.add_death(begin * step, end * step, volume)
@@ -355,26 +304,12 @@ class Sampling:
         if void.done >= void.columns.rows:
             self._void = None
         for (stack, kind, size, interval, (index, span, generation)), number in found.items():
-            one, groups = weight(size, interval), self._groups_of(stack, kind, size)
+            one, groups = weight(size, interval), self.groups(stack, kind, size)
             if index is not None:
                 self._lives.add_lost(groups, index, one, number)
             if span is not None:
                 self._lifetime_bands.add(groups, span, one, number)
-            self._cohorts.add_death(generation * step, last, number * one.bytes // _UNIT)
-
-    def _groups_of(self, stack: int, kind: int, size: int) -> tuple[Hashable, ...]:
-        """As :meth:`groups`."""
-        return *self._places_of(stack, kind), _SIZE_GROUPS[class_of(bin_of(size))]
-
-    def _places_of(self, stack: int, kind: int) -> tuple[Hashable, Hashable]:
-        """Those of :meth:`groups` that any size has, remembered."""
-        known = self._known_places.get((stack, kind))
-        if known is None:
-            if len(self._known_places) >= _KNOWN_LIMIT:
-                self._known_places.clear()
-            known = ("type", self.samples.type_name(kind).full), ("site", self.sites.name(stack, "site"))
-            self._known_places[stack, kind] = known
-        return known
+            self._cohorts.add_death(generation * step, last, number * one.bytes // UNIT)
 
 
 class _Void:

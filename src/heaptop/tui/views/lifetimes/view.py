@@ -17,6 +17,7 @@ from textual.app import ComposeResult
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeGroup, LifetimeTable
+from heaptop.analysis.lifetimes.live_groups import alive, volume_by_age
 from heaptop.analysis.samples.generations import LifetimeChart
 from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
@@ -228,14 +229,14 @@ class LifetimesView(LevelView[LifetimesLevel]):
     def _show_bands(self, display: Display, sampling: Sampling, look: ChartStyle) -> None:
         group, small = self._level.group, sampling.samples.live_block_count <= SMALL
         chart = self._charts.get(
-            display, group, lambda: sampling.lifetime_bands.chart(group, sampling.alive(group)), small=small
+            display, group, lambda: sampling.lifetime_bands.chart(group, alive(sampling, group)), small=small
         )
         rows = band_rows(chart) if chart is not None else []
         if chart is not None and self._level.key == "lifetime":
             origin, times = display.origin_ns / 1e9, display.times(look.times)
             self.query_one(AreaChart).show_series(band_series(chart, rows), origin, look, times)
         elif self._level.key == "age":
-            joint = self._joint.get(display, None, lambda: JointAges(sampling.timeline.latest, sampling.by_age()))
+            joint = self._joint.get(display, None, lambda: JointAges(sampling.timeline.latest, volume_by_age(sampling)))
             self.query_one("#curves", Picture).show(
                 partial(draw_ages, joint.matrix, joint.latest, look), look, key=joint
             )
