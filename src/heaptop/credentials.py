@@ -12,8 +12,10 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-SETGROUPS: Final = 116  # Raw, because glibc's setgroups changes every thread of the process
-UNCHANGED: Final = 0xFFFFFFFF  # -1: no user has it, so setfsuid changes nothing and returns the present one
+SETGROUPS: Final = 116
+"""Raw, because glibc's setgroups changes every thread of the process."""
+UNCHANGED: Final = 0xFFFFFFFF
+"""-1: no user has it, so setfsuid changes nothing and returns the present one."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.setfsuid.argtypes = _libc.setfsgid.argtypes = [ctypes.c_uint32]

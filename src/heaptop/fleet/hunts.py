@@ -33,9 +33,11 @@ from heaptop.watching.snapshot_watch import KEEP
 MARKS: Final = 4
 MOST_OBJECTS: Final = 10_000_000
 """Of a process: heaptop keeps two marks at a time, which take 2.6 bytes an object each, and 17 of a hostile agent."""
-MOST_CELLS: Final = 200_000  # Of the censuses during a hunt, likewise
+MOST_CELLS: Final = 200_000
+"""Of the censuses during a hunt, likewise."""
 REFUSED: Final = "refused"
-FAILED: Final = "failed"  # Outcomes beside the verdicts
+FAILED: Final = "failed"
+"""Outcomes beside the verdicts."""
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")

@@ -27,12 +27,17 @@ from heaptop.fleet.sending import send
 from heaptop.fleet.session import FleetSession
 from heaptop.recordings.exports.pprof import ProfileWriter
 
-MOST_TEXT: Final = 16 << 20  # Characters of the stacks of one profile
-LARGEST: Final = 16 << 20  # Bytes of one profile: Pyroscope takes 32 MB
-LONGEST_REST: Final = 3600.0  # Seconds until the next attempt, however often it failed
+MOST_TEXT: Final = 16 << 20
+"""Characters of the stacks of one profile."""
+LARGEST: Final = 16 << 20
+"""Bytes of one profile: Pyroscope takes 32 MB."""
+LONGEST_REST: Final = 3600.0
+"""Seconds until the next attempt, however often it failed."""
 LONGEST_NAME: Final = 100
-TURN: Final = 1.0  # Seconds between two looks at whether it is time
-_FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_.-]")  # In a name that Pyroscope takes
+TURN: Final = 1.0
+"""Seconds between two looks at whether it is time."""
+_FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_.-]")
+"""In a name that Pyroscope takes."""
 
 
 class HasSessions(Protocol):
@@ -59,9 +64,12 @@ class ProfilePusher:
         self._meters = meters
         self._sent: WeakKeyDictionary[FleetSession, AllocatedBefore] = WeakKeyDictionary()
         """What each process had allocated when a profile of it was taken last."""
-        self._sent_at: dict[str, float] = {}  # By service, in seconds since 1970
-        self._failures = 0  # Attempts in a row of which nothing was taken
-        self._fails = False  # Something was not taken last time: that is reported once
+        self._sent_at: dict[str, float] = {}
+        """By service, in seconds since 1970."""
+        self._failures = 0
+        """Attempts in a row of which nothing was taken."""
+        self._fails = False
+        """Something was not taken last time: that is reported once."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heaptop-push", daemon=True)
 

@@ -20,11 +20,15 @@ HOW: Final = (
     "Write one of: rss > 2GB · rss > 80% of limit · left < 200MB · left < 10% of limit · growth > 10MB/min · "
     "limit in < 30min · garbage > 1000 · pressure > 10% · verdict = leak · verdict = leak every 2h · every 6h"
 )
-HUNT_EVERY: Final = 3600  # Seconds between two leak hunts for a verdict, where none are written
-TREND_SECONDS: Final = 300.0  # Growth is that of so much time, or since the attach
+HUNT_EVERY: Final = 3600
+"""Seconds between two leak hunts for a verdict, where none are written."""
+TREND_SECONDS: Final = 300.0
+"""Growth is that of so much time, or since the attach."""
 RECENT: Final = 10.0
-_MACHINE: Final = "the machine"  # The name of all its memory as a limit begins so: others may be not visible
-LEAST_TREND: Final = 30.0  # Before that nothing is called growth: a program that has just started grows
+_MACHINE: Final = "the machine"
+"""The name of all its memory as a limit begins so: others may be not visible."""
+LEAST_TREND: Final = 30.0
+"""Before that nothing is called growth: a program that has just started grows."""
 
 _OPERATORS: Final = {
     "rss": ">",
@@ -39,7 +43,8 @@ _OPERATORS: Final = {
 _FIGURE: Final = re.compile(r"\s*(rss|left|growth|limit\s+in|garbage|pressure|verdict|every)(?![\w-])", re.IGNORECASE)
 _PER_CENT: Final = re.compile(r"(\d{1,3}(?:\.\d{1,2})?)\s*%", re.ASCII)
 _OF_LIMIT: Final = re.compile(r"\s+of\s+limit", re.IGNORECASE)
-_PER: Final = {"s": 60, "min": 1, "m": 1, "h": 1 / 60}  # Times a minute
+_PER: Final = {"s": 60, "min": 1, "m": 1, "h": 1 / 60}
+"""Times a minute."""
 _SIZES: Final = [
     (base**power, f"{letter}{i}B")
     for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "K"))
@@ -52,13 +57,18 @@ class ProcessReadings:
     """What is known of a process at one moment; None and empty: not known."""
 
     rss: int | None = None
-    limit: int | None = None  # Bytes; which limit that is, limit_of names
+    limit: int | None = None
+    """Bytes; which limit that is, :attr:`limit_of` names."""
     limit_of: str = ""
-    left: int | None = None  # Bytes that it may still take
-    growth: float | None = None  # Of RSS, in bytes a second
+    left: int | None = None
+    """Bytes that it may still take."""
+    growth: float | None = None
+    """Of RSS, in bytes a second."""
     garbage: int | None = None
-    pressure: float | None = None  # Per cent of the time
-    verdict_is_leak: bool = False  # A hunt has just found one
+    pressure: float | None = None
+    """Per cent of the time."""
+    verdict_is_leak: bool = False
+    """A hunt has just found one."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -72,9 +82,12 @@ class ProcessReadings:
 class Trigger:
     """One condition. Its text, ``str(trigger)``, parses to itself."""
 
-    figure: str  # A key of the table of operators: `rss`, `limit in`, `every` …
-    value: float  # Bytes, bytes a minute, per cent, a number, or seconds: of a verdict, between two hunts
-    of_limit: bool = False  # `value` is per cent of the limit
+    figure: str
+    """A key of the table of operators: ``rss``, ``limit in``, ``every`` …"""
+    value: float
+    """Bytes, bytes a minute, per cent, a number, or seconds: of a verdict, between two hunts."""
+    of_limit: bool = False
+    """``value`` is per cent of the limit."""
 
     def __str__(self) -> str:
         words = f"{self.figure} {_OPERATORS[self.figure]}".rstrip()
@@ -125,16 +138,20 @@ class Trigger:
 class GuardRule:
     """What a guard waits for, and what it does then."""
 
-    triggers: tuple[Trigger, ...]  # Any of them
+    triggers: tuple[Trigger, ...]
+    """Any of them."""
     hunts: bool = False
     records: bool = False
     dumps: bool = False
     webhook: str = ""
-    alertmanager: str = ""  # Its URL, without the path of its API
+    alertmanager: str = ""
+    """Its URL, without the path of its API."""
     command: tuple[str, ...] = ()
     hunt_seconds: float = 30.0
-    cooldown: float = 600.0  # Seconds after a firing in which nothing fires
-    at_most: int = 10  # Firings after which the guard ends
+    cooldown: float = 600.0
+    """Seconds after a firing in which nothing fires."""
+    at_most: int = 10
+    """Firings after which the guard ends."""
 
 
 def readings_words(now: ProcessReadings) -> str:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from heaptop.watching.recording import Recorder, RecordWatch
 
 INTERVAL = 10.0
-MARKS = 12  # Looks at the heap: with stretches that double, a day and a half
+MARKS = 12
+"""Looks at the heap: with stretches that double, a day and a half."""
 
 
 class Record:

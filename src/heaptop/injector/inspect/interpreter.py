@@ -32,12 +32,14 @@ PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
 LIBC_FILES: Final = ("libc.so", "libc-", "libpthread", "ld-musl-")
 """How the names of files begin that are a C library. musl's is its dynamic linker too."""
 ONLY_GLIBC: Final = "gnu_get_libc_version"
-SYSTEM_CALL: Final = "syscall"  # A function that every C library has, and its libpthread has not
+SYSTEM_CALL: Final = "syscall"
+"""A function that every C library has, and its libpthread has not."""
 
 CORE_FILE: Final = re.compile("/memfd:heaptop-core-([0-9a-f]{16})-")
 CORE_AGAIN: Final = "heaptop_core_again"
 
-LARGEST_CODE: Final = 8 << 20  # Bytes of a libc's code that are searched: glibc has 1.5 MB, musl 0.6
+LARGEST_CODE: Final = 8 << 20
+"""Bytes of a libc's code that are searched: glibc has 1.5 MB, musl 0.6."""
 SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 SYSCALL_AND_RET: Final = b"\x0f\x05\xc3"
 RESTORER: Final = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
@@ -55,11 +57,16 @@ class Interpreter:
     functions: dict[str, int]
     """By field name of :class:`heaptop.injector.entry.stub.Params`; ``is_finalizing`` is 0 where it is not exported."""
     add_pending_call: int
-    syscall_instruction: int  # One with a `ret` behind it, if there is one
-    restorer: int  # Of an rt_sigreturn; 0 when none was found
-    runtime: int  # Address of `_PyRuntime`; 0 when it is not exported
-    musl: bool  # The C library is musl, and not glibc
-    core_again: dict[str, int]  # By build, `heaptop_core_again` of the native cores that earlier sessions have left
+    syscall_instruction: int
+    """One with a ``ret`` behind it, if there is one."""
+    restorer: int
+    """Of an rt_sigreturn; 0 when none was found."""
+    runtime: int
+    """Address of ``_PyRuntime``; 0 when it is not exported."""
+    musl: bool
+    """The C library is musl, and not glibc."""
+    core_again: dict[str, int]
+    """By build, ``heaptop_core_again`` of the native cores that earlier sessions have left."""
 
 
 PARAMS_SYMBOLS: Final = {

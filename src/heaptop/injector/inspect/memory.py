@@ -17,9 +17,11 @@ from typing import ClassVar, Final, Protocol
 from heaptop.credentials import acting_as
 from heaptop.injector.inspect import proc
 
-LARGEST_READ: Final = 1 << 26  # Sizes come from the target's own memory, and that may say anything
+LARGEST_READ: Final = 1 << 26
+"""Sizes come from the target's own memory, and that may say anything."""
 
-MOST_MAPPINGS: Final = 1 << 17  # Twice the kernel's default limit (vm.max_map_count), which an administrator can raise
+MOST_MAPPINGS: Final = 1 << 17
+"""Twice the kernel's default limit (vm.max_map_count), which an administrator can raise."""
 LARGEST_MAPS: Final = 32 << 20
 
 

@@ -120,8 +120,10 @@ class MarkEntry(NamedTuple):
     slot: int
     name: str
     short: str  # What is left of the name where there is little room
-    figure: str  # How much of it is in what is shown
-    share: float | None  # 0 to 1; None where it is no part of what is shown
+    figure: str
+    """How much of it is in what is shown."""
+    share: float | None
+    """0 to 1; None where it is no part of what is shown."""
 
 
 def legend(entries: Sequence[MarkEntry], title: str, width: int, height: int, look: ChartStyle) -> list[list[StyleRun]]:

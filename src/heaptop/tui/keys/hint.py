@@ -9,7 +9,8 @@ from typing import Final
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.text import together
 
-SECONDS, KEYS = 30.0, 6  # How long it stays: so many seconds, or as many keys
+SECONDS, KEYS = 30.0, 6
+"""How long it stays: so many seconds, or as many keys."""
 _WORDS: Final = (("help", "explains this"), ("view", "views"), ("drill", "opens"), ("back", "back"), ("leave", ""))
 
 
@@ -27,8 +28,10 @@ class Hint:
     """Whether it is shown, from when it is asked for first."""
 
     def __init__(self) -> None:
-        self._until: float | None = None  # When it goes; None before it came
-        self._keys = 0  # That were pressed under it
+        self._until: float | None = None
+        """When it goes; None before it came."""
+        self._keys = 0
+        """That were pressed under it."""
 
     def is_on(self, is_new: Callable[[], bool]) -> bool:
         """``is_new``: whether this person sees heaptop for the first time; asked once."""

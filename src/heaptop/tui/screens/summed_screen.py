@@ -135,7 +135,8 @@ class SummedScreen(TabScreen):
 
     def __init__(self, tabs: Tabs, source: SummedSource, wake: Callable[[], object]) -> None:
         super().__init__(tabs, source, wake)
-        self._sum = ProcessSum()  # What is shown is made of
+        self._sum = ProcessSum()
+        """What is shown is made of."""
 
     def _draw(self) -> None:
         if self.state.held is None:

@@ -18,7 +18,8 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.text import together
 
-Hint = tuple[str, str, str]  # The keys as written, the word, and the action of a click
+Hint = tuple[str, str, str]
+"""The keys as written, the word, and the action of a click."""
 
 
 def hints(table: Sequence[Key], width: int, look: ChartStyle | None = None) -> list[Hint]:

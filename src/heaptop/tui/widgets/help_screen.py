@@ -19,11 +19,16 @@ from heaptop.tui.keys.bindings import Key, grouped
 from heaptop.tui.keys.explaining import FigureHelp
 from heaptop.tui.widgets.scroll_page import ScrollPage
 
-LEFT: Final = 39  # Columns of the left half of the keys
-WIDTH: Final = 77  # Columns of the text, where there are so many
-KEY: Final = 7  # Columns of a key, with the gap behind it
-MARGIN: Final = 3  # Columns of the border, and of the gap beside it
-NAMES: Final = 15  # Columns of the names of figures; longer ones have a line of their own
+LEFT: Final = 39
+"""Columns of the left half of the keys."""
+WIDTH: Final = 77
+"""Columns of the text, where there are so many."""
+KEY: Final = 7
+"""Columns of a key, with the gap behind it."""
+MARGIN: Final = 3
+"""Columns of the border, and of the gap beside it."""
+NAMES: Final = 15
+"""Columns of the names of figures; longer ones have a line of their own."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,19 @@ class HelpPage:
 
     title: str
     keys: Sequence[Key]
-    first: str = ""  # What must be known of this session
+    """All of the screen."""
+    first: str = ""
+    """What must be known of this session."""
     shows: str = ""
     explains: Sequence[FigureHelp] = ()
-    words: str = ""  # What else there is to say
-    here: Sequence[str] = ()  # Actions of the keys that mean something here, the most needed first
-    means: Mapping[str, str] = field(default_factory=dict)  # What some of them do here
-    above: Sequence[FigureHelp] = ()  # What is above every view
+    words: str = ""
+    """What else there is to say."""
+    here: Sequence[str] = ()
+    """Actions of the keys that mean something here, the most needed first."""
+    means: Mapping[str, str] = field(default_factory=dict)
+    """What some of them do here."""
+    above: Sequence[FigureHelp] = ()
+    """What is above every view."""
 
 
 def help_text(page: HelpPage, look: ChartStyle, width: int = WIDTH) -> Text:
