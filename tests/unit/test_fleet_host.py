@@ -401,6 +401,17 @@ def test_threads_of_sessions_have_no_memory_that_only_they_can_use(tmp_path: Pat
     assert int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) == 1
 
 
+def test_a_service_has_one_name_in_metrics_and_profiles_whatever_it_is(hosted: Hosted) -> None:
+    """A command line gives it, or a rule: `?service=` finds it, and labels are bounded."""
+    hosted.config = FleetConfig((SelectRule(name=f" {'shop ' * 100}"),))
+    with running(hosted):
+        assert eventually(lambda: hosted.attached() == [1] and hosted.sources[1][0].ready)
+        (service,) = (one.service for one in hosted.host.services())
+        profile = Profile(hosted.host.profile(service=service))
+    assert len(service) < 200
+    assert {labels["service"] for _, _, labels in profile.samples} == {service}
+
+
 def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:
     with running(hosted):
         assert eventually(lambda: hosted.attached() == [1] and bool(hosted.sources[1][0].sampling))
@@ -452,6 +463,18 @@ def test_no_two_attaches_are_under_way_at_once(hosted: Hosted, monkeypatch: pyte
     with running(hosted):
         assert eventually(lambda: hosted.attached() == [1, 2, 3])
     assert most == [1, 1, 1]
+
+
+def test_a_process_that_takes_a_pid_between_the_choice_and_the_attach_is_left_alone(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was looked at before the attach is then not what the rules chose."""
+    monkeypatch.setattr(host_module, "is_same_process", lambda pid, start: not hosted.sources)
+    hosted.host._round()
+    (source,) = hosted.sources[1]
+    assert not source.ready
+    assert hosted.attached() == []
+    assert hosted.refused() == []
 
 
 def test_a_process_beyond_the_limit_is_not_attached_to(hosted: Hosted) -> None:

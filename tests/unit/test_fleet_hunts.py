@@ -329,14 +329,27 @@ def test_a_hunt_ends_long_before_the_memory_limit(
     assert (planned if not why else None) == seconds
 
 
+def test_a_process_that_claims_a_great_cost_keeps_no_other_from_being_hunted_in(watched: Watched) -> None:
+    """What an agent used is what its process claims."""
+    watched.attach()
+    watched.attach(growth=10_000.0)
+    watched.config = replace(watched.config, budget=0.5)
+    watched.hunt()
+    watched.sessions[1]._agent_cpu = 10**17
+    watched.hunts._began -= 100.0
+    watched.hunt()
+    assert [source.images_asked > 0 for source in watched.sources] == [True, True]
+
+
 def test_no_hunt_begins_while_the_budget_is_used_up(watched: Watched) -> None:
     first, second = watched.attach(), watched.attach()
     watched.hunt()
-    watched.meters.agent_cpu.inc(1e6)
+    for each in (first, second):
+        each._agent_cpu += 10**15
+    watched.config = replace(watched.config, budget=1.0)
     watched.hunt()
     assert sum(each.hunt is not None for each in (first, second)) == 1
-    began, used = watched.hunts._began
-    watched.hunts._began = began - 3e6, used
+    watched.hunts._began -= 3e6
     watched.hunt()
     assert None not in (first.hunt, second.hunt)
 

@@ -6,6 +6,7 @@ import email
 import email.policy
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -116,6 +117,20 @@ def test_what_lives_is_sent_as_it_is_and_what_was_allocated_as_a_difference(
     assert Pyroscope.queries[1]["from"] == Pyroscope.queries[0]["until"], "there is no gap"
     assert Pyroscope.authorizations == ["Bearer 0123456789abcdef"] * 3
     assert not any(labels for one in Pyroscope.profiles for _, _, labels in one.samples), "each would be a series"
+
+
+@pytest.mark.parametrize("jump", [-7200.0, 7200.0])
+def test_a_clock_that_is_set_leaves_no_profile_of_the_future_and_none_of_hours(
+    url: str, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    with pushing_to(monkeypatch) as (_, pusher):
+        pusher.push_all(PushConfig(url))
+        now = time.time
+        monkeypatch.setattr(time, "time", lambda: now() + jump)
+        pusher.push_all(PushConfig(url))
+    begin, end = (int(Pyroscope.queries[1][key][0]) for key in ("from", "until"))
+    assert abs(end - time.time()) < 60
+    assert 0 <= end - begin < 60
 
 
 @pytest.mark.parametrize("status", [302, 401, 500])

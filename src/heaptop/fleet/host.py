@@ -233,16 +233,15 @@ class FleetHost:
 
     def _attach(self, chosen: ChosenProcess, config: FleetConfig) -> None:
         """Attach to one process, and wait until that is over: no other is attached to meanwhile."""
-        pid, start = chosen.key
-        if not is_same_process(pid, start):
-            return
         options = attach_options(config)
         try:
-            source = self._attach_source(pid, options)
+            source = self._attach_source(chosen.seen.pid, options)
         except ProcessNotFound:
             return
         except Exception as error:
             self._refuse(chosen, error if isinstance(error, HeaptopError) else fault(error, InjectionFailed))
+            return
+        if not is_same_process(*chosen.key):  # now, so that it was that one which the source has looked at
             return
         session = FleetSession(chosen, source, self._meters, options, self._add_allocated, self._add_collections)
         self.guards.watch(session, config)

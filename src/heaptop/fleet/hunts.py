@@ -20,6 +20,7 @@ from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import HuntResult, suspect_rows
 from heaptop.fleet.guard_hunts import LEAST_HUNT
 from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.selection import ProcessKey
 from heaptop.fleet.session import FleetSession, SharedSource
 from heaptop.injector.api import snapshot_shortage
 from heaptop.protocol.findings import GROWING, NO_LEAK, Findings
@@ -35,6 +36,8 @@ MOST_OBJECTS: Final = 10_000_000
 """Of a process: heaptop keeps two marks at a time, which take 2.6 bytes an object each, and 17 of a hostile agent."""
 MOST_CELLS: Final = 200_000
 """Of the censuses during a hunt, likewise."""
+MOST_OF_ONE: Final = 0.5
+"""Of the budget, that one process may use up."""
 REFUSED: Final = "refused"
 FAILED: Final = "failed"
 """Outcomes beside the verdicts."""
@@ -114,16 +117,18 @@ class LeakHunts:
         self._acting = acting if acting is not None else threading.Lock()
         self._shortage = shortage
         self._thread: threading.Thread | None = None
-        self._began = (float("-inf"), 0.0)
-        """When the last hunt did, and what all agents had used of the processors by then, in seconds."""
+        self._began = float("-inf")
+        """When the last hunt did."""
+        self._used_before: dict[ProcessKey, float] = {}
+        """What the agent of each process had used of the processors by then, in seconds."""
 
     def begin_due(self, sessions: Iterable[FleetSession], config: FleetConfig) -> None:
         """Begin a hunt where one is due and the budget has room for it."""
-        now = time.monotonic()
+        now, sessions = time.monotonic(), list(sessions)
         if not config.hunt or (self._thread is not None and self._thread.is_alive()):
             return
-        began, used = self._began
-        if self._meters.agent_seconds - used > config.budget * (now - began):
+        allowed = config.budget * (now - self._began)
+        if self._used(sessions, MOST_OF_ONE * allowed) >= allowed:
             return
         session = next_hunted(sessions, now)
         if session is None or not self._acting.acquire(blocking=False):
@@ -134,7 +139,7 @@ class LeakHunts:
             self._acting.release()
             self._report(session, REFUSED, why)
             return
-        self._began = now, self._meters.agent_seconds
+        self._began, self._used_before = now, {each.chosen.key: each.agent_seconds for each in sessions}
         self._thread = threading.Thread(
             target=self._hunt, args=(session, seconds, config), name="heaptop-hunt", daemon=True
         )
@@ -143,6 +148,11 @@ class LeakHunts:
         except RuntimeError as error:  # no more threads
             self._acting.release()
             self._report(session, FAILED, f"{error}")
+
+    def _used(self, sessions: Iterable[FleetSession], most: float) -> float:
+        """What the agents have used since the last hunt began, in seconds, as their processes claim: of each at most
+        ``most``, so that a hostile one keeps no other from being hunted in."""
+        return sum(min(each.agent_seconds - self._used_before.get(each.chosen.key, 0.0), most) for each in sessions)
 
     def join(self, timeout: float) -> None:
         """Wait for the running hunt: it ends with its session."""

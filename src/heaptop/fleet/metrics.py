@@ -105,11 +105,6 @@ class HostMeters:
         """Count one refusal; ``name`` is that of an error class."""
         self.refusals.labels(name).inc()
 
-    @property
-    def agent_seconds(self) -> float:
-        """CPU time of all agents so far."""
-        return self.registry.get_sample_value("heaptop_agent_cpu_seconds_total") or 0.0
-
     def text(self) -> bytes:
         """All metrics, in Prometheus's text format."""
         return prometheus_client.generate_latest(self.registry)

@@ -34,6 +34,8 @@ LARGEST: Final = 16 << 20
 LONGEST_REST: Final = 3600.0
 """Seconds until the next attempt, however often it failed."""
 LONGEST_NAME: Final = 100
+CLOCK_SLACK: Final = 1.0
+"""Seconds by which two clocks may differ that nobody has set."""
 TURN: Final = 1.0
 """Seconds between two looks at whether it is time."""
 _FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_.-]")
@@ -64,8 +66,8 @@ class ProfilePusher:
         self._meters = meters
         self._sent: WeakKeyDictionary[FleetSession, AllocatedBefore] = WeakKeyDictionary()
         """What each process had allocated when a profile of it was taken last."""
-        self._sent_at: dict[str, float] = {}
-        """By service, in seconds since 1970."""
+        self._sent_at: dict[str, tuple[float, float]] = {}
+        """By service, in seconds since 1970, and by ``time.monotonic``."""
         self._failures = 0
         """Attempts in a row of which nothing was taken."""
         self._fails = False
@@ -114,14 +116,14 @@ class ProfilePusher:
 
     def _push(self, push: PushConfig, name: str, sessions: Sequence[FleetSession]) -> str:
         """Push one profile; why it was not taken, empty where it was."""
-        now = time.time()
+        now, taken_at = time.time(), time.monotonic()
         profile = self._profile(sessions)
         if len(profile.content) > LARGEST:
             return f"the profile of {name} has more than {LARGEST >> 20} MiB"
         query = urlencode(
             {
                 "name": f"{name}{{instance={_FORBIDDEN.sub('_', socket.gethostname())}}}",
-                "from": int(self._sent_at.get(name, now - push.interval)),
+                "from": int(self._begin(name, now, push.interval)),
                 "until": int(now),
                 "format": "pprof",
                 "spyName": "heaptop",
@@ -136,8 +138,17 @@ class ProfilePusher:
         if not is_taken:
             return words
         self._sent.update(profile.now)
-        self._sent_at[name] = now
+        self._sent_at[name] = now, taken_at
         return ""
+
+    def _begin(self, name: str, now: float, interval: float) -> float:
+        """Where the last profile of a service ends, also where the clock was set since: from the future would be
+        refused."""
+        if name not in self._sent_at:
+            return now - interval
+        wall, at = self._sent_at[name]
+        passed = time.monotonic() - at
+        return wall if abs(now - wall - passed) < CLOCK_SLACK else now - passed
 
     def _profile(self, sessions: Sequence[FleetSession]) -> _Profile:
         """Of these processes together: labels of a process or a type would be a series each."""

@@ -15,7 +15,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.choices import HUNTING
 from heaptop.errors import HeaptopError, PauseTooLong, SamplerRefused, TargetExited
 from heaptop.fleet.audit import audit
-from heaptop.fleet.figures import HuntResult, TargetFigures, target_figures
+from heaptop.fleet.figures import HuntResult, TargetFigures, label, target_figures
 from heaptop.fleet.growth import GrowthWatch
 from heaptop.fleet.memory import ServedMemory
 from heaptop.fleet.metrics import HostMeters
@@ -153,7 +153,7 @@ class FleetSession:
     def add_to(self, profile: ProfileWriter, most_text: int, change: OnStacks | None = None) -> int:
         """Add the process's stacks, with its labels, or as ``change`` wants them, without; returns how many characters
         they take. Raises RecordingTooLarge."""
-        labels = {"service": self.service, "pid": str(self.pid)} if change is None else {}
+        labels = {"service": label(self.service), "pid": str(self.pid)} if change is None else {}
         with self.lock:
             older = self._counted_at is not None
             return profile.add(self._recorded, labels, most_text, older=older, change=change)
