@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from heaptop.errors import UsageError
 from heaptop.fleet.access import Access, read_access
+from heaptop.fleet.configuration import load
 from heaptop.fleet.server import listening_socket
+from heaptop.fleet.web_config import read_web_config
 
 TOKEN = "0123456789abcdef"
 
@@ -54,6 +58,7 @@ def test_a_request_needs_one_of_the_secrets(tmp_path: Path) -> None:
         (f"\ntoken {TOKEN}", 0o600, "line 2"),
         (f"basic {TOKEN}", 0o600, "line 1"),
         ("# nothing\n", 0o600, "contains no secret"),
+        (f"# {'x' * 65536}\nbearer {TOKEN}", 0o600, "larger than 64 KiB"),
     ],
 )
 def test_a_file_that_protects_nothing_is_refused(tmp_path: Path, text: str, mode: int, said: str) -> None:
@@ -61,6 +66,41 @@ def test_a_file_that_protects_nothing_is_refused(tmp_path: Path, text: str, mode
         read_access(written(tmp_path, text, mode))
     assert said in caught.value.message
     assert TOKEN not in caught.value.help_text
+
+
+@pytest.mark.parametrize("read", [read_access, read_web_config, load])
+def test_a_file_that_others_chose_is_refused(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    """What it says is done as root: commands are run, secrets let in. Also behind a link, as a mounted secret is."""
+    file, link = written(tmp_path, ""), tmp_path / "link"
+    link.symlink_to(file)
+    file.chmod(0o666)
+    for path in (file, link):
+        with pytest.raises(UsageError, match="Other users may"):
+            read(path)
+    file.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(file, 65534, 65534)
+        with pytest.raises(UsageError, match="belongs to another user"):
+            read(link)
+
+
+@pytest.mark.parametrize("read", [read_access, read_web_config, load])
+def test_a_file_without_an_end_holds_nothing_up(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(UsageError, match="is not a regular file"):
+            read(path)
+
+
+def test_a_file_of_sudos_caller_is_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    file = written(tmp_path, f"bearer {TOKEN}")
+    os.chown(file, 65534, 65534)
+    monkeypatch.setenv("SUDO_UID", "65534")
+    monkeypatch.setenv("SUDO_GID", "65534")
+    assert read_access(file).tokens == (TOKEN.encode(),)
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "192.0.2.1:9917", "example.com:9917"])

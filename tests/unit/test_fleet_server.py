@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -160,6 +161,7 @@ async def test_a_secret_is_asked_for_everywhere(headers: Mapping[str, str], stat
         ({"Host": "["}, 403),
         ({"Origin": "https://example.com"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
     ],
 )
 async def test_a_page_of_another_site_reads_nothing(headers: Mapping[str, str], status: int) -> None:
@@ -251,6 +253,67 @@ async def test_clients_that_take_no_answer_hold_few_connections(monkeypatch: pyt
         assert len(runner.server.connections) == 3
     accepting.close()
     await runner.cleanup()
+
+
+MALFORMED = (
+    b"GET \x1b[31m\nevent=attach by=root HTTP/1.1\r\n\r\n",
+    b"\x16\x03\x01\0\0\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer \x00secret\r\n\r\n",
+    b"POST /-/reload HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"POST /-/reload HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    b"POST /-/reload HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+)
+
+
+@asynccontextmanager
+async def running(agent: Agent) -> AsyncIterator[tuple[str, int]]:
+    """Its server as :meth:`FleetServer.run` makes it; where it listens."""
+    runner = agent.server.runner(agent.server.application())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield runner.addresses[0]
+    finally:
+        await runner.cleanup()
+
+
+async def test_malformed_requests_are_refused_and_write_nothing_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever reaches the port could fill the journal, and quote a secret in it."""
+    async with running(Agent(SECRET)) as address:
+        for content in MALFORMED:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(content)
+            assert (await reader.readline()).split()[1] == b"400", content
+            writer.close()
+    assert caplog.text == ""
+
+
+async def test_an_answer_that_fails_is_one_line_of_the_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving() as (client, agent):
+        monkeypatch.setattr(agent.host, "processes", lambda: {}["missing"])
+        async with client.get("/processes") as response:
+            assert response.status == 500
+            assert "missing" not in await response.text()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "event=error" in line]
+    assert "reason=KeyError" in line
+
+
+async def test_what_a_client_sends_is_not_decompressed() -> None:
+    """Some hundred bytes would become megabytes, before a secret is asked for."""
+    agent, packed = Agent(OPEN), gzip.compress(bytes(1 << 20))
+
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(body=await request.read())
+
+    application = agent.server.application()
+    application.router.add_post("/echo", echo)
+    agent.server.application = lambda: application  # type: ignore[method-assign]
+    async with running(agent) as (host, port), ClientSession(timeout=PATIENCE) as client:
+        headers = {"Content-Encoding": "gzip"}
+        async with client.post(f"http://{host}:{port}/echo", data=packed, headers=headers) as response:
+            assert await response.read() == packed
 
 
 class HeldProfiles:
@@ -360,6 +423,17 @@ async def test_a_user_needs_the_password(monkeypatch: pytest.MonkeyPatch) -> Non
         ):
             async with client.get("/healthz", headers=headers) as response:
                 assert response.status == 401, headers
+
+
+async def test_what_is_kept_of_right_passwords_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bcrypt reads 72 bytes: every longer password is as right."""
+    long = "x" * 72
+    users = Access(users={"prometheus": bcrypt.hashpw(long.encode(), bcrypt.gensalt(4))})
+    async with serving(users) as (client, agent):
+        for number in range(5):
+            async with client.get("/healthz", headers=as_user(f"{long}{number}")) as response:
+                assert response.status == 200
+        assert len(agent.server._known_logins) == 1
 
 
 async def test_nobody_is_a_user_by_the_hash_of_another(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from heaptop.errors import UsageError
+from heaptop import files
+from heaptop.errors import ConfigError, UsageError
 
 LARGEST: Final = 1 << 16  # Bytes of the file
 SHORTEST: Final = 16  # Characters of a secret: others can try as often as they like
@@ -52,19 +53,20 @@ class Access:
         return login is not None and _is_one_of(login, self.logins)
 
     def user_login(self, header: str) -> bytes | None:
-        """The ``user:password`` of a request that a user may have sent; None for any other."""
-        return _basic_login(header) if self.users else None
+        """The ``user:password`` of a request that a user may have sent, as far as bcrypt reads it, or None."""
+        login = _basic_login(header) if self.users else None
+        return None if login is None else login[: login.find(b":") + 1 + MOST_PASSWORD]
 
     def is_user(self, login: bytes) -> bool:
         """Whether there is such a user, whatever the password."""
         return login.partition(b":")[0].decode("utf-8", "replace") in self.users
 
     def hash_of(self, login: bytes) -> tuple[bytes, bytes]:
-        """The password that was given, as far as bcrypt reads it, and the hash to compare it with: of a user that there
-        is not the hash of some other, so that it takes as long. It must be one that there is, too (:meth:`is_user`)."""
+        """The password that was given, and the hash to compare it with: of a user that there is not the hash of some
+        other, so that it takes as long. It must be one that there is, too (:meth:`is_user`)."""
         name, _, password = login.partition(b":")
         some = next(iter(self.users.values()))
-        return password[:MOST_PASSWORD], self.users.get(name.decode("utf-8", "replace"), some)
+        return password, self.users.get(name.decode("utf-8", "replace"), some)
 
 
 def _basic_login(header: str) -> bytes | None:
@@ -105,20 +107,45 @@ def listening_at(host: str, port: int) -> socket.socket:
     return listening
 
 
+def content_of(path: Path, most: int, fix: str, *, is_secret: bool = False) -> bytes:
+    """A file that decides what heaptop does, often as root: nobody else may change it, nor read it where it
+    ``is_secret``. It may be behind a link, as a secret that is mounted in a pod is.
+
+    Raises:
+        ConfigError: with ``fix`` where it cannot be read, is no regular file or is too large.
+    """
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ConfigError(f"{path} is not a regular file.", fix=fix)
+            check_owner(path, status, is_secret=is_secret)
+            content = file.read(most + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", fix=fix) from None
+    if len(content) > most:
+        raise ConfigError(f"{path} is larger than {most >> 10} KiB.", fix=fix)
+    return content
+
+
+def check_owner(path: Path, status: os.stat_result, *, is_secret: bool) -> None:
+    """Raises ConfigError where the file is another user's, or its mode lets others change or read it."""
+    caller = files.sudo_caller()
+    if status.st_uid not in (0, os.geteuid(), *(caller[:1] if caller is not None else ())):
+        raise ConfigError(f"{path} belongs to another user.", fix="Make it your own, or root's.")
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & (0o077 if is_secret else 0o022):
+        what, without = ("read or change", "rwx") if is_secret else ("change", "w")
+        raise ConfigError(f"Other users may {what} {path} (mode {mode:o}).", fix=f"Run `chmod go-{without} {path}`.")
+
+
 def read_access(path: Path) -> Access:
     """The secrets of a file.
 
     Raises:
-        UsageError: it cannot be read, others may read it, or a line of it means nothing.
+        UsageError: it cannot be read, others may read or change it, or a line of it means nothing.
     """
-    try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            content = file.read(LARGEST).decode("utf-8", "replace")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.", fix=_FIX) from None
-    if mode & 0o077:
-        raise UsageError(f"Other users may read or change {path} (mode {mode:o}).", fix=f"Run `chmod 600 {path}`.")
+    content = content_of(path, LARGEST, _FIX, is_secret=True).decode("utf-8", "replace")
     tokens: list[bytes] = []
     logins: list[bytes] = []
     for number, line in enumerate(content.splitlines(), 1):

@@ -15,11 +15,11 @@ from heaptop.analysis.text.recorded_times import seconds_of
 from heaptop.analysis.text.units import parse_size
 from heaptop.choices import GUARD_ACTIONS, GUARD_QUOTA, LEAST_QUOTA
 from heaptop.errors import ConfigError, UsageError
-from heaptop.fleet.access import is_loopback, read_access
+from heaptop.fleet.access import content_of, is_loopback, read_access
 from heaptop.fleet.selection import MIN_AGE, MIN_RSS, SelectRule
 from heaptop.fleet.sending import webhook_host
 from heaptop.fleet.triggers import HOW, GuardRule, Trigger, parse_trigger
-from heaptop.toml_file import content_of, did_you_mean, parsed, written
+from heaptop.toml_file import LARGEST, did_you_mean, parsed, written
 
 FIX: Final = "Correct the file. docs/fleet.md lists all keys."
 
@@ -70,12 +70,11 @@ def load(path: Path) -> FleetConfig:
     """The settings of the file.
 
     Raises:
-        ConfigError: it cannot be read, or a key or value of it is wrong.
+        ConfigError: it cannot be read, others may change it, or a key or value of it is wrong.
     """
+    content = content_of(path, LARGEST, FIX)
     try:
-        return _config(path, parsed(path, content_of(path)))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.", fix=FIX) from None
+        return _config(path, parsed(path, content))
     except ConfigError as error:
         error.fix = FIX
         raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import html
+import logging
 import secrets
 import signal
 import socket
@@ -54,6 +55,8 @@ _ABOUT: Final = {
     "/processes": "attached and refused processes, JSON",
     "/healthz": "whether the agent runs",
 }
+
+_SILENT: Final = logging.Logger("heaptop.serve", logging.CRITICAL + 1)
 
 T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -147,13 +150,7 @@ class FleetServer:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, ended.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
-        runner = web.AppRunner(
-            self.application(),
-            access_log=None,
-            keepalive_timeout=IDLE_SECONDS,
-            lingering_time=0,
-            shutdown_timeout=1.0,
-        )
+        runner = self.runner(self.application())
         await runner.setup()
         assert runner.server is not None
         self._thread.start()
@@ -170,6 +167,19 @@ class FleetServer:
             await asyncio.to_thread(self._thread.join, STOP_SECONDS)
             await runner.cleanup()
             self._workers.shutdown()
+
+    def runner(self, application: web.Application) -> web.AppRunner:
+        """How requests are read. aiohttp logs each malformed one with its content, before a secret is asked for:
+        whoever reaches the port could fill the journal. No body is used, so none is decompressed."""
+        return web.AppRunner(
+            application,
+            access_log=None,
+            logger=_SILENT,
+            auto_decompress=False,
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=0,
+            shutdown_timeout=1.0,
+        )
 
     def application(self) -> web.Application:
         """All paths."""
@@ -225,10 +235,16 @@ class FleetServer:
         host = request.headers.get("Host", "")  # request.host asks DNS for this machine's name where there is none
         origin = request.headers.get("Origin")
         if (self._access.is_open and not _is_this_machine(host)) or (
-            origin is not None and urlsplit(origin).netloc != host
+            origin is not None and not _is_at(origin, host)
         ):
             raise web.HTTPForbidden(text="This is served to its own address only.\n")
-        response = await handler(request)
+        try:
+            response = await handler(request)
+        except web.HTTPException:
+            raise
+        except Exception as error:
+            audit("error", reason=type(error).__name__, message=f"{request.path}: {error}")
+            raise web.HTTPInternalServerError(text="heaptop could not answer. Its log has the reason.\n") from None
         response.headers.update(_HEADERS)
         try:
             await asyncio.wait_for(_send(request, response), SEND_SECONDS)
@@ -335,6 +351,13 @@ def _keep_few(server: web.Server) -> None:
 async def _send(request: web.Request, response: web.StreamResponse) -> None:
     await response.prepare(request)
     await response.write_eof()
+
+
+def _is_at(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:
+        return False
 
 
 def _is_this_machine(host: str) -> bool:

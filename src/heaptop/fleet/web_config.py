@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import ssl
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ import bcrypt
 import yaml
 
 from heaptop.errors import ConfigError
+from heaptop.fleet.access import check_owner, content_of
 from heaptop.toml_file import did_you_mean, written
 
 LARGEST: Final = 1 << 16  # Bytes of the file
@@ -39,7 +39,10 @@ class TlsFiles:
 
     def context(self) -> ssl.SSLContext:
         """For a server. Raises ConfigError."""
-        _check_owner(self.key, 0o077, "read or change")
+        try:
+            check_owner(self.key, os.stat(self.key), is_secret=True)
+        except OSError as error:
+            raise ConfigError(f"{self.key} cannot be read: {error.strerror}.", fix=_FIX) from None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self.version
         context.set_alpn_protocols(["http/1.1"])
@@ -77,14 +80,7 @@ def read_web_config(path: Path) -> WebConfig:
     Raises:
         ConfigError: it cannot be read, others may change it, or a key or value of it is not supported.
     """
-    _check_owner(path, 0o022, "change")
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.", fix=_FIX) from None
-    if len(content) > LARGEST:
-        raise ConfigError(f"{path} is larger than {LARGEST >> 10} KiB.", fix=_FIX)
+    content = content_of(path, LARGEST, _FIX)
     try:
         document = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -146,16 +142,3 @@ def _table(where: str, value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
             raise ConfigError(text, why=f"Keys: {', '.join(keys)}.", fix=_FIX)
     return value
 
-
-def _check_owner(path: Path, forbidden: int, what: str) -> None:
-    """Raises ConfigError where the file is another user's, or its mode allows others what is forbidden."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.", fix=_FIX) from None
-    if status.st_uid not in (0, os.geteuid()):
-        raise ConfigError(f"{path} belongs to another user.", fix="Make it your own, or root's.")
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & forbidden:
-        fix = f"Run `chmod go-{'rw' if forbidden & 0o044 else 'w'} {path}`."
-        raise ConfigError(f"Other users may {what} {path} (mode {mode:o}).", fix=fix)
