@@ -2,7 +2,7 @@
 
 ``python bench/sampling.py [--setup] [--workloads NAME ...] [--ways NAME ...] [--counted NAME ...] [--rounds N]
 [--size F] [--measure time instructions] [--python 3.12]``. ``--setup`` makes the environment first, in the user's
-cache: the peers (memray, ddtrace, scalene), and Flask and NumPy for two of the workloads. A quick look:
+cache: the peers (memray, ddtrace, scalene), and Flask, gunicorn and NumPy for three of the workloads. A quick look:
 ``--rounds 1 --size 0.1``.
 
 Time: each run of a profiler (``sampled.py``, a process of its own) stands beside one of the bare workload
@@ -14,10 +14,10 @@ Instructions: callgrind counts one run of each, of a tenth of that work; of the 
 the same whoever else uses the machine; two bare runs say how exact they are.
 
 heaptop is the sampler, and a thread that fetches what was sampled once a second; the agent's other work and the
-screen are not in it. ``heaptop-adaptive`` and ``heaptop-hunt`` are for 200 and 1,000 samples a second: they begin at
-512 bytes, as after a rest, so that what a burst costs is in their times; instructions are those of a tenth of a second,
-and begin at 64 KiB, as an attach does. The peers do what they do by default, where
-their names say nothing else. ``ddtrace`` takes a sixteenth of the samples of ``heaptop-64K``, ``ddtrace-64K`` as many.
+screen are not in it. ``heaptop-adaptive``, ``heaptop-hunt`` and ``heaptop-serve`` are for 200, 1,000 and 20 samples a
+second: they begin at 512 bytes, as after a rest, so that what a burst costs is in their times; instructions are those
+of a tenth of a second, and begin at 64 KiB, as an attach does. The peers do what they do by default, where their
+names say nothing else. ``ddtrace`` takes a sixteenth of the samples of ``heaptop-64K``, ``ddtrace-64K`` as many.
 
 Ends with 0 when every promise was measured and kept, with 1 when one was broken, and with 2 when none was broken but
 some were not measured: without valgrind, say, or with ``--ways`` some of the peers.
@@ -45,7 +45,7 @@ from promises import CACHE, HERE, Promise, Verdict, compiled, core_library, toge
 from tests import interpreters
 from workloads import WORKLOADS
 
-PACKAGES: Final = ("memray", "ddtrace", "scalene", "flask", "numpy")
+PACKAGES: Final = ("memray", "ddtrace", "scalene", "flask", "gunicorn", "numpy")
 WARM: Final = 20
 """One in so many units is done before what is measured."""
 COUNTED: Final = 0.1
@@ -82,6 +82,7 @@ HEAPTOP: Final = (
     Way("heaptop-512K", "heaptop", 512 << 10),
     Way("heaptop-64K", "heaptop", 64 << 10),
     Way("heaptop-8K", "heaptop", 8 << 10),
+    Way("heaptop-serve", "heaptop", "20/s"),
 )
 PEERS: Final = (
     Way("tracemalloc", "tracemalloc", 1),

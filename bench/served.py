@@ -3,11 +3,14 @@
     python bench/served.py                              eight windows of two minutes
     python bench/served.py --rounds 1 --window 60       a look
 
-Two gunicorns serve the same Flask application, of 600,000 objects, at the same time, each to a client that asks for one
-page after the other. ``heaptop serve`` at its default settings is attached to one of them, in the next window to the
-other. A round is two windows: its ratios are those of a server with heaptop to the one without, and what the two
-servers differ in cancels out. What else the machine does slows both down. The intervals are over the rounds, 95 %.
-It exits with 1 where a promise is broken, and with 2 where the bound of 0.5 % is within the interval of the throughput.
+Two gunicorns serve the same Flask application, of 600,000 objects. A client asks for one page after the other, in short
+turns: some pages of one server, then as many of the other. ``heaptop serve`` at its default settings is attached to one
+of them, in the next window to the other. A round is two windows: its ratios are those of a server with heaptop to the
+one without, and what the two servers differ in cancels out. So does most of what else the machine does: it slows both
+down, and throughput and CPU time are medians over pairs of turns. "in all" has what is rare, such as censuses, and what
+disturbed only one of the two. CPU time is that of the worker's threads, the agent's among them, to the nanosecond;
+clones are not in it. The intervals are over the rounds, 95 %. It exits with 1 where a promise is broken, and with 2
+where the bound of 0.5 % is within the interval of the throughput.
 """
 
 from __future__ import annotations
@@ -20,12 +23,11 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
-from statistics import fmean, quantiles, stdev
+from statistics import fmean, median, quantiles, stdev
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -39,8 +41,6 @@ from tests.support.processes import eventually  # noqa: E402
 from tests.support.serving import serving  # noqa: E402
 from tests.support.slopes import t_quantile  # noqa: E402
 
-from heaptop.injector.inspect.process import stat_fields  # noqa: E402
-
 RULE: Final = """
 rate = "{rate}"
 [[select]]
@@ -50,62 +50,62 @@ min_age = 0
 """Default settings but for the choice of the process: its gunicorn's master is too small."""
 MOST_LOST: Final = 0.5
 """Percent."""
-TICKS: Final = 100
-"""Of a processor's second, in ``stat``."""
-USER, SYSTEM = 11, 12
-"""Their places among the fields of a ``stat`` file."""
+PAGES: Final = 50
+"""Of a turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """What one server did in a time."""
+class Turn:
+    """What one server did for some pages."""
 
-    requests: int
-    p50: float
-    """Seconds."""
-    p99: float
+    took: Sequence[float]
+    """Seconds of each page."""
     cpu: float
     """Seconds of its worker, with the agent in it."""
 
-    @property
-    def figures(self) -> Mapping[str, float]:
-        return {
-            "throughput": float(self.requests),
-            "p50": self.p50,
-            "p99": self.p99,
-            "CPU a request": self.cpu / self.requests,
-        }
 
-
-def ask(port: int, seconds: float) -> list[float]:
-    """One page after the other; how long each took. In a process of its own."""
-    took, end = [], time.perf_counter() + seconds
-    while (began := time.perf_counter()) < end:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+def take_turn(server: web.Server) -> Turn:
+    before, took = cpu_seconds(server.workers[0]), []
+    for _ in range(PAGES):
+        began = time.perf_counter()
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.request("GET", "/")
         answer = connection.getresponse()
         if answer.status != 200 or not answer.read():
             raise RuntimeError(f"status {answer.status}")
         connection.close()
         took.append(time.perf_counter() - began)
-    return took
+    return Turn(took, cpu_seconds(server.workers[0]) - before)
 
 
 def cpu_seconds(pid: int) -> float:
-    fields = stat_fields(f"/proc/{pid}/stat")
-    return (int(fields[USER]) + int(fields[SYSTEM])) / TICKS
+    """Of all threads of a process, by its clock (``clock_getcpuclockid``)."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
-def windows(pool: ProcessPoolExecutor, servers: Sequence[web.Server], seconds: float) -> list[Window]:
-    """Of all servers, at the same time."""
-    before = [cpu_seconds(server.workers[0]) for server in servers]
-    answers = [pool.submit(ask, server.port, seconds) for server in servers]
-    found = []
-    for server, used, answer in zip(servers, before, answers, strict=True):
-        took = answer.result()
-        cuts = quantiles(took, n=100)
-        found.append(Window(len(took), cuts[49], cuts[98], cpu_seconds(server.workers[0]) - used))
+def window(servers: Sequence[web.Server], seconds: float) -> list[list[Turn]]:
+    """The turns of each server. Which one begins alternates, too."""
+    found: list[list[Turn]] = [[] for _ in servers]
+    end, order = time.monotonic() + seconds, list(range(len(servers)))
+    while time.monotonic() < end:
+        for place in order:
+            found[place].append(take_turn(servers[place]))
+        order.reverse()
     return found
+
+
+def changes_of(on: Sequence[Turn], off: Sequence[Turn]) -> dict[str, float]:
+    """The logarithm of each figure's ratio."""
+    pairs = list(zip(on, off, strict=True))
+    cuts = [quantiles([took for turn in turns for took in turn.took], n=100) for turns in (on, off)]
+    (on_50, on_99), (off_50, off_99) = ((cut[49], cut[98]) for cut in cuts)
+    return {
+        "throughput": median(math.log(sum(b.took) / sum(a.took)) for a, b in pairs),
+        "p50": math.log(on_50 / off_50),
+        "p99": math.log(on_99 / off_99),
+        "CPU a request": median(math.log(a.cpu / b.cpu) for a, b in pairs),
+        "CPU in all": math.log(sum(turn.cpu for turn in on) / sum(turn.cpu for turn in off)),
+    }
 
 
 def rounds(args: argparse.Namespace, folder: Path) -> Iterator[Mapping[str, float]]:
@@ -115,28 +115,27 @@ def rounds(args: argparse.Namespace, folder: Path) -> Iterator[Mapping[str, floa
     with ExitStack() as stack:
         names = [f"served-{word}-{place}" for place in (1, 2)]
         servers = [stack.enter_context(web.serving(interpreter, 1, "large_web", name)) for name in names]
-        pool = stack.enter_context(ProcessPoolExecutor(2))
-        windows(pool, servers, 5)  # to get warm
+        window(servers, 5)  # to get warm
         for number in range(1, args.rounds + 1):
-            logs = dict.fromkeys(Window(1, 1, 1, 1).figures, 0.0)
+            logs: dict[str, float] = {}
             for place, server in enumerate(servers):
                 with serving(folder / "fleet.toml", RULE.format(name=names[place], rate=args.rate)) as serve:
                     wanted = {server.workers[0]}
                     if not eventually(lambda serve=serve, wanted=wanted: serve.counted() >= wanted):  # type: ignore[misc]
                         raise RuntimeError(f"nothing was counted: {serve.process.stderr()}")
-                    both = windows(pool, servers, args.window)
+                    turns = window(servers, args.window)
                     metrics = serve.metrics()
                     serve.end(SIGTERM)
-                on, off = both[place], both[1 - place]
+                changes = changes_of(turns[place], turns[1 - place])
                 censuses, pauses = metrics["heaptop_censuses_total"][""], metrics["heaptop_pause_seconds_sum"][""]
                 print(
-                    f"round {number}.{place + 1}: {on.requests} requests with heaptop, {off.requests} without; p99 "
-                    f"{on.p99 * 1e3:.1f} and {off.p99 * 1e3:.1f} ms; CPU {on.cpu:.1f} and {off.cpu:.1f} s; "
-                    f"{censuses:.0f} censuses, pauses {pauses * 1e3:.1f} ms",
+                    f"round {number}.{place + 1}: {len(turns[place])} turns; "
+                    + ", ".join(f"{name} {100 * math.expm1(change):+.2f} %" for name, change in changes.items())
+                    + f"; {censuses:.0f} censuses, pauses {pauses * 1e3:.1f} ms",
                     flush=True,
                 )
-                for name, value in on.figures.items():
-                    logs[name] += math.log(value / off.figures[name]) / 2
+                for name, change in changes.items():
+                    logs[name] = logs.get(name, 0.0) + change / 2
             yield logs
 
 

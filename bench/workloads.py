@@ -1,4 +1,5 @@
-"""Work that can be repeated, for bench/sampling.py: JSON, binary trees, log lines, asyncio, Flask, small arrays.
+"""Work that can be repeated, for bench/sampling.py: JSON, binary trees, log lines, asyncio, Flask alone and served by
+gunicorn, small arrays.
 
 Each function of WORKLOADS makes its input, and returns a function of a number of units: the same number is the same
 work, and gives the same answer. This module knows nothing of profilers, and runs on any Python from 3.8 on.
@@ -8,6 +9,7 @@ import asyncio
 import json
 import random
 import re
+import socket
 
 ITEMS = 1500
 TREE_DEPTH, KEPT_DEPTH = 10, 14
@@ -157,6 +159,42 @@ def flask_application():
     return work
 
 
+def gunicorn_served():
+    """A unit is a request of a client by a socket, to the application of bench/served.py in a worker of gunicorn."""
+    import flask  # noqa: PLC0415
+    from gunicorn.config import Config  # noqa: PLC0415
+    from gunicorn.glogging import Logger  # noqa: PLC0415
+    from gunicorn.workers.sync import SyncWorker  # noqa: PLC0415
+
+    application = flask.Flask("bench")
+
+    @application.route("/")
+    def index():
+        rows = [{"number": i, "text": str(i) * 10} for i in range(200)]
+        return "ok {}".format(sum(len(row["text"]) for row in rows))
+
+    config = Config()
+    worker = SyncWorker(0, 0, [], None, 30, config, Logger(config))
+    worker.wsgi = application
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def page():
+        with socket.create_connection(listener.getsockname()) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept-Encoding: identity\r\n\r\n")
+            client.shutdown(socket.SHUT_WR)  # gunicorn waits for that at the end
+            accepted, address = listener.accept()
+            worker.handle(listener, accepted, address)
+            answer = b""
+            while part := client.recv(4096):
+                answer += part
+        return len(answer)
+
+    def work(units):
+        return sum(page() for _ in range(units))
+
+    return work
+
+
 def numpy_light():
     """A unit is a thousand steps with arrays of 64 numbers, one in fifty of which is kept until the end."""
     import numpy  # noqa: PLC0415
@@ -181,6 +219,7 @@ WORKLOADS = {
     "logs": (log_parsing, 350),
     "asyncio": (asyncio_echo, 3800),
     "flask": (flask_application, 4400),
+    "gunicorn": (gunicorn_served, 2000),
     "numpy": (numpy_light, 600),
 }
 """The units beside each are about a second of work."""
