@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.errors import ConfigError
-from heaptop.fleet import configuration
+from heaptop.fleet import configuration, scanning
 from heaptop.fleet.audit import audit
 from heaptop.fleet.configuration import FleetConfig, load
 from heaptop.fleet.scanning import seen_processes
@@ -28,6 +29,7 @@ from heaptop.fleet.selection import (
     container_of,
     unit_of,
 )
+from heaptop.injector.inspect.process import stat_fields
 
 ID = "0f" * 32
 SHOP = SeenProcess(10, 1, "www", "/usr/bin/python3 shop.py --port 80", "shop", 200_000_000, 3600.0)
@@ -158,6 +160,50 @@ def test_any_control_group_is_read(text: str) -> None:
     assert container_of(path) in path
 
 
+def test_a_pod_is_chosen_by_its_name() -> None:
+    rules = [SelectRule(name="shop", pod="shop-*"), SelectRule(name="rest")]
+    pods = ("shop-5d9f-x2", "jobs-0", "")
+    chosen = choose(rules, [replace(SHOP, pid=pid, pod=pod) for pid, pod in enumerate(pods, 1)], 10)
+    assert {one.seen.pod: one.service for one in chosen} == {"shop-5d9f-x2": "shop", "jobs-0": "rest", "": "rest"}
+    assert choose([SelectRule(pod="*")], [replace(SHOP, pod="")], 10) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "pod"),
+    [
+        ("shop-5d9f-x2", "/kubepods/burstable/pod1/c", "shop-5d9f-x2"),
+        ("shop-5d9f-x2", "/kubepods.slice/kubepods-pod1.slice/c", "shop-5d9f-x2"),
+        ("shop-5d9f-x2", "/user.slice", ""),
+        ("a\nb", "/kubepods/pod1", ""),
+        ("x" * 300, "/kubepods/pod1", ""),
+        ("", "/kubepods/pod1", ""),
+    ],
+)
+def test_the_name_of_a_pod_is_in_the_environment_of_its_processes(
+    monkeypatch: pytest.MonkeyPatch, name: str, group: str, pod: str
+) -> None:
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    command, environ = [sys.executable, "-c", code], {"OTHER": "HOSTNAME=no", "HOSTNAME": name}
+    monkeypatch.setattr(scanning, "_cgroup", lambda pid: group)
+    # Not a child of ours: these are never seen.
+    with subprocess.Popen(
+        ["sh", "-c", 'exec 3<&0; "$0" "$@" <&3 & wait', *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environ,
+    ) as shell:
+        assert shell.stdout is not None
+        assert shell.stdin is not None
+        shell.stdout.readline()
+        (found,) = [one.pod for one in seen_processes() if code in one.command and is_below(one.pid, shell.pid)]
+        shell.stdin.close()
+    assert found == pod
+
+
+def is_below(pid: int, parent: int) -> bool:
+    return int(stat_fields(f"/proc/{pid}/stat")[scanning.PARENT]) == parent
+
+
 # -- the file --------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +233,7 @@ def test_a_file_of_all_keys(tmp_path: Path) -> None:
         cgroup = "^/system"
         unit = "shop*.service"
         container = "{ID[:12]}"
+        pod = "shop-*"
         min_rss = "100MB"
         min_age = "5m"
         [[select]]

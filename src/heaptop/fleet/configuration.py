@@ -322,6 +322,7 @@ _RULE_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "cgroup": _pattern,
     "unit": _text,
     "container": _container,
+    "pod": _text,
     "min_rss": _size,
     "min_age": _age,
     "exclude": _truth,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import Final
 
@@ -13,22 +14,26 @@ from heaptop.injector.processes import PythonProcess, names, python_processes
 from heaptop.protocol.text import LONGEST, printable
 
 PARENT: Final = 1  # Its place among the fields of a `stat` file
+POD_PATIENCE: Final = 0.2  # Seconds for a process's environment; less than a millisecond is usual
+_HOSTNAME: Final = b"HOSTNAME="
+_POD_NAME: Final = re.compile(rb"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 def seen_processes() -> list[SeenProcess]:
     """Every Python process that this user can see, without any heaptop and what this one has started."""
     found = []
-    for process in python_processes():
-        try:
-            fields = stat_fields(f"/proc/{process.pid}/stat")
-        except OSError:
-            continue  # it ended meanwhile
-        if int(fields[PARENT]) != os.getpid():
-            found.append(_seen(process, int(fields[START_TIME])))
+    with proc.Reader(_environ) as reader:
+        for process in python_processes():
+            try:
+                fields = stat_fields(f"/proc/{process.pid}/stat")
+            except OSError:
+                continue  # it ended meanwhile
+            if int(fields[PARENT]) != os.getpid():
+                found.append(_seen(process, int(fields[START_TIME]), reader))
     return found
 
 
-def _seen(process: PythonProcess, start: int) -> SeenProcess:
+def _seen(process: PythonProcess, start: int, reader: proc.Reader[int, bytes]) -> SeenProcess:
     path = _cgroup(process.pid)
     return SeenProcess(
         pid=process.pid,
@@ -41,7 +46,22 @@ def _seen(process: PythonProcess, start: int) -> SeenProcess:
         cgroup=path,
         unit=unit_of(path),
         container=container_of(path),
+        pod=_pod(process.pid, reader) if "kubepods" in path else "",
     )
+
+
+def _environ(pid: int) -> bytes:
+    return proc.read(f"/proc/{pid}/environ")
+
+
+def _pod(pid: int, reader: proc.Reader[int, bytes]) -> str:
+    """The kubelet gives each container its pod's name as HOSTNAME. The process may have changed it."""
+    try:
+        variables = reader.ask(pid, POD_PATIENCE, ("environ", pid)).split(b"\0")
+    except OSError:
+        return ""  # it ended meanwhile, or does not let it be read
+    name = next((each.removeprefix(_HOSTNAME) for each in variables if each.startswith(_HOSTNAME)), b"")
+    return name.decode() if _POD_NAME.fullmatch(name) else ""
 
 
 def _cgroup(pid: int) -> str:

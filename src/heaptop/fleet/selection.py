@@ -31,6 +31,7 @@ class SeenProcess:
     cgroup: str = ""  # Its path, without the mount point
     unit: str = ""  # The systemd unit, such as `shop.service`; empty where it is in none
     container: str = ""  # The container's id, 64 hexadecimal digits; empty outside of containers
+    pod: str = ""  # The name of its Kubernetes pod, as the process's environment has it; empty where that is not known
 
     @property
     def key(self) -> ProcessKey:
@@ -47,6 +48,7 @@ class SelectRule:
     cgroup: re.Pattern[str] | None = None
     unit: str = ""  # A name, or a pattern such as `shop@*.service`
     container: str = ""  # The beginning of an id
+    pod: str = ""  # A name, or a pattern such as `shop-*`
     min_rss: int = 0
     min_age: float = 0.0
     exclude: bool = False
@@ -59,6 +61,7 @@ class SelectRule:
             and (self.cgroup is None or self.cgroup.search(seen.cgroup) is not None)
             and (not self.unit or fnmatchcase(seen.unit, self.unit))
             and (not self.container or seen.container.startswith(self.container))
+            and (not self.pod or (bool(seen.pod) and fnmatchcase(seen.pod, self.pod)))
         )
 
     def is_met_by(self, seen: SeenProcess) -> bool:
