@@ -110,6 +110,9 @@ def test_an_attached_process_that_shrinks_stays_chosen() -> None:
     ("rule", "seen", "service"),
     [
         (SelectRule(name="web"), SHOP, "web"),
+        (SelectRule(name="web-{pid}"), SHOP, "web-10"),
+        (SelectRule(name="{0} {pod} {"), SHOP, "{0} {pod} {"),
+        (SelectRule(), replace(SHOP, name="{pid}"), "{pid}"),
         (SelectRule(), SHOP, "shop"),
         (SelectRule(), SeenProcess(1, 1, "", "", "", 0, 0.0), "python"),
         (SelectRule(), SeenProcess(1, 1, "", "", "app", 0, 0.0, unit="shop@1.service"), "shop@1"),

@@ -82,6 +82,7 @@ class ChosenProcess:
 
 
 DEFAULT_RULE: Final = SelectRule(min_rss=MIN_RSS, min_age=MIN_AGE)  # Where no rule chooses processes
+PID: Final = "{pid}"  # In the name of a rule: each process is a service of its own
 NAMELESS: Final = "python"  # The service of a process that has no name
 
 
@@ -105,12 +106,16 @@ def choose(
         fits = SelectRule.matches if is_held else SelectRule.is_met_by
         rule = next((rule for rule in including if fits(rule, seen)), None)
         if rule is not None:
-            (kept if is_held else new).append(ChosenProcess(seen, rule.name or _own_service(seen)))
+            (kept if is_held else new).append(ChosenProcess(seen, _service(rule, seen)))
     return [*sorted(kept, key=_largest_first), *sorted(new, key=_largest_first)][:limit]
 
 
 def _largest_first(chosen: ChosenProcess) -> tuple[int, int]:
     return -chosen.seen.rss, chosen.seen.pid
+
+
+def _service(rule: SelectRule, seen: SeenProcess) -> str:
+    return rule.name.replace(PID, str(seen.pid)) or _own_service(seen)
 
 
 def _own_service(seen: SeenProcess) -> str:
