@@ -280,6 +280,31 @@ def test_a_guard_of_all_keys(tmp_path: Path) -> None:
     assert (tmp_path / "reports").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize("made_by", ["another user", "everybody", "a link"])
+def test_no_reports_go_where_another_user_could_exchange_the_folder(tmp_path: Path, made_by: str) -> None:
+    """Below a folder that is theirs, they could move ours away and put a link to /etc in its place."""
+    above = tmp_path / "above"
+    above.mkdir()
+    assert config(tmp_path, f'reports_dir = "{above}/inner/reports"').reports_dir == above / "inner/reports"
+    path = above
+    if made_by == "everybody":
+        above.chmod(0o777)
+    elif os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    elif made_by == "another user":
+        os.chown(above, 65534, 65534)
+    else:
+        path = tmp_path / "link"
+        path.symlink_to(above)
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(ConfigError) as caught:
+        config(tmp_path, f'reports_dir = "{path}/inner/reports"')
+    assert f"could exchange {path}" in (caught.value.why or "")
+    if made_by == "everybody":
+        above.chmod(0o1777)  # as /tmp: only owners remove what is in it
+        config(tmp_path, f'reports_dir = "{path}/inner/reports"')
+
+
 def test_a_push_with_its_secret(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("basic heaptop:0123456789abcdef\n")

@@ -128,10 +128,15 @@ def content_of(path: Path, most: int, fix: str, *, is_secret: bool = False) -> b
     return content
 
 
+def is_own(status: os.stat_result) -> bool:
+    """Whether a file is our own, root's, or that of who called sudo."""
+    caller = files.sudo_caller()
+    return status.st_uid in (0, os.geteuid(), *(caller[:1] if caller is not None else ()))
+
+
 def check_owner(path: Path, status: os.stat_result, *, is_secret: bool) -> None:
     """Raises ConfigError where the file is another user's, or its mode lets others change or read it."""
-    caller = files.sudo_caller()
-    if status.st_uid not in (0, os.geteuid(), *(caller[:1] if caller is not None else ())):
+    if not is_own(status):
         raise ConfigError(f"{path} belongs to another user.", fix="Make it your own, or root's.")
     mode = stat.S_IMODE(status.st_mode)
     if mode & (0o077 if is_secret else 0o022):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import errno
+import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +18,7 @@ from heaptop.analysis.text.recorded_times import seconds_of
 from heaptop.analysis.text.units import parse_size
 from heaptop.choices import GUARD_ACTIONS, GUARD_QUOTA, LEAST_QUOTA
 from heaptop.errors import ConfigError, UsageError
-from heaptop.fleet.access import content_of, is_loopback, read_access
+from heaptop.fleet.access import content_of, is_loopback, is_own, read_access
 from heaptop.fleet.selection import MIN_AGE, MIN_RSS, SelectRule
 from heaptop.fleet.sending import webhook_host
 from heaptop.fleet.triggers import HOW, GuardRule, Trigger, parse_trigger
@@ -286,11 +289,22 @@ def _folder(value: Any) -> Path:
     if not path.is_absolute():
         raise ValueError("an absolute path")
     try:
+        _check_above(path)
         files.private_folder(path)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ValueError(f"a folder that only its owner can write to: {why}") from None
     return path
+
+
+def _check_above(path: Path) -> None:
+    """Raises PermissionError where another user may put something else in the place of a folder above. Those that are
+    missing will be ours alone."""
+    for above in filter(os.path.lexists, (*path.parents, *path.resolve().parents)):
+        for status in (above.lstat(), above.stat()):
+            is_shared = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
+            if not is_own(status) or (is_shared and not stat.S_ISLNK(status.st_mode)):
+                raise PermissionError(errno.EPERM, f"other users could exchange {above}")
 
 
 def _authorization(value: Any) -> str:
