@@ -123,6 +123,23 @@ def test_dominators_are_the_largest_first_of_a_type_or_below_an_object(target: P
             snapshot.dominators("Sesion")
 
 
+def test_a_number_that_no_snapshot_takes_is_a_value_error(target: PromptTarget, process: Process) -> None:
+    target.agent.images.plant = shop
+    with process.snapshot() as snapshot:
+        for ask in (
+            lambda: snapshot.dominators(most=-1),
+            lambda: snapshot.why("Session", most=-1),
+        ):
+            with pytest.raises(ValueError, match=r"most must be between 0 and 4,294,967,295, not -1"):
+                ask()
+        with pytest.raises(ValueError, match=r"number must be between 0 and 4,294,967,295, not 4,294,967,296"):
+            snapshot.retainers("Session", number=1 << 32)
+        with pytest.raises(ValueError, match=r"below must be between 0 and .*, not -16"):
+            snapshot.dominators(below=-16)
+        assert snapshot.dominators(most=0) == ()
+        assert snapshot.dominators(most=1)
+
+
 def test_a_cancelled_check_between_rounds_leaves_the_next_one_its_own_answer(
     target: PromptTarget, process: Process
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.snapshot.retained import RetainedRow
@@ -12,6 +13,9 @@ from heaptop.api.figures import Dominator, KeptBy, dominator, kept_by
 from heaptop.protocol.images import Image, Selection
 from heaptop.watching.queries import ALL, dominators, find_waste, object_at, paths_to, retainer_sets, selected
 from heaptop.watching.snapshot_watch import SnapshotWatch
+
+_MOST_ROWS: Final = (1 << 32) - 1
+_LAST_ADDRESS: Final = (1 << 63) - 1
 
 
 class HeapSnapshot:
@@ -51,8 +55,9 @@ class HeapSnapshot:
     def why(self, name: str, most: int = ALL) -> KeptBy:
         """By which paths the objects of a type are kept: ``app.Session``, or ``Session`` where that is one type.
 
-        Raises NotInHeap, AmbiguousType, ImageLost.
+        Raises NotInHeap, AmbiguousType, ImageLost, ValueError.
         """
+        _check("most", most, _MOST_ROWS)
         self._begin()
         paths, full = paths_to(self._watch, name, most)
         return kept_by(full, paths, self._watch.types)
@@ -61,8 +66,9 @@ class HeapSnapshot:
         """The same objects by retainer set, sets of at most ``number`` retainers (Runciman and Röjemo 1996, §3).
         Those for whose sets the snapshot had no room are the last row, ``(small sets)``: rows sum to all objects.
 
-        Raises NotInHeap, AmbiguousType, ImageLost.
+        Raises NotInHeap, AmbiguousType, ImageLost, ValueError.
         """
+        _check("number", number, _MOST_ROWS)
         self._begin()
         objects, _ = selected(self._watch, name)
         rows, other, _ = retainer_sets(self._watch, objects, number)
@@ -72,8 +78,10 @@ class HeapSnapshot:
         """The ``most`` objects that retain most, largest first: of the whole heap, of a type, or only those that the
         object at the address ``below`` dominates. An object below another one of these is in its figure, too.
 
-        Raises NotInHeap, AmbiguousType, ImageLost.
+        Raises NotInHeap, AmbiguousType, ImageLost, ValueError.
         """
+        _check("most", most, _MOST_ROWS)
+        _check("below", below, _LAST_ADDRESS)
         self._begin()
         types = selected(self._watch, name)[0].types if name else ()
         if below:
@@ -91,3 +99,8 @@ class HeapSnapshot:
         if not passing:
             self._watch.ask_memory()
         return find_waste(self._watch, passing)
+
+
+def _check(name: str, value: int, largest: int) -> None:
+    if not 0 <= value <= largest:
+        raise ValueError(f"{name} must be between 0 and {largest:,}, not {value:,}")
