@@ -62,6 +62,8 @@ NAMES = (
     "function",
     "tuple",
     "multidict._multidict.Headers",
+    "hamt_array_node",
+    "ContextVar",
 )
 TYPES = [TypeName(*name.rpartition(".")[::2]) for name in NAMES]
 """By id."""
@@ -286,6 +288,7 @@ def ranks() -> TypeRanks:
         ({"function": 100, "tuple": 100, "Logger": 100}, 100, "function", "function"),
         ({"str": 100, "tuple": 100, "Logger": 100}, 100, "tuple", "logging.Logger"),
         ({"str": 300}, 300, "str", "str"),
+        ({"hamt_array_node": 4, "dict": 90, "ContextVar": 90}, 4, "hamt_array_node", "ContextVar"),
         ({"str": 300}, 10, "list", "str"),
     ],
 )

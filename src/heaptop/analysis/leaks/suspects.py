@@ -71,11 +71,13 @@ _DATA: Final = frozenset(
             "types.SimpleNamespace",
             "mappingproxy",
         ),
+        # The nodes of a context's table of variables, which is never changed in place: setting one makes nodes anew.
+        *("hamt", "hamt_array_node", "hamt_bitmap_node", "hamt_collision_node"),
     )
 )
 """Types that say nothing of what a program does: what they hold is examined for a better name."""
-_CODE: Final = frozenset(("function", "method", "generator", "coroutine", "async_generator"))
-"""Types in builtins that say as much as those of the standard library: which code will run."""
+_CODE: Final = frozenset(("function", "method", "generator", "coroutine", "async_generator", "ContextVar"))
+"""Types without a module that say as much as those of the standard library: which code will run, or uses it."""
 
 
 # -- candidates ----------------------------------------------------------------------------------------------
