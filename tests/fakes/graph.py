@@ -50,6 +50,8 @@ class Planted:
     """What it could do without: sort, bytes, detail."""
     bound: int = -1
     changes: int = -1
+    is_container: bool = False
+    """Its type is made from one of ``CONTAINERS`` (:mod:`tests.fakes.heap`)."""
 
 
 @dataclass(frozen=True, slots=True)

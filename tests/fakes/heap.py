@@ -65,6 +65,14 @@ LIVE_ADDRESSES: Final = 400
 """In one piece of an answer to LIVE: few, so that there are several."""
 GAP: Final = 1 << 20
 """Bytes without an object that divide one extent from the next."""
+CONTAINERS: Final = frozenset(
+    (
+        *("dict", "list", "set", "bytearray", "array.array", "collections.deque", "collections.OrderedDict"),
+        *("collections.defaultdict", "collections.Counter", "_io.BytesIO", "_io.StringIO"),
+        "functools._lru_cache_wrapper",
+    )
+)
+"""Types of what things collect in; of classes made from these, see Planted."""
 _OFFSET: Final = struct.Struct("<Q")
 _LIVE: Final = struct.Struct("<QBB")
 """An address, a byte that tells its type, and how many marks it has seen."""
@@ -114,6 +122,10 @@ class PlantedImage:
         """Addresses, ascending."""
         s, graph = question.selection, self.graph
         below = {*s.below}
+        def collects(each: int) -> bool:
+            planted = graph.objects[each]
+            return planted.is_container or planted.type.full in CONTAINERS
+
         criteria: tuple[tuple[object, Callable[[int], bool]], ...] = (
             (s.types, lambda each: self._type_ids[each] in s.types),
             (s.kinds, lambda each: graph.kind[each] in s.kinds),
@@ -123,6 +135,7 @@ class PlantedImage:
             (s.path, lambda each: graph.path_key(each) in s.path),
             (s.retainers, self._is_retained_by(question)),
             (s.seen, lambda each: self.seen(each) in s.seen),
+            (question.containers, collects),
             (question.high > question.low, lambda each: self._reaches(each, question.low, question.high)),
         )
         found = [*graph.objects]

@@ -60,6 +60,7 @@ def unpack(body: bytes) -> tuple[int, Question]:
         excluded=excluded,
         values=bool(flags & 2),
         buffers=bool(flags & 4),
+        containers=bool(flags & 16),
         low=low,
         high=high,
         known=body[at:],

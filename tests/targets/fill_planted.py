@@ -3,10 +3,12 @@
 Argument: the core's library. As image_exercise.py, with ``planted`` besides: the address, length and bound of each.
 """
 
+import array
 import asyncio
 import collections
 import functools
 import gc
+import io
 import queue
 import sys
 
@@ -25,6 +27,57 @@ class Half(collections.deque):
     def __init__(self, items, maxsize):
         super().__init__(items)
         self.maxsize = maxsize
+
+
+class Log(list):
+    pass
+
+
+class Unmeasured(list):
+    """What it says of its size is Python code, which nobody runs."""
+
+    def __sizeof__(self):
+        raise SystemExit("the target's code was run")
+
+
+class Registry(dict):
+    pass
+
+
+class Hits(collections.Counter):
+    __slots__ = ("name",)
+
+
+class Groups(collections.defaultdict):
+    pass
+
+
+class Seen(set):
+    pass
+
+
+class Buffer(bytearray):
+    pass
+
+
+class Values(array.array):
+    pass
+
+
+class Text(io.StringIO):
+    pass
+
+
+class Bytes(io.BytesIO):
+    pass
+
+
+class Row(collections.namedtuple("Row", "a b c")):
+    pass
+
+
+class Name(str):
+    __slots__ = ()
 
 
 class Lru(collections.OrderedDict):
@@ -212,13 +265,43 @@ PLANTED = {
     "default arguments by keyword": (recall, -1, 80),
     "a function": (cache_of, -1, UNKNOWN),
     "list": ([1, 2, 3], 3, UNKNOWN),
+    "dict": ({1: 2}, 1, UNKNOWN),
+    "set": ({1, 2}, 2, UNKNOWN),
+    "tuple": ((LOOP, LOOP), 2, UNKNOWN),
+    "frozenset": (frozenset((LOOP, 1)), 2, UNKNOWN),
+    "bytearray": (bytearray(b"12345"), 5, UNKNOWN),
+    "array": (array.array("d", [1.5]), UNKNOWN, UNKNOWN),
+    "BytesIO": (io.BytesIO(b"123"), UNKNOWN, UNKNOWN),
+    "StringIO": (io.StringIO("123"), UNKNOWN, UNKNOWN),
+    "subclass of list": (Log(range(11)), 11, UNKNOWN),
+    "subclass of list that measures itself": (Unmeasured(range(12)), 12, UNKNOWN),
+    "subclass of dict": (Registry.fromkeys(range(13)), 13, UNKNOWN),
+    "subclass of Counter": (Hits("abcab"), 3, UNKNOWN),
+    "subclass of defaultdict": (Groups(list, {1: [], 2: []}), 2, UNKNOWN),
+    "subclass of set": (Seen(range(14)), 14, UNKNOWN),
+    "subclass of bytearray": (Buffer(b"123456"), 6, UNKNOWN),
+    "subclass of array": (Values("d", [1.5]), UNKNOWN, UNKNOWN),
+    "subclass of StringIO": (Text("123"), UNKNOWN, UNKNOWN),
+    "subclass of BytesIO": (Bytes(b"123"), UNKNOWN, UNKNOWN),
+    "named tuple": (Row(LOOP, 2, 3), 3, UNKNOWN),
+    "subclass of str": (Name("a name"), 6, UNKNOWN),
 }
+CONTAINERS = (
+    *("list", "dict", "set", "bytearray", "array", "BytesIO", "StringIO", "ordered", "ordered with a bound"),
+    *(name for name in PLANTED if "lru_cache" in name),
+    *(name for name in PLANTED if name.startswith("subclass of ") and name != "subclass of str"),
+    *("deque", "bounded deque", "empty bounded deque", "deque of nothing", "deque of the most", "its deque"),
+    "deque with a bound of its class",
+)
 PLANTED["its deque"] = (PLANTED["queue"][0].queue, *PLANTED["its deque"][1:])
 
 
 class Exercise(image_exercise.Exercise):
     def planted(self, _):
         return {name: (id(each), length, bound) for name, (each, length, bound) in PLANTED.items()}
+
+    def containers(self, _):
+        return sorted(set(CONTAINERS))
 
     def work(self, puts_and_gets):
         """How many wait in the queue then."""

@@ -8,6 +8,7 @@ import _thread
 import array
 import collections
 import ctypes
+import io
 import json
 import os
 import signal
@@ -136,11 +137,18 @@ def lose_blocks(count):
         take(700)
 
 
+class Buffer(bytearray):
+    pass
+
+
 def hold_in_c_types(count):
     """Memory of its own that an object of C leads to."""
     for _ in range(count):
         HELD.append((array.array("d", bytes(4000)), collections.deque(range(500)), Characters()))
         HELD.append(collections.OrderedDict.fromkeys(range(20)))
+        text = io.StringIO("x" * 3000)
+        text.read(1)
+        HELD.append((text, Buffer(3000)))
 
 
 class Entry:

@@ -612,6 +612,25 @@ def test_what_grows_in_place_has_the_line_that_last_enlarged_it() -> None:
     )
 
 
+@pytest.mark.parametrize(("bounded", "verdict"), [(False, LEAK), (True, NO_LEAK)])
+def test_a_container_of_a_class_in_python_is_judged_by_its_length(bounded: bool, verdict: str) -> None:
+    """A class made from list, of which no item is new."""
+    log = Planted(0x7000_0000, TypeName("app", "Log"), 0, is_container=True)
+    module = Planted(0x5000_0000, TypeName("", "module"), 72, (Reference(".LOG", log.address),))
+    root = Root("module", "module app", module.address)
+
+    def plant(number: int) -> PlantedHeap:
+        length = 10_000 * (3 if bounded and number > 1 else number)
+        return PlantedHeap((module, replace(log, size=16 * length, length=length)), (root,))
+
+    found = Hunting(plant).checks(4)
+    suspects = [each for each in found.suspects if each.type == "app.Log"]
+    assert found.verdict == verdict
+    assert [each.verdict for each in suspects] == [verdict]
+    assert (suspects[0].counted, suspects[0].holder) == ("items", "app.Log")
+    assert suspects[0].series == ((10_000, 30_000, 30_000, 30_000) if bounded else (10_000, 20_000, 30_000, 40_000))
+
+
 @pytest.mark.parametrize(("sampled", "site"), [(20, "app.py:3 make"), (4, "app.py:7 keep"), (0, "app.py:7 keep")])
 def test_the_line_that_makes_most_of_what_is_new_goes_before_who_puts_it_there(sampled: int, site: str) -> None:
     """Dicts are recycled: their site is known indirectly. Small parts may have been made anywhere."""

@@ -150,12 +150,15 @@ class Question:
     """Values of exact built-in types may be shown: heaps hold secrets, so a person has asked for it."""
     buffers: bool = False
     """STACKS: also the blocks of tables and buffers that objects have elsewhere, as far as they are known: a list's
-    items, the table of a dict or set, a bytearray's bytes, an array's data; of a process, not of a dump, also a deque's
-    blocks and the nodes of an OrderedDict."""
+    items, the table of a dict or set, a bytearray's bytes, a NumPy array's data; of a process, not of a dump, also a
+    deque's blocks, the nodes of an OrderedDict, and what an array.array or io.StringIO keeps its contents in."""
     beginnings: bool = False
     """PATHS: those that read alike up to the first item of a container, or the third link of a chain, are one. The
     largest are those of most bytes. What they retain is not computed (0), nor are addresses of the steps before the
     last (0)."""
+    containers: bool = False
+    """Only what things collect in, of the selection: objects whose type is CPython's dict, list, set, deque, bytearray,
+    array, BytesIO, StringIO or lru_cache, or made from one of these. Not of a dump."""
     low: int = 0
     high: int = 0
     known: bytes = b""
@@ -166,7 +169,7 @@ class Question:
         Raises:
             ValueError: the lists are too long for one request.
         """
-        flags = self.modules | self.values << 1 | self.buffers << 2 | self.beginnings << 3
+        flags = self.modules | self.values << 1 | self.buffers << 2 | self.beginnings << 3 | self.containers << 4
         head = _HEAD.pack(self.what, flags, self.offset, self.limit, self.number, 0, id, self.low, self.high)
         s = self.selection
         lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded, s.retainers, s.seen)

@@ -254,7 +254,10 @@ def test_sanitizers_find_nothing_in_damaged_dumps(opened: Exercise, is_whole: bo
     assert times / 2 < int(ended.stdout) < times
 
 
-@pytest.mark.parametrize("question", [b"", b"x", bytes(100), Question(WASTE).pack(1), Question(DUMP).pack(1)])
+NOT_OF_A_DUMP = [Question(WASTE), Question(DUMP), Question(OBJECTS, containers=True)]
+
+
+@pytest.mark.parametrize("question", [b"", b"x", bytes(100), *(each.pack(1) for each in NOT_OF_A_DUMP)])
 def test_a_question_that_a_dump_cannot_answer_is_refused(opened: Exercise, question: bytes) -> None:
     dump = Read(pieces_of(opened))
     with pytest.raises(RuntimeError):

@@ -41,6 +41,16 @@ def test_lengths_and_bounds(planted: Exercise) -> None:
     assert fills(planted) == wanted(planted)
 
 
+def test_what_is_made_from_a_container_is_one_whatever_its_name(planted: Exercise) -> None:
+    names = {address: name for name, (address, _, _) in planted("planted").items()}
+    planted.open()
+    everything = Selection(addresses=tuple(names))
+    found = planted.ask(Objects, Question(OBJECTS, everything, limit=len(names), containers=True))
+    planted.close()
+    assert sorted(names[row.address] for row in found.rows) == planted("containers")
+    assert found.total == len(found.rows)
+
+
 def test_a_deque_counts_what_is_added_and_taken(planted: Exercise) -> None:
     def changes(name: str) -> int:
         at = Selection(addresses=(planted("planted")[name][0],))

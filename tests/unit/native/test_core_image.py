@@ -787,8 +787,17 @@ def test_sampled_tables_and_buffers(exercise: Exercise, name: str, size: int) ->
     assert 40 * size <= sums[1] - sums[0] < 80 * size
 
 
-@pytest.mark.parametrize(("name", "each"), [("collections.deque", 8), ("collections.OrderedDict", 20)])
-def test_blocks_that_c_types_chain_have_the_stack_that_put_items_there(
+@pytest.mark.parametrize(
+    ("name", "each"),
+    [
+        ("collections.deque", 8),
+        ("collections.OrderedDict", 20),
+        ("array.array", 1),
+        ("_io.StringIO", 1),
+        (MAIN + "Buffer", 1),
+    ],
+)
+def test_blocks_of_c_types_have_the_stack_that_put_items_there(
     exercise: Exercise, name: str, each: int
 ) -> None:
     nodes = exercise("sample")["hold_in_c_types"]

@@ -45,7 +45,6 @@ from heaptop.analysis.leaks.growth import (
 )
 from heaptop.analysis.leaks.lints import LintContext, lints_of
 from heaptop.analysis.leaks.marks import (
-    CONTAINERS,
     Mark,
     MarkContext,
     facts,
@@ -658,9 +657,9 @@ class _Hunt:
         if len(ways) > 1:
             near = {step.address for way in ways for step in way[-2:] if step.address}
             question = Question(images.OBJECTS, Selection(addresses=tuple(near)), limit=len(near))
-        elif candidate.steps and candidate.steps[-1].address and type_name(at.types, inside) in CONTAINERS:
+        elif candidate.steps and candidate.steps[-1].address:
             below = Selection(types=(inside,), below=(candidate.steps[-1].address,))
-            question = Question(images.OBJECTS, below, limit=_MOST_ALIKE)
+            question = Question(images.OBJECTS, below, limit=_MOST_ALIKE, containers=True)
         else:
             return None
         try:

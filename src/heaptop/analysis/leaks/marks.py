@@ -25,18 +25,11 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.protocol import images
 from heaptop.protocol.findings import MarkFacts
-from heaptop.protocol.images import Ages, Image, Known, Live, Objects, Paths, Question, Selection, Step
+from heaptop.protocol.images import Ages, Image, Known, Live, Objects, Paths, Question, Step
 from heaptop.protocol.messages import Memory, TypeName
 
-CONTAINERS: Final = frozenset(
-    (
-        *("dict", "list", "set", "bytearray", "array.array", "collections.deque", "collections.OrderedDict"),
-        *("collections.defaultdict", "collections.Counter", "_io.BytesIO", "_io.StringIO"),
-        "functools._lru_cache_wrapper",
-    )
-)
-"""Types of what things collect in: how long the largest of them are is kept with each mark."""
 _MOST_HOLDERS: Final = 2_000
+"""Containers, the largest: how long they are is kept with each mark."""
 _MOST_PATHS: Final = 600
 NOTHING: Final = Amount(0, 0)
 _HEAD_BYTES: Final = 8
@@ -230,16 +223,13 @@ def sums_by(rows: Iterable[tuple[K, int, int]]) -> dict[K, Amount]:
 
 def trends_of(types: Sequence[TypeName], sampling: Sampling) -> Asking[Trends]:
     """How large the containers of this image are, what is kept along which paths, and which blocks no object has."""
-    ids = tuple(id for id, name in enumerate(types) if name.full in CONTAINERS)
-    holders, least = {}, 0
-    if ids:
-        answer = yield Question(images.OBJECTS, Selection(types=ids), limit=_MOST_HOLDERS)
-        assert isinstance(answer, Objects)
-        holders = {
-            row.address: Holder(type_of(types, row.type).full, row.length, row.size, row.retained, row.changes)
-            for row in answer.rows
-        }
-        least = answer.rows[-1].retained if answer.total > len(answer.rows) and answer.rows else 0
+    answer = yield Question(images.OBJECTS, limit=_MOST_HOLDERS, containers=True)
+    assert isinstance(answer, Objects)
+    holders = {
+        row.address: Holder(type_of(types, row.type).full, row.length, row.size, row.retained, row.changes)
+        for row in answer.rows
+    }
+    least = answer.rows[-1].retained if answer.total > len(answer.rows) and answer.rows else 0
     paths = yield Question(images.PATHS, limit=_MOST_PATHS, beginnings=True)
     assert isinstance(paths, Paths)
     kept, all_kept = sums_by(kept_rows(paths, types)), not paths.other_groups and paths.complete

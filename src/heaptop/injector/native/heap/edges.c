@@ -33,19 +33,13 @@ enum edge_rule edges_decide(PyTypeObject *type) {
     return is_dict_like(type) ? EDGES_DICT_LIKE : EDGES_TRAVERSE;
 }
 
-static bool is_made_from(PyTypeObject *type, const PyTypeObject *base) {
-    while (type != NULL && type != base)
-        type = type_base(type);
-    return type != NULL;
-}
-
 static bool is_named(PyTypeObject *type, const char *full) {
     const char *name = pointer_at(type, layout.type_name);
     return name != NULL && strcmp(name, full) == 0;
 }
 
 enum uneven_rule edges_decide_uneven(PyTypeObject *type) {
-    if (is_made_from(type, symbols.ordered_type))
+    if (type_is_made_from(type, symbols.ordered_type))
         return UNEVEN_ORDERED;
     for (; type != NULL; type = type_base(type))
         if (is_named(type, "functools._lru_cache_wrapper"))

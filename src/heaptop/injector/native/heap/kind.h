@@ -63,6 +63,7 @@ struct kind {
     uint64_t words;       /* its words that are references, */
     uint8_t more;         /* and what it has besides: enum structure_more */
     bool opaque;          /* C code keeps more in it, and nobody knows where */
+    bool is_container; /* things collect in it: it is made from one of CPython's containers that can grow */
     bool holds_type; /* each instance has a reference to the type, and tp_traverse does not visit it */
     uint32_t basic, item, before; /* bytes; ``before`` is in front of the object */
     traverseproc traverse;
@@ -84,6 +85,20 @@ struct kind_member { /* structmember.h, PyMemberDef */
     int flags;
     const char *doc;
 };
+
+/* Whether a type is CPython's of that name. One that was made in Python may have any name, but can be changed. */
+static inline bool type_is_of_c(PyTypeObject *type, const char *full) {
+    unsigned long flags = type_flags(type);
+    const char *name = pointer_at(type, layout.type_name);
+    return (!(flags & FLAG_HEAP_TYPE) || flags & FLAG_IMMUTABLE_TYPE) && name != NULL && __builtin_strcmp(name, full) == 0;
+}
+
+/* Whether instances of a type begin with those of the base. */
+static inline bool type_is_made_from(PyTypeObject *type, const PyTypeObject *base) {
+    while (type != NULL && type != base)
+        type = type_base(type);
+    return type != NULL;
+}
 
 /* Forget what was counted. */
 static inline void kind_clear(struct kind *kind) {

@@ -76,6 +76,19 @@ static enum values_rule values_rule(PyTypeObject *type) {
     return managed ? VALUES_POINTER : VALUES_NONE;
 }
 
+static bool decide_container(PyTypeObject *type) {
+    static const char *const containers[] = {
+        "dict",        "list",         "set",
+        "bytearray",   "array.array",  "collections.deque",
+        "_io.BytesIO", "_io.StringIO", "functools._lru_cache_wrapper",
+    };
+    for (; type != NULL; type = type_base(type))
+        for (size_t i = 0; i < sizeof containers / sizeof *containers; i++)
+            if (type_is_of_c(type, containers[i]))
+                return true;
+    return false;
+}
+
 struct kind *kinds_add_unread(struct kinds *k, PyTypeObject *type) {
     if (!make_chunk(k))
         return NULL;
@@ -107,6 +120,7 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     kind->owner = owners_find(type);
     if (kind->owner != NULL && kind->owner->far && !k->call_methods) /* in the process itself */
         kind->owner = &owner_opaque;
+    kind->is_container = decide_container(type);
     kind->holds_type = flags & FLAG_HEAP_TYPE && !(flags & FLAG_HAVE_GC);
     kind->uneven = edges_decide_uneven(type);
     kind->type_visits = flags & FLAG_HEAP_TYPE && flags & FLAG_HAVE_GC && !symbols.without_code ? 0 : KIND_ASKED;

@@ -43,6 +43,7 @@ bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
         .values = head.flags >> 1 & 1,
         .buffers = head.flags >> 2 & 1,
         .beginnings = head.flags >> 3 & 1,
+        .containers = head.flags >> 4 & 1,
         .id = head.id,
         .low = head.low,
         .high = head.high,
@@ -143,6 +144,11 @@ static bool has_kind(struct narrowing *n, const uint8_t *wanted, uint32_t number
 
 static bool has_seen(struct narrowing *n, const uint8_t *wanted, uint32_t number) {
     return wanted[marks_seen_by(n->seen_marks, number)];
+}
+
+static bool is_container(struct narrowing *n, const uint8_t *wanted, uint32_t number) {
+    (void)wanted;
+    return !heap_is_frame(n->heap, number) && graph_kind(&n->heap->graph, number)->is_container;
 }
 
 static bool narrow_by_type(struct narrowing *n, const struct numbers *list) {
@@ -286,6 +292,8 @@ static const char *narrow_by_stack(struct narrowing *n, const struct numbers *li
 static const char *narrow(struct narrowing *n, const struct query *q) {
     if (q->types.count != 0 && !narrow_by_type(n, &q->types))
         return query_no_memory;
+    if (q->containers)
+        keep(n, NULL, is_container);
     if (q->kinds.count != 0)
         narrow_by_kind(n, &q->kinds);
     if (q->seen.count != 0 && !narrow_by_seen(n, &q->seen))

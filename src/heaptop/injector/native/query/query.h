@@ -32,7 +32,7 @@ struct numbers { /* of the question itself, not aligned */
 
 struct query {
     uint32_t what, offset, limit, number;
-    bool modules, values, buffers, beginnings;
+    bool modules, values, buffers, beginnings, containers;
     uint64_t id, low, high; /* only objects that reach into this range, where it is one */
     struct numbers types, kinds, addresses, stacks, below, path, excluded, retainers, seen;
     const unsigned char *known; /* a piece of an answer to LIVE */

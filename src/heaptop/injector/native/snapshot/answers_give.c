@@ -24,7 +24,8 @@ const char *answers_give(struct answering *a) {
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)
         return "this agent does not know the question";
-    if (a->heap->stored != NULL && (what == QUERY_WASTE || what == QUERY_UNREACHED || what == QUERY_DUMP))
+    bool needs_memory = what == QUERY_WASTE || what == QUERY_UNREACHED || what == QUERY_DUMP || a->query->containers;
+    if (a->heap->stored != NULL && needs_memory)
         return "a heap dump does not hold what that needs";
     if (what == QUERY_LIVE || what == QUERY_KNOWN || what == QUERY_DUMP) { /* a piece takes less time than a selection */
         progress_begin(a->progress, 0);

@@ -62,6 +62,26 @@ uint32_t answers_buffers_of(PyObject *o, const struct kind *kind, const void *bu
     return count;
 }
 
+/* Where the fixed part of an object ends. */
+static int32_t end_of_fixed(PyObject *o, const struct kind *kind) {
+    struct size_block blocks[SIZE_BLOCKS];
+    size_blocks(o, kind, blocks);
+    uint64_t room = blocks[0].at + blocks[0].size - (uint64_t)o;
+    return (int32_t)(kind->basic < room ? kind->basic : room);
+}
+
+/* Of a container whose buffer is at no known place: a word of its fixed part leads to a block in which no object begins. */
+static bool add_by_words(struct answering *a, struct grouping *g, uint32_t number, PyObject *o, const struct kind *kind) {
+    struct sample_found found;
+    for (int32_t at = sizeof(PyObject), end = end_of_fixed(o, kind); at + 8 <= end; at += 8) {
+        const void *block = pointer_at(o, at);
+        bool is_found = sample_may_be(block) && sample_find(block, &found);
+        if (is_found && query_object_of_block(&a->heap->graph, &found) == CSR_NONE && !add_block(g, number, &found))
+            return false;
+    }
+    return true;
+}
+
 static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t number) {
     const void *buffers[SIZE_BLOCKS];
     struct graph *graph = &a->heap->graph;
@@ -71,6 +91,8 @@ static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t num
         for (uint32_t i = answers_buffers_of(o, kind, buffers); i-- > 0;)
             if (!add_if_sampled(g, number, buffers[i]))
                 return false;
+    if (kind->is_container && !size_has_more(kind) && fill_next_block(o, kind, NULL) == NULL)
+        return add_by_words(a, g, number, o, kind);
     for (const void *block = NULL; (block = fill_next_block(o, kind, block)) != NULL;)
         if (!add_if_sampled(g, number, block))
             return false;
@@ -172,11 +194,8 @@ static void reach(struct unreached *u, const void *block) {
 /* Whatever C types keep in blocks of their own, a word of the fixed part of the object leads there. That word may be a number
    by chance: then a block passes for reached. */
 static void reach_by_words(struct unreached *u, PyObject *o, const struct kind *kind) {
-    struct size_block blocks[SIZE_BLOCKS];
-    size_blocks(o, kind, blocks);
-    uint64_t room = blocks[0].at + blocks[0].size - (uint64_t)o, fixed = kind->basic < room ? kind->basic : room;
-    for (uint64_t offset = sizeof(PyObject); offset + 8 <= fixed; offset += 8)
-        reach(u, pointer_at(o, (int32_t)offset));
+    for (int32_t at = sizeof(PyObject), end = end_of_fixed(o, kind); at + 8 <= end; at += 8)
+        reach(u, pointer_at(o, at));
 }
 
 static void reach_from(struct unreached *u, PyObject *o, const struct kind *kind) {

@@ -9,16 +9,9 @@
 
 /* -- types of C ----------------------------------------------------------------------------------------------- */
 
-/* Whether a type is CPython's of that name. One that was made in Python may have any name, but can be changed. */
-static bool is_of_c(PyTypeObject *type, const char *full) {
-    unsigned long flags = type_flags(type);
-    const char *name = pointer_at(type, layout.type_name);
-    return (!(flags & FLAG_HEAP_TYPE) || flags & FLAG_IMMUTABLE_TYPE) && name != NULL && strcmp(name, full) == 0;
-}
-
 /* Whether instances begin with the structure of that type, which has a word at the offset. 0: the self-check did not find it. */
 static bool has_structure(PyTypeObject *type, const char *full, int32_t offset) {
-    while (type != NULL && !is_of_c(type, full))
+    while (type != NULL && !type_is_of_c(type, full))
         type = type_base(type);
     return type != NULL && offset > 0 && (uint32_t)offset + 8 <= uint32_at(type, layout.type_basicsize);
 }
@@ -126,10 +119,7 @@ static void look_in_function(struct attribute *a, PyObject *function) {
 static bool has_attributes(const struct kind *kind) {
     if (!(type_flags(kind->type) & FLAG_HEAP_TYPE) || (kind->edges != EDGES_TRAVERSE && kind->edges != EDGES_DICT_LIKE))
         return false;
-    PyTypeObject *base = kind->type;
-    while (base != NULL && base != symbols.module_type)
-        base = type_base(base);
-    return base == NULL;
+    return !type_is_made_from(kind->type, symbols.module_type);
 }
 
 static struct attribute attribute_of(PyObject *o, const struct kind *kind, const char *const *names) {
@@ -154,22 +144,15 @@ static struct attribute attribute_of(PyObject *o, const struct kind *kind, const
 /* -- both ----------------------------------------------------------------------------------------------------- */
 
 int64_t fill_length(PyObject *o, const struct kind *kind) {
-    switch (kind->size) {
-    case SIZE_STR:
+    PyTypeObject *type = kind->type;
+    if (type_is_made_from(type, symbols.str_type))
         return int64_at(o, layout.str_length);
-    case SIZE_LIST:
-        return size_field(o);
-    case SIZE_DICT:
+    if (kind->edges == EDGES_DICT || kind->edges == EDGES_DICT_LIKE)
         return int64_at(o, layout.dict_used);
-    case SIZE_SET:
+    if (type_is_made_from(type, symbols.set_type) || type_is_made_from(type, symbols.frozenset_type))
         return int64_at(o, layout.set_used);
-    default:
-        break;
-    }
-    if (kind->edges == EDGES_DICT_LIKE) /* one that is measured otherwise: an OrderedDict */
-        return int64_at(o, layout.dict_used);
-    if (Py_TYPE(o) == symbols.tuple_type || Py_TYPE(o) == symbols.bytes_type || Py_TYPE(o) == symbols.bytearray_type ||
-        is_deque(kind))
+    if (type_is_made_from(type, symbols.list_type) || type_is_made_from(type, symbols.tuple_type) ||
+        type_is_made_from(type, symbols.bytes_type) || type_is_made_from(type, symbols.bytearray_type) || is_deque(kind))
         return size_field(o);
     if (is_cache(kind))
         return cache_length(o, kind);
