@@ -612,6 +612,27 @@ def test_what_grows_in_place_has_the_line_that_last_enlarged_it() -> None:
     )
 
 
+def test_a_view_and_its_base_are_one_array() -> None:
+    """What is kept is the view of 112 bytes; the bytes are those of the base, which nothing else has."""
+    array, kept = TypeName("numpy", "ndarray"), Planted(0x6000_0000, TypeName("", "list"), 56)
+    root = Root("module", "module app", kept.address)
+
+    def plant(number: int) -> PlantedHeap:
+        places = range(0x7000_0000, 0x7000_0000 + 50 * number * 0x1_0000, 0x1_0000)
+        views = [Planted(place, array, 112, (Reference(".base", place + 0x1000),)) for place in places]
+        bases = [Planted(place + 0x1000, array, 0x2000) for place in places]
+        items = tuple(Reference("[*]", each.address) for each in views)
+        itself = replace(kept, references=items, length=len(items), size=56 + 8 * len(items))
+        return PlantedHeap((itself, *views, *bases), (root,))
+
+    (suspect,) = Hunting(plant).checks(4).suspects
+    assert (suspect.verdict, suspect.type, suspect.held, suspect.count) == (LEAK, "numpy.ndarray", 150, 150)
+    assert (suspect.generations, suspect.series) == ((50, 50, 50), (50, 100, 150, 200))
+    assert suspect.bytes >= 150 * (112 + 0x2000)
+    assert suspect.sentence.startswith("≥150 numpy.ndarray (≥1.19 MiB, still growing 5.0/s")
+    assert suspect.holding == "all held by module app (list)"
+
+
 @pytest.mark.parametrize(("bounded", "verdict"), [(False, LEAK), (True, NO_LEAK)])
 def test_a_container_of_a_class_in_python_is_judged_by_its_length(bounded: bool, verdict: str) -> None:
     """A class made from list, of which no item is new."""

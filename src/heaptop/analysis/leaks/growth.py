@@ -81,6 +81,12 @@ class BirthCounts:
     def bytes(self) -> int:
         return self.born_bytes + self.old_bytes
 
+    def less(self, part: BirthCounts) -> BirthCounts:
+        """Without a part of them."""
+        born = [one - other for one, other in zip(self.born, part.born, strict=True)]
+        born_bytes, old_bytes = self.born_bytes - part.born_bytes, self.old_bytes - part.old_bytes
+        return BirthCounts(born, born_bytes, self.old - part.old, old_bytes)
+
     def add(self, birth_interval: int | None, count: int, size: int) -> None:
         if birth_interval is None:
             self.old += count

@@ -69,6 +69,7 @@ from heaptop.analysis.leaks.suspects import (
     arrows,
     candidates,
     holding_words,
+    is_base,
     is_large_enough,
     larger_sentence,
     less,
@@ -410,11 +411,23 @@ class _Hunt:
         aged = aged_by_type(ages, at.types, at.epochs).get(named.type, BirthCounts([0] * at.epochs.birth_intervals))
         paths = yield Question(images.PATHS, candidate.selection(named.ids, at.epochs.new), limit=8)
         assert isinstance(paths, Paths)
+        bases = yield from self._bases(candidate, named, paths.groups)
         is_one = candidate.places == 1 and not candidate.is_of_names
         fill = (yield from self._fill(candidate.steps)) if is_one else None
         if fill is None or fill.bound < 0:
             fill = (yield from self._fill_of_all(candidate)) or fill
-        return self._explained(candidate, named, sums, aged, site, paths.groups, fill)
+        return self._explained(candidate, named, sums, aged, site, paths.groups, fill, bases)
+
+    def _bases(self, candidate: Candidate, named: TypeSum, groups: Sequence[PathGroup]) -> Asking[BirthCounts]:
+        """Those of them that are known through a view of theirs alone: a NumPy view and its base are one array."""
+        none = BirthCounts([0] * self._at.epochs.birth_intervals)
+        keys = tuple(group.key for group in groups if is_base(group.steps))
+        if not keys:
+            return none
+        selection = replace(candidate.selection(named.ids), path=keys)
+        ages = yield Question(images.AGES, selection, limit=_MOST_AGES)
+        assert isinstance(ages, Ages)
+        return aged_by_type(ages, self._at.types, self._at.epochs).get(named.type, none)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
         """Of the named objects themselves, or else of what is new with them where that is most of the bytes there, of
@@ -482,12 +495,17 @@ class _Hunt:
         site: Site | None,
         paths: Sequence[PathGroup],
         fill: Fill | None,
+        bases: BirthCounts,
     ) -> Suspect | None:
         at = self._at
         everywhere = self._aged[named.type].new if named.type in self._aged else named.count
         if not is_large_enough(named.count, candidate.bytes, self._new_bytes):
             return None
-        course, has_reason = self._courses.course(candidate, named, aged), False
+        held, views = named.count - bases.new, aged.less(bases)
+        course, has_reason = self._courses.course(candidate, replace(named, count=held), views), False
+        if bases.count and not course.is_exact:  # how many views there were at the marks is not known: both are counted
+            held, views = named.count, aged
+            course = self._courses.course(candidate, named, aged)
         judged = judge(course)
         head = type_of(at.types, candidate.head_type)
         if fill is not None:
@@ -504,7 +522,7 @@ class _Hunt:
             judged = self._of_garbage(judged)
         elif judged.verdict != NO_LEAK:
             judged = self._of_weak_references(judged, named)
-        held, rate, series = named.count, _rate(course), course.totals
+        count, rate, series = max(everywhere - named.count, 0) + held, _rate(course), course.totals
         if judged.verdict == BACKLOG and fill is not None and fill.grown > 0 and named.type == head:
             held, rate, series = fill.grown, fill.rate, fill.lengths  # items, without what of the type is in them
         along = None
@@ -519,7 +537,7 @@ class _Hunt:
         suspect = Suspect(
             verdict=judged.verdict,
             type=named.type.full,
-            count=max(everywhere, named.count),
+            count=count,
             bytes=candidate.bytes,
             rate=rate,
             site=site.label if site else "",
@@ -533,8 +551,8 @@ class _Hunt:
             held=held,
             point=holder.address if holder else 0,
             example=path.example if path else 0,
-            generations=tuple(aged.born),
-            series=(*series[:-1], series[-1] if series[-1] >= 0 else aged.count),
+            generations=tuple(views.born),
+            series=(*series[:-1], series[-1] if series[-1] >= 0 else views.count),
             evidence=judged.evidence,
             sentence="",
             site_is_own=site is None or site.is_own,

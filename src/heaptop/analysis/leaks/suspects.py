@@ -258,6 +258,11 @@ def numberless(retainer: str) -> str:
     return re.sub(r"\d+", "0", retainer)
 
 
+def is_base(steps: Sequence[Step]) -> bool:
+    """Whether the path leads to an array through a view of it."""
+    return len(steps) > 1 and steps[-1].label == ".base" and steps[-1].type == steps[-2].type
+
+
 # -- types ---------------------------------------------------------------------------------------------------
 
 USER, LIBRARY, STANDARD, PLAIN = 3, 2, 1, 0
