@@ -68,6 +68,7 @@ LEAKS: Final[Mapping[str, Planted]] = {
     "sockets_zlib": Planted("__main__.Connection|zlib.Compress", "open_connection|__init__", r"\._connections"),
     "frames_mapped": Planted("__main__.Frame|mmap.mmap", "read_frame|__init__", r"\.shown"),
     "seen_default_argument": Planted("__main__.Visit", "remember", "default argument seen of __main__.remember"),
+    "events_log_class": Planted("__main__.EventLog", "record", r"\.monitor \.log"),
 }
 
 BACKLOGS: Final = ("mails_behind", "frames_behind")
@@ -88,6 +89,7 @@ HARMLESS: Final = (
     "sockets_zlib_pool",
     "frames_mapped_ring",
     "readings_numpy_window",
+    "events_ring_class",
 )
 
 
