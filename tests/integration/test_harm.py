@@ -109,6 +109,22 @@ def test_what_a_signal_handler_raises_reaches_the_program(interpreter: Interpret
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons(*since("3.12"), "3.13-musl")
+@pytest.mark.parametrize("tool", ["monitoring", "setprofile", "settrace"])
+def test_a_tool_that_watches_all_threads_is_not_called_on_the_agents(interpreter: Interpreter, tool: str) -> None:
+    with running(interpreter, "traced_threads", tool, wrapper=with_proc(interpreter)) as target:
+        for _ in range(2):  # the second session finds the core of the first
+            with attached(target.pid, interval=0.1, sample_interval=4096) as attachment:
+                assert attachment.message(Core).loaded
+                for _ in range(3):
+                    assert attachment.census().rows
+        target.signal(signal.SIGUSR1)
+        assert eventually(target.said)
+        assert target.said() == ["threads 1"]
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
 @pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.14", *MUSL)
 def test_files_that_took_the_agents_descriptor_are_left_alone(interpreter: Interpreter) -> None:
     with running(interpreter, "descriptors") as target:

@@ -60,7 +60,7 @@ class FakeCore:
         self._kept: list[int] = []
 
     def as_module(self) -> Any:
-        names = ["open", "check", "begin", "end", "abort", "stop", "close", "malloc_stacks"]
+        names = ["open", "check", "begin", "end", "abort", "stop", "close", "malloc_stacks", "enter_tracing"]
         names += ["read", "rest", "blocks", "gc_watch", "gc_unwatch", "gc_read", "gc_begun", "heaptop_gc"]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
@@ -76,6 +76,8 @@ class FakeCore:
 
     def rest(self, ns: int) -> None:
         time.sleep(ns / 1e9)
+
+    def enter_tracing(self) -> None: ...
 
     def malloc_stacks(self) -> bool:
         return False

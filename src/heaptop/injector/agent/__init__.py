@@ -34,8 +34,9 @@ Why the modules are written as they are:
   is freed by the agent's thread, and its finalizer runs there, as it would on any thread that collects.
 - Two things stay after all, once, and a later attach finds them there: the core's library, which no program can
   unload safely, and from 3.12 on the names in our compiled code, which CPython makes immortal (500 strings, 30 kB).
-- Two things an application may have that see the agent work: audit hooks (``gc.get_objects``,
-  ``gc.get_referents``), and ``sys.monitoring`` tools. Neither can be avoided from Python.
+- Audit hooks of an application see the agent work (``exec``, ``open``, ``gc.get_objects``). Its trace, profile and
+  ``sys.monitoring`` functions do not, from 3.11 on: the stub and the core enter tracing. Where there is no stub
+  (PEP 768), they see the beginning, until the core is loaded.
 """
 
 from __future__ import annotations

@@ -73,6 +73,7 @@ def load_core(s: Any, number: int) -> None:
             rest(s)
             s.core.abort()  # forgets the clone of a process that this one was forked from
             s.core.open(sys.hexversion)
+            s.core.enter_tracing()  # the stub has, where there is one
             rest(s)
             s.core_reason = self_check(s)
             if not s.core_reason:

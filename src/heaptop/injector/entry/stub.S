@@ -56,7 +56,9 @@
         .set    GIL_FROM,       320
         .set    PENDING_TO,     336
         .set    CORE_AGAIN,     352
-        .set    BOOTSTRAP,      360
+        .set    STATE_GET,      360
+        .set    ENTER_TRACING,  368
+        .set    BOOTSTRAP,      376
 
         .set    PAIR,           0       # stub.Journal
         .set    FIRST_FD,       8
@@ -86,7 +88,7 @@
         .set    LOWEST_FD,      60      # below 64 the table of the process need not grow
         .set    CLOCK_MONOTONIC, 1
 
-magic:  .ascii  "heaptop-stub-v07"
+magic:  .ascii  "heaptop-stub-v08"
 give_back:
         mov     rdi, rax                # the result, where the tracer reads it
 1:      mov     eax, SYS_RT_SIGRETURN
@@ -293,7 +295,12 @@ thread_main:
         mov     ecx, 2
         lock cmpxchg [rbx + STATE], ecx
         jne     withdrawn
-        call    [rbx + DICT_NEW]
+        cmp     qword ptr [rbx + ENTER_TRACING], 0
+        je      7f
+        call    [rbx + STATE_GET]
+        mov     rdi, rax
+        call    [rbx + ENTER_TRACING]   # as within a trace function: the program's own are not called on this thread
+7:      call    [rbx + DICT_NEW]
         test    rax, rax
         je      failed
         mov     [rbx + NAMESPACE], rax

@@ -35,7 +35,7 @@ PAGE: Final = 0x1000
 DATA_OFFSET: Final = 0x1000
 STACK_TOP: Final = 0xC000
 TOTAL_SIZE: Final = 0xC000
-BOOTSTRAP_OFFSET: Final = 360
+BOOTSTRAP_OFFSET: Final = 376
 BOOTSTRAP_ROOM: Final = 0x2000 - BOOTSTRAP_OFFSET
 JOURNAL_OFFSET: Final = 0x3000
 
@@ -109,6 +109,10 @@ class Params(ctypes.LittleEndianStructure):
     """When the pending call had waited for the native thread, and wanted the GIL back."""
     core_again: int
     """heaptop_core_again of a native core that an earlier session has left; 0 where the agent finds that itself."""
+    state_get: int
+    enter_tracing: int
+    """PyThreadState_EnterTracing, from 3.11 on; else 0. Without it the program's trace, profile and monitoring
+    functions are called on the agent's thread."""
 
     _fields_: ClassVar = [
         *(
@@ -148,7 +152,7 @@ class Params(ctypes.LittleEndianStructure):
         *((name, ctypes.c_uint64) for name in ("attr_init", "attr_setstacksize", "attr_destroy", "stack_size")),
         *((name, ctypes.c_uint64) for name in ("main_interpreter", "new_state", "clock_gettime")),
         *((name, ctypes.c_uint64 * 2) for name in ("pending_from", "gil_from", "pending_to")),
-        ("core_again", ctypes.c_uint64),
+        *((name, ctypes.c_uint64) for name in ("core_again", "state_get", "enter_tracing")),
     ]
 
     @property

@@ -82,7 +82,9 @@ PARAMS_SYMBOLS: Final = {
     "err_clear": "PyErr_Clear",
     "save_thread": "PyEval_SaveThread",
     "restore_thread": "PyEval_RestoreThread",
+    "state_get": "PyThreadState_Get",
 }
+ENTER_TRACING: Final = "PyThreadState_EnterTracing"
 THREAD_STATE_SYMBOLS: Final = {
     "main_interpreter": "PyInterpreterState_Main",
     "new_state": "PyThreadState_New",
@@ -205,6 +207,7 @@ def _functions(pid: int, python: ElfImage, version: PythonVersion, found: list[E
     functions = {field: _required(pid, python, symbol) for field, symbol in symbols.items()}
     finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
     functions["is_finalizing"] = next((address for address in finalizing if address), 0)
+    functions["enter_tracing"] = python.lookup(ENTER_TRACING) or 0
     functions |= {field: _libc_symbol(pid, found, symbol) for field, symbol in LIBC_SYMBOLS.items()}
     return functions
 

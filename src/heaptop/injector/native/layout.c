@@ -105,6 +105,7 @@ void layout_look_up(uint32_t version) {
     *(void **)&symbols.thread_state =
         lookup_symbol(version >= 0x030D0000 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
     *(void **)&symbols.is_finalizing = lookup_symbol(version >= 0x030D0000 ? "Py_IsFinalizing" : "_Py_IsFinalizing");
+    *(void **)&symbols.enter_tracing = lookup_symbol("PyThreadState_EnterTracing");
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
 }
 

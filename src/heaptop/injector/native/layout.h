@@ -363,6 +363,7 @@ struct symbols {
     bool tracer_is_notified;                   /* a reference tracer, from 3.14 on, when another takes its place */
     int (*code_line)(PyObject *code, int); /* PyCode_Addr2Line */
     int (*is_finalizing)(void);            /* asked without the GIL; NULL where there is none */
+    void (*enter_tracing)(PyThreadState *); /* 3.11+; NULL before */
     inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
     traverseproc dict_traverse;    /* tp_traverse of ``dict``, */
     traverseproc python_traverse;  /* and, without code, of classes in Python */

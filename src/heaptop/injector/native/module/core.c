@@ -126,6 +126,14 @@ static void begin_life(void) {
     collections_abandon();
 }
 
+/* As within a trace function. */
+static PyObject *core_enter_tracing(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    if (symbols.enter_tracing != NULL)
+        symbols.enter_tracing(symbols.thread_state());
+    return new_reference(Py_None);
+}
+
 static PyObject *core_open(PyObject *module, PyObject *args) {
     (void)module;
     uint32_t version = version_of(args);
@@ -625,6 +633,8 @@ WHEN_OPEN(core_graph_in_clone, graphing_in_clone)
 
 static PyMethodDef methods[] = {
     {"open", core_open, METH_VARARGS, "open(hexversion): find layout and symbols; RuntimeError says why not."},
+    {"enter_tracing", core_enter_tracing, METH_VARARGS,
+     "enter_tracing(): call the program's trace, profile and monitoring functions on this thread no more (3.11+)."},
     {"check", core_check, METH_O, "check(gc): '', or a sentence: what does not fit; BlockingIOError: ask again."},
     {"give_way", core_give_way, METH_VARARGS, "give_way(): called by check between its parts; the agent replaces it."},
     {"layout", core_layout, METH_VARARGS, "layout(): the table in use."},
