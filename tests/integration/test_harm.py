@@ -19,10 +19,11 @@ from heaptop.injector.entry import helper_client
 from heaptop.injector.entry.hijack import socket_inode
 from heaptop.injector.entry.ptrace import BLOCKED
 from heaptop.injector.inspect.threads import agent_thread, blocked_threads
-from heaptop.protocol.messages import Core, GcEvents
+from heaptop.protocol.messages import Core, GcEvents, Sampler
 from heaptop.protocol.source import Attached
 from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter, since
 from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, opened, resting
+from tests.support.control_groups import joining, leave_room, memory_group
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, with_proc
 
 CLOSED = "closed"
@@ -310,6 +311,25 @@ def test_a_target_at_its_limits_loses_nothing(interpreter: Interpreter, limit: s
         assert resting(target.pid).fds == before.fds
         resource.prlimit(target.pid, number, (soft, hard))
         attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.12")
+@pytest.mark.parametrize("left", [4, 12, 48])
+def test_a_target_near_its_memory_limit_is_not_ended(interpreter: Interpreter, left: int) -> None:
+    with memory_group() as group, running(interpreter, "reallocating", wrapper=joining(group)) as target:
+        leave_room(group, left << 20)
+        if left < 8:
+            with pytest.raises(InjectionDenied, match="too little memory left"):
+                attach_once(target.pid)
+        else:
+            with attached(target.pid, interval=0.1, sample_interval=512) as attachment:
+                assert attachment.message(Sampler).on == (left == 48)
+                for _ in range(5):
+                    attachment.tick()
+                    assert attachment.census().rows
+        assert "oom_kill 0" in (group / "memory.oom_control").read_text()
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 

@@ -104,6 +104,9 @@ class SamplerRequest(Message):
     target: int = 0
     """Samples a second: the interval follows the program from now on, beginning with ``interval``, or with the one in
     force where it follows already. 0: it stays."""
+    memory: int = 0
+    """Bytes that the sampler's tables may take, where that is less than its own limit; 0: unknown. It is examined when
+    sampling begins."""
 
 
 @dataclass(frozen=True, slots=True)

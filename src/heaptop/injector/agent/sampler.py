@@ -15,6 +15,8 @@ from heaptop.injector.agent.values import bounded, joined
 MAX_INTERVAL = 1 << 40
 MAX_DEPTH = 1024
 MAX_TARGET = 100_000
+MOST_MEMORY = 64 << 20
+"""Of the tables: SAMPLE_BYTES of the core, which it takes for 0."""
 PACE = 500_000_000
 """Nanoseconds that pass at least between two choices of the interval: there may be a read for a census in between."""
 SAMPLES_PER_READ = 4_000
@@ -60,7 +62,8 @@ def sampler(s: Any, number: int) -> None:
 def start_sampling(s: Any, interval: int, depth: int, target: int) -> str:
     """Begin; why not, or an empty text."""
     exact = s.sampler_request.get("exact") is True
-    options = {"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own_code(s), "reborn": exact}
+    memory = bounded(s.sampler_request.get("memory"), 0, 0, MOST_MEMORY)
+    options = {"interval": interval, "depth": depth, "seed": 0, "bytes": memory, "own": own_code(s), "reborn": exact}
     options["quota"] = QUOTA * target
     s.hooked = True
     s.core.sample_start(options)

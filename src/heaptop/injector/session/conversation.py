@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
@@ -263,7 +263,8 @@ class Conversation:
                 self._take(message)
 
     def _ask_sampler(self) -> None:
-        self._link.send(SamplerRequest(next(self._ids), *astuple(self._orders.sampling)))
+        memory = self._room().for_tables or 0
+        self._link.send(SamplerRequest(next(self._ids), **asdict(self._orders.sampling), memory=memory))
 
     def _obey(self, now: float) -> None:
         """What other threads want."""

@@ -38,6 +38,8 @@ HIGH: Final = ("memory.high",)  # Of version 2: beyond it the kernel slows the g
 CLONE_SHARE: Final = 1 / 16
 """Of the anonymous memory, what a clone is taken to need: its tables, and copies of the pages that change meanwhile."""
 CLONE_LEAST: Final = 32 << 20
+ATTACH_LEAST: Final = 8 << 20
+"""What an attach and a census in the stopped process are taken to need: 2.6 MiB were seen."""
 SLICES_LEAST: Final = 16 << 20
 SLICES_PART: Final = 6  # Of resident memory: the lists of 1.5 million objects were an eighth of what their process had
 ROOM_FOR_TABLES: Final = 2  # Of what is left, the tables of a snapshot may take one part in so many
@@ -132,7 +134,7 @@ class Headroom:
 
     @property
     def for_tables(self) -> int | None:
-        """What a snapshot's tables may take; None where it is unknown."""
+        """What the tables of a snapshot, or of samples, may take; None where it is unknown."""
         return self.left // ROOM_FOR_TABLES if self.left is not None else None
 
     def shortage(self, anonymous: int, tables: int = 0) -> str:
@@ -147,6 +149,15 @@ class Headroom:
             f"only {self.left >> 20} MiB of memory are free, and a clone may need {need >> 20} MiB ({missing} MiB more)"
         )
         return words + (", or the kernel kills the whole control group (memory.oom.group)" if self.together else "")
+
+    def shortage_of_attach(self) -> str:
+        """Why that is too little for heaptop's code in the process, as a sentence; empty when it is enough."""
+        if self.left is None or self.left >= ATTACH_LEAST:
+            return ""
+        return (
+            f"Only {self.left >> 20} MiB are free for it, and heaptop needs up to {ATTACH_LEAST >> 20} MiB: "
+            "the kernel might end the process."
+        )
 
     def shortage_of_slices(self, rss: int | None) -> str:
         """Why that is too little for a census in slices, whose lists of objects are in the target itself, as a sentence

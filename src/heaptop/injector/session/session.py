@@ -20,6 +20,7 @@ from heaptop.errors import (
     AgentLost,
     AttachCancelled,
     HeaptopError,
+    InjectionDenied,
     InjectionFailed,
     OutOfResources,
     PtraceDenied,
@@ -187,6 +188,9 @@ class LiveSource:
         error: HeaptopError | None = None
         pid = self._target.pid
         try:
+            if self._request.checked is not None and (why := room(pid).shortage_of_attach()):
+                fix = "Raise the limit of its control group, or count from outside: `heaptop census PID --no-inject`."
+                raise InjectionDenied(f"Process {pid} has too little memory left for an attach.", why=why, fix=fix)
             connection = connect(self._request)
             pid = connection.pid
             with connection.socket:
