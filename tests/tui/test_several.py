@@ -219,6 +219,22 @@ async def test_what_is_of_one_process_says_so() -> None:
         await stage.until(lambda: [source.census_requests for source in sources] == [1, 1, 1], "each is asked for one")
 
 
+async def test_tab_leads_to_the_view_that_the_sum_does_not_have() -> None:
+    async with in_tabs() as stage:
+        await stage.count(*WORKERS)
+        await stage.press("4", "tab")
+        await stage.until(lambda: shown(stage).view.NAME == "leaks", "view 4 of the first process")
+        await stage.press("shift+tab")
+        await stage.until(lambda: shown(stage) is stage.summed, "the sum")
+        await stage.press("9", "j", "tab")
+        await stage.until(lambda: shown(stage).view.NAME == "memory", "view 9 of a tab that was shown before")
+        await stage.press("1", "shift+tab")
+        await stage.until(lambda: shown(stage) is stage.summed, "the sum")
+        await stage.press("4", "b", "tab")
+        await stage.until(lambda: shown(stage) is not stage.summed, "the first process")
+        assert shown(stage).view.NAME == "bands", "another key came between"
+
+
 async def test_the_processes_are_a_table_beside_their_sum() -> None:
     async with in_tabs(LARGE) as stage:
         await stage.count(*WORKERS, times=4)

@@ -137,6 +137,8 @@ class SummedScreen(TabScreen):
         super().__init__(tabs, source, wake)
         self._sum = ProcessSum()
         """What is shown is made of."""
+        self._wanted = ""
+        """The view that the last key named, where the sum does not have it."""
 
     def _draw(self) -> None:
         if self.state.held is None:
@@ -167,11 +169,18 @@ class SummedScreen(TabScreen):
         views = [key for key in SUMMED if key.group == "Views"]
         return [*views, *(key for key in super()._footer_keys if key in self.KEYS and key not in views)]
 
-    def _lacks(self, why: str) -> None:
-        self.outcome(f"{why}: {TO_ONE}")
+    def act(self, name: str, *arguments: object) -> None:
+        self._wanted = ""
+        super().act(name, *arguments)
 
     def action_view(self, name: str) -> None:
         if name in self.SHOWN:
             self.act("view", name)
         else:
-            self._lacks(f"view {VIEWS[name].NUMBER} shows one process")
+            self._wanted = name
+            self.outcome(f"view {VIEWS[name].NUMBER} shows one process: {TO_ONE}")
+
+    def take_wanted(self) -> str:
+        """The view to open in the tab that is shown next; empty for the one that it has."""
+        wanted, self._wanted = self._wanted, ""
+        return wanted

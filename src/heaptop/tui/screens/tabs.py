@@ -194,10 +194,13 @@ class Tabs:
         self.show((self.shown + step) % len(self.screens))
 
     def show(self, number: int) -> None:
-        """Look at the tab of that number."""
+        """Show the tab of that number, with the view that was asked for in the sum last."""
         if number != self.shown and number < len(self.screens):
             self.shown = number
-            self._show(self.screens[number])
+            screen = self.screens[number]
+            self._show(screen)
+            if wanted := self._summed.take_wanted():
+                screen.call_later(screen.act, "view", wanted)  # once it has its views
 
     # -- words -----------------------------------------------------------------------------------------------
 
