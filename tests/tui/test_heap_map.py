@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from textual import events
@@ -14,6 +15,7 @@ from heaptop.analysis.snapshot.heap_map import MapWindow
 from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question, Selection
+from heaptop.protocol.messages import TypeName
 from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.heap_map_picture import FREE, GUTTER, paint
 from heaptop.tui.charts.palette import DARK
@@ -21,6 +23,7 @@ from heaptop.tui.views.heap_map.heap_map_marks import ALL
 from heaptop.tui.views.heap_map.view import HeapMapView
 from heaptop.tui.views.retainers.view import RetainersView
 from heaptop.tui.widgets.heap_map import HeapMap
+from tests.fakes.graph import Planted, PlantedHeap
 from tests.fakes.shop import shop
 from tests.fakes.source import FakeSource
 from tests.tui.sampled import on_sampled_stage
@@ -131,6 +134,25 @@ async def test_cells_have_letters_and_the_cursor_a_sign_without_colour(monkeypat
         assert letters <= set("ABCDEFGHIJ~│ ")
         cursor = [run for row in stage.live.query_one(HeapMap)._rows for run in row if run.fg == -4]
         assert len(cursor) == 1, "the cursor is told by more than colour"
+
+
+async def test_the_legend_marks_types_that_have_no_cell() -> None:
+    def plant(image: int) -> PlantedHeap:
+        """An object whose bytes are elsewhere: at its address is room for 16 of them, and the cell has another one."""
+        heap = shop(image)
+        largest = max(heap.objects, key=lambda each: each.size)
+        mapped = Planted(largest.address - 16, TypeName("app", "Mapped"), largest.size)
+        return replace(heap, objects=(*heap.objects, mapped))
+
+    source = FakeSource()
+    source.agent.images.plant = plant
+    async with on_map(LARGE, source=source) as stage:
+        figures, client = view(stage)._figures, stage.live.client
+        await calm(stage)
+        _, entries = figures.sums(client, window(stage))
+        assert [entry.name for entry in entries if not entry.drawn] == ["app.Mapped"]
+        assert "app.Mapped (no cell)" in stage.text
+        assert stage.text.count("(no cell)") == 1
 
 
 async def test_the_legend_adds_up_to_what_is_shown() -> None:

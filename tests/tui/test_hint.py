@@ -20,7 +20,7 @@ from tests.tui.support import SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
-HINT = "? explains this · 1-"
+HINT = "2 allocation sites · 4 leaks"
 
 
 @asynccontextmanager
@@ -97,11 +97,12 @@ async def test_of_a_recording_nothing_is_detached(tmp_path: Path) -> None:
             stage = Stage(app, FakeSource(), pilot)
             await stage.until(lambda: HINT in stage.text, "it is shown")
             line = next(line for line in stage.text.splitlines() if HINT in line)
-            assert line.endswith("Esc back · q quits")
+            assert line.endswith("? views, keys · q quits")
         player.close()
 
 
 def test_its_keys_are_the_tables() -> None:
-    assert hint_words(LIVE, leaving="quits").startswith("? explains this · 1-")
-    assert "Enter opens" in hint_words(LIVE, leaving="quits")
-    assert hint_words([key for key in LIVE if key.action != "drill"], leaving="quits").count("Enter") == 0
+    words = "2 allocation sites · 4 leaks · 9 RSS · ? views, keys · q quits"
+    assert hint_words(LIVE, leaving="quits") == words
+    without_help = [key for key in LIVE if key.name != "help"]
+    assert hint_words(without_help, leaving="quits") == words.replace("? views, keys · ", "")

@@ -51,8 +51,8 @@ def test_footer_names_the_views_and_their_variants_on_a_small_screen() -> None:
     words = {word: shown for shown, word, _ in hints(LIVE, 80)}
     numbers = [key.keys for key in LIVE if key.action.startswith("view(")]
     assert numbers == [str(view.NUMBER % 10) for view in VIEWS.values()]
-    assert words["views"] == "1-9,0"
-    assert {"by": "b", "as": "v", "filter": "/", "open": "Enter", "why": "w"}.items() <= words.items()
+    assert words["views"] == "0-9"
+    assert {"group": "b", "layout": "v", "filter": "/", "open": "Enter", "why": "w"}.items() <= words.items()
 
 
 def test_footer_draws_keys_of_one_word_together() -> None:
@@ -61,7 +61,7 @@ def test_footer_draws_keys_of_one_word_together() -> None:
 
     assert hints(keys("123456789"), 80) == [("1-9", "view", "next_view(1)")]
     assert hints(keys("1267"), 80) == [("1-2,6-7", "view", "next_view(1)")]
-    assert hints(keys("1234567890"), 80) == [("1-9,0", "view", "next_view(1)")]
+    assert hints(keys("1234567890"), 80) == [("0-9", "view", "next_view(1)")]
     assert hints(keys("12"), 80) == [("1 2", "view", "next_view(1)")], "no view 12"
 
 
@@ -69,6 +69,17 @@ async def test_a_click_on_the_views_goes_on_to_the_next() -> None:
     async with on_stage() as stage:
         await stage.pilot.click("Footer", offset=(3, 0))
         assert stage.live.view.NAME == "producers"
+
+
+async def test_a_large_screen_names_all_views_above_the_keys() -> None:
+    async with on_stage(LARGE) as stage:
+        names, keys = stage.lines(-2)
+        assert names.strip().split("  ") == [f"{view.NUMBER % 10} {view.TITLE}" for view in VIEWS.values()]
+        assert keys.startswith(" b group")
+        await stage.pilot.click("Footer", offset=(names.index("Leaks"), 0))
+        assert stage.live.view.NAME == "leaks"
+        await stage.pilot.resize_terminal(*SMALL)
+        assert stage.lines(-2)[1].startswith(" 0-9 views  ")
 
 
 def test_footer_keeps_help_and_quit_on_any_width() -> None:

@@ -30,7 +30,7 @@ async def test_keys_that_a_person_asks_for() -> None:
         await stage.press("down")
         await stage.press("j")
         assert stage.bands.list.cursor == min(row + 3, stage.bands.list.row_count - 1)
-        assert "ctrl+b by" in stage.text
+        assert "ctrl+b group" in stage.text
         await stage.press("f2")
         assert stage.live.view.NAME == "producers"
         await stage.press("right_square_bracket")

@@ -357,7 +357,7 @@ async def test_a_tab_is_a_screen_of_its_own() -> None:
         await stage.press("tab")
         assert "pid 1201" in stage.text
         assert stage.line("Bytes▼").split()[-1] == "Trend", "it is no sum"
-        assert stage.lines(-1)[0].startswith(" 1-9,0 views  Tab process ")
+        assert stage.lines(-1)[0].startswith(" 0-9 views  Tab process ")
         await stage.press("2")
         assert shown(stage).view.NAME == "producers"
         await stage.press("tab")

@@ -77,10 +77,12 @@ def elide(text: str, width: int) -> str:
 
 
 def together(shown: Sequence[str]) -> str:
-    """``<>``; of digits ``1-9,0`` or ``1-3,5-9,0``, and of two ``1 2``."""
+    """``<>``; of digits ``0-9`` or ``1-3,5-9,0``, and of two ``1 2``."""
     all_of_them = "".join(shown)
     if len(shown) < 2 or not all_of_them.isdigit():
         return all_of_them
+    if len(set(all_of_them)) == 10:
+        return "0-9"
     if len(shown) == 2:
         return " ".join(shown)
     runs: list[str] = []

@@ -124,6 +124,12 @@ class MarkEntry(NamedTuple):
     """How much of it is in what is shown."""
     share: float | None
     """0 to 1; None where it is no part of what is shown."""
+    drawn: bool = True
+    """Some cell has this mark: not where its bytes are elsewhere (mmap), or where others have more in each cell."""
+
+    @property
+    def note(self) -> str:
+        return "" if self.drawn else " (no cell)"
 
 
 def legend(entries: Sequence[MarkEntry], title: str, width: int, height: int, look: ChartStyle) -> list[list[StyleRun]]:
@@ -133,7 +139,7 @@ def legend(entries: Sequence[MarkEntry], title: str, width: int, height: int, lo
     room = width - 22
     lines = [[StyleRun(look.text(clip(title, width)), AXIS, EMPTY)]]
     for entry in entries[: height - 1]:
-        name = clip(entry.name, room, keep_tail=True).ljust(room)
+        name = f"{clip(entry.name, room - len(entry.note), keep_tail=True)}{entry.note}".ljust(room)
         figure = f"{entry.figure:>9}  " + (f"{entry.share:>5.1%}" if entry.share is not None else " " * 5)
         lines.append([StyleRun(f" {letter_of(entry.slot)} ", INK, entry.slot), _text(f" {name} {figure}", look)])
     return lines
@@ -143,7 +149,8 @@ def _short_legend(entries: Sequence[MarkEntry], width: int, look: ChartStyle) ->
     line: list[StyleRun] = []
     left = width
     for entry in entries:
-        words = f" {entry.short} " + (f"{entry.share:.0%}  " if entry.share is not None else f"{entry.figure}  ")
+        size = f"{entry.share:.0%}" if entry.share is not None else entry.figure
+        words = f" {entry.short}{entry.note} {size}  "
         if left < len(words) + 3:
             break
         line += [StyleRun(f" {letter_of(entry.slot)} ", INK, entry.slot), _text(words, look)]

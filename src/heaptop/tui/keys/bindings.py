@@ -81,8 +81,8 @@ _LOOK: Final = (
     Key("left_square_bracket", "[", "next_view(-1)", "previous view", "Views"),
     Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
     Key("minus", "-", "last_view", "last view shown", "Views"),
-    Key("b", "b", "cycle_key", "group by type, module, ...", "View", "by", otherwise="no other grouping here"),
-    Key("v", "v", "variant", "as tree, icicle, curve, unit", "View", "as", otherwise="no other layout here"),
+    Key("b", "b", "cycle_key", "group by type, module, ...", "View", "group", otherwise="no other grouping here"),
+    Key("v", "v", "variant", "switch layout: tree, icicle", "View", "layout", otherwise="no other layout here"),
     Key("slash", "/", "filter", "filter as you type", "View", "filter"),
     Key(
         *("enter", "Enter", "drill", "open this row", "View", "open"),
@@ -127,7 +127,7 @@ HEAPTOP: Final = (
 def view_key(number: int, name: str, title: str, about: str) -> Key:
     """The key of a view: its number, or 0 for the tenth."""
     digit = str(number % 10)
-    return Key(digit, digit, f"view({name!r})", f"{title}: {about}", "Views", "views", "next_view(1)")
+    return Key(digit, digit, f"view({name!r})", f"{title}: {about}", "Views", "views", "next_view(1)", word=title)
 
 
 def live_keys(views: Iterable[Key], own: Iterable[Key]) -> tuple[Key, ...]:

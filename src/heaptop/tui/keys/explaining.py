@@ -75,8 +75,8 @@ ABOVE: Final = (
     ),
     FigureHelp(
         ("● live", "○ attaching", "‖ paused", "waiting", "detaching…"),
-        "Figures are current, about to come, paused by Space, or heaptop is detaching. While the display is "
-        "paused, censuses go on: the number says how many wait to be shown.",
+        "Figures are current, about to come, paused by Space, or heaptop is detaching. While the display is paused, "
+        "censuses continue; the number shows how many wait to be shown.",
     ),
     FigureHelp(
         ("○ exited", "○ detached", "○ agent lost"),
@@ -86,16 +86,17 @@ ABOVE: Final = (
     FigureHelp(("○ not attached", "○ all ended"), "heaptop never attached, or all of several processes exited."),
     FigureHelp(
         ("heap dump", "core file", "○ reading"),
-        "A file that holds the heap at one moment: nothing changes, and there is no process to ask.",
+        "A file with the heap at one moment: nothing changes, and there is no process.",
     ),
     FigureHelp(
         ("redacted", "with values", "no lengths"),
-        "Of such a file: names of the program were replaced; values are in it, or not even lengths are.",
+        "What the file has: redacted means that the program's names were replaced; values are in it, or not even "
+        "lengths are.",
     ),
     FigureHelp(
         ("opaque",),
-        "Of a core file: bytes of objects of C types that may refer to others, without heaptop knowing to which. What "
-        "only they keep alive may be missing.",
+        "For a core file: the bytes of objects of C types that may refer to other objects; heaptop does not know to "
+        "which. Objects that only they keep alive may be missing.",
     ),
     FigureHelp(
         ("recording", "● rec"),
@@ -126,8 +127,9 @@ ABOVE: Final = (
     ),
     FigureHelp(
         ("first census: predicted pause", "huge pages"),
-        "How long a clone for the first census pauses the program, predicted from its memory. The part in huge pages "
-        "costs almost nothing. With few objects the census stops the program for less instead.",
+        "How long a clone for the first census pauses the program, predicted from its memory. The part in huge "
+        "pages costs almost nothing. With few objects, heaptop stops the program for the census instead, which "
+        "takes less time.",
     ),
     FigureHelp(
         ("pause", "mode"),
@@ -141,14 +143,15 @@ ABOVE: Final = (
     ),
     FigureHelp(
         ("sampling 31/s  1/64 KiB",),
-        "The samples of the last second, and the mean number of allocated bytes between two, which adapts to the "
-        "program; where it was fixed it comes first. Samples are random: the larger a block, the likelier it is one.",
+        "The number of samples in the last second, and the mean number of allocated bytes between two samples, "
+        "which adapts to the program. If that interval is fixed (key r), it comes first. Samples are random: the "
+        "larger a block, the likelier it is sampled.",
         STATMEMPROF.at("“Sampling allocations”"),
     ),
     FigureHelp(
         ("not sampled", "sampling off", "tracemalloc on", "… samples lost"),
-        "Allocation sites are unknown, or come from tracemalloc. Lost samples could not be followed: sampled "
-        "figures are too low by that much.",
+        "Allocation sites are unknown, or come from tracemalloc. Lost samples could not be followed, so sampled "
+        "figures are too low by as much.",
     ),
     FigureHelp(
         ("agent",),
@@ -156,8 +159,8 @@ ABOVE: Final = (
     ),
     FigureHelp(
         ("snapshot … old", "closes in", "in a file", "copied", "tables"),
-        "The snapshot: its age, and when it closes by itself; that of a heap dump stays. It costs the memory pages "
-        "that the program changed since, and its own tables.",
+        "The snapshot: its age, and when it closes by itself; the snapshot of a heap dump does not close. It costs "
+        "the memory pages that the program changed since, and its own tables.",
     ),
 )
 """The two lines at the top of the screen."""

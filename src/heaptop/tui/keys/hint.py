@@ -11,14 +11,20 @@ from heaptop.tui.text import together
 
 SECONDS, KEYS = 30.0, 6
 """How long it stays: so many seconds, or as many keys."""
-_WORDS: Final = (("help", "explains this"), ("view", "views"), ("drill", "opens"), ("back", "back"), ("leave", ""))
+_WORDS: Final = (
+    ("view('producers')", "allocation sites"),
+    ("view('leaks')", "leaks"),
+    ("view('memory')", "RSS"),
+    ("help", "views, keys"),
+    ("leave", ""),
+)
 
 
 def hint_words(keys: Sequence[Key], *, leaving: str) -> str:
-    """``? explains this · 1-0 views · Enter looks in · …``; ``leaving`` says what that does."""
+    """``2 allocation sites · 4 leaks · …``; ``leaving`` says what that does."""
     said = []
     for action, words in _WORDS:
-        shown = [key.shown for key in keys if key.action.partition("(")[0] == action and not key.everywhere]
+        shown = [key.shown for key in keys if key.action == action and not key.everywhere]
         if shown:
             said.append(f"{together(shown)} {words or leaving}")
     return " · ".join(said)

@@ -83,7 +83,7 @@ EXPLAINS: Final = (
     FigureHelp(("RSS",), "Its resident memory, from the kernel. The list is refreshed every two seconds."),
     FigureHelp(
         ("Growth",),
-        "The change of RSS over the last minute, or since the process appeared in this list; … is not known yet.",
+        "The change of RSS over the last minute, or since the process appeared in this list.",
     ),
     FigureHelp(
         ("Command", "[…]"),
@@ -91,7 +91,7 @@ EXPLAINS: Final = (
         "`heaptop doctor` says.",
     ),
     FigureHelp(
-        ("(5: 812 MiB)", "├", "└"),
+        ("(5 pids, 812…", "├", "└"),
         "The number of processes in this tree (its children are listed below it), and their total RSS. Shared "
         "pages are counted in each.",
     ),
@@ -100,14 +100,14 @@ EXPLAINS: Final = (
 
 def growth_text(growth: float | None) -> str:
     """``+12.0 MiB/min``."""
-    return "…" if growth is None else f"{format_change(round(growth))}/min"
+    return "measuring" if growth is None else f"{format_change(round(growth))}/min"
 
 
 def command_text(listed: ListedProcess, room: int) -> str:
     """Its place under its parent, how large the group is that it leads, its command, why it cannot be attached to."""
     row = listed.row
     branch = "  " * (listed.depth - 1) + ("└ " if listed.last else "├ ") if listed.depth else ""
-    group = f"({len(listed.members)}: {format_bytes(listed.rss)}) " if len(listed.members) > 1 else ""
+    group = f"({len(listed.members)} pids, {format_bytes(listed.rss)}) " if len(listed.members) > 1 else ""
     before = branch + group
     if row.attachable:
         return before + fit_command(row.command, room - len(before))

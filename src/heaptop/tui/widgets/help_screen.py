@@ -27,6 +27,7 @@ KEY: Final = 7
 """Columns of a key, with the gap behind it."""
 MARGIN: Final = 3
 """Columns of the border, and of the gap beside it."""
+_GLUE: Final = "\N{NO-BREAK SPACE}"
 NAMES: Final = 15
 """Columns of the names of figures; longer ones have a line of their own."""
 
@@ -53,12 +54,15 @@ class HelpPage:
 
 
 def help_text(page: HelpPage, look: ChartStyle, width: int = WIDTH) -> Text:
-    """What the view shows, its keys, what must be known of this session, its figures, filters, all other keys in two
-    columns where there is room, and the header's figures. Where figures come from is in ``docs/sources.md``."""
+    """What the view shows, the names of all views, its keys, what must be known of this session, its figures, filters,
+    all other keys in two columns where there is room, and the header's figures. Where figures come from is in
+    ``docs/sources.md``."""
     here = keys_here(page)
     text = Text()
     if page.shows:
         text.append(look.text(_filled(page.shows, width)) + "\n\n")
+    if views := _views(page, look):
+        text.append(_filled(views, width).replace(_GLUE, " ") + "\n\n")
     for key in here:
         first, *more = wrap(page.means.get(key.action, key.description), width - KEY)
         text.append_text(_key_line(key, first, look)).append("\n")
@@ -84,6 +88,13 @@ def help_text(page: HelpPage, look: ChartStyle, width: int = WIDTH) -> Text:
             text.append_text(_explained(one, look, width))
     text.rstrip()
     return text
+
+
+def _views(page: HelpPage, look: ChartStyle) -> str:
+    """``Views: 1 Bands  2 Producers`` …, a number and its name held together; empty for a screen that has none."""
+    names = (f"{look.key(key.shown)} {key.word}" for key in page.keys if key.group == "Views" and key.word)
+    found = "  ".join(name.replace(" ", _GLUE) for name in names)
+    return f"Views: {found}" if found else ""
 
 
 def keys_here(page: HelpPage) -> list[Key]:

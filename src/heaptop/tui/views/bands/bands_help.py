@@ -16,9 +16,10 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Objects", "Blocks", "Bytes", "≈"),
-        "The number of live objects and their own size, without what they refer to, with what they own natively "
-        "(mmap, zlib, Arrow, Pillow). ≈: estimated from samples, guessed where __sizeof__ is written in Python "
-        "(heaptop never calls it), or a lower bound where a C library hides what it owns (lzma, ssl, sqlite3).",
+        "The number of live objects and their own size: with the native memory that they own (mmap, zlib, Arrow, "
+        "Pillow), without the objects that they refer to. ≈: estimated from samples, guessed where __sizeof__ is "
+        "written in Python (heaptop never calls it), or a lower bound where a C library hides what it owns (lzma, "
+        "ssl, sqlite3).",
         CPYTHON.at("Objects/object.c and each type's __sizeof__"),
     ),
     FigureHelp(("Share", "≈Share", "█"), "Share of the sum of all rows. Bars are relative to the largest row."),
@@ -30,7 +31,8 @@ EXPLAINED: Final = (
     FigureHelp(
         ("Attributes",),
         "Memory that sys.getsizeof leaves out: attributes that are stored without a dict. By type, module and "
-        "generation it is in no other figure, nor in heap above; in other groupings Bytes includes it.",
+        "generation, no other figure includes it, and neither does heap in the header; in other groupings Bytes "
+        "does.",
         CPYTHON.at("Objects/dictobject.c"),
     ),
     FigureHelp(("Type", "Module"), "The class of an object, and the module of that class.", NHC.at("§1.1")),
@@ -48,8 +50,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         (NO_SITE,),
-        f"What the last census counted beyond the samples: {NO_SITE_MEANS}. It is "
-        "a remainder of estimates, updated only when it is off by more than their interval: no change is shown.",
+        f"What the last census counted beyond the samples: {NO_SITE_MEANS}. It is a remainder of estimates, and "
+        "updated only when it is off by more than their interval, so no change is shown.",
     ),
     FigureHelp(
         ("Lifetime",),

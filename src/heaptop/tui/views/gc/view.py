@@ -88,7 +88,10 @@ class GcView(SortedView):
             BEE.at("§3.1.3, fig. 5"),
         ),
         FigureHelp(("RSS", "-"), "Resident memory at that moment; a curve with key v. -: unknown."),
-        FigureHelp(("lost",), "Collections that did not fit into the agent's buffer: counted, but in no figure."),
+        FigureHelp(
+            ("lost",),
+            "Collections that did not fit into the agent's buffer. They are counted, but are in no figure.",
+        ),
     )
     HELP = "Filters: generation:2 (of collections)."
     MEANS: ClassVar[Mapping[str, str]] = {

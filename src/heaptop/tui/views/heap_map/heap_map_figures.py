@@ -86,6 +86,9 @@ class MapFigures:
             shown = sum(high - low for _, low, high in window.layout.pieces(window.top, window.end))
             entries = marker.entries(window, groups[1] if groups is not None else None, name)
             missing = marker.cells.missing(ALL, window.layout, window.top, window.end)
+            if self.colouring == TYPE and not missing:
+                drawn = {*self.marks(client, window)}
+                entries = [entry._replace(drawn=entry.slot in drawn) for entry in entries]
             self._figures = key, None if missing else marker.taken(window, ALL) / max(shown, 1), entries
         return self._figures[1:]
 

@@ -15,10 +15,15 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("taken", "%"),
-        "The share of the shown addresses that objects and their tables use (with the Attributes of view 1); "
-        "in the legend, each letter's share of the objects' bytes, with buffers that are elsewhere (mmap). Memory of C "
-        "extensions, such as NumPy arrays, is unknown: blank is not always free.",
+        "Taken: the share of the shown addresses that objects and their tables use (with the Attributes of view 1). "
+        "In the legend: each letter's share of the bytes of the objects shown; these bytes include buffers at other "
+        "addresses (mmap). Memory of C extensions, such as NumPy arrays, is unknown, so a blank cell may not be free.",
         CPYTHON.at("Objects/obmalloc.c"),
+    ),
+    FigureHelp(
+        ("no cell",),
+        "In the legend: no cell has this letter. The bytes of the type are at other addresses (mmap), or another type "
+        "has more bytes in every cell.",
     ),
     FigureHelp(
         ("type", "generation", "kind", "~"),
@@ -28,8 +33,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("age", "leak"),
-        "By age, objects newer than the mark stand out (m marks, d checks); it is at least that many, because "
-        "addresses are reused. By leak, only those are shown, and the objects that hold suspects have their "
+        "By age, objects newer than the mark stand out (m marks, d checks). There may be more of them, because "
+        "addresses are reused. By leak, only the new objects are shown, and the objects that hold suspects have their "
         "own letter.",
         BEE.at("§4.2, fig. 7"),
     ),

@@ -55,8 +55,8 @@ class HeapMapView(View):
     TITLE = "Heap map"
     ABOUT = "object addresses"
     SHOWS = (
-        "Where objects are in the address space: a cell is a range of addresses, coloured by what takes most of "
-        "it. The legend shows each letter's share of what is shown, the card what is under the cursor."
+        "Where objects are in the address space: a cell is a range of addresses, coloured by the type with the "
+        "most bytes in it. The legend shows each letter's share of the bytes shown, the card the cell under the cursor."
     )
     EXPLAINS = EXPLAINED
     HELP = (

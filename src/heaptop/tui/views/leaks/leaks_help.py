@@ -18,8 +18,8 @@ EXPLAINED: Final = (
     FigureHelp(
         ("≈Survivors",),
         "Survivors per interval between marks, the oldest on the left (estimate: addresses are reused, so some "
-        "objects pass for older). A leak has survivors of every interval; a cache at its bound has those of "
-        "the last, and seems to have a few older ones.",
+        "objects pass for older). A leak has survivors of every interval. A cache at its bound has survivors of the "
+        "last interval, and seems to have a few older ones.",
         NHC.at("§2, fig. 3"),
     ),
     FigureHelp(
@@ -30,20 +30,22 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Handler",),
-        "Of which request, task or thread the call stacks are: the function that a known server, framework or event "
-        "loop called. Of several, each one's share of the bytes sampled. View 2 groups by it (key b).",
+        "The request, task or thread that allocated, by the call stacks: the function that a known server, "
+        "framework or event loop called. If there are several, each has its share of the sampled bytes. View 2 "
+        "groups by handler (key b).",
     ),
     FigureHelp(
         ("≥New", "New", "≥Bytes", "≥"),
-        "How many objects of the type are new and still there, and the bytes of everything new in the same "
-        "place, of any type (not their retained size: see w). Both are lower bounds, because addresses are "
+        "How many objects of the type are new and still there, and the bytes of everything new in the same place, "
+        "of any type (not their retained size: key w shows that). Both are lower bounds, because addresses are "
         "reused; between two marks they are estimates.",
         BEE.at("§4.2"),
     ),
     FigureHelp(
         (UNREACHED,),
-        "A suspect that is no object: memory that Python's allocators gave at this site and that no live object "
-        "has. C code lost a reference to it, or an extension holds it. Estimates from samples.",
+        "A suspect that is not an object: memory from Python's allocators that was allocated at this site and "
+        "belongs to no live object. C code lost a reference to it, or an extension holds it. The figures are "
+        "estimated from samples.",
     ),
     FigureHelp(
         ("≥Born", "≥Died"),
@@ -52,14 +54,14 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Objects", "Bytes"),
-        "Growth since the mark in objects and bytes; for a mark, its totals. From censuses these leave out "
-        "Attributes (view 1), so they are smaller than by type.",
+        "Growth since the mark in objects and bytes; for a mark, its totals. Figures from censuses leave out "
+        "Attributes (view 1), so they are smaller than those by type.",
     ),
     FigureHelp(("Now", "Bytes now"), "All live objects at the last check, not only new ones."),
     FigureHelp(
         ("Rate", "Objects/s", "Bytes/s"),
-        "Growth per second: of a suspect in the last interval, by censuses since the mark. The bytes per "
-        "second beside it (≈) are that times the mean size of what is new there.",
+        "Growth per second: for a suspect, in the last interval; for rows from censuses, since the mark. The bytes "
+        "per second beside it (≈) are this rate times the mean size of the new objects there.",
     ),
     FigureHelp(
         ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
@@ -68,9 +70,9 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Type", "Module", "Site", "Retainer", "Allocated at"),
-        "What grew: by class, module, the line of your code that allocated it, or retainer. ≈ before a site "
-        "(indirect): what was sampled there is not these objects, but other new objects there, the table of "
-        "their container, or the memory they reuse.",
+        "What grew: by class, module, the line of your code that allocated it, or retainer. ≈ before a site means "
+        "indirect: the samples there are not of these objects, but of other new objects there, of the table of "
+        "their container, or of memory that they reuse.",
         BEE.at("§4.1"),
     ),
     FigureHelp(
@@ -80,13 +82,13 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Lint", "Before", "Threshold"),
-        "A known kind of harmful growth: threads, cyclic garbage, caches without a bound. It is reported from "
-        "the threshold in its row.",
+        "A known kind of harmful growth: threads, cyclic garbage, caches without a bound. It is reported once it "
+        "reaches the threshold in its row.",
     ),
     FigureHelp(
         ("Mark", "Compared", "When", "RSS", "Full GCs"),
-        "A mark is a moment whose objects heaptop remembers, outside the program. Enter compares with it; t "
-        "shows what came between two marks and is still there.",
+        "A mark is a moment whose objects heaptop remembers, outside the program. Enter compares with this mark. t "
+        "ends the comparison at this mark: objects are shown that are new between the two marks and still there.",
         BEE.at("§4.2"),
     ),
     FigureHelp(

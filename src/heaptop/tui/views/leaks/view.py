@@ -91,11 +91,11 @@ class LeaksView(LevelView[LeaksLevel]):
         "cycle_key": "suspects; growth by type, module, site, retainer, count; lints; marks",
         "variant": "compare with another mark, or between two",
         "drill": "details of a suspect; compare with a mark",
-        "tag": "marks: what came between two and is still there",
+        "tag": "marks: end the comparison at this mark",
     }
     OFFERS = (
-        "mark", "look", "cycle_key", "variant=since", "drill", "why", "filter", "tag=until", "mark_named", "snapshot",
-        "shut", "sort_column(-1)", "sort_column(1)", "invert",
+        "mark", "cycle_key=list", "variant=compare", "drill", "why", "look", "filter", "tag=set end", "mark_named",
+        "snapshot", "shut", "sort_column(-1)", "sort_column(1)", "invert",
     )  # fmt: skip
     DEFAULT_CSS = """
     LeaksView VirtualTable { height: 1fr; }

@@ -44,7 +44,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Type", "Site", "Block size"),
-        "What samples are grouped by (key b). Of dead blocks only sums are kept.",
+        "What samples are grouped by (key b). heaptop keeps only sums of dead blocks, by type and by site, so "
+        "filters apply to one of the two at a time.",
         SML.at("§3.2"),
     ),
     FigureHelp(

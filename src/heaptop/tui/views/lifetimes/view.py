@@ -104,8 +104,8 @@ class LifetimesView(LevelView[LifetimesLevel]):
     EXPLAINS = EXPLAINED
     HELP = (
         "Ages are in kB and MB (1000), as you type them (lifetime>10MB); memory is in KiB and MiB "
-        "(1024).\n\nFilters: by type, type: and module:; by site, site:. Of dead blocks only sums are kept, so "
-        "only one at a time."
+        "(1024).\n\nFilters: type: and module: when grouped by type; site: when grouped by site. They cannot be "
+        "combined, because heaptop keeps only sums of dead blocks, by type and by site."
     )
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "by type, site, block size; bands by lifetime; by age",

@@ -113,19 +113,21 @@ class MemoryView(LevelView[MemoryLevel]):
         ),
         FigureHelp(
             ("What it is",),
-            "Arena use is read from Python's own tables; malloc reports what is in use and free (mallinfo2 of "
-            "glibc; jemalloc and tcmalloc by functions of theirs, with their names); live objects are from the last "
-            "census, with their Attributes (view 1).",
+            "Arena use is read from Python's own tables; the allocator reports what is in use and free (glibc with "
+            "mallinfo2; jemalloc and tcmalloc with functions of their own, in rows with their names). Live objects "
+            "are from the last census, with their Attributes (view 1).",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         FigureHelp(
             ("heaptop",),
-            "Memory of heaptop in the process: its mappings, from the kernel, and an estimate for the agent's Python "
-            "objects in the program's arenas and heaps. What they freed there is in the rows of arenas and malloc.",
+            "Memory of heaptop in the process: its mappings, from the kernel, and an estimate for the agent's "
+            "Python objects in the program's arenas and heaps. Memory that these objects have freed is in the rows "
+            "of arenas and malloc.",
         ),
         FigureHelp(
             ("Change…", "Trend"),
-            "Change since the first figures of this view, as long ago as the heading says; later rows are marked new.",
+            "Change since the first figures of this view; the heading shows how long ago that was. Rows that "
+            "appeared later are marked new.",
         ),
         FigureHelp(
             ("the chart", "~"),

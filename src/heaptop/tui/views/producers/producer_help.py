@@ -18,15 +18,15 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Live", "≈Live", "≈", "exact", "no samples", "0 samples"),
-        "What is live of what was allocated there. ≈ marks a column of estimates (exact where every such block "
-        "is sampled). No samples does not mean zero; memory that C code takes from malloc or PyMem_RawMalloc "
+        "Bytes that were allocated there and are still live. ≈ marks a column of estimates (exact where every such "
+        "block is sampled). No samples does not mean zero; memory that C code takes from malloc or PyMem_RawMalloc "
         "(such as zlib contexts) is never sampled.",
         STATMEMPROF.at("“Sampling allocations”"),
     ),
     FigureHelp(
         ("±", INTERVAL, "Samples", ">999"),
-        f"± is the larger side of the {INTERVAL}, in percent of the figure; Samples is how many it is based "
-        "on. With few samples it is uncertain; key r samples more.",
+        f"± is the larger side of the {INTERVAL}, in percent of the figure; Samples is how many samples the figure "
+        "is based on. A figure from few samples is uncertain; key r samples more.",
         STATMEMPROF.at("“Sampling allocations”"),
     ),
     FigureHelp(
@@ -45,8 +45,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("≈Change…", "Change…", "Trend"),
-        "Both cover the last 16 ticks, as long as the heading says; in a recording also all since the census "
-        "before. Change is allocated minus freed.",
+        "Both cover the last 16 ticks: the heading shows how long that was. In a recording they also cover "
+        "everything since the previous census. Change is allocated minus freed.",
     ),
     FigureHelp(
         ("≈Self", "Self", "Total", "≈Total"),
@@ -72,9 +72,9 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Handler…", NO_HANDLER),
-        "The function of yours that a known server, framework or event loop called for a request, Celery task, "
-        "asyncio task or callback, executor or thread, by the call stack. No handler: none of these called your code, "
-        "or the stack was cut (key R).",
+        "The function of your code that a known server, framework or event loop called, found on the call stack: "
+        "for a request, a Celery task, an asyncio task or callback, an executor or a thread. No handler: none of "
+        "these called your code, or the stack was cut (key R).",
     ),
     FigureHelp(
         ("≈Part", "▸", "▾", "(self)"),
@@ -84,8 +84,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("a › b", "… 7 library frames"),
-        "Calls below one another are one row where their figures are the same, and where all are frames of the "
-        "standard library or of packages. Key u shows each on a row of its own, or folds them again.",
+        "Successive calls share one row if their figures are the same, or if all are frames of the standard library "
+        "or of packages. Key u shows each on a row of its own, or folds them again.",
     ),
     FigureHelp(
         ("the icicle",),
@@ -95,8 +95,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         (NO_SITE,),
-        f"What a census counted beyond the samples: {NO_SITE_MEANS}. It is the "
-        "last row, and its share of all is above the table. As a remainder of estimates it shows no change.",
+        f"What a census counted beyond the samples: {NO_SITE_MEANS}. It is the last row, and its share of all is "
+        "above the table. It is a remainder of estimates, so no change is shown.",
     ),
     FigureHelp(
         ("Frames, innermost first; › is the site",),

@@ -20,14 +20,14 @@ EXPLAINED: Final = (
     FigureHelp(
         ("Own bytes",),
         "Shallow size: the objects themselves, without what they refer to. View 1 may show less for a type: it "
-        "leaves out what sys.getsizeof does (its column Attributes), at another moment.",
+        "counts at another moment, and leaves out what sys.getsizeof leaves out (its column Attributes).",
         CPYTHON.at("Objects/object.c and each type's __sizeof__"),
     ),
     FigureHelp(
         ("What keeps it", "Path", "▸", "▾"),
-        "Each object has one path, a shortest one from the first kind of root that reaches it; there may be "
-        "others. ▸ opens with Enter, ▾ is open, v shows a list. Steps below one another are one row where each is "
-        "several objects and their figures are the same; key u shows each on a row of its own.",
+        "Each object has one path, a shortest one from the first kind of root that reaches it; there may be others. "
+        "▸ opens with Enter, ▾ is open, v shows a list. Successive steps share one row if each is several objects "
+        "and their figures are the same; key u shows each on a row of its own.",
         BEE.at("§4.1"),
     ),
     FigureHelp(
@@ -50,8 +50,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Allocated at", "Sampled", "≈ bytes", "≈"),
-        "Objects whose blocks were sampled, by allocation site, and what they represent. For others, and for "
-        "tables and buffers, the site is unknown.",
+        "Objects whose blocks were sampled, by allocation site, and the bytes that they represent. The site of "
+        "other objects, and of tables and buffers, is unknown.",
         STATMEMPROF.at("“Sampling allocations”"),
     ),
     FigureHelp(("Type", "Largest types"), "The class of the objects; of several, the largest first."),

@@ -118,15 +118,15 @@ class SizesView(LevelView[SizesLevel]):
         ),
         FigureHelp(
             ("≈", "±", "no samples", "samples"),
-            f"≈ is an estimate and ± the larger side of its {INTERVAL}; without both the figure is exact. Large "
-            "blocks are all sampled, of small ones a few, so no samples does not mean zero.",
+            f"≈ is an estimate and ± the larger side of its {INTERVAL}; without both the figure is exact. All large "
+            "blocks are sampled, but only some small ones, so no samples does not mean zero.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         FigureHelp(("≈Share",), "Share of all live blocks here. Bars are relative to the largest row."),
         FigureHelp(
             ("Types",),
-            "The types of the objects in such blocks, where known. (unknown), (unknown type): blocks that are no "
-            "objects, such as the table of a list, or that were freed before heaptop could look at them.",
+            "The types of the objects in such blocks, where known. (unknown), (unknown type): blocks that are not "
+            "objects, such as the table of a list, or blocks that were freed before heaptop could look at them.",
             MPROF.at("the allocation bin table"),
         ),
     )

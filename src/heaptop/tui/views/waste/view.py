@@ -81,8 +81,8 @@ class WasteView(SortedView):
         ),
         FigureHelp(
             ("Saves", "≈"),
-            "Bytes that a change would save; for duplicates, all copies but one. ≈ depends on the replacement, or "
-            "was measured at another moment.",
+            "Bytes that a change would save; for duplicates, all copies but one. ≈: the figure depends on the "
+            "replacement, or was measured at another moment.",
             MAT.at("“Duplicate strings”, “Collection fill ratio”"),
         ),
         FigureHelp(
@@ -90,10 +90,13 @@ class WasteView(SortedView):
             "The same bytes without those already counted in another row of this column, so that the column adds "
             "up to the total.",
         ),
-        FigureHelp(("Share",), "Share of all objects' bytes that the row could save; free memory is no part of these."),
+        FigureHelp(
+            ("Share",),
+            "Share of all objects' bytes that the row could save. Free memory is not part of the objects' bytes.",
+        ),
         FigureHelp(
             ("Type", "Objects"),
-            "The class of the objects and their number; for duplicates, those that could go.",
+            "The class of the objects and their number; for duplicates, the copies that could go.",
         ),
         FigureHelp(
             ("Held by",),
@@ -102,7 +105,7 @@ class WasteView(SortedView):
         ),
         FigureHelp(("Advice",), "What to change; in full below the table for the row under the cursor."),
     )
-    HELP = "Filters: type: module: kind: of the objects; free arena memory is then left out."
+    HELP = "Filters: type: module: kind: of the objects. A filter leaves out free arena memory."
     MEANS: ClassVar[Mapping[str, str]] = {"drill": "one of the objects, and what keeps it"}
     FROZEN = True
     OFFERS = ("filter", "drill", "why", "snapshot", "shut", "sort_column(-1)", "sort_column(1)", "invert")
