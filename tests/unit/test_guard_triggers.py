@@ -29,7 +29,7 @@ triggers = st.one_of(
     st.builds(Trigger, st.sampled_from(["rss", "left"]), sizes),
     st.builds(Trigger, st.sampled_from(["rss", "left"]), shares, st.just(True)),
     st.builds(Trigger, st.just("growth"), sizes),
-    st.builds(Trigger, st.sampled_from(["limit in", "every", "verdict"]), seconds),
+    st.builds(Trigger, st.sampled_from(["time to limit", "every", "verdict"]), seconds),
     st.builds(Trigger, st.just("garbage"), st.integers(0, 10**11)),
     st.builds(Trigger, st.just("pressure"), shares),
 )
@@ -48,8 +48,9 @@ def test_a_printed_trigger_parses_to_itself(trigger: Trigger) -> None:
         ("left < 200MiB", Trigger("left", 200 << 20)),
         ("growth > 10MB/min", Trigger("growth", 10 * MB)),
         ("growth > 1 MB/s", Trigger("growth", 60 * MB)),
-        (" limit  in < 30min ", Trigger("limit in", 1800)),
-        ("limit in<1h30m", Trigger("limit in", 5400)),
+        (" time  to limit < 30min ", Trigger("time to limit", 1800)),
+        (" limit  in < 30min ", Trigger("time to limit", 1800)),
+        ("limit in<1h30m", Trigger("time to limit", 5400)),
         ("verdict = leak", Trigger("verdict", HUNT_EVERY)),
         ("verdict = leak every 20min", Trigger("verdict", 1200)),
         ("garbage > 1000", Trigger("garbage", 1000)),
@@ -91,7 +92,7 @@ def test_what_is_no_trigger_is_pointed_at(text: str, message: str, place: str) -
     assert caught.value.place is not None
     start, end = caught.value.place
     assert text[start:end] == place
-    assert "limit in < 30min" in caught.value.fix
+    assert "time to limit < 30min" in caught.value.fix
 
 
 @given(st.text(max_size=40))
@@ -122,7 +123,7 @@ KNOWN = ProcessReadings(
         ("left < 101MB", "left < 100MB"),
         ("left < 11% of limit", "left < 10% of limit"),
         ("growth > 59MB/min", "growth > 60MB/min"),
-        ("limit in < 101s", "limit in < 100s"),
+        ("time to limit < 101s", "time to limit < 100s"),
         ("garbage > 6", "garbage > 7"),
         ("pressure > 2%", "pressure > 3%"),
         ("every 50s", "every 51s"),
@@ -188,7 +189,7 @@ def test_processes_of_one_limit_grow_towards_it_together(
 
 def test_what_is_known_is_one_line() -> None:
     assert readings_words(KNOWN) == (
-        "RSS 763 MiB, 80 % of 954 MiB (memory.max of /app), 95.4 MiB left, +977 KiB/s, limit in about 1m 40s at that "
-        "rate, 7 objects in gc.garbage, memory pressure 3 %"
+        "RSS 763 MiB, 80 % of 954 MiB (memory.max of /app), 95.4 MiB left, +977 KiB/s, limit reached in about "
+        "1m 40s at that rate, 7 objects in gc.garbage, memory pressure 3 %"
     )
     assert readings_words(ProcessReadings()) == ""

@@ -18,7 +18,7 @@ from heaptop.errors import UsageError
 
 HOW: Final = (
     "Write one of: rss > 2GB · rss > 80% of limit · left < 200MB · left < 10% of limit · growth > 10MB/min · "
-    "limit in < 30min · garbage > 1000 · pressure > 10% · verdict = leak · verdict = leak every 2h · every 6h"
+    "time to limit < 30min · garbage > 1000 · pressure > 10% · verdict = leak · verdict = leak every 2h · every 6h"
 )
 HUNT_EVERY: Final = 3600
 """Seconds between two leak hunts for a verdict, where none are written."""
@@ -34,13 +34,17 @@ _OPERATORS: Final = {
     "rss": ">",
     "left": "<",
     "growth": ">",
-    "limit in": "<",
+    "time to limit": "<",
     "garbage": ">",
     "pressure": ">",
     "verdict": "=",
     "every": "",
 }
-_FIGURE: Final = re.compile(r"\s*(rss|left|growth|limit\s+in|garbage|pressure|verdict|every)(?![\w-])", re.IGNORECASE)
+_ALSO: Final = {"limit in": "time to limit"}
+"""Other names of figures."""
+_FIGURE: Final = re.compile(
+    r"\s*(rss|left|growth|time\s+to\s+limit|limit\s+in|garbage|pressure|verdict|every)(?![\w-])", re.IGNORECASE
+)
 _PER_CENT: Final = re.compile(r"(\d{1,3}(?:\.\d{1,2})?)\s*%", re.ASCII)
 _OF_LIMIT: Final = re.compile(r"\s+of\s+limit", re.IGNORECASE)
 _PER: Final = {"s": 60, "min": 1, "m": 1, "h": 1 / 60}
@@ -83,7 +87,7 @@ class Trigger:
     """One condition. Its text, ``str(trigger)``, parses to itself."""
 
     figure: str
-    """A key of the table of operators: ``rss``, ``limit in``, ``every`` …"""
+    """A key of the table of operators: ``rss``, ``time to limit``, ``every`` …"""
     value: float
     """Bytes, bytes a minute, per cent, a number, or seconds: of a verdict, between two hunts."""
     of_limit: bool = False
@@ -94,7 +98,7 @@ class Trigger:
         match self.figure:
             case "verdict":
                 return f"{words} leak every {_time(self.value)}"
-            case "every" | "limit in":
+            case "every" | "time to limit":
                 return f"{words} {_time(self.value)}"
             case "pressure":
                 return f"{words} {self.value:g}%"
@@ -125,7 +129,7 @@ class Trigger:
                 return now.left
             case "growth":
                 return None if now.growth is None else now.growth * 60
-            case "limit in":
+            case "time to limit":
                 return now.seconds_left
             case "garbage":
                 return now.garbage
@@ -155,7 +159,8 @@ class GuardRule:
 
 
 def readings_words(now: ProcessReadings) -> str:
-    """``RSS 512 MiB, 80 % of 640 MiB (memory.max of /app), 128 MiB left, +1.20 MiB/s, limit in 1m 47s``"""
+    """``RSS 512 MiB, 80 % of 640 MiB (memory.max of /app), 128 MiB left, +1.20 MiB/s, limit reached in about 1m 47s at
+    that rate``"""
     words = []
     if now.rss is not None:
         words.append(f"RSS {format_bytes(now.rss)}")
@@ -166,7 +171,7 @@ def readings_words(now: ProcessReadings) -> str:
     if now.growth is not None and now.growth > 0:
         words.append(f"+{format_rate(now.growth, bytes_=True)}")
     if (seconds := now.seconds_left) is not None:
-        words.append(f"limit in about {format_duration_ns(round(min(seconds, 1e9) * 1e9))} at that rate")
+        words.append(f"limit reached in about {format_duration_ns(round(min(seconds, 1e9) * 1e9))} at that rate")
     if now.garbage:
         words.append(f"{format_count(now.garbage)} objects in gc.garbage")
     if now.pressure:
@@ -235,7 +240,8 @@ def parse_trigger(text: str) -> Trigger:
         word = re.match(r"\s*([\w-]*)", text)
         assert word is not None
         raise _wrong("There is no such trigger", text, word.start(1), max(word.end(1), word.start(1) + 1))
-    figure = " ".join(found[1].lower().split())
+    name = " ".join(found[1].lower().split())
+    figure = _ALSO.get(name, name)
     operator = _OPERATORS[figure]
     rest = re.match(rf"\s*{operator}\s*", text[found.end() :])
     if rest is None:

@@ -43,12 +43,13 @@ class GuardCommand:
     Each event is a line on stderr. The guard ends when the process exits, on Ctrl+C or SIGTERM, or after --at-most
     firings.
 
-    A trigger is: rss > 2GB; rss > 80% of limit; left < 200MB; growth > 10MB/min; limit in < 30min; garbage > 1000;
+    A trigger is: rss > 2GB; rss > 80% of limit; left < 200MB; growth > 10MB/min; time to limit < 30min; garbage > 1000;
     pressure > 10%; verdict = leak every 2h; every 6h. The limit is the smallest of the process's control groups, else
-    the machine's memory; `left` is the memory left before any of these limits; `limit in` is the time until then.
+    the machine's memory. `left` is the memory left before any of these limits. `time to limit` is the time until one of
+    them is reached at the growth of the last five minutes.
 
     heaptop guard PID --when 'rss > 80% of limit' --do hunt,record
-    heaptop guard PID --when 'limit in < 30min' --when 'every 6h' --dir reports
+    heaptop guard PID --when 'time to limit < 30min' --when 'every 6h' --dir reports
     heaptop guard PID --when 'verdict = leak' --webhook https://example.com/x
     """
 
