@@ -29,11 +29,13 @@ def is_example(line: str) -> bool:
 
 
 def add_help_all(parser: argparse.ArgumentParser, *, whole: bool) -> None:
-    """Add ``--help-all`` to a command with advanced options, and hide these from its help unless ``whole``."""
+    """Add ``--help-all``, and hide advanced options from the help unless ``whole``.
+
+    A command without such options accepts it too, but does not list it.
+    """
     advanced = [action for action in parser._actions if not ADVANCED.isdisjoint(action.option_strings)]
-    if not advanced:
-        return
-    parser.add_argument(ALL, action="help", help="show all options, also those that are seldom needed")
+    text = "show all options, also those that are seldom needed" if advanced else argparse.SUPPRESS
+    parser.add_argument(ALL, action="help", help=text)
     if not whole:
         for action in advanced:
             action.help = argparse.SUPPRESS

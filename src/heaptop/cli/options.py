@@ -103,15 +103,15 @@ def add_attach_options(parser: argparse.ArgumentParser, *, budget_ms: int = 100)
         "--mode",
         choices=MODES,
         default=MODES[0],
-        help="the best census mode to try: in a clone of the process, in the process while it is stopped, or by "
-        "Python in slices (default %(default)s; with few objects in much memory stop, if that is far shorter)",
+        help="the first census mode to try: in a clone of the process, in the process while it is stopped, or by "
+        "Python in slices (default %(default)s, or stop if that pauses the process for far less time)",
     )
     census.add_argument(
         "--pause-budget",
         type=_milliseconds,
         default=budget_ms / 1000,
         metavar="MS",
-        help=f"the longest pause for a census without asking (default {budget_ms})",
+        help=f"the longest pause that a census may cause without confirmation (default {budget_ms})",
     )
     group = parser.add_argument_group("attaching")
     group.add_argument(
@@ -249,7 +249,8 @@ def add_user_code(group: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="a folder or file with your own code, wherever it is: allocation sites are its innermost frames",
+        help="a folder or file of your own code, wherever it is; an allocation site is the innermost frame in your own "
+        "code",
     )
 
 

@@ -1,7 +1,7 @@
 """Renames what a heap dump says of the program: the file can be given to others, and has the same heap.
 
 Types, modules, functions, attributes, variables, threads and files get names such as ``type-1``; those of the
-interpreter and of the standard library stay. Contents, the command line, the user and the paths of the machine go.
+interpreter and of the standard library are kept. Contents, the command line, the user and the paths of the machine go.
 What is not known to be harmless is renamed, or left out.
 """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Attach:
-    """Show the heap of a running process, live; or of several, in tabs and as their sum.
+    """Show the live heap of a running process, or of several processes in tabs with their sum.
 
     The process is not restarted and needs nothing installed. When you quit (key q), the agent is removed, and the
     process continues.

@@ -29,7 +29,7 @@ DUMP_KEYS = ("type", "module", "path")  # As in heaptop.analysis.reports.dumps_d
 
 
 class Diff:
-    """Show what changed between two moments of a recording, of two recordings, or between two heap dumps.
+    """Show what changed between two moments of a recording, two recordings, or two heap dumps.
 
     A moment is written as +90m (after the beginning), -1h (before the end), 02:13 (on the clock), or in seconds. By
     producer, bytes are estimated from samples.

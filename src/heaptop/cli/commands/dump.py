@@ -34,7 +34,7 @@ VALUES = ("none", "sizes", "all")  # As in heaptop.protocol.dumped, which is slo
 class DumpCommand:
     """Write a heap dump: a snapshot as a file, to look at elsewhere and later.
 
-    It holds the type, size and generation of each object, what refers to what, by which names, the roots, what
+    It holds the type, size and generation of each object, the references with their names, the roots, what
     resident memory is used for, and what could be saved. It holds no contents unless --values all is given. Open it
     with `heaptop open FILE`, or give FILE in place of PID to census, why and waste.
 
@@ -75,7 +75,7 @@ class DumpCommand:
             type=seconds,
             metavar="S",
             default=0.0,
-            help="sample allocations for so long first, so that the dump has allocation sites (default: do not)",
+            help="first sample allocations for S seconds, so that the dump has allocation sites (default: no samples)",
         )
         add_timeout(parser)
         add_units(parser)

@@ -49,7 +49,7 @@ class GuardCommand:
     them is reached at the growth of the last five minutes.
 
     heaptop guard PID --when 'rss > 80% of limit' --do hunt,record
-    heaptop guard PID --when 'time to limit < 30min' --when 'every 6h' --dir reports
+    heaptop guard PID --when 'time to limit < 30min' --when 'every 6h' --dir out
     heaptop guard PID --when 'verdict = leak' --webhook https://example.com/x
     """
 

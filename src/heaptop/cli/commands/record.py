@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 INTERVAL = 10.0
 MARKS = 12
-"""Looks at the heap: with stretches that double, a day and a half."""
+"""Leak checks: with intervals that double, they cover a day and a half."""
 
 
 class Record:

@@ -12,11 +12,11 @@ from heaptop.errors import SaveFailed
 class RedactCommand:
     """Remove your program's names from a heap dump, so that you can share it.
 
-    Types, modules, functions, attributes, variables, threads and files get names such as type-1, the same wherever
-    they are. Names of the interpreter and of the standard library stay, also where your program uses the same; so do
-    those of the C library and of libraries that Python is linked with, such as libssl. The command line, the user, the
-    folders of the machine and all contents are left out. Addresses, sizes, lengths, references and retained sizes stay
-    as they are.
+    Types, modules, functions, attributes, variables, threads and files get new names such as type-1, the same name
+    everywhere in the file. The names of the interpreter and of the standard library are kept, even where your program
+    uses the same name; so are the names of the C library and of libraries that Python is linked with, such as libssl.
+    The command line, the user, the folders of the machine and all contents are left out. Addresses, sizes, lengths,
+    references and retained sizes do not change.
 
     heaptop redact before.heapdump -o shared.heapdump
     heaptop redact before.heapdump -o shared.heapdump --names mine.json

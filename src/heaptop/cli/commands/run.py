@@ -37,7 +37,7 @@ NATIVE_INTERVAL = 1 << 17
 
 
 class Run:
-    """Start a program with the agent in it from its first line, and show its heap, live.
+    """Start a program with the agent in it from its first line, and show its live heap.
 
     This needs no privileges. The program's output goes to a file, because heaptop uses the terminal. After you quit
     (key q) the program continues; when it exits first, heaptop exits with its exit code.
