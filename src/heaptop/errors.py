@@ -240,8 +240,8 @@ class InterpreterBusy(TargetError):
     exit_code = 26
     why = (
         "The program was in one long call into C (a big sort or sum, a regular expression, NumPy), and the agent can "
-        "start only between two lines of Python. heaptop has cancelled its request: no code of it will run, and a "
-        "thread that it may have started ends after that call."
+        "start only between two lines of Python. heaptop has cancelled its request: none of its code will run, and if "
+        "it has started a thread, that thread ends after the call."
     )
     fix = "Attach again later, or wait longer: `heaptop attach PID --wait 120`."
 
@@ -312,7 +312,7 @@ class ImageRefused(TargetError):
 
 class NotInHeap(TargetError):
     exit_code = 37
-    why = "Write a type with its module (`shop.models.Session`), or only the end of that (`Session`)."
+    why = "Write a type with its module (`shop.models.Session`), or only the end of that name (`Session`)."
     fix = "List the types: `heaptop census PID --top 0`."
 
 
@@ -406,7 +406,7 @@ class RecordingTooNew(RecordingError):
 
 class RecordingExists(RecordingError):
     exit_code = 52
-    why = "A recording holds one session, and heaptop does not overwrite files unless told to."
+    why = "A recording holds one session, and heaptop overwrites files only with `--force`."
     fix = "Choose another file, or overwrite it: `--force`."
 
 

@@ -111,7 +111,7 @@ def test_a_cut_dump_or_a_file_that_is_there_gives_no_table(dumped: Path, table: 
     cut, path = tmp_path / "cut.heapdump", tmp_path / "cut.parquet"
     cut.write_bytes(dumped.read_bytes()[:-200])
     refused = heaptop("export", cut, "--to", "parquet", "-o", path)
-    assert (refused.returncode, "is cut" in refused.stderr, path.exists()) == (58, True, False)
+    assert (refused.returncode, "is incomplete" in refused.stderr, path.exists()) == (58, True, False)
     before = table.read_bytes()
     refused = heaptop("export", dumped, "--to", "parquet", "-o", table)
     assert (refused.returncode, "exists already" in refused.stderr) == (60, True)

@@ -99,7 +99,7 @@ def test_two_files_of_one_process_tell_what_is_new(target: Target, dumped: Path,
         rows = {row["name"]: row for row in document("diff", dumped, after)["rows"]}
         assert SESSION not in rows, "none came, none went"
     assert document("diff", dumped, later, "--by", "path")["by"] == "path"
-    assert "A heap dump is compared with another one" in heaptop("diff", dumped).stderr
+    assert "A heap dump is compared with another heap dump" in heaptop("diff", dumped).stderr
 
 
 def test_no_content_is_in_a_file_unless_it_was_asked_for(target: Target, dumped: Path, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_of_a_cut_file_nothing_is_written(dumped: Path, tmp_path: Path) -> None:
     cut, shared = tmp_path / "cut.heapdump", tmp_path / "shared.heapdump"
     cut.write_bytes(dumped.read_bytes()[:-200])
     refused = heaptop("redact", cut, "-o", shared)
-    assert (refused.returncode, "is cut" in refused.stderr, shared.exists()) == (58, True, False)
+    assert (refused.returncode, "is incomplete" in refused.stderr, shared.exists()) == (58, True, False)
 
 
 # -- damage --------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ async def test_every_view_copies_and_saves(here: Path, name: str) -> None:
         whole = stage.live.view.page
         await save(stage, "it.tsv")
         if whole is None:
-            assert "× No table here" in stage.text
+            assert "× There is no table here" in stage.text
             await stage.press("escape")
             await save(stage, "it.txt")
             await stage.until((here / "it.txt").exists, "the screen is saved")

@@ -132,7 +132,7 @@ def test_alternatives_of_what_a_band_knows_work(name: str) -> None:
 def test_what_a_snapshot_cannot_be_asked_is_refused(name: str, text: str) -> None:
     with pytest.raises(UsageError, match="accept one retainer term") as caught:
         CHECKS[name](parse_filter(text))
-    assert "answers what a set of retainers keeps" in caught.value.why
+    assert "reports what a set of retainers keeps" in caught.value.why
 
 
 @pytest.mark.parametrize("name", ["census by retainer", "retainers by retainers"])

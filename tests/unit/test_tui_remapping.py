@@ -92,7 +92,7 @@ def test_a_key_with_another_name_can_be_given_away() -> None:
     [
         ({"Q": ("x",)}, "Q", "the help page shows no key `Q`"),
         ({"space": ("ctrl+x",)}, "space", "did you mean `Space`?"),
-        ({"q": ("hyper+x",)}, "q", "`hyper+x` is no key"),
+        ({"q": ("hyper+x",)}, "q", "`hyper+x` is not a key"),
         ({"q": ("ctrl+c",)}, "q", "`ctrl+c` cannot be given to `q`: it quits"),
         ({"q": ("y",)}, "q", "`y` cannot be given to `q`: it answers questions"),
         ({"q": ("ctrl+z",)}, "q", "it suspends heaptop"),

@@ -72,7 +72,7 @@ class OpenedRecording:
         or the filter is wrong, NotARecording where there was no census yet."""
         heap = self._played(at).history.latest
         if heap is None:
-            raise NotARecording(f"{self._file.path} has no census up to then.")
+            raise NotARecording(f"{self._file.path} has no census before that moment.")
         return census_table(heap, by, where)
 
     def changes(

@@ -180,7 +180,7 @@ class Process:
             found = explain_counted(self._watch.memory(), taken.snapshot)
         if found is None:
             raise UnresponsiveTarget(
-                f"What is resident of process {self.pid} cannot be read.",
+                f"The resident memory of process {self.pid} cannot be explained.",
                 why="/proc/PID/smaps is not readable for this user.",
                 fix="Run the program as root, or as the user of the process.",
             )

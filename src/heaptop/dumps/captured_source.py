@@ -53,6 +53,6 @@ class CapturedSource(SourceWrapper):
         """What a reader has to be told of the session, the agent's first message in front. Errors: DumpFailed."""
         with self._lock:
             if self._mismatch:
-                raise DumpFailed("The process sent what does not fit together.", why=self._mismatch)
+                raise DumpFailed("The process sent inconsistent data.", why=self._mismatch)
             said = list(self._state.state())
         return [replace(self.hello, token=""), *said] if self.hello is not None else said  # nobody may say the token

@@ -43,7 +43,7 @@ def write_parquet(dump: HeapDump, path: str, *, force: bool = False, told: Told 
     Errors: DumpDamaged and SaveFailed.
     """
     if not dump.whole:
-        raise DumpDamaged(f"The heap dump {dump.path} is cut: what its objects retain is not known.")
+        raise DumpDamaged(f"The heap dump {dump.path} is incomplete, so retained sizes are not known.")
     dump.counts()  # refuses types without a name
     try:
         file = files.create(path, force=force)

@@ -200,7 +200,7 @@ class HeapDump:
     def _is_end(self, content: bytes, pieces: int) -> bool:
         said = list(messages(content, (DumpEnd,)))
         if len(said) != 1 or not isinstance(said[0], DumpEnd) or said[0].pieces != pieces:
-            raise DumpDamaged(f"The heap dump {self.path} ends otherwise than it was written.")
+            raise DumpDamaged(f"The heap dump {self.path} does not end as it was written.")
         return True
 
     def _check_memory(self) -> None:
@@ -281,8 +281,8 @@ def native_core() -> ModuleType:
     except (NoCore, ImportError) as error:
         raise DumpDamaged(
             f"A heap dump cannot be read here: {error}.",
-            why="The native core understands heap dumps, and this installation has none.",
-            fix="Install heaptop where a C compiler is, or from a wheel.",
+            why="Only the native core can read heap dumps, and this installation has none.",
+            fix="Install heaptop on a machine with a C compiler, or from a wheel.",
         ) from error
 
 

@@ -159,9 +159,9 @@ def _pieces(dump: HeapDump, renames: Renames) -> Iterator[bytes]:
         try:
             yield renames.piece(piece)
         except (IndexError, ValueError, struct.error) as error:
-            raise DumpDamaged(f"The heap dump {dump.path} has a piece that is none.") from error
+            raise DumpDamaged(f"The heap dump {dump.path} has an invalid piece.") from error
     if not dump.whole:
-        raise DumpDamaged(f"The heap dump {dump.path} is cut, and nothing was written.")
+        raise DumpDamaged(f"The heap dump {dump.path} is incomplete, and nothing was written.")
 
 
 class Renames:

@@ -56,7 +56,7 @@ def asked_pieces(info: DumpInfo, ask: Ask, told: Told) -> Iterator[bytes]:
         size += len(piece.data)
         is_last = piece.section > section
         if size > most or len(piece.data) > MAX_PIECE or not (is_last or _goes_on(piece, section, offset)):
-            raise DumpFailed("The process sent what cannot be a part of its heap.")
+            raise DumpFailed("The process sent data that cannot be part of its heap.")
         yield piece.data
         done += (piece.records if is_last else piece.next) - offset
         told(min(done, info.objects + info.edges), info.objects + info.edges)  # also kinds, roots, frames

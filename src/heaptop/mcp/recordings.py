@@ -94,5 +94,5 @@ def _none(name: str) -> NotARecording:
     return NotARecording(
         f"There is no recording {plain(name)} in the folder of recordings.",
         why="Only regular files below that folder are read, and no link is followed.",
-        fix="List the resources of this server for the names that there are.",
+        fix="List the resources of this server to see the names.",
     )

@@ -202,7 +202,7 @@ class SourceWatch:
     def _overdue(self) -> HeaptopError:
         return UnresponsiveTarget(
             f"Process {self._pid} did not {self._asked} within {self._timeout:g} s.",
-            why="It may be stopped (state T), a long C call may hold the GIL, or its heap takes longer. heaptop "
+            why="It may be stopped (state T), a long C call may hold the GIL, or its heap may need more time. heaptop "
             "closed its connection; the agent removes itself as soon as the process runs Python again.",
             fix=f"Check its state (`ps -o stat,wchan {self._pid}`) and retry when it runs. Or wait longer: add "
             f"`--timeout {self._timeout * 4:g}`.",

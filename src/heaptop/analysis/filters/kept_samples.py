@@ -51,7 +51,7 @@ def retainer_term(where: Filter, what: str = "Producers") -> NameTerm | None:
     if term is None:
         raise UsageError(
             f"{what} accept one retainer term, not under 'not' and not under 'or' with others.",
-            why="A snapshot answers what a set of retainers keeps, alone or not.",
+            why="A snapshot reports what a set of retainers keeps, alone or with others.",
             fix="Write alternatives with a comma: retainer:cache,sessions.",
         )
     if where.lifetime is not None:

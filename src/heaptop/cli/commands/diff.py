@@ -113,9 +113,10 @@ def _diff_dumps(args: argparse.Namespace) -> int:
     if args.by not in DUMP_KEYS:
         raise UsageError(f"Heaps cannot be compared by {args.by!r}.", fix=f"Choose one of: {', '.join(DUMP_KEYS)}.")
     if args.at is not None or args.to is not None:
-        raise UsageError("A heap dump is of one moment: --at and --to are for recordings.")
+        raise UsageError("A heap dump shows one moment: --at and --to are for recordings.")
     if args.other is None:
-        raise UsageError("A heap dump is compared with another one, or a process.", fix="Give a second FILE or PID.")
+        what = "A heap dump is compared with another heap dump or a process."
+        raise UsageError(what, fix="Give a second FILE or PID.")
     refuse_mode(args, "heaptop diff")
     progress = ProgressLine()
     again = f"heaptop diff {args.file} {args.other}"

@@ -143,7 +143,7 @@ def _copy(pid: int, args: argparse.Namespace) -> int:
     from heaptop.watching.recording import ended_by_signals
 
     if args.seconds:
-        raise UsageError("--for samples allocations, which takes code in the process.", fix="Leave `--no-inject` out.")
+        raise UsageError("--for samples allocations, which needs code in the process.", fix="Leave `--no-inject` out.")
     path = args.output or time.strftime(f"heaptop-{pid}-%Y%m%d-%H%M%S.heapdump")
     progress, options = ProgressLine(), CoreOptions(args.exe, args.root)
     with ended_by_signals(), DumpFile(path, force=args.force) as file:

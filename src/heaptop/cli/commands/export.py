@@ -69,7 +69,7 @@ class Export:
         except FileExistsError:
             raise SaveFailed(
                 f"The file {args.output} exists already.",
-                why="heaptop does not overwrite files unless told to.",
+                why="heaptop overwrites files only with `--force`.",
                 fix="Choose another file, or overwrite it: `--force`.",
             ) from None
         except (OSError, ValueError) as error:
@@ -132,7 +132,7 @@ def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
         samples = recorded.sampling.samples
         if exporter.of_stacks and not samples.tally_count:
             raise UsageError(
-                f"{args.file} has no samples up to {args.at or 'the end'}: no stack is known.",
+                f"{args.file} has no samples before {args.at or 'the end'}: no stack is known.",
                 fix="`--to html` and `--to json` contain the censuses. Record without `--rate off` to get stacks.",
             )
         if args.of == OF[1] and samples.only_live:

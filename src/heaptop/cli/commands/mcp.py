@@ -83,7 +83,7 @@ def _listening(text: str) -> socket.socket:
     if not is_loopback(host):
         raise UsageError(
             f"{host} can be reached from other machines.",
-            why="The tools tell what runs on this machine, and nothing is encrypted.",
+            why="The tools show what runs on this machine, and nothing is encrypted.",
             fix="Serve on loopback (`--http 9918`), and reach it through `ssh -L 9918:127.0.0.1:9918 HOST`.",
         )
     try:

@@ -89,7 +89,7 @@ def _open_dump(args: argparse.Namespace) -> int:
     from heaptop.tui.app import make_app
 
     if args.at is not None:
-        raise UsageError("A heap dump is of one moment: --at is for recordings.")
+        raise UsageError("A heap dump shows one moment: --at is for recordings.")
     with core_dump(args.file, args) if begins_as_core(args.file) else HeapDump(args.file) as dump:
         require_terminal(args, instead=f"print it: `heaptop census {args.file}`")
         source = DumpSource(dump)

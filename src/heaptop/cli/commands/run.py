@@ -224,15 +224,15 @@ def _end(end: NativeEnd, native: MallocTable, output: Path, args: argparse.Names
 
 
 def report(end: NativeEnd, native: MallocTable, args: argparse.Namespace) -> None:
-    """Print what lives. Errors: LaunchFailed where the table is not of what runs, TableInvalid."""
+    """Print what is live. Errors: LaunchFailed where the table is not of what runs, TableInvalid."""
     from heaptop.analysis.rss.malloc_sites import native_json
     from heaptop.cli.output.native import as_lines
 
     if not end.exited and (why := native.refusal(end.pid)):
         raise LaunchFailed(
             f"Native memory of process {end.pid} cannot be reported: {why}.",
-            why="It continues, and the samples are those of the program before.",
-            fix="Start what it becomes: `heaptop run --native -- prog.py`.",
+            why="The process continues. The samples are of the program that it ran before.",
+            fix="Start the other program itself: `heaptop run --native -- prog.py`.",
         )
     found = native.sites()
     if args.json:

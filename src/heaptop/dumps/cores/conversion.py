@@ -101,7 +101,8 @@ def _unnamed(write: Callable[[DumpFile], Written]) -> HeapDump:
 def _opened(path: str, options: CoreOptions) -> Iterator[OpenedCore]:
     fd = open_regular(path)
     if fd < 0:
-        raise NotADump(f"{path} cannot be read.", why="It is not there, or not a file that may be read.", fix=None)
+        why = "It does not exist, or is not a file that heaptop may read."
+        raise NotADump(f"{path} cannot be read.", why=why, fix=None)
     backing = Backing(options.exe, options.root)
     try:
         core = read_core(fd, path)

@@ -90,6 +90,6 @@ def missing_files(name: str, backing: Backing) -> DumpDamaged:
     more = f"; and {len(likely) - MOST_NAMED} more" if len(likely) > MOST_NAMED else ""
     return DumpDamaged(
         f"The interpreter in the {name} was not found: {named or 'it names no program'}{more}.",
-        why="What is in programs and libraries is read from their files: heaptop needs the same builds of them.",
+        why="heaptop reads the contents of programs and libraries from their files, and needs the same builds.",
         fix="Give the program with `--exe PATH`, or a copy of the machine's or container's files with `--root DIR`.",
     )

@@ -90,9 +90,9 @@ class CoreFile:
             return damaged(self.path, how)
         return ImageLost(
             f"The {self.name} cannot be counted: {how}.",
-            why="It was stopped at a moment when its heap was being changed, or a thread of it in C changed it. The "
-            "process continues.",
-            fix="Retry: at another moment its heap is whole.",
+            why="It was stopped while its heap was being changed, or one of its threads in C code changed the heap. "
+            "The process continues.",
+            fix="Retry: at another moment its heap is consistent.",
         )
 
 
@@ -113,7 +113,7 @@ def read_core(fd: int, path: str) -> CoreFile:
     status = os.fstat(fd)
     header = os.pread(fd, _HEADER.size, 0)
     if len(header) < _HEADER.size or header[:4] != b"\x7fELF":
-        raise NotADump(f"{path} is not a core file.", why="It does not begin as one does.", fix=None)
+        raise NotADump(f"{path} is not a core file.", why="It does not begin as a core file does.", fix=None)
     ident, kind, machine, _, _, table, sections, _, _, size, count, _, _, _ = _HEADER.unpack(header)
     if kind != ET_CORE or ident[4] != ELFCLASS64 or ident[5] != 1 or machine != EM_X86_64:
         raise NotADump(

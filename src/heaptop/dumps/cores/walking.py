@@ -76,7 +76,7 @@ class CoreWalk:
                 raise
         raise DumpDamaged(
             f"The {self._core.name} cannot be mapped: the process that reads it has memory at {place:#x} itself.",
-            why=f"That was so in {ATTEMPTS} processes: where they are placed cannot be chosen here. A hard limit of "
+            why=f"That was so in {ATTEMPTS} processes: their addresses cannot be chosen here. A hard limit of "
             "the stack, or a container, forbids it.",
             fix="Raise the hard limit (`ulimit -Hs unlimited`, as root), or read it on another machine.",
         )

@@ -108,7 +108,7 @@ def _start(launch: Launch, go: int, descriptor: int) -> subprocess.Popen[bytes]:
     except FileExistsError:
         raise LaunchFailed(
             f"The file {launch.output} exists already.",
-            why="heaptop does not overwrite files unless told to.",
+            why="heaptop overwrites files only with `--force`.",
             fix="Choose another file, or overwrite it: `--force`.",
         ) from None
     try:

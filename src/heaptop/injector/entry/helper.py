@@ -229,8 +229,8 @@ class Attempt(ABC):
             if state == "other":
                 raise AlreadyAttached(
                     f"Thread {tid} of process {pid} has the name of heaptop's agent.",
-                    why=f"Its descriptor {number} does not belong to a known heaptop: the program named a thread of "
-                    "its own so, or the agent is of another version.",
+                    why=f"Its descriptor {number} does not belong to a known heaptop: the program gave a "
+                    "thread of its own this name, or the agent is of another version.",
                     fix="Rename that thread, or detach with the heaptop that attached.",
                 )
             closed = closed or (self.seconds if state == "closed" else 0.0)
@@ -262,7 +262,8 @@ def earlier_agent(pid: int, seconds: float) -> InterpreterBusy:
     """An agent whose heaptop has gone is still there."""
     return InterpreterBusy(
         f"An earlier agent in process {pid} has not ended after {seconds:.0f} s.",
-        why="Its heaptop has gone. It ends once the program runs Python code again; a long call into C delays that.",
+        why="The heaptop that attached has exited. The agent ends once the program runs Python code again; a long call "
+        "into C delays that.",
     )
 
 
@@ -448,7 +449,7 @@ class PtraceAttempt(Attempt):
         holds its own, so at least the later one sees the other."""
         others = tracers(self.plan.pid) - {os.getpid()}
         if others:
-            raise TracedTarget(f"A thread of process {self.plan.pid} is traced by process {min(others)} by now.")
+            raise TracedTarget(f"A thread of process {self.plan.pid} is now traced by process {min(others)}.")
 
     def _choose(self, escalate: bool) -> TriggerChoice:
         choice = choose(self.plan.pid, prefer_thread=escalate, musl=self.plan.musl, foreign=self._foreign)

@@ -198,7 +198,7 @@ def check_thread_pointer(inside: HijackedThread) -> None:
         pass
     raise ForeignThread(
         InjectionDenied(
-            f"Thread {inside.thread.tid} of process {inside.plan.pid} has no thread pointer of the C library's.",
+            f"Thread {inside.thread.tid} of process {inside.plan.pid} has no thread pointer of the C library.",
             why="heaptop calls functions there that need one. Translators such as valgrind run programs so, and some "
             "libraries make such threads.",
         )

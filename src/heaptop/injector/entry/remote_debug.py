@@ -109,7 +109,7 @@ def requested(plan: AttachPlan, memory: RemoteMemory) -> Iterator[hijack.Listene
     if memory.u32(place.pending):
         raise InterpreterBusy(
             f"Another remote debugger call is pending in process {plan.pid}.",
-            why="PEP 768 has one slot, and another script is in it.",
+            why="PEP 768 has one slot, and another script occupies it.",
         )
     with hijack.listen_in_target(plan.pid, plan.uid, plan.gid) as listener, _script_file(plan, listener) as path:
         encoded = os.fsencode(path) + b"\0"

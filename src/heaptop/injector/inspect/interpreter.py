@@ -228,7 +228,7 @@ def _check_one_libc(pid: int, found: list[ElfImage]) -> None:
     if number > 1:
         raise InjectionDenied(
             f"Process {pid} has loaded {number} C libraries.",
-            why="dlmopen or LD_AUDIT did that, and heaptop cannot tell which one Python uses.",
+            why="dlmopen or LD_AUDIT loaded them, and heaptop cannot tell which one Python uses.",
         )
 
 

@@ -141,7 +141,7 @@ def read_interpreter(facts: ProcessFacts, *, enter: bool = True) -> Interpreter:
     except (proc.TooLarge, Exhausted):
         raise InjectionDenied(
             f"Process {pid} ({facts.name}) has more memory mappings or symbols than heaptop reads.",
-            why="No interpreter has so many; a hostile program may, to block its profiler.",
+            why="No interpreter has so many. A hostile program may have them, to block a profiler.",
             fix="Start the program with the agent in it instead: `heaptop run -- prog.py`.",
         ) from None
     except (FileNotFoundError, ProcessLookupError, RemoteFault):

@@ -77,7 +77,7 @@ def _check_key(shown: str, key: str, tables: Tables) -> None:
     found = textual_name(key)
     if found is None:
         allowed = 'A key is one character, or written as "ctrl+x", "f5", "space", "pageup", "shift+up".'
-        raise WrongKey(shown, f"`{key}` is no key", allowed)
+        raise WrongKey(shown, f"`{key}` is not a key", allowed)
     taken = next((row for table in tables for row in table if _is_fixed(row) and found in row.keys.split(",")), None)
     if found in _NEVER or taken is not None:
         why = _NEVER.get(found) or ("it quits" if taken and taken.everywhere else "it answers questions")

@@ -66,7 +66,7 @@ class SavingControl:
             saved = f"saved {len(page.rows):,} row{'s' * (len(page.rows) != 1)} in {name}"
             return lambda: self._screen.outcome(saved)
         if ending in TABLES:
-            raise UsageError("No table here: .txt or .svg saves it")
+            raise UsageError("There is no table here: use .txt or .svg")
         # The first refresh lays the screen out without the field, the second one draws that.
         refreshed = self._screen.call_after_refresh
         return lambda: refreshed(refreshed, self._save_screen, name, ending)

@@ -137,7 +137,7 @@ class RetainersLevel(drill.Level):
             raise UsageError(
                 f"{self.figures} have no {where.attributes[0]}.",
                 why="The neighbours of one object, and one retainer set, cannot be filtered.",
-                fix="Press Esc to go back to rows that can.",
+                fix="Press Esc to go back to rows that can be filtered.",
             )
         where.allow(self.allowed, self.figures)
         if self.is_sets:
@@ -154,8 +154,8 @@ class RetainersLevel(drill.Level):
         if self.retainers:
             raise UsageError(
                 "One retainer is chosen already.",
-                why="A snapshot answers what one of several retainers keeps, not what all of them keep.",
-                fix="Use its retainer sets (key b): there the filter shows those that have both.",
+                why="A snapshot reports what any one of several retainers keeps, not what all of them keep together.",
+                fix="Group by retainer set (key b): there the filter shows the sets that contain both.",
             )
         retainer_term(where, self.figures)
 
