@@ -190,7 +190,7 @@ async def test_r_goes_round_the_rates_and_says_so(size: tuple[int, int]) -> None
             shown = r"\d+/s" if target else f"1/{interval} KiB" if interval else "off"
             assert re.search(f"sampling {shown}", stage.text)
             rate = "200 samples/s" if target else f"one sample in {interval} KiB"
-            assert (f"sampling {rate} from now on" if interval else "sampling is off") in stage.text.splitlines()[2]
+            assert (f"sampling rate: {rate}" if interval else "sampling is off") in stage.text.splitlines()[2]
 
 
 async def test_r_begins_where_most_begin() -> None:
@@ -212,7 +212,7 @@ async def test_an_interval_that_follows_the_program_is_shown_with_the_samples_an
         await stage.ticks(1)
         assert re.search(r"sampling \d+/s  1/8 KiB ", stage.text)
         assert "one sample in" not in stage.text
-        assert "from now on" not in stage.text.splitlines()[2]
+        assert "sampling rate" not in stage.text.splitlines()[2]
 
 
 async def test_depth_of_stacks_and_what_it_came_to() -> None:
@@ -226,17 +226,17 @@ async def test_depth_of_stacks_and_what_it_came_to() -> None:
             await stage.press("R")
             assert stage.source.sampling[-1] == (64 << 10, depth)
             await stage.ticks(1)
-            assert f"stacks of at most {words} from now on" in stage.text
+            assert f"stacks now have at most {words}" in stage.text
 
 
 async def test_a_notice_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage() as stage:
         await stage.press("r")
         await stage.ticks(1)
-        assert "from now on" in stage.text
+        assert "sampling rate:" in stage.text
         monkeypatch.setattr(stage.live.state.status, "until", 0.0)
         await stage.ticks(1)
-        assert "from now on" not in stage.text
+        assert "sampling rate:" not in stage.text
         assert "row 1 of 20" in stage.text
 
 

@@ -13,7 +13,7 @@ from heaptop.protocol.messages import TRACEMALLOC, Sampler
 
 RATES: Final = (512 << 10, 64 << 10, 8 << 10)  # Bytes from one sample to the next, as key r goes through them; then off
 DEPTHS: Final = (1, 16, 64, 128, 512)  # Frames of a stack, likewise
-DEPTH: Final = 128  # As the commands have it
+DEPTH: Final = 128  # The default of the commands
 NEW_NS: Final = 60 * 10**9  # How long it is news that sampling began anew
 WITHOUT_C: Final = " · excludes malloc"
 """What C code takes from malloc or PyMem_RawMalloc is not sampled: shown beside the figures."""
@@ -56,8 +56,8 @@ def next_rate(now: SamplingRate, began: SamplingRate) -> SamplingRate:
 
 
 def change_text(before: Sampler | None, now: Sampler | None, *, asked: bool = False) -> str:
-    """What the sampler's last word changed, to be said once; empty where that is nothing. ``asked``: somebody has asked
-    for it, and is told also that it was refused as before."""
+    """What the sampler's last message changed, to be shown once; empty where that is nothing. ``asked``: a person asked
+    for it, so that a repeated refusal is shown too."""
     if now is None or now is before:
         return ""
     if not now.on:
@@ -65,13 +65,13 @@ def change_text(before: Sampler | None, now: Sampler | None, *, asked: bool = Fa
         is_new = before is None or before.on or now.text != before.text
         return f"sampling is off{why}" if is_new or (asked and why) else ""
     if now.means == TRACEMALLOC:
-        return "tracemalloc traces allocations from now on" if before is None or not before.on else ""
+        return "tracemalloc now traces allocations" if before is None or not before.on else ""
     if before is None or not before.on or now.target != before.target:
-        return f"sampling {rate_words(rate_of(now))} from now on"
+        return f"sampling rate: {rate_words(rate_of(now))}"
     if now.interval != before.interval and not now.target:
-        return f"sampling {rate_words(rate_of(now))} from now on"
+        return f"sampling rate: {rate_words(rate_of(now))}"
     if now.depth != before.depth:
-        return f"stacks of at most {now.depth} {'frame' if now.depth == 1 else 'frames'} from now on"
+        return f"stacks now have at most {now.depth} {'frame' if now.depth == 1 else 'frames'}"
     return ""
 
 
