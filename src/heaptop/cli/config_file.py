@@ -28,7 +28,7 @@ class Setting(NamedTuple):
 
     name: str
     read: Reader
-    default: object  # What holds where nothing is said, as the file would write it
+    default: object  # The default, as the file would write it
     example: str
     about: str
 
@@ -112,7 +112,7 @@ BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
 
 class Config:
-    """What one file says, checked as a whole: a mistake anywhere in it is said by every command that reads it."""
+    """The content of one file, checked as a whole: every command that reads it reports a mistake anywhere in it."""
 
     def __init__(self, path: Path | None, given: Mapping[str, ConfigValue]) -> None:
         self.path = path
@@ -126,7 +126,7 @@ NOTHING: Final = Config(None, {})
 
 
 def default_path() -> Path:
-    """Where the file is looked for unless a person says otherwise."""
+    """The default path of the file."""
     import platformdirs
 
     return platformdirs.user_config_path("heaptop") / NAME

@@ -35,7 +35,7 @@ def take_census(
     seconds: float = 0.0,
     timeout: float = TIMEOUT,
 ) -> CensusResult:
-    """Attach, wait for the first census, and then for what memory is used for if that is asked for, detach.
+    """Attach, wait for the first census, and for what memory is used for if that is requested, then detach.
 
     With ``sampling`` allocations are sampled into it for so many ``seconds``, and the census is made after that.
 

@@ -53,7 +53,7 @@ def report_outcomes(partings: Sequence[DetachOutcome], fate: str = "") -> None:
 
 
 def has_reader() -> bool:
-    """Whether a person reads what is said: output that goes elsewhere is for a program."""
+    """Whether a person reads stderr: output that goes elsewhere is for a program."""
     with suppress(OSError, ValueError):
         return sys.stdout.isatty() and sys.stderr.isatty()
     return False
@@ -66,7 +66,7 @@ def outcome_lines(partings: Sequence[DetachOutcome], fate: str = "") -> list[str
     for parting in partings:
         error = parting.ended.error if parting.ended is not None else None
         if isinstance(error, TargetExited):
-            if error.status is None:  # else whoever started it says so
+            if error.status is None:  # else its parent reports that
                 lines.append(f"{error.message.rstrip('.')}, {_after(parting.seconds)} after the attach")
         elif error is not None:
             if len(partings) > 1:

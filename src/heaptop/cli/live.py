@@ -1,4 +1,4 @@
-"""Runs the live front end on a source and says how it ended: what attach, run, demo and pick have in common.
+"""Runs the live front end on a source and reports how it ended: what attach, run, demo and pick have in common.
 
 This module never draws and never attaches: the front end and the source do.
 """
@@ -85,7 +85,7 @@ class WatchedSource(SourceWrapper):
 
 
 def leave(*sources: WatchedSource, fate: str = "") -> None:
-    """Leave every target as it was, and say so once the screen is gone; ``fate`` as for :func:`report_outcomes`."""
+    """Detach from every target, and report that once the screen is gone; ``fate`` as for :func:`report_outcomes`."""
     for source in sources:
         source.close()
     report_outcomes([parting for source in sources if (parting := source.parting) is not None], fate)

@@ -34,7 +34,7 @@ def attach_live(pid: int, args: argparse.Namespace, connect: Connect | None = No
 
 
 class OpeningFacts(NamedTuple):
-    """What the first frame says."""
+    """The text of the first frame."""
 
     pid: int
     command: str

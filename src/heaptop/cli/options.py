@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
 MOST_SAMPLES = 5_000  # A second
-FRAMES = 128  # As long as a person says nothing else
+FRAMES = 128  # The default
 TOP = 20
 GROUPINGS = {"site": "producer"}  # Other names that --by takes
 """Rows a person is shown unless they ask for another number."""
 NEVER = 86_400.0  # Seconds to the next census but those that are asked for
 MAX_SIZE, LEAST_SIZE = 256 << 20, 1 << 20  # Bytes of a recording
 MOST_MARKS = 100  # Looks of one hunt that a person asks for
-MOST_RETAINERS = 16  # Members of a retainer set: the native core tells no more apart
+MOST_RETAINERS = 16  # Members of a retainer set: the native core distinguishes no more
 MOMENT = "+90m, -1h, 02:13, or seconds"  # How a moment of a recording is written
 COPYABLE = (SeccompTarget, InterpreterBusy, TransportFailed)
 """What keeps heaptop from running code in a process, and not from copying it."""
@@ -145,7 +145,7 @@ def add_no_inject(parser: argparse.ArgumentParser) -> None:
 
 
 def offer_copy(args: argparse.Namespace, error: HeaptopError) -> None:
-    """Where an attach was refused, and this command could do without: say so."""
+    """Where an attach was refused, and this command works without one: report that."""
     if isinstance(error, COPYABLE) and getattr(args, "no_inject", True) is False:
         error.fix += "\nOr count a copy of its memory, with no code run in it: add `--no-inject`."
 
@@ -287,7 +287,7 @@ def add_sampling_options(parser: argparse.ArgumentParser, usual: SamplingRate = 
 
 
 def report_cost(args: argparse.Namespace) -> None:
-    """Say on stderr what --tracemalloc may cost the target, before anything is touched; nothing where it is not."""
+    """Print on stderr what --tracemalloc may cost the target, before it is touched; nothing without that option."""
     from heaptop.cli.terminal import notice
 
     if getattr(args, "tracemalloc", False):
@@ -543,7 +543,7 @@ def mark_count(text: str) -> int:
 
 
 def rows_shown(args: argparse.Namespace, default: int) -> int | None:
-    """What ``--top`` of :func:`row_count` says: so many rows, or None for all."""
+    """The value of ``--top`` from :func:`row_count`: so many rows, or None for all."""
     return default if args.top is None else args.top or None
 
 

@@ -88,7 +88,7 @@ class ProcessGroup:
     def _attach(self, pid: int) -> Source:
         from heaptop.injector.api import attach_source
 
-        # What counting may cost is said of all of them together.
+        # The cost of counting is reported for all of them together.
         return attach_source(pid, attach_options(self._args, max_share=self._args.share / self._share))
 
 

@@ -1,4 +1,4 @@
-"""What the commands say to a person: sentences and progress on stderr, tables for stdout.
+"""What the commands print for a person: sentences and progress on stderr, tables for stdout.
 
 This module never draws a screen; the front end does.
 """
@@ -61,7 +61,7 @@ def keep_apart(written: str, other: str) -> None:
 
 
 def _is_in_front() -> bool:
-    """Whether a person reads what is asked, and what they type comes here: a job in the background would be stopped."""
+    """Whether a person sees a question and can answer it here: a job in the background would be stopped."""
     with suppress(OSError, ValueError):
         if sys.stdin.isatty() and sys.stderr.isatty():
             return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
@@ -120,7 +120,7 @@ def require_room() -> None:
 
 
 def _check_screen(args: argparse.Namespace) -> None:
-    """Raise what is wrong with the options that screens share, and cannot be told from their text alone."""
+    """Raise what is wrong with the options that screens share, and cannot be found from their text alone."""
     from heaptop.recordings.writer import create
     from heaptop.tui.charts.palette import choose
 
@@ -135,7 +135,7 @@ def has_terminal() -> bool:
 
 
 def is_served() -> bool:
-    """Whether this process draws for a page: textual-serve says so by the driver."""
+    """Whether this process draws for a page: textual-serve sets the driver."""
     return os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver:")
 
 
@@ -172,7 +172,7 @@ class ProgressLine(ProgressReport):
 
     def _write(self, text: str) -> None:
         if self._shown:
-            with suppress(OSError):  # the terminal was closed, which a signal tells too
+            with suppress(OSError):  # the terminal was closed, which a signal reports too
                 print(text, end="", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What ``heaptop --version`` prints: what a report of a bug has to say."""
+"""What ``heaptop --version`` prints: what a bug report needs."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ from heaptop.errors import UsageError
 
 SAMPLED = ("producer", "producer-module", "handler", "size", "lifetime")
 """As in heaptop.analysis.reports.sampled_report, which is slow to load."""
-TRACED = ("producer", "producer-module")  # What tracemalloc can tell of these
-RETAINED = ("retainer", "kind")  # What an open snapshot tells
+TRACED = ("producer", "producer-module")  # Those that tracemalloc can answer
+RETAINED = ("retainer", "kind")  # Those that an open snapshot answers
 COUNTED = ("type", "module", "generation", "interpreter")
 KEYS = (*COUNTED, *SAMPLED, *RETAINED)
-RETAINERS = 3  # Members of a retainer set unless a person says otherwise
+RETAINERS = 3  # Members of a retainer set by default
 SAMPLING_FLAGS = {
     "--for": "seconds",
     "--rate": "rate",
@@ -42,7 +42,7 @@ SAMPLING_FLAGS = {
     "--exact-sites": "exact_sites",
     "--tracemalloc": "tracemalloc",
 }
-SECONDS = 10.0  # For so long allocations are sampled unless a person says otherwise
+SECONDS = 10.0  # Seconds for which allocations are sampled by default
 TOP_FILES = 5  # Files and stacks that --memory names, likewise
 
 
@@ -134,7 +134,7 @@ class CensusCommand:
         if args.by not in KEYS:
             raise UsageError(f"Unknown grouping {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
         _refuse_sampling(args, f"a census by {args.by} shows one moment and samples nothing")
-        # A wrong key or filter is said before anything is touched.
+        # A wrong key or filter is reported before anything is touched.
         by, where = band_key(args.by), filters.parse_filter(args.where)
         where.allow(filters.COUNTED, f"Counts by {args.by}")
         taken = take_census(
@@ -228,7 +228,7 @@ class CensusCommand:
 
 
 def _refuse_sampling(args: argparse.Namespace, why: str) -> None:
-    """Raise where a flag was given that says how to sample, and nothing will be."""
+    """Raise where a flag for sampling was given, and nothing will be sampled."""
     given = [
         flag
         for flag, value in SAMPLING_FLAGS.items()

@@ -45,7 +45,7 @@ class Doctor:
 
 
 def as_lines(diagnosis: Diagnosis) -> list[str]:
-    """What a person is told: a line a check, and what comes of them."""
+    """The text for a person: a line for each check, and the result."""
     width = max((len(check.name) for check in diagnosis.checks), default=0)
     lines = []
     for check in diagnosis.checks:

@@ -141,7 +141,7 @@ class Leaks:
         from heaptop.injector.api import attach_source
         from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 
-        # A wrong option is said before anything is touched.
+        # A wrong option is reported before anything is touched.
         refuse_mode(args, "heaptop leaks")
         if args.tracemalloc:
             raise UsageError(

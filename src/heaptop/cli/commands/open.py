@@ -115,7 +115,7 @@ def _serve(args: argparse.Namespace) -> int:
             why="--web needs optional packages.",
             fix="Install them with `pip install 'heaptop[web]'`, or open the recording in a terminal, without --web.",
         ) from None
-    with Recording.open(args.file) as recording:  # what is wrong is said here, and not on a page
+    with Recording.open(args.file) as recording:  # an error is printed here, and not on a page
         moment_of(recording, args.at)
     choose(args.theme, {})
     look = ["--ascii" if args.ascii else "--no-ascii", f"--times={args.times}", f"--units={args.units}"]

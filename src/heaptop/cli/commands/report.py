@@ -8,7 +8,7 @@ import json
 from heaptop.cli.options import add_json, add_recording, add_units, row_count, rows_shown
 from heaptop.cli.terminal import ProgressLine
 
-ROWS = 8  # Of each table, unless a person says otherwise
+ROWS = 8  # Rows of each table by default
 
 
 class Report:

@@ -35,7 +35,7 @@ NAMED: Final = (
     ("anonymous", "named by its owner"),
     ("own", "heaptop"),
 )
-"""Kinds of regions whose names tell a person something, and how to call one."""
+"""Kinds of regions whose names mean something to a person, and how to call one."""
 
 OTHER_COLUMNS: Final = 50  # Columns of a line that are not the explanation, which is wrapped into the rest
 NARROWEST: Final = 24

@@ -1,4 +1,4 @@
-"""What ``heaptop report`` and ``heaptop diff`` tell a person of a recording: lines and tables.
+"""What ``heaptop report`` and ``heaptop diff`` print about a recording: lines and tables.
 
 This module never opens a file and computes no figure.
 """
@@ -145,7 +145,7 @@ def _hunt(checks: Sequence[Findings], recorded: Recorded) -> list[str]:
     """The last look in full, and how the verdict came about."""
     found = checks[-1]
     when = f" at {RecordedSpan.of(recorded.shown).clock(found.time_ns)}" if recorded.shown is not None else ""
-    without = replace(found, growths=())  # what grew over all the recording is told above
+    without = replace(found, growths=())  # what grew over the whole recording is printed above
     lines = [f"Leak hunt{when}, since the first mark ({found.marks[0].name}):", *findings_lines(without)]
     if len(checks) > 1:
         verdicts = Counter(look.verdict for look in checks[:-1])

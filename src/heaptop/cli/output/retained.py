@@ -36,7 +36,7 @@ TITLES = {"kind": "KIND", "retainer": "RETAINERS"}
 
 @dataclass(frozen=True, slots=True)
 class RetainedResult:
-    """What a snapshot said."""
+    """What a snapshot answered."""
 
     attached: Attached
     image: Image

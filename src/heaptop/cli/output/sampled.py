@@ -1,4 +1,4 @@
-"""Prints what a while of sampling says: ``heaptop census --by producer`` and its like, once samples were taken.
+"""Prints what sampling for some time found: ``heaptop census --by producer`` and its like, once samples were taken.
 
 This module never reads the command line and never attaches by itself.
 """

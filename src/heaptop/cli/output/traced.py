@@ -1,4 +1,4 @@
-"""Prints who allocated what lives, as tracemalloc tells it: ``heaptop census --by producer --tracemalloc``.
+"""Prints the allocation sites of live memory, from tracemalloc: ``heaptop census --by producer --tracemalloc``.
 
 This module never reads the command line and never attaches by itself.
 """
