@@ -245,7 +245,7 @@ def why_answer(pid: int, kept: api.KeptBy, top: int) -> Answer:
 
 
 def _steps(steps: Sequence[str]) -> str:
-    """A path on one line; of a long one both ends, since root and object tell most."""
+    """A path on one line; of a long one both ends, since the root and the object matter most."""
     shown = steps if len(steps) <= STEPS else (*steps[:3], "…", *steps[3 - STEPS :])
     return " → ".join(shown)
 

@@ -148,7 +148,7 @@ class HuntWatch(SnapshotWatch):
             self.recording_status = event
 
     def _sampler_is_off(self, state: Sampler) -> None:
-        """The findings say so."""
+        """The findings report that."""
 
     def _failed(self, failure: Failure) -> HeaptopError:
         if failure.request == self._collection:
@@ -289,8 +289,8 @@ class Hunter:
             self._missed.append(f"the mark at {name} is missing: {error.message}".rstrip("."))
 
     def check(self, name: str | None, *, compares: bool = True) -> None:
-        """Take a mark of this name (None: none, it is the last moment), and say what was found, unless that is left to
-        a later check."""
+        """Take a mark of this name (None: none, it is the last moment), and report what was found, unless a later check
+        does that."""
         watch, plan, begin = self._watch, self._plan, time.monotonic()
         if plan.collect:
             watch.collect()

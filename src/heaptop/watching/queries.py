@@ -71,7 +71,7 @@ def root_kinds(
         if not retainers:
             raise UsageError(f"No retainer in the heap matches {where}.", fix="Use a wider filter, or none.")
         selection = replace(selection, retainers=retainers)
-        # A retainer that is told of no set may fit too.
+        # A retainer that is in no reported set may fit too.
         all_known = told.complete and not told.other_count and not any(row.many for row in told.rows)
         all_known = all_known and len(retainers) < MOST_ASKED
     groups = watch.ask(Question(GROUPS, selection, limit=ALL), Groups)

@@ -112,7 +112,7 @@ class SnapshotWatch(SourceWatch):
         return self.reported
 
     def _not_frozen(self, reason: str) -> None:
-        """For a command that has nothing to say without a snapshot."""
+        """For a command that has no result without a snapshot."""
         raise self._refused(reason)
 
     def close(self) -> None:

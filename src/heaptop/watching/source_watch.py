@@ -227,7 +227,7 @@ class SourceWatch:
         self._history.feed(message)
 
     def _sampler_is_off(self, state: Sampler) -> None:
-        """For a command that has nothing to say without samples."""
+        """For a command that has no result without samples."""
         raise sampler_refused(state, self._pid)
 
     def _failed(self, failure: Failure) -> HeaptopError:
@@ -257,7 +257,7 @@ def forecast_words(seen: Forecast) -> str:
 
 
 def sampler_refused(state: Sampler, pid: int) -> HeaptopError:
-    """The error for a command that has nothing to say without samples."""
+    """The error for a command that has no result without samples."""
     text = f"Allocations in process {pid} cannot be sampled: {state.text}."
     if not state.offer:
         return SamplerRefused(text).about(pid)

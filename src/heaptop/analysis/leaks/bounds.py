@@ -38,17 +38,17 @@ _QUEUES: Final = frozenset(
     )
 )
 _WITHOUT_BOUND: Final = frozenset(("_queue.SimpleQueue", "queue.SimpleQueue"))
-"""Types that have none and say nothing of it."""
+"""Types that have no bound and no attribute for one."""
 _CLEARED: Final = {"sqlite3.Connection": 200}
 """Types in C that clear a list of their own of what is gone, after so many additions: a connection has a weak reference
 to each cursor (CPython's Modules/_sqlite/connection.c, drop_unused_cursor_references). What is in use stays: such a
 list may be longer."""
 _NO_LIMIT: Final = 2**31 - 1
 """A bound from here on is none: references alone to so many items take 16 GiB. ``sys.maxsize`` is one, and what
-multiprocessing takes where nobody has said one."""
+multiprocessing uses by default."""
 _SLACK: Final = 0.01
 """Of a bound: a cache that evicts after it has inserted is beyond it for a moment, with one item for each thread."""
-_KNOWN: Final = 0.5  # Of what waited at a mark: where so much is seen to be gone, that says how fast it goes
+_KNOWN: Final = 0.5  # Share of what waited at a mark: if so much is known to be gone, the rate is that of its leaving
 _MOMENTS: Final = 3  # With the last one: from so many lengths on it is seen that a queue grows
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Fill:
 
     @property
     def is_exceeded(self) -> bool:
-        """It has no such bound, whatever it says."""
+        """It has no such bound, whatever its attribute is."""
         return self.now > self.bound + self.slack
 
     @property
@@ -88,7 +88,7 @@ class Fill:
 
     @property
     def is_explaining(self) -> bool:
-        """Whether it says why things collect: it has a bound, or is a queue."""
+        """Whether it explains why things collect: it has a bound, or is a queue."""
         return (self.bound > 0 and not self.is_exceeded) or (self.is_queue and self.bound == 0)
 
     @property
@@ -122,7 +122,7 @@ class Fill:
         return Turnover(self.seconds[first:], born, known[0], known)
 
 
-# -- what is asked -------------------------------------------------------------------------------------------
+# -- queries -------------------------------------------------------------------------------------------------
 
 
 def fill_question(steps: Sequence[Step]) -> Question | None:
@@ -182,7 +182,7 @@ def fill_of_all(fills: Sequence[Fill | None]) -> Fill | None:
     )
 
 
-# -- what it says of a verdict -------------------------------------------------------------------------------
+# -- what it means for a verdict -----------------------------------------------------------------------------
 
 
 def is_of_items(named: TypeSum, sums: Iterable[TypeSum], head: TypeName, heads: int) -> bool:
@@ -303,7 +303,7 @@ def _when(fill: Fill) -> str:
 
 
 def _time(seconds: float) -> str:
-    """``40 s``, ``12 min``, ``5 h``, ``3 days``, ``2 years``: as much as a rate of now can tell."""
+    """``40 s``, ``12 min``, ``5 h``, ``3 days``, ``2 years``: as precise as the current rate allows."""
     for unit, size in (("years", 365 * 86_400), ("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {unit}"
@@ -323,7 +323,7 @@ def _backlog_words(fill: Fill, course: Turnover) -> str:
 
 
 def _seen_gone(waiting: Sequence[int], course: Turnover) -> Iterable[float]:
-    """Items a second that are gone of those that waited at each mark; 0 where addresses are reused too soon to tell."""
+    """Items a second that are gone of those that waited at each mark; 0 where addresses are reused too soon to know."""
     there, left = course.old, sum(course.seconds)
     for waited, born, seconds in zip(waiting, course.born, course.seconds, strict=False):
         gone = waited - there

@@ -30,7 +30,8 @@ class ContainerGrowth:
     grown: int  # Bytes, at least
     sizes: tuple[int, ...]
     """How long it was at each mark and at last, or how many bytes it took where no length is known; -1: not known."""
-    in_bytes: bool = False  # What `sizes` are: of array.array, io.BytesIO and their like a snapshot tells no length
+    in_bytes: bool = False
+    """What ``sizes`` are: for array.array, io.BytesIO and similar types a snapshot reports no length."""
 
     @property
     def share(self) -> float:

@@ -37,7 +37,7 @@ size hardly does so without a fall."""
 
 @dataclass(frozen=True, slots=True)
 class HuntMoment:
-    """All that is known at the moment of a hunt before anything is asked about what is new."""
+    """All that is known in a hunt before the first query about new objects."""
 
     image: Image
     types: Sequence[TypeName]
@@ -62,7 +62,7 @@ class HuntMoment:
 
     @property
     def few(self) -> int:
-        """New objects: fewer say nothing. In rounds one each is enough."""
+        """New objects: fewer are too few to judge by. In rounds one each is enough."""
         return len(self.marks) if self.rounds else FEW
 
 
@@ -182,7 +182,7 @@ class Courses:
         return tuple(each.bytes for each in few) if len(few) == len(kept) else ()
 
     def _is_growth_of_type(self, type: TypeName, sizes: Sequence[int]) -> bool:
-        """Whether the type's bytes between the marks tell of these objects: all others take as much at each mark."""
+        """Whether the type's bytes between the marks belong to these objects: all others take as much at each mark."""
         totals = [*(mark.types.get(type, Amount(0, 0)).bytes for mark in self._at.marks)]
         totals.append(self._totals.get(type, Amount(0, 0)).bytes)
         others = [total - size for total, size in zip(totals, sizes, strict=True)]
@@ -223,7 +223,7 @@ class Courses:
         return seen if any(count for _, count in seen) else ()
 
     def _lengths(self, candidate: Candidate, aged: BirthCounts) -> tuple[int, ...]:
-        """How long the container was at each mark; empty where that does not say how many objects there were."""
+        """How long the container was at each mark; empty where that is not the number of objects."""
         holder = candidate.holder
         return self._lengths_of(holder) if holder is not None and _is_alike(holder.length, aged.count) else ()
 

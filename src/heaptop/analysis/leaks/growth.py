@@ -246,7 +246,7 @@ def _less(one: Sums, part: Sums) -> Sums:
 
 def retainer_growth(new: Paths, now: Trends, then: Trends) -> Growth:
     """``new``: the paths to what is new. Where nobody knows how much a retainer held then, its new objects count, and
-    nothing is said of deaths."""
+    deaths are not counted."""
     born: dict[str, Amount] = sums_by((retainer_words(group.steps), group.count, group.bytes) for group in new.groups)
     before, after = (sums_by((key[0], a.count, a.bytes) for key, a in each.kept.items()) for each in (then, now))
     rows = (

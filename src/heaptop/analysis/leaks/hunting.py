@@ -1,4 +1,4 @@
-"""The leak hunt: what an open snapshot is asked at each mark, and what its answers come to.
+"""The leak hunt: the queries to an open snapshot at each mark, and the findings from its answers.
 
     send the mark  ──► ages of everything ──► points and paths of what is new ──► for each place where it collects:
     which types, which stacks, how old ──► verdicts, sentences ──► a new mark: what lives, how large containers are
@@ -228,7 +228,7 @@ class LeakHunt:
             moment = HuntMoment(
                 image, types, history, sampling, around, last, marks, epochs, ages, trends, self._rounds, self._names
             )
-            # What is asked of a part of the time proves nothing of the whole, nor refutes it.
+            # A comparison over a part of the time neither proves nor refutes anything for the whole.
             proofs = self._proofs.setdefault(since, Proofs()) if until is None else Proofs()
             self._checks += 1
             findings = yield from _Hunt(moment, proofs, self._checks).findings(allowed)
@@ -257,7 +257,7 @@ class _Hunt:
         self._knows_unreached = False
         """Which blocks no object has, at each mark and now."""
         self._garbage = Counter[str]()
-        """Objects that are new and that nothing holds, by their type's name, as far as paths tell."""
+        """Objects that are new and that nothing holds, by their type's name, as far as paths show."""
         self._has_reason: set[Key] = set()
         """Suspects that are no leak, or none yet, because of what is known of their container."""
         self._new_bytes = sum(aged.born_bytes for aged in self._aged.values())
@@ -312,7 +312,7 @@ class _Hunt:
         )
 
     def _points(self, selection: Selection) -> Asking[Points]:
-        """Without them, paths alone say where things collect."""
+        """Without them, only paths show where things collect."""
         if self._at.names:
             return Points(0, 0, self._new_bytes, ())
         try:
@@ -325,7 +325,7 @@ class _Hunt:
 
     def _apart(self, suspects: list[Suspect]) -> Asking[None]:
         """Types that grow as a leak does and that no place so far has: where something large is new, what is a small
-        part of all that is new collects at no point of it. Each is asked about by itself."""
+        part of all that is new collects at no point of it. Each has a query of its own."""
         at = self._at
         met = {suspect.type: suspect for suspect in suspects}
         proven = {each.type: each for each in self._proofs.suspects if not _is_as_sure(met.get(each.type), each)}
@@ -509,7 +509,7 @@ class _Hunt:
         judged = judge(course)
         head = type_of(at.types, candidate.head_type)
         if fill is not None:
-            # Items that came to addresses used before pass for older ones: the length tells that they are new.
+            # Items at reused addresses count as older ones: the length shows that they are new.
             are_items = is_of_items(named, sums, head, candidate.heads) or 2 * fill.grown >= candidate.heads > 0
             judged = by_fill(judged, fill, course, are_items=are_items)
             has_reason = are_items and fill.is_explaining and judged.verdict != LEAK
@@ -630,7 +630,7 @@ class _Hunt:
             self._has_reason.add(key_of(suspect))
         return suspect
 
-    # -- what says more than numbers do
+    # -- what means more than numbers
 
     def _of_garbage(self, judged: Judgement) -> Judgement:
         """What nothing holds is no leak where it will be collected: with gc on, as long as garbage is no larger a part
@@ -703,7 +703,7 @@ class _Hunt:
         return [each for each in found if each is not None]
 
     def _overall(self, suspects: Sequence[Suspect], said: Sequence[Lint]) -> str:
-        """No leak only where nothing speaks for one: what a lint says may be one that no object shows."""
+        """No leak only where nothing indicates one: a lint may report one that no object shows."""
         verdicts = {suspect.verdict for suspect in suspects}
         if verdicts & GROWING:
             return LEAK if LEAK in verdicts else BACKLOG

@@ -1,4 +1,4 @@
-"""Marks: what is kept of one moment, outside the target, to say later what is new since, and what has gone.
+"""Marks: what is kept of one moment, outside the target, to find later what is new since, and what has gone.
 
     Mark ─┬─ facts     its name, when it was, how much lived
           ├─ types     objects and bytes by type

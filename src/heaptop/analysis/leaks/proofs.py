@@ -93,7 +93,7 @@ class Proofs:
             if key in seen:
                 continue
             judged, now = everywhere(before.suspect.type)
-            if now and before.suspect.counted != OBJECTS:  # their number says nothing of how large they are
+            if now and before.suspect.counted != OBJECTS:  # their number does not show how large they are
                 unseen = check - before.suspect.confirmed_check >= FLAT
                 judged, now = Judgement(NO_LEAK if unseen else UNCLEAR, (f"it was not found for {FLAT} checks",)), -1
             if any(each.type == before.suspect.type and each.verdict == LEAK for each in found):

@@ -56,7 +56,7 @@ UNKNOWN_SITE: Final = "allocated at an unknown site (no sample among them)"
 NEAR: Final = "sampled of other new objects there"
 HOLDER_GREW: Final = "where their container grew"
 HANDED_ON: Final = "where their blocks were first used: free lists hand them on"
-_FEW_SAMPLES: Final = 5  # Of fewer it is said how many they are, also where they agree
+_FEW_SAMPLES: Final = 5  # With fewer samples their number is shown, even where they agree
 _MOST_KEYS: Final = 2_000  # Path groups that one selection has room for, and points
 
 _DATA: Final = frozenset(
@@ -75,9 +75,9 @@ _DATA: Final = frozenset(
         *("hamt", "hamt_array_node", "hamt_bitmap_node", "hamt_collision_node"),
     )
 )
-"""Types that say nothing of what a program does: what they hold is examined for a better name."""
+"""Types whose names mean little for a program: heaptop looks for a better name in what they hold."""
 _CODE: Final = frozenset(("function", "method", "generator", "coroutine", "async_generator", "ContextVar"))
-"""Types without a module that say as much as those of the standard library: which code will run, or uses it."""
+"""Types without a module that mean as much as those of the standard library: they name the code that will run or use it."""
 
 
 # -- candidates ----------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def _at_points(points: Points, paths: Paths, types: Sequence[TypeName]) -> Itera
         first = group[0]
         framed = () if first.address else tuple(each for each in paths.groups if _is_below(each, group))
         if not (first.address or framed):
-            continue  # nothing tells what is below a frame that no path names
+            continue  # what is below a frame that no path names is unknown
         yield Candidate(
             steps=first.path,
             kind=first.kind,
@@ -266,7 +266,7 @@ def is_base(steps: Sequence[Step]) -> bool:
 # -- types ---------------------------------------------------------------------------------------------------
 
 USER, LIBRARY, STANDARD, PLAIN = 3, 2, 1, 0
-"""How much a type's name says to a person who looks for a leak in a program of theirs."""
+"""How much a type's name means to a person who looks for a leak in their program."""
 
 
 def is_large_enough(held: int, size: int, new: int) -> bool:
@@ -329,14 +329,14 @@ def type_sums(groups: Groups, types: Sequence[TypeName]) -> list[TypeSum]:
 
 
 def type_to_name(sums: Sequence[TypeSum], heads: int, head: TypeName, ranks: TypeRanks) -> TypeSum | None:
-    """Which of the types new at a place says best what collects there; None where there are none."""
+    """Which of the new types at a place describes best what collects there; None where there are none."""
     if not sums:
         return None
     own = next((each for each in sums if each.type == head), None)
     many = [each for each in sums if 2 * each.count >= heads]
     for rank in (USER, LIBRARY, STANDARD):
         if own is not None and (ranks.rank(head) >= rank or (rank < USER and head.full not in _DATA)):
-            break  # what is there itself says as much
+            break  # the type there itself means as much
         better = [each for each in many if ranks.rank(each.type) == rank]
         if better:
             return max(better, key=lambda each: each.retained)

@@ -108,7 +108,7 @@ class _Grown:
 
     @property
     def is_seen(self) -> bool:
-        """Whether they are more at all, as far as samples can tell."""
+        """Whether their number grew, as far as samples show."""
         return self.samples >= FEW and self.bytes > self._error
 
     def _sure(self, judged: Judgement) -> Judgement:

@@ -26,7 +26,7 @@ from typing import Final
 from heaptop.analysis.text.units import format_count
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
 
-FEW: Final = 6  # New objects: fewer say nothing
+FEW: Final = 6  # New objects: fewer are too few to judge by
 STEADY: Final = 0.4  # The last interval's rate as a part of the mean of the earlier ones: a leak's is not below
 STEADY_OF_TWO: Final = 0.5
 """Likewise where there are two intervals: what warms up slows down by as much from the first to the second."""
@@ -125,7 +125,7 @@ class Judgement:
 
 
 def judge(course: Turnover) -> Judgement:
-    """The first rule that applies says the verdict; what all of them saw is told in any case."""
+    """The first rule that applies gives the verdict; the evidence lists what all rules found."""
     told = [*_facts(course)]
     for rule in (_replaced, _fallen, _too_little, _short_lived, _ended, _gaps, _mixed):
         found = rule(course)
@@ -175,7 +175,7 @@ def _fallen(course: Turnover) -> Judgement | None:
     if fall <= FALL * (max(seen) - min(seen)):
         return None
     why = f"it fell in between, from {_number(top)} to {_number(bottom)}"
-    # An address that is used again makes a new object pass for one that stayed: the fewest there were say how many can.
+    # A new object at a reused address counts as one that stayed: the smallest number of objects bounds how many can.
     stay = len(course.born) > 1 and all(before < after for before, after in pairwise(course.floors))
     steady = stay and all(course.born) and not _is_short_lived(course)
     return Judgement(UNCLEAR, (f"{why}; but some of each interval stayed",)) if steady else _no(why)
@@ -218,7 +218,7 @@ def _gaps(course: Turnover) -> Judgement | None:
 
 
 def _ended(course: Turnover) -> Judgement | None:
-    """It grew, and has stopped, or grows more slowly. Births by address never say that it has stopped."""
+    """It grew, and has stopped, or grows more slowly. Births by address never show that it has stopped."""
     slow = min(_slowing([rate for rate in course.net_rates if rate is not None]), _tail(course))
     if slow < STOPPED:
         return _no(ENDED)
@@ -260,7 +260,7 @@ def _no(why: str) -> Judgement:
     return Judgement(NO_LEAK, (why,))
 
 
-# -- what is told in any case --------------------------------------------------------------------------------
+# -- evidence for any verdict --------------------------------------------------------------------------------
 
 
 def _facts(course: Turnover) -> Iterator[str]:
@@ -275,7 +275,7 @@ def _facts(course: Turnover) -> Iterator[str]:
 
 
 def _list(numbers: Sequence[int], bound: str = "") -> str:
-    """``bound``: said of the last of them."""
+    """``bound``: a word in front of the last of them."""
     words = [_number(each) if each >= 0 else "?" for each in numbers]
     return f"{', '.join(words[:-1])} and {bound}{words[-1]}" if len(words) > 1 else "".join(words)
 
