@@ -80,7 +80,7 @@ def longest_hold(s: Any) -> tuple[int, int]:
 
 
 def pauses(s: Any, stopped: tuple[int, int]) -> dict[str, Any]:
-    """The fields of Census that say what the program has felt since the last one."""
+    """The fields of Census that report the pauses since the last one."""
     gil, longest = longest_hold(s)
     return {"pause_ns": longest, "pauses": (s.start_ns, s.compile_ns, s.core_ns, gil, *stopped)}
 

@@ -101,7 +101,7 @@ def collect(s: Any, number: int) -> None:
     try:
         reply = collected(run)
     finally:
-        exclude_call(s, cpu, 0)  # Collected says how long that was
+        exclude_call(s, cpu, 0)  # Collected reports how long that was
         rename_new_threads()
         if known_to_threading() and not was_known:
             forget_by_threading()
@@ -170,7 +170,7 @@ def known_threads() -> Any:
 
 
 def own_ident() -> Any:
-    """This thread's, as ``threading`` knows it; None where somebody has replaced what says it."""
+    """This thread's, as ``threading`` knows it; None where the program has replaced the function that returns it."""
     function: Any = getattr(builtin_module("_thread"), "get_ident", None)
     return function() if is_builtin(function) else None
 

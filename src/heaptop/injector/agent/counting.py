@@ -54,7 +54,7 @@ def new_census(s: Any, number: int, reason: str) -> Any:
         epoch=s.epoch,
         trace=s.tracer._get_object_traceback if s.tracing else None,
         piece=TRACED_PIECE if s.tracing else PIECE,
-        stack_of={},  # hash of a stack as tracemalloc says it: its number in this session
+        stack_of={},  # hash of a stack from tracemalloc: its number in this session
         traced_counts={},  # (stack << 32 | type) << 2 | size class: objects
         traced_bytes={},
         left_out=0,

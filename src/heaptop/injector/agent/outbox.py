@@ -68,7 +68,7 @@ def read_messages(s: Any) -> tuple[list[tuple[str, dict[str, Any]]], tuple[Any, 
 
 
 def intervals_in(stats: dict[str, Any]) -> tuple[int, int]:
-    """What tells whether heaptop has heard of them: how many there were, and the one in force."""
+    """Shows whether heaptop has received them: how many there were, and the one in force."""
     return len(stats.get("intervals", [])), stats.get("interval", 0)
 
 

@@ -1,4 +1,4 @@
-"""Which objects are the agent's own: a census leaves them out, and Memory says how large they are."""
+"""Which objects are the agent's own: a census leaves them out, and Memory reports how large they are."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def open_snapshot(s: Any, number: int) -> None:
         cpu = cpu_clock()
         try:
             s.core.image_begin(options)
-            exclude_call(s, cpu, 0)  # Image says how long that was
+            exclude_call(s, cpu, 0)  # Image reports how long that was
             break
         except BlockingIOError:
             rest(s, 0.002)

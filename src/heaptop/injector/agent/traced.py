@@ -1,4 +1,4 @@
-"""Who allocated what a census in slices counts, as tracemalloc says it of each object."""
+"""Allocation sites of what a census in slices counts, as tracemalloc reports them for each object."""
 
 from __future__ import annotations
 

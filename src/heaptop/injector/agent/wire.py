@@ -143,7 +143,7 @@ def _unpack_at(data: bytes, at: int, depth: int) -> tuple[Any, int]:
 
 
 def array_size(packed: bytes) -> int:
-    """How many items a packed array says it has."""
+    """The number of items in the header of a packed array."""
     head = packed[0]
     return head & 15 if head < 0xA0 else int.from_bytes(packed[1 : 3 if head == 0xDC else 5], "big")
 

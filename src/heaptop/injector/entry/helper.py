@@ -101,7 +101,7 @@ REPORT_LIMIT: Final = 15.0
 """Seconds for heaptop to take the result."""
 WITHOUT_MEMBARRIER: Final = ", so musl would send every thread a signal to load the native core"
 BEGIN_LIMIT: Final = 15.0
-"""Seconds for heaptop to say that the attach may begin."""
+"""Seconds for heaptop to allow the attach to begin."""
 
 
 def is_starting(params: Params) -> bool:
@@ -158,7 +158,7 @@ class Attempt(ABC):
 
     def check_image(self, tid: int) -> None:
         """Every address was found in another program, if there was an exec since. Processes of one fork server have
-        the same image: only the start tells whether the pid is another's by now."""
+        the same image: only the start time shows whether the pid now belongs to another process."""
         try:
             start = start_time(self.plan.pid)
         except OSError:
@@ -211,7 +211,7 @@ class Attempt(ABC):
             if len(self.heard) >= HELLO_LIMIT:
                 raise InjectionFailed(f"The agent in process {self.plan.pid} is not heaptop's.")
             return False
-        # An agent says nothing more before it has its source.
+        # An agent sends nothing more before it has its source.
         if rest or line.split()[:2] != [b"heaptop", self.plan.token.encode()]:
             raise InjectionFailed(f"The agent in process {self.plan.pid} is not the one that was sent.")
         return True
@@ -312,7 +312,7 @@ class PtraceAttempt(Attempt):
             try:
                 self._begin()
                 self._wait_for_hello()
-                # Its memory may say anything: it cannot have waited for longer than we have.
+                # Its memory may have any value: it cannot have waited for longer than heaptop has.
                 self.stopped_ns += min(self._params().pending_ns, round(self.seconds * 1e9))
                 self.check_only_agent()
             except BaseException:
@@ -593,7 +593,7 @@ class PtraceAttempt(Attempt):
     # -- waiting for the agent ----------------------------------------------------------------------------
 
     def _wait_for_hello(self) -> None:
-        """Until the agent's first line has come: look at the request's state, pull again, say how long it takes."""
+        """Until the agent's first line has come: look at the request's state, pull again, report how long it takes."""
         wait, next_pull = FIRST_WAIT, self.seconds + FIRST_WAIT
         while not self.receive_report(min(wait, REPORT_EVERY)):
             params = self._params()
@@ -736,7 +736,7 @@ def serve(control: socket.socket) -> None:
         )
     except HeaptopError as error:
         report = HelperReport.of_error(error)
-    except Exception as error:  # nobody reads this process's stderr: whatever it was, heaptop must say it
+    except Exception as error:  # nobody reads this process's stderr: heaptop must report whatever it was
         report = HelperReport.of_error(
             InjectionFailed(f"The attach to process {plan.pid} failed: {type(error).__name__}: {error}.")
         )

@@ -51,7 +51,7 @@ def connect_by_helper(backend: str, request: Request) -> Connection:
                 ours.send(BEGIN)
             return _listen(ours, plan, request)
         finally:
-            # Closing our end is what tells it to give up, if it is still at work; it then ends by itself.
+            # Closing our end cancels its work, if it has not finished; it then exits by itself.
             ours.close()
             _see_end(helper, ends)
 

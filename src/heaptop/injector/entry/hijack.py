@@ -51,7 +51,7 @@ PIDFD_GETFD: Final = 438
 PIDFD_OPEN: Final = 434
 PIDFD_THREAD: Final = os.O_EXCL
 PRIVATE_EXPEDITED: Final = 8
-"""The command of membarrier(2), and its bit in what the kernel says it has."""
+"""The command of membarrier(2), and its bit in the kernel's list of commands."""
 READ_EXECUTE: Final = 5
 RED_ZONE: Final = 128
 """Bytes below the stack pointer that a function may use without moving it (System V ABI)."""
@@ -240,7 +240,7 @@ class Channel:
     ours: Link
     theirs: int
     inode: int
-    """Of the target's end: tells it from what the target may have under that number later."""
+    """Of the target's end: distinguishes it from what the target may have under that number later."""
 
 
 def open_channel(inside: HijackedThread, pages: RemoteMappings) -> Channel:
@@ -371,7 +371,7 @@ def holder_version(pid: int, number: int, live_tid: int | None = None) -> str:
 
 
 def agent_state(pid: int, number: int, live_tid: int | None = None) -> str:
-    """What is behind descriptor ``number``, by which a thread says that it is an agent's.
+    """What is behind descriptor ``number``, which marks a thread as an agent's.
 
     ``held`` by a heaptop; ``left`` by one that is gone; ``closed``, as in the last moment of an agent; ``other`` when
     it is no heaptop's; ``unknown`` when it cannot be seen.
@@ -613,7 +613,7 @@ def _abandon(inside: HijackedThread, pages: RemoteMappings) -> None:
 
 
 def withdraw_request(inside: HijackedThread, pages: RemoteMappings, inode: int) -> None:
-    """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is told to give up.
+    """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is cancelled.
 
     ``inode`` is the descriptor's: the target may have closed it meanwhile, and have something of its own there.
     """

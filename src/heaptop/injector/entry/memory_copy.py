@@ -92,7 +92,7 @@ class CopyPlan:
     """Which process, into which file, and within which bounds."""
 
     pid: int
-    start: int  # Clock ticks from boot: tells it from another one of the same pid
+    start: int  # Clock ticks from boot: distinguishes it from another process of the same pid
     image: str  # As injector.inspect.process.image() has it
     live_tid: int
     budget_ns: int

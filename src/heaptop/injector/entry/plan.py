@@ -1,4 +1,4 @@
-"""What heaptop asks of the helper process, and what the helper says back: plain data, as JSON.
+"""Requests to the helper process, and its reports: plain data, as JSON.
 
 Nothing here acts.
 """

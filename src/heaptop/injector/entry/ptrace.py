@@ -47,7 +47,7 @@ REFUSALS_MOST: Final = 100
 RT_SIGRETURN: Final = 15
 NT_X86_XSTATE: Final = 0x202
 XSTATE_ROOM: Final = 0x10000
-"""AMX tiles need 11 KiB; the kernel says how much it used."""
+"""AMX tiles need 11 KiB; the kernel reports how much it used."""
 WALL: Final = 0x40000000
 EVENT_EXEC, EVENT_STOP = 4, 128
 WORD: Final = (1 << 64) - 1
@@ -107,7 +107,7 @@ class ForbiddenCall(Exception):
 
 
 class RemoteSignal(Exception):
-    """A remote call raised a signal such as SIGSEGV; the thread was given back as it was."""
+    """A remote call raised a signal such as SIGSEGV; the thread was restored and released."""
 
 
 REGISTER_NAMES: Final = (
@@ -537,7 +537,7 @@ class StoppedThread:
             request(SYSCALL, self.tid, 0, number if status >> 16 == 0 else 0)
 
     def _admit(self) -> None:
-        """With the filters suspended, at a system call's entry: have the kernel not run it unless the gate says so."""
+        """With the filters suspended, at a system call's entry: have the kernel skip it unless the gate allows it."""
         if self._gate is None:
             return
         info = _syscall_info(self.tid)
@@ -548,7 +548,7 @@ class StoppedThread:
             self._hold_back()
 
     def _hold_back(self) -> None:
-        """The kernel says ENOSYS to the call at whose entry the thread stands."""
+        """The kernel answers ENOSYS to the call at whose entry the thread is."""
         registers = self._get_registers()
         registers.orig_rax = WORD
         self._set_registers(registers)
@@ -579,7 +579,7 @@ class StoppedThread:
             request(CONT, self.tid, 0, deliver)
 
     def release(self) -> None:
-        """Put back registers, vector state and mask, and let go. Safe to call twice and after the thread's end."""
+        """Restore registers, vector state and mask, and detach. Safe to call twice and after the thread's end."""
         if not self._attached:
             return
         self._attached = False

@@ -21,7 +21,7 @@ PATIENCE: Final = 10.0
 
 
 def remove_agent(pid: int) -> str:
-    """Remove the agent of ``pid`` and say what was done.
+    """Remove the agent of ``pid`` and report what was done.
 
     Raises NoAgent, PtraceDenied, ProcessNotFound, or InterpreterBusy when the agent cannot run yet to clean up
     (it will, as soon as the interpreter lets it).

@@ -269,7 +269,7 @@ OFF, STRICT = 0, 1
 
 
 def mode(tid: int) -> int:
-    """OFF, STRICT or 2 for filters: what ``/proc`` says of a thread. Raises ProcessLookupError when it is gone."""
+    """OFF, STRICT or 2 for filters: what ``/proc`` reports for a thread. Raises ProcessLookupError when it is gone."""
     try:
         with open(f"/proc/{tid}/status", "rb") as file:
             found = re.search(rb"^Seccomp:\s*(\d+)$", file.read(STATUS_LIMIT), re.MULTILINE)

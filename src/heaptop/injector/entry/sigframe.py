@@ -97,7 +97,7 @@ def build(top: int, restorer: int, registers: Mapping[str, int], xstate: bytes, 
 
 
 def _vectors(xstate: bytes) -> bytes:
-    """``xstate`` as a frame has it: its size and features said in the software bytes, a magic word behind it."""
+    """``xstate`` as a frame has it: its size and features in the software bytes, a magic word behind it."""
     (in_use,) = struct.unpack_from("<Q", xstate, FEATURES_IN_USE)
     size = len(xstate) if in_use & TILES else min(len(xstate), SIZE_BEFORE_TILES)
     (features,) = struct.unpack_from("<Q", xstate, SOFTWARE_BYTES)

@@ -69,7 +69,7 @@ class Params(ctypes.LittleEndianStructure):
     queued: int
     """Pending calls the target has accepted; larger than ``pending_ran`` while one is still queued."""
     pthread: int
-    # who asked: tells a second heaptop whom it meets
+    # who attached: a second heaptop reports it
     owner_pid: int
     owner_start: int
     owner_namespace: int
