@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-/* Pages that somebody has, to tell them from others. */
+/* Pages in use, to distinguish them from others. */
 struct pages_range {
     const void *at; /* NULL: none */
     size_t size;

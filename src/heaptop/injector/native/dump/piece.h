@@ -27,7 +27,7 @@ struct piece_head {
     uint32_t texts, labels, places; /* new ones */
 };
 
-/* What is said of an object behind its generation, in this order. */
+/* The fields of an object after its generation, in this order. */
 enum { PIECE_HAS_LENGTH = 8, PIECE_HAS_NOTES = 16, PIECE_GENERATION = 7 /* it and 1 */ };
 
 #endif

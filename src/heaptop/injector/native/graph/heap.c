@@ -1,4 +1,4 @@
-/* heap: from the references that roots.h tells one by one to a graph with roots. The drawing is in the header. */
+/* heap: makes a graph with roots of the references that roots.h delivers one by one. The drawing is in the header. */
 #include "graph/heap.h"
 
 #include "heap/containers.h"

@@ -31,7 +31,7 @@ enum heap_status {
     HEAP_NO_MEMORY = 1,
     HEAP_BROKEN_LIST = 2,
     HEAP_TOO_LARGE = 3,
-    HEAP_STOPPED = 4, /* ``tell`` said so */
+    HEAP_STOPPED = 4, /* ``tell`` stopped it */
 };
 
 enum heap_phase { PHASE_WALK, PHASE_ROWS, PHASE_ROOTS, PHASE_SEARCH, PHASE_DOMINATORS, HEAP_PHASES };
@@ -82,7 +82,7 @@ struct heap_request {
 int heap_open(struct heap *h, const struct heap_request *request);
 void heap_close(struct heap *h);
 
-/* -- what is known of an object, by its number. Pseudo-objects count where it says so. ------------------------- */
+/* -- what is known of an object, by its number. Pseudo-objects count where stated. ------------------------- */
 
 static inline bool heap_is_frame(const struct heap *h, uint32_t number) { return number >= h->graph.objects; }
 
@@ -103,7 +103,7 @@ struct label heap_root(struct heap *h, uint64_t place);
 unsigned heap_sorts(struct heap *h, uint32_t number);
 unsigned heap_sorts_of(PyTypeObject *type);
 
-/* Its generation as a census says: 0, 1, 2, 3 for permanent, -1. */
+/* Its generation as in a census: 0, 1, 2, 3 for permanent, -1. */
 int heap_generation(struct heap *h, uint32_t number);
 
 #endif

@@ -69,7 +69,7 @@ static bool is_in_lock(const struct roots *r, uint64_t address) {
     return address - lock < (own ? LOCK_BYTES : RUNTIME_BYTES);
 }
 
-/* What /proc says: "running", or the number of a system call and its arguments, or -1 outside of one. */
+/* From /proc: "running", or the number of a system call and its arguments, or -1 outside of one. */
 static int state_of(const struct roots *r, uint64_t native) {
     char path[64], text[128];
     if (has_locks() && layout.interpreter_lock == 0)

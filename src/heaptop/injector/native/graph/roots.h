@@ -27,7 +27,7 @@ enum root_class { ROOT_MODULE, ROOT_FRAME, ROOT_RUNTIME, ROOT_INTERPRETER };
 
 enum root_part {
     PART_MODULE,    /* has a name, where the key is a str */
-    PART_WHAT,      /* what ``what`` says; of a thread, where there is one */
+    PART_WHAT,      /* the part that ``what`` names; of a thread, where there is one */
     PART_ITSELF,
     PART_CODE,
     PART_FUNCTION,
@@ -44,14 +44,14 @@ enum { UNKNOWN = -1 };
 
 struct roots_thread {
     const void *state;
-    uint64_t id;     /* as threading.get_ident says */
+    uint64_t id;     /* as threading.get_ident returns it */
     uint64_t native; /* the kernel's; 0 where it is not known */
     int blocked;     /* 1: in a system call and not for the GIL, when roots_open looked; 0: not; or UNKNOWN */
     bool own;        /* it called roots_open */
 };
 
 struct roots_frame {
-    const void *address; /* tells it from others */
+    const void *address; /* distinguishes it from others */
     PyObject *code;
     PyObject *object; /* the generator whose frame it is, or the frame, where it is one and in a list; or NULL */
     uint32_t depth;   /* 0: the innermost */

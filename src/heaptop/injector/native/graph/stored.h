@@ -41,7 +41,7 @@ enum stored_what {
     NOTE_BOUND,
     NOTE_CHANGES,
     NOTE_SURPLUS,       /* references that are counted and nobody has */
-    NOTE_OWN_BLOCK,     /* its own, where it is not as its type and size say: bytes before the object, size */
+    NOTE_OWN_BLOCK,     /* its own, where it does not follow from its type and size: bytes before the object, size */
     NOTE_BLOCK,         /* elsewhere: address, size */
     NOTE_SAMPLE,        /* of its own block: stack, size */
     NOTE_SAMPLED_BLOCK, /* of a block elsewhere, likewise */

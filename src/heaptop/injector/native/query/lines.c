@@ -10,7 +10,7 @@ struct table {
     int line, computed; /* of the last entry; of the last that has one */
 };
 
-/* A number in 6 bits a byte, the lowest first; bit 6 says that more follow. */
+/* A number in 6 bits a byte, the lowest first; bit 6 is set where more follow. */
 static uint32_t read_number(struct table *t) {
     uint32_t number = 0;
     for (unsigned shift = 0; t->at < t->end && shift < 32; shift += 6) {

@@ -1,4 +1,4 @@
-/* lines: the line of an instruction, from the table of its code. What PyCode_Addr2Line says, where that must not be called. */
+/* lines: the line of an instruction, from the table of its code. The same as PyCode_Addr2Line, where that must not be called. */
 #ifndef HEAPTOP_LINES_H
 #define HEAPTOP_LINES_H
 

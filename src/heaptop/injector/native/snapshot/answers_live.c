@@ -23,7 +23,7 @@ enum { PIECE_BYTES = 500000 /* LONGEST_PIECE of protocol/images.py */, HEAD_BYTE
 enum { CELL_OBJECTS = 64, PLACE_BITS = PLACE_PLANE + 1, MOST_SEEN = UINT8_MAX - 1, MOST_VALUES = 16 };
 enum { LONGEST_CELL = PLACE_BITS / 7 + 1 + 8 + 2 * (1 + CELL_OBJECTS) };
 
-/* How many bits tell one of so many values from the others. */
+/* How many bits distinguish so many values. */
 static unsigned bits_of(uint32_t values) {
     unsigned bits = 0;
     while (1u << bits < values)

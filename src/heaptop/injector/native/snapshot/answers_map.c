@@ -139,7 +139,7 @@ static uint64_t cell_of(const struct mapping *m, uint64_t address) {
     return cell;
 }
 
-struct mapped { /* what is told of an object */
+struct mapped { /* what is reported of an object */
     uint32_t type;
     unsigned kind;
     int generation;

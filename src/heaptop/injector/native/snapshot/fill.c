@@ -98,7 +98,7 @@ static void look_in_dict(struct attribute *a, PyObject *dict) {
     look_in_table(a, &(struct attribute_table){dict, keys, dict_values(dict), keys.count});
 }
 
-/* What classes in Python have, and those that they inherit from: the first that says something. */
+/* What classes in Python have, and those that they inherit from: the first that has one. */
 static void look_in_classes(struct attribute *a, PyTypeObject *type) {
     for (; a->found == 0 && type != NULL && type_flags(type) & FLAG_HEAP_TYPE; type = type_base(type))
         look_in_dict(a, object_at(type, layout.type_dict));

@@ -21,7 +21,7 @@ int64_t fill_changes(PyObject *o, const struct kind *kind);
    and for others. */
 const void *fill_next_block(PyObject *o, const struct kind *kind, const void *block);
 
-/* The most items that it takes; FILL_UNLIMITED where it says that it takes any number. */
+/* The most items that it takes; FILL_UNLIMITED where it takes any number. */
 int64_t fill_bound(PyObject *o, const struct kind *kind);
 
 #endif

@@ -10,7 +10,7 @@ enum { PREVIEW_BYTES = 512 };
    or an int. As UTF-8 with a NUL; its length. */
 uint32_t preview_write(struct heap *h, uint32_t number, bool values, char text[PREVIEW_BYTES]);
 
-/* What a length of instances counts, as preview_write says it. */
+/* What a length of instances counts, in the words of preview_write. */
 enum stored_noun preview_noun(const struct kind *kind);
 
 #endif
