@@ -77,7 +77,7 @@ _DATA: Final = frozenset(
 )
 """Types whose names mean little for a program: heaptop looks for a better name in what they hold."""
 _CODE: Final = frozenset(("function", "method", "generator", "coroutine", "async_generator", "ContextVar"))
-"""Types without a module that mean as much as those of the standard library: they name the code that will run or use it."""
+"""Types without a module that mean as much as those of the standard library: they name code that will run or use it."""
 
 
 # -- candidates ----------------------------------------------------------------------------------------------
