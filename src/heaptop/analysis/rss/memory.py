@@ -43,9 +43,9 @@ MEANINGS: Final = {
     "free_pools": "empty pools: for any small object",
     "overhead": "pool headers and unused ends",
     "malloc_free": "kept by malloc for the next allocation",
-    "stacks": "as far as they were ever touched",
+    "stacks": "the part that was ever used",
     "files": "programs, libraries, data",
-    "shared": "memfd, /dev/shm, shared mappings of no file",
+    "shared": "memfd, /dev/shm, shared mappings without a file",
     "rest": "mapped by libraries directly, or left from exited threads",
     "own": "native core, sampler, agent",
 }

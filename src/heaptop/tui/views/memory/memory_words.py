@@ -36,7 +36,7 @@ ABOUT: Final = {
         "use."
     ),
     "stacks": (
-        "Thread stacks, as far as they were ever touched; untouched pages cost nothing. Fewer threads and less "
+        "The part of thread stacks that was ever used; unused pages cost nothing. Fewer threads and less "
         "recursion reduce it."
     ),
     "files": (
@@ -71,9 +71,9 @@ ABOUT: Final = {
 OWNED: Final = {
     "arenas": "Python's allocator of objects up to 512 bytes",
     "malloc": "larger objects, and what libraries in C allocate",
-    "stacks": "as far as they were ever touched",
+    "stacks": "the part that was ever used",
     "files": "programs, libraries, data",
-    "shared": "memfd, /dev/shm, shared mappings of no file",
+    "shared": "memfd, /dev/shm, shared mappings without a file",
     "rest": "mapped by libraries directly, or left from exited threads",
     "own": "heaptop's native core and tables, its thread and the memory malloc has for it",
 }
