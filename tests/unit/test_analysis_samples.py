@@ -215,7 +215,7 @@ def test_a_new_epoch_voids_the_living_and_keeps_what_is_known() -> None:
     (tally,) = samples.tallies()
     assert (tally.allocated.rounded_bytes, tally.freed.rounded_bytes, tally.live.rounded_bytes) == (20, 10, 0)
     assert tally.lost.rounded_bytes == 10
-    assert sum(change.bytes for change in samples.changes()) == 0, "nothing had been asked before"
+    assert sum(size for _, size, _ in samples.changes()) == 0, "nothing had been asked before"
     program.allocate(("main", "more"), 10)  # code and stacks go on where they were
     assert program.run().live_block_count == 1
 
@@ -254,8 +254,8 @@ def test_several_intervals_in_one_session() -> None:
 def changes(samples: SampledBlocks) -> list[tuple[str, int, int, int]]:
     """Type, bin, bytes and blocks."""
     return [
-        (samples.type_name(one.type).qualname, one.bin, whole(one.bytes), whole(one.blocks))
-        for one in samples.changes()
+        (samples.type_name(one.type).qualname, one.bin, whole(size), whole(blocks))
+        for one, size, blocks in samples.changes()
     ]
 
 
@@ -401,9 +401,9 @@ class Account(RuleBasedStateMachine):
         assert len(self.deaths.dead) == len(self.freed)
         assert {one.id for one in samples.live_blocks()} == set(self.live_blocks)
         assert samples.live_block_count == len(self.live_blocks)
-        for change in samples.changes():
-            self.told[change[:3]] += change.bytes
-            self.told_blocks += change.blocks
+        for one, size, blocks in samples.changes():
+            self.told[one.stack, one.type, one.bin] += size
+            self.told_blocks += blocks
         live = Counter({(one.stack, one.type, one.bin): one.live.bytes for one in samples.tallies()})
         assert +self.told == +live
         assert self.told_blocks == sum(one.live.count for one in samples.tallies())

@@ -321,7 +321,7 @@ READERS: dict[str, Callable[[SampledBlocks], object]] = {
     "blocks": lambda samples: sorted(map(repr, samples.blocks)),
     "tallies": lambda samples: sorted((one.stack, one.type, one.bin, one.live.bytes) for one in samples.tallies()),
     "tally count": lambda samples: samples.tally_count,
-    "changes": lambda samples: sorted(samples.changes()),
+    "changes": lambda samples: sorted((one.stack, one.type, one.bin, *more) for one, *more in samples.changes()),
     "kept": lambda samples: [*samples.kept()],
     "living count": lambda samples: samples.live_block_count,
     "live bytes": lambda samples: samples.live_bytes,

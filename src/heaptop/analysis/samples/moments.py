@@ -191,7 +191,7 @@ class Moments:
     def _moved(self, sites: Sites) -> dict[_Group, None]:
         """The groups that have changed, in order."""
         moved: dict[_Group, None] = {}
-        for tally, size, blocks in self._samples.moved():
+        for tally, size, blocks in self._samples.changes():
             group: _Group | None = tally.group
             if group is None or group.sites is not sites:
                 group = tally.group = self._group(tally, sites)

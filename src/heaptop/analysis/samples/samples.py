@@ -37,7 +37,7 @@ from heaptop.analysis.samples.sample_records import (
 )
 from heaptop.analysis.samples.sizes import bin_of, class_bin
 from heaptop.analysis.samples.stacks import FORGOTTEN, STACK_LIMIT, ReportedStacks
-from heaptop.analysis.samples.tallies import NOTHING, TALLY_LIMIT, UNKNOWN_TYPE, SampleChange, Tally, TallyTable
+from heaptop.analysis.samples.tallies import NOTHING, TALLY_LIMIT, UNKNOWN_TYPE, Tally, TallyTable
 from heaptop.errors import ProtocolError
 from heaptop.protocol.bounds import CODES, check_types
 from heaptop.protocol.messages import (
@@ -232,14 +232,11 @@ class SampledBlocks:
         self.work_in()
         return self._tallies.folded + self._said.forgotten
 
-    def changes(self) -> list[SampleChange]:
-        """What has changed of the living since this was last asked, which one reader may do."""
-        return [SampleChange(tally.stack, tally.type, tally.bin, *more) for tally, *more in self.moved()]
-
-    def moved(self) -> list[tuple[Tally, int, int]]:
-        """The same as tallies, each with the bytes and blocks that live more than before."""
+    def changes(self) -> list[tuple[Tally, int, int]]:
+        """What has changed of the living since this was last asked, which one reader may do: each tally with the bytes
+        and blocks, in their unit, that live more than before."""
         self.work_in()
-        return self._tallies.moved()
+        return self._tallies.changes()
 
     def forget_changes(self) -> None:
         """Nobody asks for :meth:`changes`: none of these is kept any longer."""

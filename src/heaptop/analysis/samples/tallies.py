@@ -7,7 +7,7 @@ true and detail is lost where least is."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from heaptop.analysis.samples.estimate import Sums
 from heaptop.analysis.samples.sizes import coarse, whole_class
@@ -31,7 +31,7 @@ class Tally:
         self.live = Sums()
         self.freed: Sums = NOTHING
         self.lost: Sums = NOTHING  # Alive when samples became void: their deaths are not known
-        self.told = (0, 0)  # Bytes and blocks alive as TallyTable.moved() last returned
+        self.told = (0, 0)  # Bytes and blocks alive as TallyTable.changes() last returned
         self.group: Any = None  # What the one reader of changes adds it to, for itself to remember
 
     @property
@@ -48,16 +48,6 @@ class Tally:
         if self.lost.samples:
             copy.lost = self.lost.copy()
         return copy
-
-
-class SampleChange(NamedTuple):
-    """What lives of one stack, type and size bin more than before, in the unit of ``Sums.bytes``; less, below 0."""
-
-    stack: int
-    type: int
-    bin: int
-    bytes: int
-    blocks: int
 
 
 class TallyTable:
@@ -89,7 +79,7 @@ class TallyTable:
             tally = self.by_place[place] = Tally(*place)
         return tally
 
-    def moved(self) -> list[tuple[Tally, int, int]]:
+    def changes(self) -> list[tuple[Tally, int, int]]:
         """What has changed since this was last asked: each with the bytes and blocks that live more than before."""
         found = []
         for tally in self.changed:
@@ -151,6 +141,6 @@ class TallyTable:
             self._gone(tally)
 
     def _gone(self, tally: Tally) -> None:
-        """It is no tally any more, and nothing of it lives: a change only where :meth:`moved` has returned it."""
+        """It is no tally any more, and nothing of it lives: a change only where :meth:`changes` has returned it."""
         if tally.told == (0, 0):
             self.changed.pop(tally, None)
