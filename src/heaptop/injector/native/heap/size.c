@@ -336,10 +336,11 @@ static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
     return (struct size_block){at, at == 0 ? 0 : size};
 }
 
-bool size_has_more(const struct kind *kind) {
-    return kind->size == SIZE_LIST || kind->size == SIZE_DICT || kind->size == SIZE_SET ||
-           kind->type == symbols.bytearray_type || kind->values == VALUES_POINTER;
+bool size_has_buffer(const struct kind *kind) {
+    return kind->size == SIZE_LIST || kind->size == SIZE_DICT || kind->size == SIZE_SET || kind->type == symbols.bytearray_type;
 }
+
+bool size_has_more(const struct kind *kind) { return size_has_buffer(kind) || kind->values == VALUES_POINTER; }
 
 uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blocks[SIZE_BLOCKS]) {
     uint32_t before = kind->before != 0 && kind_collects(kind, o) ? kind->before : 0, count = 1;

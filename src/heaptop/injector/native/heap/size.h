@@ -29,6 +29,9 @@ struct size_block {
     uint64_t at, size;
 };
 
+/* Whether instances have a table of items or a buffer elsewhere, at a known place. */
+bool size_has_buffer(const struct kind *kind);
+
 /* Whether an object of it may have more than its own block. */
 bool size_has_more(const struct kind *kind);
 

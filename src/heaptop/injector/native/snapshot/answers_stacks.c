@@ -91,7 +91,7 @@ static bool add_buffers_of(struct answering *a, struct grouping *g, uint32_t num
         for (uint32_t i = answers_buffers_of(o, kind, buffers); i-- > 0;)
             if (!add_if_sampled(g, number, buffers[i]))
                 return false;
-    if (kind->is_container && !size_has_more(kind) && fill_next_block(o, kind, NULL) == NULL)
+    if (kind->is_container && !size_has_buffer(kind) && fill_next_block(o, kind, NULL) == NULL)
         return add_by_words(a, g, number, o, kind);
     for (const void *block = NULL; (block = fill_next_block(o, kind, block)) != NULL;)
         if (!add_if_sampled(g, number, block))
