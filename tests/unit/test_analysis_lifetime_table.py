@@ -147,7 +147,7 @@ def test_by_age_is_what_lived_at_each_step() -> None:
 def test_where_all_have_died_survival_is_nothing_at_any_greater_age() -> None:
     sampling = Sampling()
     for number in range(40):
-        sampling.lives.add_death([("site", "short")], bin_of(100 + number), weight(32, 65536))
+        sampling.lives.add_dead((None, ("site", "short")), bin_of(100 + number), weight(32, 65536))
     figures = LifetimeTable(sampling).figures(("site", "short"))
     assert figures is not None
     for point in figures.marks:

@@ -46,7 +46,7 @@ def test_it_makes_no_difference_when_deaths_are_summed_up(deaths: list[tuple[int
         if number == copied_at:
             copied = late.freeze()
         for lives in (late, always):
-            lives.add_death(("a",), bin_of(age), plain(size))
+            lives.add_dead((None, "a"), bin_of(age), plain(size))
         survival(always, group="a")
     assert late.ended("a") == always.ended("a") == (len(deaths), sum(size for _, size in deaths))
     assert survival(late, group="a") == survival(always, group="a")
@@ -67,7 +67,7 @@ def fed(exits: list[tuple[int, int, bool]]) -> Survival:
     lives, live_blocks = Lives(), []
     for number, (age, volume, died) in enumerate(exits):
         if died:
-            lives.add_death((), bin_of(age), plain(volume))
+            lives.add_dead((None,), bin_of(age), plain(volume))
         elif number % 2:
             lives.add_lost((), bin_of(age), plain(volume))
         else:
@@ -190,7 +190,7 @@ def test_nursery_survival_is_the_mean_of_object_survival_and_its_mortality_the_s
 def test_between_edges_the_mortality_is_constant() -> None:
     lives = Lives()
     for age in (100, 5000):
-        lives.add_death((), bin_of(age), plain())
+        lives.add_dead((None,), bin_of(age), plain())
     curve = survival(lives)
     low, high = edge(bin_of(100)), edge(bin_of(100) + 1)
     assert at(curve, low).object_survival == 1
@@ -227,7 +227,7 @@ def test_those_that_are_younger_say_nothing_of_the_age_that_few_have_reached() -
 
 def test_a_light_death_among_heavy_blocks_says_little() -> None:
     lives = Lives()
-    lives.add_death((), bin_of(100), plain(1))
+    lives.add_dead((None,), bin_of(100), plain(1))
     heavy = [LiveBlock(2000, plain(10**6))] * 4
     point = at(survival(lives, heavy), 1000)
     assert point.object_survival == pytest.approx(1, abs=1e-6)
@@ -244,9 +244,9 @@ def test_nothing_known_is_no_curve() -> None:
 
 def test_groups_are_apart_and_the_whole_has_all() -> None:
     lives = Lives(group_limit=2)
-    lives.add_death(["a"], bin_of(10), plain(1))
-    lives.add_death(["a", "b"], bin_of(1000), plain(3))
-    lives.add_death(["c"], bin_of(10), plain(4))
+    lives.add_dead((None, "a"), bin_of(10), plain(1))
+    lives.add_dead((None, "a", "b"), bin_of(1000), plain(3))
+    lives.add_dead((None, "c"), bin_of(10), plain(4))
     assert lives.groups() == ("a", "b")
     assert (lives.full, lives.keeps("b"), lives.keeps("c"), lives.keeps(None)) == (True, True, False, True)
     assert at(survival(lives, group="a"), 100).object_survival == pytest.approx(0.75)
@@ -257,7 +257,7 @@ def test_groups_are_apart_and_the_whole_has_all() -> None:
 
 def test_a_view_leaves_no_trace() -> None:
     lives = Lives()
-    lives.add_death(["a"], bin_of(10), plain())
+    lives.add_dead((None, "a"), bin_of(10), plain())
     lives.add_lost(["a"], bin_of(20), plain())
     before = survival(lives, group="a")
     assert survival(lives, [LiveBlock(20, plain())] * 5, "a") != before
@@ -266,7 +266,7 @@ def test_a_view_leaves_no_trace() -> None:
 
 def test_threads_clocks_may_make_a_lifetime_negative() -> None:
     lives = Lives()
-    lives.add_death((), bin_of(-5), plain())
+    lives.add_dead((None,), bin_of(-5), plain())
     assert (survival(lives).points[-1].age, survival(lives).points[-1].object_survival) == (edge(1), 0)
 
 
@@ -274,7 +274,7 @@ def test_however_many_deaths_a_group_takes_few_numbers() -> None:
     lives, random = Lives(), Random(1)
     one = weight(100, 65536)
     for _ in range(20_000):
-        lives.add_death((), bin_of(int(random.lognormvariate(14, 4))), one)
+        lives.add_dead((None,), bin_of(int(random.lognormvariate(14, 4))), one)
     curve = survival(lives)
     assert curve.deaths == 20_000
     assert len(curve.points) < 400
@@ -284,7 +284,7 @@ def test_however_many_deaths_a_group_takes_few_numbers() -> None:
 def test_classes_have_everything_once_and_bounds_are_near(exits: list[tuple[int, int, bool]], bound: int) -> None:
     lives = Lives()
     for age, volume, died in exits:
-        (lives.add_death if died else lives.add_lost)((), bin_of(age), plain(volume))
+        (lives.add_dead if died else lives.add_lost)((None,) if died else (), bin_of(age), plain(volume))
     below, above = lives.classes((bound,))
     parts = [one.bytes for found in (below, above) for one in (found.died, found.lost)]
     assert sum(parts) == sum(volume for _, volume, _ in exits)
@@ -296,7 +296,7 @@ def test_classes_have_everything_once_and_bounds_are_near(exits: list[tuple[int,
 def test_volume_is_counted_in_the_class_of_its_lifetime() -> None:
     lives = Lives(group_limit=1)
     for age, volume in ((0, 1), (999, 2), (1000, 4), (99_999, 8), (100_000, 16)):
-        lives.add_death(["a"], bin_of(age), plain(volume))
+        lives.add_dead((None, "a"), bin_of(age), plain(volume))
     lives.add_lost(["a"], bin_of(5000), plain(32))
     live_blocks = [LiveBlock(1000, plain(64)), LiveBlock(10**9, plain(128))]
     for group in (None, "a"):
@@ -314,7 +314,7 @@ def test_volume_is_counted_in_the_class_of_its_lifetime() -> None:
 def test_classes_have_intervals_of_the_samples_they_are_from() -> None:
     lives = Lives()
     for _ in range(10):
-        lives.add_death((), bin_of(10_000), weight(100, 65536))
+        lives.add_dead((None,), bin_of(10_000), weight(100, 65536))
     below, above = lives.classes((1000,))
     assert above.died.samples == 10
     assert above.died.bytes == pytest.approx(655_860, rel=1e-3)
@@ -369,7 +369,7 @@ class Run:
         lives = Lives()
         for age, size, died in self.exits:
             if died:
-                lives.add_death((), bin_of(age), weight(size, INTERVAL))
+                lives.add_dead((None,), bin_of(age), weight(size, INTERVAL))
         live_blocks = [LiveBlock(age, weight(size, INTERVAL)) for age, size, died in self.exits if not died]
         return survival(lives, live_blocks, measure=measure)
 

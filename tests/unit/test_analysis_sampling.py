@@ -286,7 +286,7 @@ def test_deaths_that_come_together_count_as_one_by_one(deaths: list[tuple[int, i
         sample = Sample(number, stack, kind, size, 65_536, birth, 1)
         one, groups = weight(size, 65_536), sampling.groups(sample.stack, sample.type, sample.size)
         said.append((Likeness(stack, kind, size, 65_536), one, birth, birth + age))
-        plain.add_death(groups, bin_of(age), one)
+        plain.add_dead((None, *groups), bin_of(age), one)
         span = bands.died(birth, birth + age)
         if span is not None:
             bands.add(groups, span, one)

@@ -77,12 +77,9 @@ class Lives:
         """Whether the figures of this group are complete."""
         return group is None or group in self._groups or not self.full
 
-    def add_death(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
-        """So many sampled blocks of this weight died at an age that :func:`bin_of` puts into this bin."""
-        self.add_dead((None, *groups), index, one, times)
-
     def add_dead(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
-        """The same of these groups and no others: None is the whole, which needs each death in some group."""
+        """So many sampled blocks of this weight died at an age that :func:`bin_of` puts into this bin: of these groups
+        and no others. None is the whole, which needs each death in some group."""
         key = index, one
         for exits in self._of(groups):
             fresh = exits.fresh

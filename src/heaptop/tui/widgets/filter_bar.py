@@ -138,10 +138,6 @@ class FilterBar(Horizontal):
     def editing(self) -> bool:
         return self.has_class("editing")
 
-    def has_room(self, left: str, right: str, filtered: str = "") -> bool:
-        """Whether all of it is seen, were it shown."""
-        return len(left) + len(right) + (len(filtered) + 3 if filtered else 0) + 4 <= self.size.width
-
     def show(
         self,
         left: str,
