@@ -159,10 +159,10 @@ ON_RECORDING: dict[str, Check] = {
     "tenths(-1)": Check(lambda stage: stage.minutes < LAST - 1, True),
     "tenths(1)": Check(lambda stage: stage.minutes, LAST, ("comma",), lambda stage: stage.minutes == LAST - 1),
     "jump(1)": Check(
-        lambda stage: "nothing in this recording jumps" in stage.text, True, (), lambda stage: stage.live.state.heap
+        lambda stage: "this recording has no jumps" in stage.text, True, (), lambda stage: stage.live.state.heap
     ),
     "jump(-1)": Check(
-        lambda stage: "nothing in this recording jumps" in stage.text, True, (), lambda stage: stage.live.state.heap
+        lambda stage: "this recording has no jumps" in stage.text, True, (), lambda stage: stage.live.state.heap
     ),
     "moment": Check(lambda stage: "go to" in stage.text, True),
 }

@@ -314,7 +314,7 @@ async def test_v_goes_round_what_is_compared() -> None:
         assert stage.source.agent.images.number == number, "the snapshot that is open is asked again"
         await press(stage, "m", "v")
         assert notice(stage) == "what is new since B: d checks, m also marks"
-        assert "press d for what is new since B; w shows it already" in stage.text, (
+        assert "press d to check what is new since B; key w shows it now" in stage.text, (
             "for as long as the rows do not"
         )
         await press(stage, "d")

@@ -233,7 +233,7 @@ async def test_views_on_60_columns() -> None:
         assert stage.line(" at 23.750 s").endswith("RSS 66.9 MiB"), "what is said of the row has room"
         await stage.press(str(VIEWS["leaks"].NUMBER))
         assert stage.line("Bytes▼").split() == ["Type", "Objects", "Bytes▼", "Objects/s", "Now"]
-        assert stage.lines(8)[0] == "tells a leak from a cache that is filling."
+        assert "distinguishes a leak from a cache" in stage.text
 
 
 async def test_the_picker_on_60_columns() -> None:

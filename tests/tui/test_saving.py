@@ -122,7 +122,7 @@ def test_the_ending_says_how() -> None:
         ".tsv", ".csv", ".json", ".txt", ".svg",
     ]  # fmt: skip
     for wrong in ("", "a", "a.png", ".tsv"):
-        with pytest.raises(UsageError, match="End it in"):
+        with pytest.raises(UsageError, match="End the name in"):
             ending_of(wrong)
 
 
@@ -282,7 +282,8 @@ async def test_a_name_that_is_taken_can_be_changed(here: Path) -> None:
         await stage.press("ctrl+u")
         await stage.type("it.bmp")
         await stage.press("enter")
-        assert "× End it in .tsv" in stage.text
+        assert "× End the name in .tsv" in stage.text
+        assert "heaptop --help" not in stage.text, "no advice about the command line"
         await stage.press("escape")
         assert "×" not in stage.text.splitlines()[2]
         assert not (here / "it.bmp").exists()

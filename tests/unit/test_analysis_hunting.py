@@ -232,7 +232,7 @@ def test_a_proof_by_addresses_alone_does_not_outlast_a_check_that_cannot_tell() 
     later = replace(unknown, verdict=UNCLEAR, series=(-1, -1, -1, 41))
     kept, notes = proofs.kept([later], 2, (10.0, 10.0, 10.0), lambda _: (Judgement(LEAK, ("",)), 40))
     assert [each.verdict for each in kept] == [UNCLEAR]
-    assert notes[0].endswith("it rested on survivors by address alone, and this check does not confirm it")
+    assert notes[0].endswith("it was based on survivors by address alone, and this check does not confirm it")
 
 
 def swelling_shop(image: int) -> PlantedHeap:
@@ -281,8 +281,8 @@ def test_one_object_that_is_made_anew_and_larger_each_time_is_a_leak() -> None:
     assert first.series == (300_000, 600_000, 900_000, 1_200_000)
     assert first.evidence[1] == "at the marks and now: 293 KiB, 586 KiB, 879 KiB and 1.14 MiB large"
     assert first.sentence == (
-        "1 str is made anew, larger each time (+879 KiB, now 1.14 MiB, still growing 29.3 KiB/s) allocated at an "
-        "unknown site (no sample among them), held by module shop.log → .text"
+        "1 str is replaced by a larger one each time (+879 KiB, now 1.14 MiB, still growing 29.3 KiB/s) allocated at "
+        "an unknown site (no sample among them), held by module shop.log → .text"
     )
 
 
@@ -554,10 +554,10 @@ VALIDATE: Final = "/srv/lib/site-packages/pydantic/adapter.py validate:4"
 @pytest.mark.parametrize(
     ("texts", "recycled", "dicts", "words"),
     [
-        (KEEP, (), STREAMS, "near app.py:7 in keep (sampled of other new objects there"),
+        (KEEP, (), STREAMS, "near app.py:7 in keep (from samples of other new objects there"),
         ("", (), STREAMS, "at asyncio/streams.py:3 in connection_made"),
-        ("", ("dict",), CHURN, "near app.py:2 in churn (where their blocks were first used: free lists hand them on"),
-        (KEEP, ("dict",), CHURN, "near app.py:7 in keep (sampled of other new objects there"),
+        ("", ("dict",), CHURN, "near app.py:2 in churn (where their memory was first allocated: free lists reuse it"),
+        (KEEP, ("dict",), CHURN, "near app.py:7 in keep (from samples of other new objects there"),
     ],
 )
 def test_a_site_says_what_was_sampled_and_is_the_programs_own_where_one_is(
@@ -739,7 +739,7 @@ def test_what_a_running_call_holds_is_no_leak_unless_all_of_the_type_grow() -> N
     rows = next(each for each in found.suspects if each.kind == "frame")
     assert (rows.type, rows.series, rows.verdict) == ("shop.export.Row", (100, 200, 300), NO_LEAK)
     assert rows.evidence[0] == (
-        "what a running call holds goes when it returns; of all shop.export.Row: "
+        "a running call holds them, and may free them when it returns; of all shop.export.Row: "
         "as many are freed as are new: 900 at the first mark, 900 now"
     )
 

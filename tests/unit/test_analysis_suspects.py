@@ -350,8 +350,8 @@ SUSPECT = replace(
             SUSPECT,
             replace(SITE, label="(no Python frame)", is_own=False),
             "≥1,240 app.Session (≥3.10 MiB including everything new there, still growing 21/s, ≈53.8 KiB/s) "
-            "allocated near (no Python frame) (sampled of other new objects there), all held by module app.cache → "
-            "._sessions (dict)",
+            "allocated near (no Python frame) (from samples of other new objects there), all held by module app.cache "
+            "→ ._sessions (dict)",
         ),
     ],
 )
@@ -606,5 +606,6 @@ def test_a_suspect_without_a_sample_has_the_site_of_what_is_held_below_the_same_
     found = near_sites([module, small, text, elsewhere])
     assert found[1:] == [small, text, elsewhere]
     assert (found[0].site, found[0].stack, found[0].site_is_own) == (text.site, text.stack, False)
-    assert "allocated near app/rules.py:34 in load_rules (sampled of other new objects there), all" in found[0].sentence
+    near = "allocated near app/rules.py:34 in load_rules (from samples of other new objects there), all"
+    assert near in found[0].sentence
     assert near_sites([module, elsewhere])[0] == module, "of those elsewhere nothing follows"

@@ -54,7 +54,7 @@ def test_a_site_of_which_more_and_more_blocks_stay_is_a_leak() -> None:
     assert suspect.held == pytest.approx(30 * each, rel=0.02)
     assert suspect.bytes == pytest.approx(30 * INTERVAL, rel=0.02)
     assert suspect.rate == pytest.approx(9 * each / 10, rel=0.02)
-    assert "no live object that heaptop can look into has them" in suspect.sentence
+    assert "they belong to no live object that heaptop can examine" in suspect.sentence
     assert (suspect.point, suspect.example, suspect.path) == (0, 0, ())
 
 

@@ -134,7 +134,7 @@ class Courses:
             return _less_went(judged, course, all_of_type)
         everywhere = judge(all_of_type)
         here = judged.evidence[0] if is_known else "the earlier number here is unknown"
-        here = "what a running call holds goes when it returns" if in_call else here
+        here = "a running call holds them, and may free them when it returns" if in_call else here
         # Had what is new here come to stay, they would be more by as many, unless most new ones are elsewhere.
         is_told = _PART * all_of_type.new <= named.count and 2 * all_of_type.risen <= named.count
         is_told = is_told or self.is_most(named)
@@ -266,7 +266,7 @@ def _less_went(judged: Judgement, course: Turnover, all_of_type: Turnover) -> Ju
     """A leak, unless most of those at a mark are gone: there were fewer of the type, anywhere, at a moment since."""
     for there, floor in zip(course.totals[:-1], all_of_type.floors[:-1], strict=True):
         if 0 <= floor < MIXED * there:
-            why = f"they go: of {format_count(there)} at a mark no more than {format_count(floor)} were left later"
+            why = f"they come and go: of {format_count(there)} at a mark, at most {format_count(floor)} were left later"
             return Judgement(NO_LEAK, (why, *judged.evidence[1:]))
     return judged
 

@@ -378,9 +378,9 @@ class _Hunt:
     def _of_all(self, name: str) -> tuple[Judgement, int]:
         """What all objects of a type, by its full name, are judged to be, and how many there are; -1: nobody knows."""
         if name == UNREACHED and self._knows_unreached:
-            return Judgement(NO_LEAK, ("they are not more now than before",)), 1
+            return Judgement(NO_LEAK, ("there are no more of them now than before",)), 1
         if name == UNREACHED:
-            return Judgement(UNCLEAR, ("which blocks no object has is not known now",)), -1
+            return Judgement(UNCLEAR, ("it is not known now which blocks belong to no object",)), -1
         type = self._by_name.get(name)
         if type is None:
             return Judgement(NO_LEAK, ("none of them is left",)), 0

@@ -159,7 +159,7 @@ def _of_another_call(before: Proof, now: Suspect, marked: float) -> str:
 def _by_addresses(before: Proof) -> str:
     """Why a proof ends at the first check that does not confirm it: it rested on addresses alone."""
     is_known = any(total >= 0 for total in before.suspect.series[:-1])
-    return "" if is_known else "it rested on survivors by address alone, and this check does not confirm it"
+    return "" if is_known else "it was based on survivors by address alone, and this check does not confirm it"
 
 
 def _refuted(before: Proof, why: str) -> str:

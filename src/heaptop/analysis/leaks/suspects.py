@@ -53,9 +53,9 @@ _WAITING_CALLS: Final = ("coroutine ", "async generator ")  # What labels of the
 _LOOPS: Final = re.compile(r"module _?asyncio(\.|$)")  # The beginning of labels of modules that hold event loops
 INSIDE: Final = "(inside)"  # The label of what belongs to the object before it and has no name
 UNKNOWN_SITE: Final = "allocated at an unknown site (no sample among them)"
-NEAR: Final = "sampled of other new objects there"
+NEAR: Final = "from samples of other new objects there"
 HOLDER_GREW: Final = "where their container grew"
-HANDED_ON: Final = "where their blocks were first used: free lists hand them on"
+HANDED_ON: Final = "where their memory was first allocated: free lists reuse it"
 _FEW_SAMPLES: Final = 5  # With fewer samples their number is shown, even where they agree
 _MOST_KEYS: Final = 2_000  # Path groups that one selection has room for, and points
 
@@ -491,12 +491,12 @@ def sentence(suspect: Suspect, site: Site | None, own: int = 0, *, least: bool =
 
 
 def larger_sentence(suspect: Suspect, site: Site | None) -> str:
-    """``1 str is made anew, larger each time (+876 KiB, now 1.44 MiB, still growing 50.1 KiB/s) allocated at …``"""
+    """``1 str is replaced by a larger one each time (+876 KiB, now 1.44 MiB, still growing …) allocated at …``"""
     size = f"+{format_bytes(suspect.bytes)}, now {format_bytes(suspect.series[-1])}"
     if suspect.verdict in GROWING and suspect.rate > 0:
         size += f", still growing {format_rate(suspect.rate, bytes_=True)}"
     are = "is" if suspect.held == 1 else "are"
-    what = f"{format_count(suspect.held)} {suspect.type} {are} made anew, larger each time"
+    what = f"{format_count(suspect.held)} {suspect.type} {are} replaced by a larger one each time"
     return f"{what} ({size}) {_where(site)}, {suspect.holding}"
 
 

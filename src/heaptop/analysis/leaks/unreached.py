@@ -28,7 +28,7 @@ _MOST_STACKS: Final = 10_000
 _MOST: Final = 3  # Suspects
 _ENOUGH: Final = 16  # Sampled blocks by which a site has grown: fewer call nothing a leak
 _LEAST: Final = 64 << 10  # Bytes, likewise
-HOLDING: Final = "no live object that heaptop can look into has them"
+HOLDING: Final = "they belong to no live object that heaptop can examine"
 
 
 @dataclass(slots=True)

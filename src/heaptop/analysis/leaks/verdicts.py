@@ -208,7 +208,7 @@ def _gaps(course: Turnover) -> Judgement | None:
     """An interval of which none live, or in which their number did not rise, or hardly."""
     *earlier, last = course.rates
     if last and not all(earlier) and not course.is_exact:
-        return Judgement(UNCLEAR, ("none of one interval survive",))
+        return Judgement(UNCLEAR, ("of one interval, none survive",))
     if any(after <= before for before, after in pairwise(total for total in course.totals if total >= 0)):
         return Judgement(UNCLEAR, ("it did not grow in every interval",))
     seconds, slowest = sum(course.seconds), min(rate or 0.0 for rate in course.net_rates)
@@ -253,7 +253,7 @@ def _mixed(course: Turnover) -> Judgement | None:
     gone = course.gone
     if gone is None or gone <= MIXED * course.new:
         return None
-    return Judgement(UNCLEAR, ("many old ones are gone, though more have come",))
+    return Judgement(UNCLEAR, ("many old ones are gone, although there are more new ones",))
 
 
 def _no(why: str) -> Judgement:

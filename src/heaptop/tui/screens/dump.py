@@ -20,7 +20,7 @@ from heaptop.tui.views.leaks.view import LeaksView
 from heaptop.tui.widgets.help_screen import HelpPage
 
 _OPEN: Final = "a file is one snapshot, which stays open"
-_ONE_MOMENT: Final = "a file is of one moment: `heaptop diff` compares two"
+_ONE_MOMENT: Final = "a file shows one moment: `heaptop diff` compares two files"
 _NO_SAMPLER: Final = "a file has no sampler to change"
 LACKING: Final = {
     "snapshot": _OPEN,

@@ -161,7 +161,7 @@ class ReplayScreen(LiveScreen):
             where, other = ("after", "before") if step > 0 else ("before", "after")
             there = sum(end < now if step > 0 else end > now for end in ends)
             elsewhere = f", {there} {other}" if there else ""
-            self.outcome(f"no jump {where} this moment{elsewhere}" if ends else "nothing in this recording jumps")
+            self.outcome(f"no jump {where} this moment{elsewhere}" if ends else "this recording has no jumps")
             return
         jump = self.state.jumps[place]
         self.seek(ends[place], jump.begin_ns)

@@ -58,7 +58,7 @@ class SavingControl:
             HeaptopError: it cannot be written under this name.
         """
         if self._screen.heaptop.read_only:
-            raise UsageError("This page is read-only: nothing is saved on the server.")
+            raise UsageError("This page is read-only: nothing is saved on the server.", fix="")
         ending = ending_of(name)
         page = self._screen.view.page if ending in TABLES else None
         if page is not None:
@@ -66,7 +66,7 @@ class SavingControl:
             saved = f"saved {len(page.rows):,} row{'s' * (len(page.rows) != 1)} in {name}"
             return lambda: self._screen.outcome(saved)
         if ending in TABLES:
-            raise UsageError("There is no table here: use .txt or .svg")
+            raise UsageError("There is no table here: use .txt or .svg", fix="")
         # The first refresh lays the screen out without the field, the second one draws that.
         refreshed = self._screen.call_after_refresh
         return lambda: refreshed(refreshed, self._save_screen, name, ending)
@@ -99,7 +99,7 @@ class SavingControl:
             ("shown", right),
             ("remark", screen.help_page.first),
             ("missing", f"{page.missing:,} rows not loaded yet" if page.missing else ""),
-            ("columns shown", "those of a narrow screen: a wider one has more" if screen.size.width < WIDE else ""),
+            ("columns shown", "those of this narrow screen; a wider one has more" if screen.size.width < WIDE else ""),
         ]
         return [(name, " ".join(text.split())) for name, text in about if text]
 

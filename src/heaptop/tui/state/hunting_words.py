@@ -67,7 +67,7 @@ WAITING: Final = "run your workload, then press m (check and mark) or d (check o
 
 def choosing(compared: str) -> str:
     """What keys do in the table of marks. ``compared``: the name of the mark that is compared with."""
-    return f"Enter compares with this mark; t: what came between {compared} and this mark"
+    return f"Enter compares with this mark; t shows what is new from {compared} to this mark"
 
 
 def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> str:
@@ -80,7 +80,7 @@ def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> 
     notes = findings.notes[1:]
     how = "" if is_recorded else "m checks and sets a mark, d checks only"
     if compared:
-        how = f"press d for what is new {compared}; w shows it already"
+        how = f"press d to check what is new {compared}; key w shows it now"
     elif notes:
         how, notes = notes[0], notes[1:]
     count = f"{format_number(len(notes), 'more note')}, press ?" if notes else ""

@@ -77,7 +77,7 @@ def ending_of(name: str) -> str:
     """
     ending = Path(name).suffix.lower()
     if ending not in (*TABLES, *SCREENS):
-        raise UsageError(f"End it in {' '.join((*TABLES, *SCREENS))}")
+        raise UsageError(f"End the name in {' '.join((*TABLES, *SCREENS))}", fix="")
     return ending
 
 

@@ -140,7 +140,7 @@ class HeapMapView(View):
     def _show_side(self, client: SnapshotClient, look: ChartStyle) -> None:
         window, lines = self.table.window, self._card(client)
         entries = self._figures.sums(client, window)[1] if window is not None else []
-        title = f" {self._figures.colouring} of what is shown"
+        title = f" shares by {self._figures.colouring}"
         self.query_one("#legend", Picture).show(
             lambda width, height: legend(entries, title, width, height, look), look, key=(title, *entries)
         )

@@ -35,7 +35,7 @@ KNOWN: Final = {
 UNMARKED: Final = (
     "Press m to mark what is there now (remembered outside the program). Run your workload, then press m again: "
     "heaptop reports what is new and stays, what holds it, where it was allocated, and whether that looks like a "
-    "leak. A third mark tells a leak from a cache that is filling."
+    "leak. A third mark distinguishes a leak from a cache that fills."
 )
 
 UNTOLD: Final = "To see which types grow without a mark, sort view 1 by Change (keys < >)."  # Where no mark can be set
