@@ -208,7 +208,7 @@ def _gaps(course: Turnover) -> Judgement | None:
     """An interval of which none live, or in which their number did not rise, or hardly."""
     *earlier, last = course.rates
     if last and not all(earlier) and not course.is_exact:
-        return Judgement(UNCLEAR, ("of one interval, none survive",))
+        return Judgement(UNCLEAR, ("one interval has no survivors",))
     if any(after <= before for before, after in pairwise(total for total in course.totals if total >= 0)):
         return Judgement(UNCLEAR, ("it did not grow in every interval",))
     seconds, slowest = sum(course.seconds), min(rate or 0.0 for rate in course.net_rates)
