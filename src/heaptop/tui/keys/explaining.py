@@ -90,8 +90,8 @@ ABOVE: Final = (
     ),
     FigureHelp(
         ("redacted", "with values", "no lengths"),
-        "What the file has: redacted means that the program's names were replaced; values are in it, or not even "
-        "lengths are.",
+        "redacted: the program's names were replaced. with values: the file has values of objects. no lengths: it "
+        "has not even the lengths of containers and texts.",
     ),
     FigureHelp(
         ("opaque",),

@@ -88,7 +88,8 @@ EXPLAINED: Final = (
     FigureHelp(
         ("Mark", "Compared", "When", "RSS", "Full GCs"),
         "A mark is a moment whose objects heaptop remembers, outside the program. Enter compares with this mark. t "
-        "ends the comparison at this mark: objects are shown that are new between the two marks and still there.",
+        "ends the comparison at this mark: heaptop then shows objects that are new between the two marks and still "
+        "there.",
         BEE.at("§4.2"),
     ),
     FigureHelp(
