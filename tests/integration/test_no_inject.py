@@ -30,6 +30,7 @@ from heaptop.injector.entry.memory_copy import Copier, CopyPlan
 from heaptop.injector.inspect import process
 from tests.interpreters import MUSL, SAMPLE, Interpreter
 from tests.support import native
+from tests.support.attaching import attach_once
 from tests.support.dumped_heaps import check_same_heap, loaded
 from tests.support.leaking import ENVIRONMENT, HEAPTOP, document, heaptop
 from tests.support.processes import (
@@ -47,6 +48,9 @@ from tests.support.processes import (
 ENOUGH: Final = ("--pause-budget", "20000")
 """Milliseconds: for a machine that is busy with other things."""
 
+INTERRUPTED: Final = {"epoll_wait", "sigtimedwait", "io_getevents"}
+"""Those of tests/targets/waiting_in_c.py that signal(7) names."""
+
 
 def copy(*arguments: object) -> subprocess.CompletedProcess[str]:
     return heaptop(*arguments, "--no-inject", *ENOUGH)
@@ -54,6 +58,32 @@ def copy(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def untouched(before: Facts, target: Target) -> list[str]:
     return difference(before, Facts.of(target.pid), allow_pages=False)
+
+
+def interrupted(target: Target) -> set[str]:
+    """The calls that have returned EINTR so far."""
+    lines = len(target.said())
+    target.signal(signal.SIGUSR1)
+    assert eventually(lambda: len(target.said()) > lines)
+    return set(target.said()[-1].split()[1:])
+
+
+@pytest.mark.pythons("3.8", "3.13", *MUSL)
+@pytest.mark.parametrize("way", ["copy", "stop"])
+def test_a_copy_ends_the_waits_that_a_stop_and_a_continuation_end(interpreter: Interpreter, way: str) -> None:
+    """With EINTR, after which Python's own functions call again; an attach ends none."""
+    with running(interpreter, "waiting_in_c", wrapper=with_proc(interpreter)) as target:
+        attach_once(target.pid)
+        assert interrupted(target) == set()
+        if way == "copy":
+            assert copy("census", target.pid).returncode == 0
+        else:
+            target.stop()
+            target.signal(signal.SIGCONT)
+        expected = INTERRUPTED - {"sigtimedwait"} if interpreter.musl else INTERRUPTED  # musl calls that again
+        eventually(lambda: len(interrupted(target)) >= len(expected), 10)
+        assert interrupted(target) == expected
+        assert target.terminate() == EXIT_CODE
 
 
 @pytest.mark.pythons(*SAMPLE, *MUSL)
