@@ -30,6 +30,7 @@ from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.state.session import MOST_AVERAGED
 from heaptop.tui.terminal.shown_cells import ShownCells
 from heaptop.tui.views import LIVE, VIEWS
+from heaptop.tui.widgets.help_screen import HelpScreen
 from tests.fakes.source import SECOND, FakeAgent, FakeSource
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
 
@@ -242,7 +243,8 @@ async def test_a_reason_longer_than_the_screen_is_whole_on_the_help_page() -> No
         await stage.until(lambda: "python mode: the native core" in stage.text, "the reason is told")
         assert "not found" not in stage.text
         await stage.press("question_mark")
-        words = " ".join(stage.text.replace("│", " ").split())
+        assert isinstance(stage.app.screen, HelpScreen)
+        words = " ".join(stage.app.screen.text.plain.split())
         assert f"Census in python mode: {reason}." in words
         assert "The last census is partial: types were too many." in words
 
