@@ -21,7 +21,6 @@ from heaptop.recordings.recorded_source import RecordedSource
 from heaptop.tui.app import make_app
 from heaptop.tui.charts.palette import PALETTES
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.screens.replay import ReplayScreen
 from heaptop.tui.state.background import Throttled
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -226,7 +225,7 @@ async def found_lines(stage: Stage, size: tuple[int, int]) -> list[str]:
     for key in ("4", "enter"):
         await stage.press(key)
         await stage.settled()
-        end = -3 if isinstance(stage.live, ReplayScreen) else -1  # below it are the lines of the whole recording
+        end = stage.live.view.region.bottom  # below are the names of views and, of a recording, its whole course
         found += [line.partition("; w: ")[0] for line in stage.lines(3, end) if line]
     await stage.press("escape")
     return found
