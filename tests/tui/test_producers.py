@@ -470,7 +470,8 @@ async def test_a_click_on_a_row_of_the_table_chooses_its_box(size: tuple[int, in
         top = stage.live.query_one(IcicleChart).region.y
         await stage.pilot.click(IcicleChart, offset=(size[0] - 40, line - top))
         await stage.pilot.pause()
-        assert stage.text.splitlines()[-2].strip() == "main (shop/app.py) › list_orders (shop/views.py)"
+        below = [line.strip() for line in stage.text.splitlines()[-3:]]
+        assert "main (shop/app.py) › list_orders (shop/views.py)" in below
 
 
 @pytest.mark.parametrize("state", ["site", "stacks", "around", "icicle"])

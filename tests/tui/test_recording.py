@@ -126,8 +126,8 @@ async def test_keys_go_from_moment_to_moment_and_by_tenths(path: Path) -> None:
 
 
 MIB = 1 << 20
-LINE = slice(-4, -2)
-"""The two lines above the footer."""
+LINE = slice(-5, -3)
+"""The two lines above the names of the views and the footer."""
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ def test_an_empty_file_says_nothing(file: Path) -> None:
         ("[keys]\n\nq = 3", ", [keys]: `q` is 3, which is not a key.", "A key is written as"),
         ("[keys]\nq = []", ", [keys]: `q` is an array, which is not a key.", "A key is written as"),
         ('[keys]\nspace = "x"', ", [keys], `space`: the help page shows no key `space`; did you mean `Sp", "It shows"),
-        ('keys = {r = "X",\tq = "hyper+x" }', ", [keys], `q`: `hyper+x` is no key.", "A key is one character"),
+        ('keys = {r = "X",\tq = "hyper+x" }', ", [keys], `q`: `hyper+x` is not a key.", "A key is one character"),
         ("depth = 1\ntheme = nord\nascii = true", ", line 2, column 9: this is not TOML: ", ""),
         ("theme = 'dark'\ntheme = 'dark'\nascii = true", ", line 2, column 15: this is not TOML: ", ""),
         ("depth = 1\ntheme = [1,\n2\n", ", line 3: this is not TOML: ", ""),
