@@ -182,7 +182,15 @@ static int64_t id_of(const void *interpreter) {
     return symbols.without_code || symbols.interpreter_id == NULL ? -1 : symbols.interpreter_id(interpreter);
 }
 
-static bool is_collecting(const gc_head *generation0) { return *(int *)at(generation0, layout.gc_collecting) != 0; }
+/* Debian's 3.13 aligns a list's head to 4 bytes, so the generations may begin 4 bytes before their usual place. What stands
+   behind them begins at a multiple of 8. */
+static void *behind_generations(const gc_head *generation0, int32_t distance) {
+    return at(generation0, distance + (int32_t)((uintptr_t)generation0 & 4));
+}
+
+static int *collecting(const gc_head *generation0) { return behind_generations(generation0, layout.gc_collecting); }
+
+static bool is_collecting(const gc_head *generation0) { return *collecting(generation0) != 0; }
 
 static void note_interpreter(const void *own, const void *other) {
     gc_head *lists[LISTS] = {0};
@@ -260,16 +268,10 @@ const char *layout_lists_at(gc_head *first) {
     if (layout.gc_bits != 0)
         return NULL;
     for (int i = 0; i < LISTS; i++) {
-        gc_head *found = at(first, i == PERMANENT ? layout.gc_permanent : i * layout.gc_generation);
-        /* Read the neighbours only when they can be addresses at all. */
-        if (((uintptr_t)found & 7) || gc_next(found) == NULL || gc_prev(found) == NULL || (found->next & 7) ||
-            (found->prev & 7))
+        gc_lists[i] = i == PERMANENT ? behind_generations(first, layout.gc_permanent) : at(first, i * layout.gc_generation);
+        if (!is_closed(gc_lists[i]))
             return "a list of the collector does not stand where it should";
-        gc_lists[i] = found;
     }
-    for (int i = 0; i < LISTS; i++)
-        if (gc_prev(gc_next(gc_lists[i])) != gc_lists[i] || gc_next(gc_prev(gc_lists[i])) != gc_lists[i])
-            return "a list of the collector is not closed";
     return NULL;
 }
 
@@ -351,11 +353,11 @@ const char *layout_published_at(const void *runtime, const void *interpreter) {
             return published[i].fact;
     }
     char *state = (char *)interpreter + words[published_gc[column]];
-    return state + words[published_collecting[column]] == at(gc_lists[0], layout.gc_collecting) ? NULL : "gc_collecting";
+    return state + words[published_collecting[column]] == (char *)collecting(gc_lists[0]) ? NULL : "gc_collecting";
 }
 
 /* -- the collector ------------------------------------------------------------------------------------------ */
 
 bool layout_collecting(void) { return is_collecting(gc_lists[0]); }
 
-void layout_block_collector(bool block) { *(int *)at(gc_lists[0], layout.gc_collecting) = block; }
+void layout_block_collector(bool block) { *collecting(gc_lists[0]) = block; }

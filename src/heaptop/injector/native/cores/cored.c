@@ -28,9 +28,9 @@ static bool fits(void) {
     if (!raw_readable((uint64_t)interpreter))
         return false;
     const char *holder = layout.runtime_collector != 0 ? runtime : interpreter;
-    gc_head *lists = (gc_head *)(holder + layout.runtime_collector + layout.interpreter_collector);
-    if (!raw_readable((uint64_t)lists) || layout_lists_at(lists) != NULL)
-        return false;
+    const char *lists = holder + layout.runtime_collector + layout.interpreter_collector;
+    if (layout_lists_at((gc_head *)lists) != NULL && layout_lists_at((gc_head *)(lists - 4)) != NULL)
+        return false; /* 4 bytes before, as in layout.c */
     return layout_published_at(runtime, interpreter) == NULL && rules_open(interpreter) == NULL &&
            roots_open_at(&plan.image.roots, runtime) == NULL;
 }

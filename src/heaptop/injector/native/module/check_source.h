@@ -414,7 +414,7 @@ static const char *const check_source[] = {
     "    same('runtime_main', facts['runtime_main'] - facts['runtime_interpreters'], 8)\n"
     "    same('interpreter_next', word(interpreter + facts['interpreter_next']), following)\n"
     "    holder = runtime if sys.version_info < (3, 9) else interpreter\n"
-    "    same('interpreter_collector', holder + facts['runtime_collector'] + facts['interpreter_collector'], heads[0])\n",
+    "    same('interpreter_collector', holder + facts['runtime_collector'] + facts['interpreter_collector'], heads[0] + (heads[0] & 4))\n",
     "def made_by_c(module, name, full):\n"
     "    'A type of a module that is loaded.'\n"
     "    module = sys.modules.get(module)\n"
@@ -484,8 +484,9 @@ static const char *const check_source[] = {
     "def check_collector():\n"
     "    for generation in (0, 1, 2):\n"
     "        same('gc_generation', word(heads[generation] + 16) & 0xffffffff, gc.get_threshold()[generation])\n"
-    "    same('gc_garbage', word(heads[0] + facts['gc_garbage']), id(gc.garbage))\n"
-    "    same('gc_garbage', word(heads[0] + facts['gc_garbage'] + 8), id(gc.callbacks))\n"
+    "    behind = heads[0] + (heads[0] & 4)\n"
+    "    same('gc_garbage', word(behind + facts['gc_garbage']), id(gc.garbage))\n"
+    "    same('gc_garbage', word(behind + facts['gc_garbage'] + 8), id(gc.callbacks))\n"
     "    gap = 16 if sys.version_info >= (3, 15) else 8\n"
     "    same('gc_collecting', facts['gc_garbage'] - facts['gc_collecting'], gap)\n"
     "    same('gc_permanent', facts['gc_permanent'], 72 if sys.version_info >= (3, 14) else 80)\n",

@@ -634,7 +634,7 @@ WHEN_OPEN(core_graph_in_clone, graphing_in_clone)
 static PyMethodDef methods[] = {
     {"open", core_open, METH_VARARGS, "open(hexversion): find layout and symbols; RuntimeError says why not."},
     {"enter_tracing", core_enter_tracing, METH_VARARGS,
-     "enter_tracing(): call the program's trace, profile and monitoring functions on this thread no more (3.11+)."},
+     "enter_tracing(): keep the program's trace, profile and monitoring functions off this thread, where Python can."},
     {"check", core_check, METH_O, "check(gc): '', or a sentence: what does not fit; BlockingIOError: ask again."},
     {"give_way", core_give_way, METH_VARARGS, "give_way(): called by check between its parts; the agent replaces it."},
     {"layout", core_layout, METH_VARARGS, "layout(): the table in use."},
