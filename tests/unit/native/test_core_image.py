@@ -809,7 +809,7 @@ def test_blocks_of_c_types_have_the_stack_that_put_items_there(
         counts.append(sum(row.count for row in blocks.rows if row.stack in nodes))
     exercise.close()
     exercise("unsample")
-    assert counts[1] - counts[0] >= 40 * each
+    assert counts[1] - counts[0] == 40 * each
 
 
 def test_blocks_that_no_object_has_are_found_by_the_stack_that_allocated_them(exercise: Exercise) -> None:

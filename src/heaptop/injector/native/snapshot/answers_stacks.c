@@ -70,12 +70,21 @@ static int32_t end_of_fixed(PyObject *o, const struct kind *kind) {
     return (int32_t)(kind->basic < room ? kind->basic : room);
 }
 
-/* Of a container whose buffer is at no known place: a word of its fixed part leads to a block in which no object begins. */
+/* Whether a word of an object is that of an earlier one too. */
+static bool is_again(PyObject *o, int32_t place) {
+    int32_t at = sizeof(PyObject);
+    while (at < place && pointer_at(o, at) != pointer_at(o, place))
+        at += 8;
+    return at < place;
+}
+
+/* Of a container whose buffer is at no known place: a word of its fixed part leads to a block in which no object begins. Several
+   words may lead to the same block: a bytearray has where it begins, and where its bytes do. */
 static bool add_by_words(struct answering *a, struct grouping *g, uint32_t number, PyObject *o, const struct kind *kind) {
     struct sample_found found;
     for (int32_t at = sizeof(PyObject), end = end_of_fixed(o, kind); at + 8 <= end; at += 8) {
         const void *block = pointer_at(o, at);
-        bool is_found = sample_may_be(block) && sample_find(block, &found);
+        bool is_found = sample_may_be(block) && sample_find(block, &found) && !is_again(o, at);
         if (is_found && query_object_of_block(&a->heap->graph, &found) == CSR_NONE && !add_block(g, number, &found))
             return false;
     }
