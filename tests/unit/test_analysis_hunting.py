@@ -633,6 +633,23 @@ def test_a_view_and_its_base_are_one_array() -> None:
     assert suspect.holding == "all held by module app (list)"
 
 
+def test_an_attribute_called_base_makes_no_view() -> None:
+    """Of a class in Python both are counted: what is kept, and what it refers to as its base."""
+    scope, kept = TypeName("app", "Scope"), Planted(0x6000_0000, TypeName("", "list"), 56)
+
+    def plant(number: int) -> PlantedHeap:
+        places = range(0x7000_0000, 0x7000_0000 + 50 * number * 0x1_0000, 0x1_0000)
+        scopes = [Planted(place, scope, 112, (Reference(".base", place + 0x1000),)) for place in places]
+        bases = [Planted(place + 0x1000, scope, 112) for place in places]
+        items = tuple(Reference("[*]", place) for place in places)
+        itself = replace(kept, references=items, length=len(items), size=56 + 8 * len(items))
+        return PlantedHeap((itself, *scopes, *bases), (Root("module", "module app", kept.address),))
+
+    (suspect,) = Hunting(plant).checks(4).suspects
+    assert (suspect.verdict, suspect.type, suspect.held, suspect.count) == (LEAK, "app.Scope", 300, 300)
+    assert suspect.generations == (100, 100, 100)
+
+
 @pytest.mark.parametrize(("bounded", "verdict"), [(False, LEAK), (True, NO_LEAK)])
 def test_a_container_of_a_class_in_python_is_judged_by_its_length(bounded: bool, verdict: str) -> None:
     """A class made from list, of which no item is new."""

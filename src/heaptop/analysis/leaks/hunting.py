@@ -421,7 +421,7 @@ class _Hunt:
     def _bases(self, candidate: Candidate, named: TypeSum, groups: Sequence[PathGroup]) -> Asking[BirthCounts]:
         """Those of them that are known through a view of theirs alone: a NumPy view and its base are one array."""
         none = BirthCounts([0] * self._at.epochs.birth_intervals)
-        keys = tuple(group.key for group in groups if is_base(group.steps))
+        keys = tuple(group.key for group in groups if is_base(group.steps, self._at.types))
         if not keys:
             return none
         selection = replace(candidate.selection(named.ids), path=keys)

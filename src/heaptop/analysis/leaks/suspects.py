@@ -258,9 +258,10 @@ def numberless(retainer: str) -> str:
     return re.sub(r"\d+", "0", retainer)
 
 
-def is_base(steps: Sequence[Step]) -> bool:
-    """Whether the path leads to an array through a view of it."""
-    return len(steps) > 1 and steps[-1].label == ".base" and steps[-1].type == steps[-2].type
+def is_base(steps: Sequence[Step], types: Sequence[TypeName]) -> bool:
+    """Whether the path leads to a NumPy array through a view of it."""
+    last = steps[-2:]
+    return last[-1].label == ".base" and all(type_name(types, step.type) == "numpy.ndarray" for step in last)
 
 
 # -- types ---------------------------------------------------------------------------------------------------
