@@ -133,6 +133,17 @@ def test_a_clock_that_is_set_leaves_no_profile_of_the_future_and_none_of_hours(
     assert 0 <= end - begin < 60
 
 
+def test_a_profile_that_takes_long_begins_where_the_last_one_ended(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pushing_to(monkeypatch) as (_, pusher):
+        pusher.push_all(PushConfig(url))
+        take, monotonic, taken = pusher._profile, time.monotonic, []
+        monkeypatch.setattr(pusher, "_profile", lambda sessions: taken.append(True) or take(sessions))
+        monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 30 * len(taken))
+        pusher.push_all(PushConfig(url))
+    assert taken
+    assert Pyroscope.queries[1]["from"] == Pyroscope.queries[0]["until"]
+
+
 @pytest.mark.parametrize("status", [302, 401, 500])
 def test_what_was_not_accepted_is_in_the_next_profile(
     url: str, monkeypatch: pytest.MonkeyPatch, status: int, capsys: Said

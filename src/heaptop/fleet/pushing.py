@@ -123,7 +123,7 @@ class ProfilePusher:
         query = urlencode(
             {
                 "name": f"{name}{{instance={_FORBIDDEN.sub('_', socket.gethostname())}}}",
-                "from": int(self._begin(name, now, push.interval)),
+                "from": int(self._begin(name, now, taken_at, push.interval)),
                 "until": int(now),
                 "format": "pprof",
                 "spyName": "heaptop",
@@ -141,13 +141,13 @@ class ProfilePusher:
         self._sent_at[name] = now, taken_at
         return ""
 
-    def _begin(self, name: str, now: float, interval: float) -> float:
+    def _begin(self, name: str, now: float, taken_at: float, interval: float) -> float:
         """Where the last profile of a service ends, also where the clock was set since: from the future would be
         refused."""
         if name not in self._sent_at:
             return now - interval
         wall, at = self._sent_at[name]
-        passed = time.monotonic() - at
+        passed = taken_at - at
         return wall if abs(now - wall - passed) < CLOCK_SLACK else now - passed
 
     def _profile(self, sessions: Sequence[FleetSession]) -> _Profile:
