@@ -305,6 +305,12 @@ def test_no_reports_go_where_another_user_could_exchange_the_folder(tmp_path: Pa
         config(tmp_path, f'reports_dir = "{path}/inner/reports"')
 
 
+def test_a_folder_for_reports_behind_links_in_a_circle_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "link")
+    with pytest.raises(ConfigError, match="reports_dir"):
+        config(tmp_path, f'reports_dir = "{tmp_path}/link/reports"')
+
+
 def test_a_push_with_its_secret(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("basic heaptop:0123456789abcdef\n")

@@ -300,7 +300,7 @@ def _folder(value: Any) -> Path:
 def _check_above(path: Path) -> None:
     """Raises PermissionError where another user may put something else in the place of a folder above. Those that are
     missing will be ours alone."""
-    for above in filter(os.path.lexists, (*path.parents, *path.resolve().parents)):
+    for above in filter(os.path.lexists, (*path.parents, *Path(os.path.realpath(path)).parents)):
         for status in (above.lstat(), above.stat()):
             is_shared = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
             if not is_own(status) or (is_shared and not stat.S_ISLNK(status.st_mode)):
