@@ -354,6 +354,22 @@ def test_no_hunt_begins_while_the_budget_is_used_up(watched: Watched) -> None:
     assert None not in (first.hunt, second.hunt)
 
 
+def test_what_an_earlier_session_used_is_no_credit_of_the_next(watched: Watched) -> None:
+    """Its agent counts from 0 anew."""
+    first, second = watched.attach(growth=10_000.0), watched.attach()
+    first._agent_cpu = 10**15
+    watched.hunt()
+    watched.sessions.clear()
+    again, third = watched.attach(growth=0.0), watched.attach(growth=0.0)
+    watched.sessions += [second]
+    assert again.chosen.key == first.chosen.key
+    for each in (second, third):
+        each._agent_cpu += 10**15
+    watched.config = replace(watched.config, budget=1.0)
+    watched.hunt()
+    assert second.hunt is None
+
+
 def test_a_hunt_that_cost_much_is_followed_by_a_long_rest(watched: Watched) -> None:
     session = watched.attach()
     watched.config = FleetConfig(hunt=SHORT, hunt_cooldown=0.0, share=0.01)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.snapshot.asking import Asking
@@ -20,7 +21,6 @@ from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.figures import HuntResult, suspect_rows
 from heaptop.fleet.guard_hunts import LEAST_HUNT
 from heaptop.fleet.metrics import HostMeters
-from heaptop.fleet.selection import ProcessKey
 from heaptop.fleet.session import FleetSession, SharedSource
 from heaptop.injector.api import snapshot_shortage
 from heaptop.protocol.findings import GROWING, NO_LEAK, Findings
@@ -119,8 +119,8 @@ class LeakHunts:
         self._thread: threading.Thread | None = None
         self._began = float("-inf")
         """When the last hunt did."""
-        self._used_before: dict[ProcessKey, float] = {}
-        """What the agent of each process had used of the processors by then, in seconds."""
+        self._used_before: WeakKeyDictionary[FleetSession, float] = WeakKeyDictionary()
+        """What the agent of each had used of the processors by then, in seconds."""
 
     def begin_due(self, sessions: Iterable[FleetSession], config: FleetConfig) -> None:
         """Begin a hunt where one is due and the budget has room for it."""
@@ -139,7 +139,7 @@ class LeakHunts:
             self._acting.release()
             self._report(session, REFUSED, why)
             return
-        self._began, self._used_before = now, {each.chosen.key: each.agent_seconds for each in sessions}
+        self._began, self._used_before = now, WeakKeyDictionary({each: each.agent_seconds for each in sessions})
         self._thread = threading.Thread(
             target=self._hunt, args=(session, seconds, config), name="heaptop-hunt", daemon=True
         )
@@ -152,7 +152,7 @@ class LeakHunts:
     def _used(self, sessions: Iterable[FleetSession], most: float) -> float:
         """What the agents have used since the last hunt began, in seconds, as their processes claim: of each at most
         ``most``, so that a hostile one keeps no other from being hunted in."""
-        return sum(min(each.agent_seconds - self._used_before.get(each.chosen.key, 0.0), most) for each in sessions)
+        return sum(min(each.agent_seconds - self._used_before.get(each, 0.0), most) for each in sessions)
 
     def join(self, timeout: float) -> None:
         """Wait for the running hunt: it ends with its session."""
