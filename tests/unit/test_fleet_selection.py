@@ -171,11 +171,16 @@ def test_a_pod_is_chosen_by_its_name() -> None:
     assert choose([SelectRule(pod="*")], [replace(SHOP, pod="")], 10) == []
 
 
+UID = "0b4a2f6e-8f3c-4d1e-9a57-c2d9f0a1b3c4"
+
+
 @pytest.mark.parametrize(
     ("name", "group", "pod"),
     [
         ("shop-5d9f-x2", "/kubepods/burstable/pod1/c", "shop-5d9f-x2"),
         ("shop-5d9f-x2", "/kubepods.slice/kubepods-pod1.slice/c", "shop-5d9f-x2"),
+        ("shop-5d9f-x2", f"/../../../burstable/pod{UID}/c", "shop-5d9f-x2"),
+        ("shop-5d9f-x2", f"/../../pod{UID.replace('-', '')}/c", "shop-5d9f-x2"),
         ("shop-5d9f-x2", "/user.slice", ""),
         ("a\nb", "/kubepods/pod1", ""),
         ("x" * 300, "/kubepods/pod1", ""),

@@ -15,6 +15,9 @@ from heaptop.protocol.text import LONGEST, printable
 
 PARENT: Final = 1  # Its place among the fields of a `stat` file
 POD_PATIENCE: Final = 0.2  # Seconds for a process's environment; less than a millisecond is usual
+_OF_POD: Final = re.compile(r"kubepods|/pod[0-9a-f-]{32,36}/")
+"""In control groups of pods. Where heaptop is in a pod itself, paths are relative to its own, and may begin below
+kubepods."""
 _HOSTNAME: Final = b"HOSTNAME="
 _POD_NAME: Final = re.compile(rb"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -46,7 +49,7 @@ def _seen(process: PythonProcess, start: int, reader: proc.Reader[int, bytes]) -
         cgroup=path,
         unit=unit_of(path),
         container=container_of(path),
-        pod=_pod(process.pid, reader) if "kubepods" in path else "",
+        pod=_pod(process.pid, reader) if _OF_POD.search(path) else "",
     )
 
 
