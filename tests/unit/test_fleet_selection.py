@@ -331,8 +331,9 @@ def test_a_push_with_its_secret(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="without encryption"):
         config(tmp_path, f'[push]\nurl = "http://a.b"\ncredentials = "{secret}"')
     secret.chmod(0o644)
-    with pytest.raises(ConfigError, match="`credentials` cannot be"):
+    with pytest.raises(ConfigError, match="`credentials` cannot be") as caught:
         config(tmp_path, f'[push]\nurl = "https://a.b"\ncredentials = "{secret}"')
+    assert caught.value.why == f"Use a file of secrets: other users may read or change {secret} (mode 644)."
 
 
 def test_a_rule_that_states_no_size_keeps_the_default_one(tmp_path: Path) -> None:

@@ -309,7 +309,11 @@ def _check_above(path: Path) -> None:
 
 def _authorization(value: Any) -> str:
     """The header for the first secret of the file."""
-    access = read_access(Path(_text(value)))
+    try:
+        access = read_access(Path(_text(value)))
+    except UsageError as error:
+        why = error.message[:1].lower() + error.message[1:].rstrip(".")
+        raise ValueError(f"a file of secrets: {why}") from None
     if access.tokens:
         return f"Bearer {access.tokens[0].decode()}"
     return f"Basic {base64.b64encode(access.logins[0]).decode()}"
