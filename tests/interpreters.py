@@ -38,6 +38,9 @@ SUPPORTED: Final = tuple(sorted((*BARE, DISTRIBUTION), key=lambda name: [*map(in
 MUSL: Final = ("3.11-musl", "3.13-musl")
 """On musl, in place of glibc; for the tests that are about what differs there."""
 
+STABLE: Final = "3.13-debian"
+"""That of Debian stable, whose patches move the collector's lists; for the tests that are about that."""
+
 FREE_THREADED: Final = ("3.13t",)
 """Free-threaded builds, which are read from outside alone; for the tests that are about that."""
 
@@ -187,7 +190,7 @@ def _distribution() -> Iterator[tuple[str, Path]]:
 def _chroots() -> Iterator[tuple[str, Path, Path]]:
     for root in sorted((cache_dir() / "pythons").glob("*")):
         if (root / ".complete").exists():
-            program = "pypy3" if root.name == "pypy" else f"python{root.name.removesuffix('-musl')}"
+            program = "pypy3" if root.name == "pypy" else f"python{root.name.partition('-')[0]}"
             yield root.name, Path("/usr/bin", program), root
 
 

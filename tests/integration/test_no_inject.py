@@ -28,7 +28,7 @@ from heaptop.errors import (
 from heaptop.injector.entry import memory_copy
 from heaptop.injector.entry.memory_copy import Copier, CopyPlan
 from heaptop.injector.inspect import process
-from tests.interpreters import MUSL, SAMPLE, Interpreter
+from tests.interpreters import MUSL, SAMPLE, STABLE, Interpreter
 from tests.support import native
 from tests.support.attaching import attach_once
 from tests.support.dumped_heaps import check_same_heap, loaded
@@ -84,6 +84,13 @@ def test_a_copy_ends_the_waits_that_a_stop_and_a_continuation_end(interpreter: I
         eventually(lambda: len(interrupted(target)) >= len(expected), 10)
         assert interrupted(target) == expected
         assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons(STABLE)
+def test_lists_of_the_collector_aligned_to_four_bytes_are_found_in_a_process_and_in_a_copy(
+    interpreter: Interpreter, tmp_path: Path
+) -> None:
+    test_a_copy_has_the_heap_of_the_snapshot(interpreter, tmp_path)
 
 
 @pytest.mark.pythons(*SAMPLE, *MUSL)
