@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -22,10 +23,10 @@ from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, differen
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="reading the target's filter needs CAP_SYS_ADMIN")
 
 
-def census(target: Target, *wrapper: str) -> dict[str, Any]:
+def census(target: Target, *wrapper: str, options: Sequence[str] = ()) -> dict[str, Any]:
     """What ``heaptop census`` prints, which must leave the target as it was."""
     before = Facts.of(target.pid)
-    command = [*wrapper, sys.executable, "-m", "heaptop", "census", str(target.pid), "--json"]
+    command = [*wrapper, sys.executable, "-m", "heaptop", "census", str(target.pid), "--json", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     assert difference(before, resting(target.pid)) == []
@@ -38,6 +39,16 @@ def census(target: Target, *wrapper: str) -> dict[str, Any]:
 def test_heaptop_on_a_kernel_without_a_call_has_another_way(interpreter: Interpreter, call: str) -> None:
     with running(interpreter, "sleeper") as target:
         assert census(target, *old_kernel.wrapper(call))["mode"] == "clone"
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.12")
+def test_a_copy_on_a_kernel_that_does_not_list_pages_looks_at_each_page(interpreter: Interpreter) -> None:
+    """PAGEMAP_SCAN is asked for about large mappings alone: here is one of 16 GiB."""
+    with running(interpreter, "reserving", str(1 / 64)) as target:
+        found = census(target, *old_kernel.wrapper("PAGEMAP_SCAN"), options=["--no-inject", "--pause-budget", "20000"])
+        assert found["complete"]
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 

@@ -11,7 +11,7 @@ HINT = 0x100000000000
 PRIVATE, ANONYMOUS, NO_RESERVE, NO_HUGE_PAGES = 0x02, 0x20, 0x4000, 15
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p
-size = int(sys.argv[1]) << 40
+size = int(float(sys.argv[1]) * (1 << 40))
 place = libc.mmap(
     ctypes.c_void_p(HINT), ctypes.c_size_t(size), 3, PRIVATE | ANONYMOUS | NO_RESERVE, -1, ctypes.c_long(0)
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import itertools
 import mmap
 import os
@@ -85,6 +87,19 @@ def test_the_kernel_is_asked_for_pages_so_that_it_returns_each_once(
         pages[number * apart] = 1
     first = mapping.start
     assert scanned(mapping) == [(first + at, first + at + PAGE) for at in range(0, count * apart, apart)]
+
+
+@pytest.mark.parametrize("number", [errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EPERM])
+def test_where_the_kernel_or_a_filter_refuses_to_list_pages_each_page_is_looked_at(
+    sparse: tuple[mmap.mmap, Mapping], monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "ioctl", refuse)
+    pagemap = os.open("/proc/self/pagemap", os.O_RDONLY)
+    assert memory_copy._scanned(pagemap, sparse[1]) is None
+    os.close(pagemap)
 
 
 def test_a_mapping_with_pages_in_too_many_places_is_given_up_before_they_fill_the_memory(

@@ -170,7 +170,7 @@ def _scanned(pagemap: int, mapping: Mapping) -> list[tuple[int, int]] | None:
             if error.errno == errno.EINVAL and never:
                 never = 0  # before Linux 6.16
                 continue
-            if error.errno in (errno.ENOTTY, errno.EINVAL):
+            if error.errno in (errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EPERM):  # before 6.7, or by a filter
                 return None
             raise
         found += [(regions[3 * number], regions[3 * number + 1]) for number in range(count)]
