@@ -42,6 +42,7 @@ from heaptop.protocol.messages import (
     Memory,
     Message,
     Sampler,
+    SamplerRequest,
     Tick,
     TickRequest,
     Traced,
@@ -661,6 +662,23 @@ def test_tracemalloc_is_asked_for_only_where_a_person_agreed(tracer: bool) -> No
     state = next(message for message in talk.heard if isinstance(message, Sampler))
     assert (state.on, state.offer) == (tracer, not tracer)
     assert any(isinstance(message, Traced) for message in talk.heard) == tracer
+
+
+@pytest.mark.parametrize(("left", "memory"), [(None, 0), (0, 1), (1, 1), (40 << 20, 20 << 20)])
+def test_the_tables_of_samples_have_a_limit_wherever_what_is_left_is_known(left: int | None, memory: int) -> None:
+    """0 means unknown to the agent: with nothing left it would take its own limit."""
+    asked: list[int] = []
+
+    class Sampling(FakeAgent):
+        def answer(self, request: Message) -> list[Message]:
+            if isinstance(request, SamplerRequest):
+                asked.append(request.memory)
+            return super().answer(request)
+
+    with talking(Sampling(), room=lambda: Headroom(left)) as talk:
+        talk.orders.sampling = SamplingSettings(65_536)
+        run(talk)
+    assert asked == [memory]
 
 
 @pytest.mark.parametrize("able", [True, False])

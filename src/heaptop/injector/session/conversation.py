@@ -263,7 +263,8 @@ class Conversation:
                 self._take(message)
 
     def _ask_sampler(self) -> None:
-        memory = self._room().for_tables or 0
+        left = self._room().for_tables
+        memory = max(left, 1) if left is not None else 0  # 0 is unknown to the agent
         self._link.send(SamplerRequest(next(self._ids), **asdict(self._orders.sampling), memory=memory))
 
     def _obey(self, now: float) -> None:
