@@ -335,6 +335,28 @@ def test_a_target_near_its_memory_limit_is_not_ended(interpreter: Interpreter, l
 
 
 @pytest.mark.pythons("3.8", "3.12")
+def test_a_target_whose_memory_limit_is_full_of_file_pages_in_use_is_attached_to(
+    interpreter: Interpreter, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(60 << 20))
+    os.sync()
+    with open(file, "rb") as cached:  # whose pages this process's group has: the target is to have them
+        os.posix_fadvise(cached.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with memory_group() as group, running(interpreter, "caching", str(file), wrapper=joining(group)) as target:
+        figures = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        if int(figures["active_file"]) < 30 << 20:
+            pytest.skip("the file's pages are not on the list of those in use")
+        leave_room(group, 2 << 20)
+        with attached(target.pid, interval=0.1) as attachment:
+            for _ in range(5):
+                assert attachment.census().rows
+        assert "oom_kill 0" in (group / "memory.oom_control").read_text()
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.12")
 def test_system_calls_that_are_dispatched_to_the_target(interpreter: Interpreter) -> None:
     """Their signal is kept from it, and its handler stays: with the signal blocked the kernel would reset that."""
     with running(interpreter, "hostile/dispatching") as target:

@@ -308,6 +308,32 @@ def test_room_is_the_least_that_any_control_group_has_left(
     assert forecast.room(7) == Headroom(left, together=group == "1")
 
 
+@pytest.mark.parametrize(
+    ("line", "limit", "used", "unused", "in_use"),
+    [
+        ("0::/app", "memory.max", "memory.current", "inactive_file", "active_file"),
+        ("0::/app", "memory.max", "memory.current", "inactive_file", "slab_reclaimable"),
+        ("3:memory:/app", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"),
+    ],
+)
+def test_an_attach_is_not_refused_for_memory_that_the_kernel_takes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, limit: str, used: str, unused: str, in_use: str
+) -> None:
+    folder = "cgroup/" + ("memory/" if "memory" in line else "") + "app/"
+    of_itself = f"active_file {1 << 30}\n" if "memory" in line else ""  # version 1: without the groups below
+    for cached, is_enough in ((0, False), (9 << 20, False), (10 << 20, True)):
+        files = {
+            **MACHINE,
+            "proc/7/cgroup": line + "\n",
+            folder + limit: str(1000 << 20),
+            folder + used: str(998 << 20),
+            folder + "memory.stat": f"{unused} {1 << 20}\n{of_itself}{in_use} {cached}\n",
+        }
+        faked(tmp_path, monkeypatch, files)
+        assert (forecast.room(7, in_use=True).shortage_of_attach() == "") == is_enough
+        assert forecast.room(7).left == 3 << 20
+
+
 def faked(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
     """A /proc and control groups of such files, for process 7."""
     monkeypatch.setattr(forecast, "PROC", folder / "proc")

@@ -168,10 +168,11 @@ class Headroom:
         return f"only {self.left >> 20} MiB of memory are free, and a census in slices may need {need >> 20} MiB"
 
 
-def room(pid: int) -> Headroom:
-    """The least of what the machine and the control groups of ``pid`` have left."""
+def room(pid: int, *, in_use: bool = False) -> Headroom:
+    """The least of what the machine and the control groups of ``pid`` have left. ``in_use``: with what the kernel would
+    take back of file pages in use, and of its own caches, before it ended a process."""
     groups = list(_groups(pid))
-    left = [_meminfo("MemAvailable"), *(_group_left(folder, names) for folder, names in groups)]
+    left = [_meminfo("MemAvailable"), *(_group_left(folder, names, in_use=in_use) for folder, names in groups)]
     together = any(_read(folder / "memory.oom.group") == "1" for folder, _ in groups)
     return Headroom(min((size for size in left if size is not None), default=None), together)
 
@@ -288,7 +289,7 @@ def _mounted(folder: Path) -> str:
     return next((fields[3] for fields in reversed(mounts) if fields[4:5] == [str(folder)]), "")  # the last lies on top
 
 
-def _group_left(folder: Path, names: tuple[str, str, str]) -> int | None:
+def _group_left(folder: Path, names: tuple[str, str, str], *, in_use: bool = False) -> int | None:
     """Pages of files that are not in use count as free: the kernel drops them first."""
     limit, current, unused = names
     try:
@@ -296,6 +297,10 @@ def _group_left(folder: Path, names: tuple[str, str, str]) -> int | None:
         if allowed == "max":
             return None
         stat = dict(line.split() for line in proc.text(folder / "memory.stat").splitlines())
-        return max(0, int(allowed) - int(proc.text(folder / current)) + int(stat.get(unused, "0")))
+        free = int(allowed) - int(proc.text(folder / current)) + int(stat.get(unused, "0"))
+        if in_use:  # a half, as in the kernel's MemAvailable
+            caches = unused.replace("inactive", "active"), "slab_reclaimable"
+            free += sum(int(stat.get(name, "0")) for name in caches) // 2
+        return max(0, free)
     except (OSError, ValueError):
         return None

@@ -188,8 +188,8 @@ class LiveSource:
         error: HeaptopError | None = None
         pid = self._target.pid
         try:
-            if self._request.checked is not None and (why := room(pid).shortage_of_attach()):
-                fix = "Raise the limit of its control group, or count from outside: `heaptop census PID --no-inject`."
+            if self._request.checked is not None and (why := room(pid, in_use=True).shortage_of_attach()):
+                fix = f"Raise the limit of its control group, or count a copy: `heaptop census {pid} --no-inject`."
                 raise InjectionDenied(f"Process {pid} has too little memory left for an attach.", why=why, fix=fix)
             connection = connect(self._request)
             pid = connection.pid
