@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from heaptop.errors import AgentLost, InjectionDenied, InjectionFailed, ProcessNotFound, StoppedTarget, TargetExited
-from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.injector.api import AttachOptions, attach_source, diagnose
 from heaptop.injector.entry import helper_client
 from heaptop.injector.entry.hijack import socket_inode
 from heaptop.injector.entry.ptrace import BLOCKED
@@ -319,10 +319,11 @@ def test_a_target_at_its_limits_loses_nothing(interpreter: Interpreter, limit: s
 @pytest.mark.parametrize("left", [4, 12, 48])
 def test_a_target_near_its_memory_limit_is_not_ended(interpreter: Interpreter, left: int) -> None:
     with memory_group() as group, running(interpreter, "reallocating", wrapper=joining(group)) as target:
-        leave_room(group, left << 20)
+        leave_room(group, left << 20, without_files=True)
         if left < 8:
             with pytest.raises(InjectionDenied, match="too little memory left"):
                 attach_once(target.pid)
+            assert isinstance(diagnose(target.pid).error, InjectionDenied)
         else:
             with attached(target.pid, interval=0.1, sample_interval=512) as attachment:
                 assert attachment.message(Sampler).on == (left == 48)

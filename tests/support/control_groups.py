@@ -37,7 +37,10 @@ def joining(folder: Path) -> tuple[str, ...]:
     return ("sh", "-c", _JOIN, str(folder))
 
 
-def leave_room(folder: Path, size: int) -> None:
-    """Set the limit to so many bytes more than are used."""
+def leave_room(folder: Path, size: int, *, without_files: bool = False) -> None:
+    """Set the limit to so many bytes more than are used; ``without_files``: once the kernel has taken back what it can,
+    so that hardly more than these are left."""
+    if without_files:
+        (folder / "memory.force_empty").write_text("0")
     used = int((folder / "memory.usage_in_bytes").read_text())
     (folder / "memory.limit_in_bytes").write_text(str(used + size))

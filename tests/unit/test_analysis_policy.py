@@ -330,7 +330,7 @@ def test_an_attach_is_not_refused_for_memory_that_the_kernel_takes_back(
             folder + "memory.stat": f"{unused} {1 << 20}\n{of_itself}{in_use} {cached}\n",
         }
         faked(tmp_path, monkeypatch, files)
-        assert (forecast.room(7, in_use=True).shortage_of_attach() == "") == is_enough
+        assert (forecast.attach_refusal(7) is None) == is_enough
         assert forecast.room(7).left == 3 << 20
 
 

@@ -25,7 +25,7 @@ from heaptop.injector.inspect.threads import agent_error, blocked_threads, threa
 from heaptop.injector.native import NoCore, library
 from heaptop.injector.requests import AttachOptions, Request
 from heaptop.injector.session.census_policy import most_stop_ns
-from heaptop.injector.session.forecast import forecast, room
+from heaptop.injector.session.forecast import attach_refusal, forecast, room
 from heaptop.injector.session.session import most_informative
 
 if TYPE_CHECKING:
@@ -180,9 +180,11 @@ def _preflight_checks(
     except HeaptopError as caught:
         return [*checks, _line("interpreter" if checks else "process", caught, "", pid)], caught, None
     checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
+    shortage = attach_refusal(pid)
+    checks.append(_line("memory", shortage, "enough is left for an attach"))
     seen = CheckedProcess(facts, interpreter)
     backend_checks, error = _backends(seen, options)
-    return [*checks, *backend_checks], error, seen
+    return [*checks, *backend_checks], shortage or error, seen
 
 
 def _surroundings(facts: ProcessFacts) -> Iterator[Check]:

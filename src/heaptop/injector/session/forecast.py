@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from heaptop.errors import InjectionDenied
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.threads import thread_ids
 from heaptop.protocol.source import Forecast
@@ -150,15 +151,6 @@ class Headroom:
         )
         return words + (", or the kernel kills the whole control group (memory.oom.group)" if self.together else "")
 
-    def shortage_of_attach(self) -> str:
-        """Why that is too little for heaptop's code in the process, as a sentence; empty when it is enough."""
-        if self.left is None or self.left >= ATTACH_LEAST:
-            return ""
-        return (
-            f"Only {self.left >> 20} MiB are free for it, and heaptop needs up to {ATTACH_LEAST >> 20} MiB: "
-            "the kernel might end the process."
-        )
-
     def shortage_of_slices(self, rss: int | None) -> str:
         """Why that is too little for a census in slices, whose lists of objects are in the target itself, as a sentence
         without its full stop; empty when it is enough."""
@@ -175,6 +167,19 @@ def room(pid: int, *, in_use: bool = False) -> Headroom:
     left = [_meminfo("MemAvailable"), *(_group_left(folder, names, in_use=in_use) for folder, names in groups)]
     together = any(_read(folder / "memory.oom.group") == "1" for folder, _ in groups)
     return Headroom(min((size for size in left if size is not None), default=None), together)
+
+
+def attach_refusal(pid: int) -> InjectionDenied | None:
+    """Why heaptop's code in the process might have the kernel end it; None when there is enough memory for it."""
+    left = room(pid, in_use=True).left
+    if left is None or left >= ATTACH_LEAST:
+        return None
+    return InjectionDenied(
+        f"Process {pid} has too little memory left for an attach.",
+        why=f"Only {left >> 20} MiB are free for it, and heaptop needs up to {ATTACH_LEAST >> 20} MiB: "
+        "the kernel might end the process.",
+        fix=f"Raise the limit of its control group, or count a copy: `heaptop census {pid} --no-inject`.",
+    )
 
 
 # -- the limit that ends it ---------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from heaptop.errors import (
     AgentLost,
     AttachCancelled,
     HeaptopError,
-    InjectionDenied,
     InjectionFailed,
     OutOfResources,
     PtraceDenied,
@@ -38,7 +37,7 @@ from heaptop.injector.requests import AttachOptions, Connection, Launch, Request
 from heaptop.injector.rss import memory_map, own
 from heaptop.injector.session.census_policy import CensusPolicy
 from heaptop.injector.session.conversation import Conversation, ConversationRequests, SamplingSettings
-from heaptop.injector.session.forecast import forecast, room
+from heaptop.injector.session.forecast import attach_refusal, forecast, room
 from heaptop.injector.session.snapshot_cost import private_bytes
 from heaptop.protocol.images import FIRST_ID, AskRequest, CancelRequest, CloseRequest, ImageRequest, Question
 from heaptop.protocol.messages import Core, Message
@@ -188,9 +187,8 @@ class LiveSource:
         error: HeaptopError | None = None
         pid = self._target.pid
         try:
-            if self._request.checked is not None and (why := room(pid, in_use=True).shortage_of_attach()):
-                fix = f"Raise the limit of its control group, or count a copy: `heaptop census {pid} --no-inject`."
-                raise InjectionDenied(f"Process {pid} has too little memory left for an attach.", why=why, fix=fix)
+            if self._request.checked is not None and (refusal := attach_refusal(pid)) is not None:
+                raise refusal
             connection = connect(self._request)
             pid = connection.pid
             with connection.socket:
