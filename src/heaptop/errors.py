@@ -297,7 +297,7 @@ class PauseTooLong(TargetError):
 
 class SamplerRefused(TargetError):
     exit_code = 35
-    why = "Sampling needs heaptop's native core, which hooks the interpreter's allocators."
+    why = "Sampling needs heaptop's native core: it hooks the allocators and keeps tables in the process."
     fix = "A census works without it: `heaptop census PID`."
 
 

@@ -22,7 +22,7 @@ static uint32_t hash_of(uint32_t position) { return hashes[position]; }
 /* Steps: a position to add, or -1 - position to remove. ``left``: what is found at the end, in any order; their number.
    -1: one to remove was not found. */
 int parts_index(const uint32_t *keys, const int32_t *steps, int count, uint32_t *left) {
-    struct budget budget = {0, 1 << 24};
+    struct budget budget = {.limit = 1 << 24};
     struct index index;
     hashes = keys;
     int found = index_open(&index, &budget, 8) ? 0 : -1;

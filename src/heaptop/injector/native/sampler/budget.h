@@ -6,12 +6,15 @@
 
 struct budget {
     uint64_t used, limit; /* bytes */
+    bool was_short;       /* a table was refused for the limit */
 };
 
 /* Zeros, or NULL: no memory, or the limit. */
 static inline void *budget_map(struct budget *b, size_t size) {
-    if (b->used + size > b->limit)
+    if (b->used + size > b->limit) {
+        b->was_short = true;
         return NULL;
+    }
     void *pages = pages_map(size);
     b->used += pages == NULL ? 0 : size;
     return pages;

@@ -831,13 +831,14 @@ const char *sample_open(const struct sample_options *options) {
         raw_call(SYS_getrandom, (long)&seed, sizeof seed, 0, 0, 0);
     if (!wait_for_lock())
         return "a thread has not come out of the tables of samples";
-    sampler.budget = (struct budget){0, options->bytes == 0 ? SAMPLE_BYTES : options->bytes};
+    sampler.budget = (struct budget){.limit = options->bytes == 0 ? SAMPLE_BYTES : options->bytes};
     sampler.is_open = true;
     sampler.process = raw_call(SYS_getpid, 0, 0, 0, 0, 0);
     if (!open_tables()) {
         unlock();
         sample_close();
-        return "there is no memory for the tables of samples";
+        return sampler.budget.was_short ? "half of the memory left is too little for the tables of samples"
+                                        : "there is no memory for the tables of samples";
     }
     clear_records();
     stack_set_own(options->own);
