@@ -36,7 +36,7 @@ Why the modules are written as they are:
   unload safely, and from 3.12 on the names in our compiled code, which CPython makes immortal (500 strings, 30 kB).
 - Audit hooks of an application see the agent work (``exec``, ``open``, ``gc.get_objects``). Its trace, profile and
   ``sys.monitoring`` functions do not, from 3.11 on: the stub and the core enter tracing. Where there is no stub
-  (PEP 768), they see the beginning, until the core is loaded.
+  (PEP 768, ``heaptop run``), they see it until the core is loaded.
 """
 
 from __future__ import annotations
