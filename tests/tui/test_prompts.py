@@ -50,7 +50,7 @@ async def test_a_name_has_all_the_room() -> None:
         assert line.endswith(".tsv"), "all of it is seen, and nothing beside it"
         await stage.type("x")
         await stage.press("enter")
-        await stage.until(lambda: "× End the name in .tsv" in stage.text, "what is wrong is said beside it")
+        await stage.until(lambda: "× End the name in .tsv" in stage.text, "the reason is shown beside the name")
 
 
 async def test_what_is_typed_inside_a_row_is_one_term_more() -> None:
