@@ -31,7 +31,7 @@ LOOK_PATIENCE: Final = 10.0
 """Seconds after which a helper is given up that has only looked at the target so far; its own start is in them."""
 IDLE_END: Final = 1.0  # Seconds for a helper that has begun nothing in the target
 HELPER_END: Final = 30.0  # Seconds for the helper to take its request back
-KILLED_END: Final = 5.0  # Seconds for a helper that was killed; one that the kernel does not released is left to it
+KILLED_END: Final = 5.0  # Seconds for a helper that was killed; one that the kernel does not release is left to it
 
 
 def connect_by_helper(backend: str, request: Request) -> Connection:
