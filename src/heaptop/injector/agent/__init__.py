@@ -65,7 +65,6 @@ MODULES: Final = (
     "pacing",
     "sampler",
     "counting",
-    "traced",
     "walk",
     "slices",
     "hooks",

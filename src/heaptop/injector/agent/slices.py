@@ -8,7 +8,7 @@ from typing import Any
 from heaptop.injector.agent.base import gc, may_have_interpreters
 from heaptop.injector.agent.clock import clock, cpu_clock, pauses
 from heaptop.injector.agent.collector import begun_collections
-from heaptop.injector.agent.counting import PIECE, census_bytes, drop_lists, end_slice, new_census
+from heaptop.injector.agent.counting import PIECE, census_bytes, drop_lists, end_slice, new_census, send_traced
 from heaptop.injector.agent.own import (
     HIDDEN_NAMES,
     builtins_dict,
@@ -17,7 +17,6 @@ from heaptop.injector.agent.own import (
     own_reach,
     own_spaces,
 )
-from heaptop.injector.agent.traced import send_traced
 from heaptop.injector.agent.type_table import INLINE_VALUES, MAX_TYPES
 from heaptop.injector.agent.values import NAMES_PER_MESSAGE, take_batch
 from heaptop.injector.agent.walk import BITS, PERMANENT, UNTRACKED, count, drain, mark, uncount, unmark, visit

@@ -20,9 +20,8 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.base import gc
-from heaptop.injector.agent.counting import end_slice
+from heaptop.injector.agent.counting import end_slice, trace
 from heaptop.injector.agent.own import code_members
-from heaptop.injector.agent.traced import trace
 from heaptop.injector.agent.type_table import add_type, basic_size, type_members
 from heaptop.injector.agent.values import take_batch
 
