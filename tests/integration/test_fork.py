@@ -12,9 +12,7 @@ from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, attached, is_whole, resting
-from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running
-
-FORK_WARNING = "is multi-threaded, use of fork() may lead to deadlocks in the child."
+from tests.support.processes import EXIT_CODE, FORK_WARNING, Facts, difference, eventually, running
 
 
 @pytest.mark.pythons(*SAMPLE, *MUSL, stress=(*SUPPORTED, *MUSL))

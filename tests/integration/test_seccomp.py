@@ -22,6 +22,7 @@ from tests.support.outside import answer, answer_of_child, become_nobody, in_chi
 from tests.support.processes import (
     ANY_PAUSE,
     EXIT_CODE,
+    FORK_WARNING,
     PATIENCE,
     Facts,
     Target,
@@ -89,7 +90,10 @@ def test_agent_and_core_make_no_call_but_those_that_filters_are_asked_about(inte
             assert target.alive, arguments
             assert done.returncode == 0, done.stderr
         assert target.terminate() == EXIT_CODE
-        assert target.stderr() == ""
+        said = target.stderr().splitlines()
+        if interpreter.version >= (3, 12) and said and FORK_WARNING in said[0]:
+            said = said[2:]  # a fork before the agent's warnings filter was there (docs/known-issues.md)
+        assert said == []
 
 
 @pytest.mark.pythons(*MUSL)

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="reading filters needs
     ("call", "computing", "remedy"),
     [
         pytest.param("rt_sigtimedwait", "0", "Start the program with", id="of the agent's thread"),
+        pytest.param("lseek", "0", "Start the program with", id="of a fork that warns"),
         pytest.param("clone3", "60", "Retry while", id="of the thread that starts it, when none blocks"),
         pytest.param("nanosleep", "60", "Retry while", id="of the same, while it waits for the new one"),
     ],

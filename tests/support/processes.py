@@ -30,6 +30,9 @@ from tests.support.building import TARGETS
 EXIT_CODE: Final = 7
 """What targets exit with on SIGTERM (tests/targets/steady.py)."""
 
+FORK_WARNING: Final = "is multi-threaded, use of fork() may lead to deadlocks in the child."
+"""What a target on 3.12 or later may print, if it forks before the agent's warnings filter is in place."""
+
 PATIENCE: Final = 60.0
 """Seconds that a test waits for what must come; long, for a machine that is busy with other things."""
 

@@ -82,8 +82,12 @@ AGENT_CALLS: Final = (
     Call("set_robust_list", 273),
     Call("rseq", 334),
     Call("exit", 60),
+    Call("lseek", 8, (3, 0, 1)),
+    Call("fcntl", 72, (3, 1030)),
 )
-"""What the agent's thread calls in its life, as strace shows it on 3.8 and 3.13, and what glibc calls for a thread."""
+"""What the agent's thread calls in its life, as strace shows it on 3.8 and 3.13, and what glibc calls for a thread.
+
+The last two: 3.12 and later show the line that forks, if it forks before the agent's warnings filter is in place."""
 
 MUSL_AGENT_CALLS: Final = (
     *(call for call in AGENT_CALLS if call.name not in ("newfstatat", "openat", "set_robust_list", "rseq")),
@@ -92,7 +96,7 @@ MUSL_AGENT_CALLS: Final = (
     Call("fstat", 5, (3,)),
     Call("brk", 12),
     Call("mremap", 25),
-    Call("fcntl", 72, (3, 2, 1)),
+    Call("fcntl for FD_CLOEXEC", 72, (3, 2, 1)),
 )
 """The same on musl: its stat and open use the older calls, its open with O_CLOEXEC sets that again, and its malloc uses
 the heap."""
