@@ -1,4 +1,4 @@
-"""Sampled allocations: which live, which died, and estimates with intervals made of them.
+"""Sampled allocations: which live, which died, and estimates with intervals made of them; how long collections take.
 
 Imports heap and text.
 """

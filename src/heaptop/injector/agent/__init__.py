@@ -1,10 +1,10 @@
 """What heaptop sends into a target: the first lines it runs there, and the agent itself.
 
-The agent answers heaptop's requests over one socket, on a native thread of its own. It never runs the target's Python
-code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), and never lets an
-exception out. Finalizers run where a person asks for a collection, and for what the target drops while a census holds
-it. At its end it takes out what it has put in; its goodbye says what it could not: hooks of the core that another
-tool's lie over, which pass everything on.
+The agent answers heaptop's requests over one socket, on a native thread of its own, which ``entry/stub.S`` starts.
+It never runs the target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a
+target's object), and never lets an exception out. Finalizers run where a person asks for a collection, and for what
+the target drops while a census holds it. At its end it takes out what it has put in; its goodbye says what it could
+not: hooks of the core that another tool's lie over, which pass everything on.
 
 It is written as modules (:data:`MODULES`) and sent as one text: :func:`source` joins what they define, without comments
 and annotations. heaptop only ever reads them as text; tests and the type checker import them.

@@ -1,4 +1,4 @@
-"""The registry of export formats: each is a function in a module of its own, and one line here.
+"""The registry of formats to which a recording is exported: each is a function in a module of its own.
 
 The command line reads the registry for its help, so a format's module is loaded only when somebody exports to it.
 """
