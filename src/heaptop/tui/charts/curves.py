@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, StyleRun, even_step, runs
+from heaptop.tui.charts.raster import EMPTY, INK, LETTER_EVERY, NOTHING, Ink, StyleRun, even_step, framed, runs
 
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of a dot in its cell's Braille pattern, by row from the top and column (Unicode, chapter 21.1)."""
@@ -27,7 +27,6 @@ _ASCII_SHADES: Final = ".:"
 LEAST_PLOT: Final = 12  # Columns below which there are no axes, and no labels of a curve
 
 Cell = tuple[str, int, int]  # Glyph, foreground, background
-_NOTHING: Final[Cell] = (" ", EMPTY, EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def _band(curve: Curve, x: Scale, y: Scale, width: int, rows: int) -> list[tuple
 
 def plot(curves: Sequence[Curve], x: Scale, y: Scale, width: int, rows: int, ink: Ink) -> list[list[Cell]]:
     """The curves alone, without axes: ``rows`` lines from the top, of ``width`` cells each."""
-    cells = [[_NOTHING] * width for _ in range(rows)]
+    cells: list[list[Cell]] = [[NOTHING] * width for _ in range(rows)]
     shades = _ASCII_SHADES if ink is Ink.ASCII else _SHADES
     for number, curve in enumerate(curves):
         if not curve.band:
@@ -181,38 +180,11 @@ def gutter_of(y: Scale) -> int:
     return max((len(label) for _, label in y.ticks), default=0) + 2
 
 
-def framed(lines: list[list[Cell]], x: Scale, y: Scale, gutter: int, ink: Ink) -> list[list[StyleRun]]:
-    """Cells with axes around them: a column of labels ``gutter`` wide at the left, two lines below."""
-    ascii_only = ink is Ink.ASCII
-    rows, width = len(lines), len(lines[0])
-    labels = {round(y.place(value) * rows): label for value, label in y.ticks}
-    grid: Cell = ("." if ascii_only else "┈", GRID, EMPTY)
-    drawn: list[list[StyleRun]] = []
-    for number, line in enumerate(lines):
-        label = labels.get(rows - number)
-        cells = line if label is None else [grid if cell == _NOTHING else cell for cell in line]
-        mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
-        drawn.append([StyleRun((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
-    under, captions = _under(x, width, ascii_only)
-    corner = "-+" if ascii_only else "╶└"
-    drawn.append([StyleRun(labels.get(0, "").rjust(gutter - 2) + corner + under, AXIS, EMPTY)])
-    drawn.append([StyleRun(" " * gutter + captions, AXIS, EMPTY)])
-    return drawn
-
-
-def _under(x: Scale, width: int, ascii_only: bool) -> tuple[str, str]:
-    """The axis line with its ticks, and the labels under it. A label that has no room is left out."""
-    line = ["-" if ascii_only else "─"] * width
-    labels = [" "] * width
-    free = 0
-    for value, text in x.ticks:
-        column = min(width - 1, round(x.place(value) * (width - 1)))
-        line[column] = "+" if ascii_only else "┬"
-        at = min(max(0, column - len(text) // 2), width - len(text))
-        if at >= free:
-            labels[at : at + len(text)] = text
-            free = at + len(text) + 1
-    return "".join(line), "".join(labels)
+def with_axes(lines: list[list[Cell]], x: Scale, y: Scale, gutter: int, ink: Ink) -> list[list[StyleRun]]:
+    """Cells with axes around them, whose labels at the left have ``gutter`` columns."""
+    labels = {round(y.place(value) * len(lines)): label for value, label in y.ticks}
+    ticks = [(x.place(value) * (len(lines[0]) - 1), text) for value, text in x.ticks]
+    return framed(lines, labels, ticks, gutter, ink)
 
 
 def picture(
@@ -226,7 +198,7 @@ def picture(
     gutter = max(gutter, gutter_of(y))
     if width - gutter < LEAST_PLOT or height < 4:
         return [runs(line) for line in plot(curves, x, y, width, height, ink)]
-    return framed(plot(curves, x, y, width - gutter, height - 2, ink), x, y, gutter, ink)
+    return with_axes(plot(curves, x, y, width - gutter, height - 2, ink), x, y, gutter, ink)
 
 
 # -- scales --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from heaptop.tui.charts.curves import LEAST_PLOT, Cell, Scale, framed, gutter_of
+from heaptop.tui.charts.curves import LEAST_PLOT, Cell, Scale, gutter_of, with_axes
 from heaptop.tui.charts.raster import EMPTY, Ink, StyleRun, runs
 
 SHADES: Final = " ·░▒▓█"
@@ -57,7 +57,7 @@ def picture(
         return shades[max(1, round((value / top) ** 0.5 * (len(shades) - 1)))], slot, EMPTY
 
     lines = [[cell(values[column][row]) for column in range(wide)] for row in reversed(range(rows))]
-    return [runs(line) for line in lines] if bare else framed(lines, x, y, gutter, ink)
+    return [runs(line) for line in lines] if bare else with_axes(lines, x, y, gutter, ink)
 
 
 def shades(columns: Sequence[Sequence[float]], y: Scale, width: int, height: int, ink: Ink) -> list[tuple[str, float]]:

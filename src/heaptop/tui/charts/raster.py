@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -377,20 +377,47 @@ def runs(cells: Iterable[tuple[str, int, int]]) -> list[StyleRun]:
     return [*found, StyleRun(text, *worn)] if text else found
 
 
-def _time_lines(window: TimeWindow, width: int, ascii_only: bool) -> tuple[str, str]:
+def framed(
+    lines: Sequence[Sequence[tuple[str, int, int]]],
+    labels: Mapping[int, str],
+    ticks: Iterable[tuple[float, str]],
+    gutter: int,
+    ink: Ink,
+    ends: tuple[str, str] = ("", ""),
+) -> list[list[StyleRun]]:
+    """Cells with axes around them: a column of labels ``gutter`` wide at the left, by rows from the bottom, and two
+    lines below, with ticks by columns and what the corners are called."""
+    ascii_only = ink is Ink.ASCII
+    grid = Glyph("." if ascii_only else "┈", GRID, EMPTY)
+    drawn: list[list[StyleRun]] = []
+    for number, line in enumerate(lines):
+        label = labels.get(len(lines) - number)
+        cells = line if label is None else [grid if cell == NOTHING else cell for cell in line]
+        mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
+        drawn.append([StyleRun((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
+    under, captions = _under(ticks, len(lines[0]), ascii_only, ends)
+    corner = "-+" if ascii_only else "╶└"
+    drawn.append([StyleRun(labels.get(0, "").rjust(gutter - 2) + corner + under, AXIS, EMPTY)])
+    drawn.append([StyleRun(" " * gutter + captions, AXIS, EMPTY)])
+    return drawn
+
+
+def _under(
+    ticks: Iterable[tuple[float, str]], width: int, ascii_only: bool, ends: tuple[str, str]
+) -> tuple[str, str]:
     """The axis line with its ticks, and the labels under it, in its corners too. A label that has no room is left
     out."""
     line = ["-" if ascii_only else "─"] * width
     labels = [" "] * width
     free = 0
-    for value, text in window.ticks:
-        x = min(width - 1, round((value - window.start) / window.span * width))
-        line[x] = "+" if ascii_only else "┬"
-        at = min(max(0, x - len(text) // 2), width - len(text))
+    for place, text in ticks:
+        column = min(width - 1, round(place))
+        line[column] = "+" if ascii_only else "┬"
+        at = min(max(0, column - len(text) // 2), width - len(text))
         if at >= free:
             labels[at : at + len(text)] = text
             free = at + len(text) + 1
-    begin, end = window.ends
+    begin, end = ends
     if begin and len(begin) < width and not "".join(labels[: len(begin) + 1]).strip():
         labels[: len(begin)] = begin
     if end and len(end) < width and not "".join(labels[-len(end) - 1 :]).strip():
@@ -469,22 +496,11 @@ def picture(
     ``series.times`` are seconds on any clock; labels count from ``origin`` on it. ``now`` extends the window
     beyond the last value. A screen too small for axes gets the bare area.
     """
-    ascii_only = ink is Ink.ASCII
     shown = _Layout.of(series, origin, width, height, times, now)
     window, axis, gutter, rows, plot = shown.window, shown.axis, shown.gutter, shown.rows, width - shown.gutter
     lines = area(shown.series, window, axis, plot, rows, ink)
     if not gutter:
         return [runs(line) for line in lines]
     labels = {round(value / axis.top * rows): label for value, label in axis.ticks}
-    grid = Glyph("." if ascii_only else "┈", GRID, EMPTY)
-    drawn: list[list[StyleRun]] = []
-    for y, line in enumerate(lines):
-        label = labels.get(rows - y)
-        cells = line if label is None else [grid if cell is NOTHING else cell for cell in line]
-        mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
-        drawn.append([StyleRun((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
-    under, captions = _time_lines(window, plot, ascii_only)
-    corner = "-+" if ascii_only else "╶└"
-    drawn.append([StyleRun("0".rjust(gutter - 2) + corner + under, AXIS, EMPTY)])
-    drawn.append([StyleRun(" " * gutter + captions, AXIS, EMPTY)])
-    return drawn
+    ticks = [((value - window.start) / window.span * plot, text) for value, text in window.ticks]
+    return framed(lines, labels, ticks, gutter, ink, window.ends)
