@@ -476,6 +476,11 @@ _LIMITS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 """EAGAIN is what a fork fails with at a limit of processes."""
 
 
+def os_reason(error: Exception) -> str:
+    """Why the system refused something, in its own words: ``No such file or directory``."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def fault(caught: BaseException, kind: type[HeaptopError]) -> HeaptopError:
     """The text of an unexpected exception: of ``kind``, but where heaptop has met a limit."""
     return limit_met(caught) or kind(f"heaptop failed: {type(caught).__name__}: {caught}.")

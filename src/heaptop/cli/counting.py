@@ -15,7 +15,7 @@ from heaptop.analysis.filters.attributes import BandKey
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns, format_share
 from heaptop.choices import TIMEOUT
 from heaptop.cli.terminal import ProgressLine, table
 from heaptop.protocol.messages import Census
@@ -75,7 +75,7 @@ def as_lines(taken: CensusResult, by: BandKey, where: Filter, top: int | None) -
         amount = _sum(summed)
         about = "≈" if any(row.guessed for row in summed) else ""
         size = about + format_bytes(amount.bytes)
-        cells.append((format_count(amount.count), size, _share(amount, everything), name))
+        cells.append((format_count(amount.count), size, format_share(amount.bytes, everything.bytes), name))
     header = ("OBJECTS", "SIZE", "SHARE", by.title.upper())
     hidden = sum(row.hidden for row in rows)
     said = filtered_words(len(whole) - len(rows), _sum(whole).bytes - everything.bytes)
@@ -84,10 +84,6 @@ def as_lines(taken: CensusResult, by: BandKey, where: Filter, top: int | None) -
 
 def _sum(rows: Sequence[TableRow]) -> Amount:
     return Amount(sum(row.count or 0 for row in rows), sum(row.bytes for row in rows))
-
-
-def _share(amount: Amount, everything: Amount) -> str:
-    return f"{100 * amount.bytes / everything.bytes:.1f} %" if everything.bytes else ""
 
 
 def _cost(census: Census, stopped_ns: int) -> str:

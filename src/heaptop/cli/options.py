@@ -96,6 +96,20 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    """How long a command waits for what it reports, and how it prints that."""
+    add_timeout(parser)
+    add_json(parser)
+    add_units(parser)
+
+
+def add_top(parser: argparse.ArgumentParser) -> None:
+    """``--top``: read with :func:`rows_shown`."""
+    parser.add_argument(
+        "--top", type=row_count, metavar="N", help=f"rows to print, 0 for all (default {TOP}, --json: all)"
+    )
+
+
 def add_attach_options(parser: argparse.ArgumentParser, *, budget_ms: int = 100) -> None:
     """How to get in, with a pause budget of so many milliseconds: read them with :func:`attach_options`."""
     census = parser.add_argument_group("census")

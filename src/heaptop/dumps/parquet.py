@@ -16,7 +16,7 @@ from pyarrow import compute, parquet
 from heaptop import files
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.dumps.reader import HeapDump
-from heaptop.errors import DumpDamaged, SaveFailed
+from heaptop.errors import DumpDamaged, SaveFailed, os_reason
 from heaptop.protocol.images import KINDS
 
 GROUP: Final = 100_000  # Rows of a row group
@@ -71,7 +71,7 @@ def write_parquet(dump: HeapDump, path: str, *, force: bool = False, told: Told 
 
 
 def _failed(path: str, error: Exception) -> SaveFailed:
-    return SaveFailed(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}.")
+    return SaveFailed(f"{path} cannot be written: {os_reason(error)}.")
 
 
 def _schema() -> Any:

@@ -31,7 +31,7 @@ from heaptop.dumps.format import (
     is_dump,
     unpack_header,
 )
-from heaptop.errors import DumpDamaged, NotADump, OutOfResources, ProtocolError, RecordingTooLarge
+from heaptop.errors import DumpDamaged, NotADump, OutOfResources, ProtocolError, RecordingTooLarge, os_reason
 from heaptop.injector.api import memory_limit
 from heaptop.injector.native import NoCore, own_library
 from heaptop.protocol.bounds import check_types
@@ -266,7 +266,7 @@ def _open(path: str) -> int:
             raise NotADump(f"{path} cannot be read: it is not a regular file.")
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        raise NotADump(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+        raise NotADump(f"{path} cannot be read: {os_reason(error)}.") from error
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from heaptop import files
 from heaptop.dumps.format import ANSWER, END, IMAGE, MAX_PIECE, PIECE, STATE, BlockPacker, pack_header
-from heaptop.errors import DumpFailed
+from heaptop.errors import DumpFailed, os_reason
 from heaptop.protocol.dumped import DumpEnd, DumpInfo
 from heaptop.protocol.images import DUMP, DUMP_SECTIONS, Dumped, Question
 from heaptop.protocol.messages import Message
@@ -133,4 +133,4 @@ class DumpFile:
 
     @staticmethod
     def _failed(path: str, error: Exception) -> DumpFailed:
-        return DumpFailed(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}.")
+        return DumpFailed(f"{path} cannot be written: {os_reason(error)}.")

@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import psutil
@@ -97,7 +97,8 @@ def _python_processes(delays: _Delays) -> list[PythonProcess]:
     found = list(_scan(delays))
     known = {process.pid for process in found}
     parents: dict[int, int] = {}
-    return [replace(process, parent=_nearest(process.pid, known, parents)) for process in found]
+    above = [next((pid for pid in _above(process.pid, parents) if pid in known), 0) for process in found]
+    return [replace(process, parent=parent) for process, parent in zip(found, above, strict=True)]
 
 
 def family(pid: int) -> list[PythonProcess]:
@@ -239,10 +240,6 @@ def _program(argv: Sequence[str]) -> tuple[str, str]:
         else:
             return "script", argument
     return "", ""
-
-
-def _nearest(pid: int, known: Collection[int], parents: dict[int, int]) -> int:
-    return next((above for above in _above(pid, parents) if above in known), 0)
 
 
 def _above(pid: int, parents: dict[int, int]) -> Iterator[int]:

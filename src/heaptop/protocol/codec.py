@@ -142,10 +142,6 @@ def _int(low: int, high: int) -> Check:
     return check
 
 
-def _optional(inner: Check) -> Check:
-    return lambda value: None if value is None else inner(value)
-
-
 def _many(inner: Check, at_once: Callable[[tuple[Any, ...]], tuple[object, ...] | None] | None = None) -> Check:
     """``at_once`` may have all of them checked; None where it did not, or found something wrong."""
 
@@ -277,7 +273,8 @@ def _checker(hint: Any, bounds: tuple[int, int]) -> Check:
     if hint in (bool, bytes, float):
         return _plain(hint)
     if origin in (Union, UnionType) and len(arguments) == 2 and arguments[1] is type(None):
-        return _optional(_checker(arguments[0], bounds))
+        check = _checker(arguments[0], bounds)
+        return lambda value: None if value is None else check(value)
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         inner = arguments[0]
         record = isinstance(inner, type) and is_dataclass(inner)

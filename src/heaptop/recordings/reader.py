@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from typing import Final, overload
 from zlib import crc32
 
-from heaptop.errors import NotARecording, ProtocolError, RecordingTooLarge
+from heaptop.errors import NotARecording, ProtocolError, RecordingTooLarge, os_reason
 from heaptop.protocol.findings import NOTED, Findings
 from heaptop.protocol.messages import BIRTH, Census, Hello, Memory, Message, Samples, Tick, Traced, Types
 from heaptop.protocol.recorded import RecordingInfo
@@ -100,7 +100,7 @@ class Recording:
             _check_regular(path, os.stat(path))
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         except (OSError, ValueError) as error:
-            raise NotARecording(f"{path} cannot be read: {_why(error)}.") from error
+            raise NotARecording(f"{path} cannot be read: {os_reason(error)}.") from error
         try:
             _check_regular(path, os.fstat(fd))
             return cls(fd, str(path))
@@ -338,10 +338,6 @@ def _check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None
         raise NotARecording(f"{path} cannot be read: Is a directory.")
     if not stat.S_ISREG(status.st_mode):
         raise NotARecording(f"{path} cannot be read: it is not a regular file.")
-
-
-def _why(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def _check_room(message: Message, allowance: Allowance) -> None:

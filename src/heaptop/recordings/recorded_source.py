@@ -150,9 +150,6 @@ class RecordedSource(SourceWrapper):
                 break
             if isinstance(wanted, Message):
                 self._record(wanted)
-            elif wanted is None:
-                self._end()
-                self._give_up_next()
             else:
                 self._end()
                 self._give_up_next()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heaptop import files
-from heaptop.errors import RecordingExists, RecordingFailed
+from heaptop.errors import RecordingExists, RecordingFailed, os_reason
 from heaptop.files import NewFile
 from heaptop.protocol.recorded import RecordingInfo
 from heaptop.recordings.format import HEAD_BYTES, KEY, NOTE, BlockHeader, pack_header
@@ -42,8 +42,7 @@ def create(path: str, *, force: bool = False) -> NewFile:
     except FileExistsError as error:
         raise RecordingExists(f"The file {path} exists already.") from error
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise RecordingFailed(f"{path} cannot be written: {why}.", why="Nothing was recorded.") from error
+        raise RecordingFailed(f"{path} cannot be written: {os_reason(error)}.", why="Nothing was recorded.") from error
 
 
 @dataclass(frozen=True, slots=True)

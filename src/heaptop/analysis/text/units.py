@@ -91,6 +91,11 @@ def format_number(number: int, what: str) -> str:
     return f"{format_count(number)} {what}{'s' * (number != 1)}"
 
 
+def format_share(part: int, whole: int) -> str:
+    """``12.3 %``; empty of nothing."""
+    return f"{100 * part / whole:.1f} %" if whole else ""
+
+
 def format_change(number: int | None, *, bytes_: bool = True) -> str:
     """A signed figure: ``+1.21 KiB``, ``-3``; ``0`` for no change, ``new`` for None (nothing was there)."""
     if number is None:

@@ -11,15 +11,13 @@ from heaptop.cli.options import (
     NEVER,
     TOP,
     add_attach_options,
-    add_json,
     add_no_inject,
+    add_report_options,
     add_sampling_options,
     add_target_or_dump,
-    add_timeout,
-    add_units,
+    add_top,
     refuse_mode,
     retainer_count,
-    row_count,
     rows_shown,
     seconds,
     target_source,
@@ -93,12 +91,7 @@ class CensusCommand:
             help="count only objects that match, for instance 'type:Session (size>1MB or gen:2) !module:re'; "
             "docs/filters.md lists all terms",
         )
-        parser.add_argument(
-            "--top",
-            type=row_count,
-            metavar="N",
-            help=f"rows to print, 0 for all (default {TOP}, --json: all)",
-        )
+        add_top(parser)
         parser.add_argument(
             "--memory",
             action="store_true",
@@ -107,9 +100,7 @@ class CensusCommand:
                 "mappings"
             ),
         )
-        add_timeout(parser)
-        add_json(parser)
-        add_units(parser)
+        add_report_options(parser)
         add_sampling_options(parser)
         add_attach_options(parser)
         add_no_inject(parser)

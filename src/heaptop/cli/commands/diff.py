@@ -12,12 +12,10 @@ from heaptop.cli.options import (
     TOP,
     add_attach_options,
     add_core_files,
-    add_json,
     add_recording,
-    add_timeout,
-    add_units,
+    add_report_options,
+    add_top,
     refuse_mode,
-    row_count,
     rows_shown,
     source_of,
 )
@@ -66,12 +64,8 @@ class Diff:
             help=f"group rows by {', '.join(KEYS)}, of heap dumps by {', '.join(DUMP_KEYS)}; site means producer "
             "(default %(default)s)",
         )
-        parser.add_argument(
-            "--top", type=row_count, metavar="N", help=f"rows to print, 0 for all (default {TOP}, --json: all)"
-        )
-        add_timeout(parser)
-        add_json(parser)
-        add_units(parser)
+        add_top(parser)
+        add_report_options(parser)
         add_attach_options(parser)
         add_core_files(parser)
 

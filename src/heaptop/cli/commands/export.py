@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from heaptop.cli.options import MOMENT, add_recording
 from heaptop.cli.terminal import ProgressLine, keep_apart, may_replace, notice
-from heaptop.errors import SaveFailed, UsageError
+from heaptop.errors import SaveFailed, UsageError, os_reason
 
 if TYPE_CHECKING:
     from heaptop.recordings.exports import Exporter
@@ -73,8 +73,9 @@ class Export:
                 fix="Choose another file, or overwrite it: `--force`.",
             ) from None
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise UsageError(f"{args.output} cannot be written: {why}.", fix="Choose another file.") from None
+            raise UsageError(
+                f"{args.output} cannot be written: {os_reason(error)}.", fix="Choose another file."
+            ) from None
         return 0
 
 

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Final
 from heaptop.choices import HUNTING, MIN_GROWTH
 from heaptop.cli.options import (
     add_attach_options,
-    add_json,
+    add_report_options,
     add_sampling_options,
     add_target,
-    add_timeout,
-    add_units,
     attach_options,
     mark_count,
     refuse_mode,
@@ -27,7 +25,7 @@ from heaptop.cli.options import (
     target_pid,
 )
 from heaptop.cli.terminal import WIDEST, ProgressLine, stdout_columns
-from heaptop.errors import HeaptopError, UsageError
+from heaptop.errors import HeaptopError, UsageError, os_reason
 
 if TYPE_CHECKING:
     from heaptop.analysis.leaks.gate import LeakGate
@@ -128,9 +126,7 @@ class Leaks:
             metavar="N",
             help="rows of each table of growth, 0 for all (default 5, --json: all)",
         )
-        add_timeout(parser)
-        add_json(parser)
-        add_units(parser)
+        add_report_options(parser)
         add_sampling_options(parser, HUNTING)
         add_attach_options(parser)
 
@@ -200,7 +196,7 @@ def _gate(args: argparse.Namespace) -> LeakGate | None:
             patterns += read_patterns(files.read_small(Path(args.ignore_from), _LARGEST).decode())
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"{args.ignore_from} cannot be read: {getattr(error, 'strerror', None) or error}.",
+                f"{args.ignore_from} cannot be read: {os_reason(error)}.",
                 fix="Give a text file of at most 1 MiB, one type or site a line.",
             ) from None
     if not args.fail_on_leak:

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 from heaptop.cli.options import (
     add_attach_options,
     add_census_pace,
-    add_json,
     add_recording_options,
+    add_report_options,
     add_sampling_options,
     add_target,
-    add_timeout,
-    add_units,
     attach_options,
     duration,
     mark_count,
@@ -66,9 +64,7 @@ class Record:
             "%(default)s)",
         )
         add_recording_options(parser, "-o", "--output")
-        add_timeout(parser)
-        add_json(parser)
-        add_units(parser)
+        add_report_options(parser)
         add_sampling_options(parser)
         add_attach_options(parser)
 

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from heaptop.cli.terminal import keep_apart, notice
-from heaptop.errors import SaveFailed
+from heaptop.errors import SaveFailed, os_reason
 
 
 class RedactCommand:
@@ -52,7 +52,8 @@ class RedactCommand:
             try:
                 files.write(args.names, json.dumps(old, indent=1).encode(), force=args.force)
             except (OSError, ValueError) as error:
-                why = getattr(error, "strerror", None) or error
-                raise SaveFailed(f"{args.names} cannot be written: {why}.", why=f"{args.output} was written.") from None
+                raise SaveFailed(
+                    f"{args.names} cannot be written: {os_reason(error)}.", why=f"{args.output} was written."
+                ) from None
         notice(f"{args.output}: {format_count(len(old))} names replaced, {format_bytes(file.size)}")
         return 0

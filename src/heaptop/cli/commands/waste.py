@@ -8,13 +8,11 @@ from heaptop.cli.options import (
     NEVER,
     TOP,
     add_attach_options,
-    add_json,
     add_no_inject,
+    add_report_options,
     add_target_or_dump,
-    add_timeout,
-    add_units,
+    add_top,
     refuse_mode,
-    row_count,
     rows_shown,
     target_source,
 )
@@ -43,15 +41,8 @@ class WasteCommand:
             metavar="FILTER",
             help="only objects like these: type:, module: or kind: of root",
         )
-        parser.add_argument(
-            "--top",
-            type=row_count,
-            metavar="N",
-            help=f"rows to print, 0 for all (default {TOP}, --json: all)",
-        )
-        add_timeout(parser)
-        add_json(parser)
-        add_units(parser)
+        add_top(parser)
+        add_report_options(parser)
         add_attach_options(parser)
         add_no_inject(parser)
 

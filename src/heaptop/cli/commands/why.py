@@ -11,11 +11,9 @@ from heaptop.cli.options import (
     NEVER,
     TOP,
     add_attach_options,
-    add_json,
     add_no_inject,
+    add_report_options,
     add_target_or_dump,
-    add_timeout,
-    add_units,
     refuse_mode,
     retainer_count,
     row_count,
@@ -64,9 +62,7 @@ class Why:
             action="store_true",
             help="for one object: show values and keys of exact built-in types; heaps contain secrets",
         )
-        add_timeout(parser)
-        add_json(parser)
-        add_units(parser)
+        add_report_options(parser)
         add_attach_options(parser)
         add_no_inject(parser)
 

@@ -18,7 +18,7 @@ from heaptop.analysis.rss.memory import (
     mapped_certain,
     memory_json,
 )
-from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
+from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns, format_share
 from heaptop.cli.counting import census_notices
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
 from heaptop.protocol.messages import Memory, Outside, Region
@@ -70,14 +70,10 @@ def _uses(explained: MemoryByUse) -> list[str]:
     for row in explained.rows:
         size = ("≥" if row.key == "own" else "≈" if row.approximate else "") + format_bytes(row.bytes)
         first, *more = wrap(row.meaning, room)
-        cells.append((size, _share(row.bytes, explained.rss), row.name, first))
+        cells.append((size, format_share(row.bytes, explained.rss), row.name, first))
         cells += [("", "", "", line) for line in more]
-    cells.append((format_bytes(explained.rss), _share(explained.rss, explained.rss), "resident", ""))
+    cells.append((format_bytes(explained.rss), format_share(explained.rss, explained.rss), "resident", ""))
     return table(("SIZE", "SHARE", "USE", "WHAT IT IS"), cells, left=frozenset({2, 3}))
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else ""
 
 
 def _details(outside: Outside, top: int | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from heaptop.analysis.rss.malloc_sites import NO_STACK, NativeGroup, by_library, by_site, notes, total
+from heaptop.analysis.rss.malloc_sites import NO_STACK, by_library, by_site, notes, total
 from heaptop.analysis.samples.estimate import INTERVAL, Estimate
 from heaptop.analysis.text.units import format_bytes, format_count
 from heaptop.cli.terminal import table
@@ -16,12 +16,15 @@ def as_lines(found: MallocSites, top: int | None, *, exited: bool) -> list[str]:
     """Sites and libraries, at most ``top`` of each (all for None), and remarks."""
     sites, libraries = by_site(found), by_library(found)
     what = "never freed" if exited else "live now"
-    lines = [f"native memory {what}: {_size(total(found))}", ""]
-    rows = [(*_figures(row), row.line, _function(row), row.caller) for row in sites[:top]]
+    lines = ["native memory {}: {} ± {}".format(what, *_figures(total(found))), ""]
+    rows = [
+        (*_figures(row.estimate), row.line, row.frame.function if row.frame is not None else "", row.caller)
+        for row in sites[:top]
+    ]
     lines += table(("LIVE", "±", "LINE", "FUNCTION", "CALLED BY"), rows, left=frozenset({2, 3, 4}))
     if len(sites) > len(rows):
         lines.append(f"({len(sites) - len(rows)} more sites: --top)")
-    named = [(*_figures(row), row.library) for row in libraries[:top]]
+    named = [(*_figures(row.estimate), row.library) for row in libraries[:top]]
     lines += ["", *table(("LIVE", "±", "LIBRARY"), named, left=frozenset({2})), "", *_remarks(found)]
     return [printable(line) for line in lines]
 
@@ -37,13 +40,5 @@ def _remarks(found: MallocSites) -> Iterator[str]:
     yield from notes(found)
 
 
-def _figures(row: NativeGroup) -> Sequence[str]:
-    return format_bytes(row.estimate.bytes), format_bytes(row.estimate.error)
-
-
-def _size(estimate: Estimate) -> str:
-    return f"{format_bytes(estimate.bytes)} ± {format_bytes(estimate.error)}"
-
-
-def _function(row: NativeGroup) -> str:
-    return row.frame.function if row.frame is not None else ""
+def _figures(estimate: Estimate) -> Sequence[str]:
+    return format_bytes(estimate.bytes), format_bytes(estimate.error)

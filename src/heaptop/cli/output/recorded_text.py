@@ -45,7 +45,7 @@ def report_lines(
         lines += [*_hunt(checks, after), ""]
     if not after.findings:
         lines += ["No leak hunt was recorded.", ""]
-    return [*lines, *_notices(after)]
+    return [*lines, *(after.notices or ["the recording is complete"])]
 
 
 def _beyond_heap(recorded: Recorded) -> list[str]:
@@ -154,10 +154,6 @@ def _hunt(checks: Sequence[Findings], recorded: Recorded) -> list[str]:
     return lines
 
 
-def _notices(recorded: Recorded) -> list[str]:
-    return [*recorded.notices] or ["the recording is complete"]
-
-
 # -- differences ---------------------------------------------------------------------------------------------
 
 
@@ -172,16 +168,13 @@ def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> l
         left = [row for row in rows if row not in shown]
         shrunk = sum(row.bytes < 0 for row in left)
         lines.append(f"({len(left)} more, {shrunk} of them shrank)" if shrunk else f"({len(left)} more)")
-    lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
+    units = "blocks" if by == "producer" else "objects"
+    lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {units}"]
     if any(row.error for row in rows):
         lines.append(f"estimates: ± is the larger side of the {INTERVAL}. Not included: {NO_SITE}, {NO_SITE_MEANS}")
     for recorded in (before, after) if before.name != after.name else (after,):
         lines += [f"{recorded.name}: {notice}" for notice in recorded.notices]
     return lines
-
-
-def _units(by: str) -> str:
-    return "blocks" if by == "producer" else "objects"
 
 
 def _moment(recorded: Recorded) -> str:

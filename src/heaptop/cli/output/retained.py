@@ -20,7 +20,7 @@ from heaptop.analysis.snapshot.retained import (
 )
 from heaptop.analysis.snapshot.retaining import SMALL_SETS
 from heaptop.analysis.snapshot.why import elided
-from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_number
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_number, format_share
 from heaptop.choices import TIMEOUT
 from heaptop.cli.terminal import ProgressLine, stdout_columns, table
 from heaptop.protocol.images import Image
@@ -111,16 +111,15 @@ def retained_table(rows: Sequence[RetainedRow], other: Remainder, title: str, to
     if other.count:
         lines.append((SMALL_SETS, other))
     lines.append(("total", total))
-    cells = [(format_count(each.count), format_bytes(each.bytes), _share(each, total), name) for name, each in lines]
+    cells = [
+        (format_count(each.count), format_bytes(each.bytes), format_share(each.bytes, total.bytes), name)
+        for name, each in lines
+    ]
     return fitted(("OBJECTS", "SIZE", "SHARE", title), cells)
 
 
 def _sum(parts: Sequence[RetainedRow | Remainder]) -> Remainder:
     return Remainder(sum(part.count for part in parts), sum(part.bytes for part in parts))
-
-
-def _share(part: Remainder, whole: Remainder) -> str:
-    return f"{100 * part.bytes / whole.bytes:.1f} %" if whole.bytes else ""
 
 
 def fitted(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,10 +1,8 @@
-"""Prints what sampling for some time found: ``heaptop census --by producer`` and its like, once samples were taken.
-
-This module never reads the command line and never attaches by itself.
-"""
+"""Prints what sampling for some time found, or tracemalloc: ``heaptop census --by producer`` and its like."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from heaptop.analysis.filters.filters import Filter
@@ -12,9 +10,9 @@ from heaptop.analysis.reports.sampled_report import REPORTS, ReportRow, report_f
 from heaptop.analysis.samples.estimate import INTERVAL, Estimate
 from heaptop.analysis.samples.producers import NO_SITE, NO_SITE_MEANS
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
+from heaptop.analysis.samples.tracing import TELLS_NOT
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
 from heaptop.cli.counting import census_notices
-from heaptop.cli.output.traced import traced_lines
 from heaptop.cli.terminal import table
 from heaptop.tui.charts.marks import about_bytes, estimate_text
 from heaptop.tui.state.sampling_words import rate_text
@@ -55,26 +53,50 @@ def sampled_lines(
     hidden, out = report_filtered(by, rows, sampling, taken.snapshot, where)
     filtered = filtered_words(hidden, out, about="" if sampling.samples.is_traced else "≈")
     if sampling.samples.is_traced:
-        return traced_lines(taken, sampling, shown, len(rows), report.title, where, filtered, seconds)
-    flow = ("ALLOCATED", "FREED") if report.allocated and where.lifetime is None else ()
+        return _traced_lines(taken, sampling, shown, len(rows), report.title, where, filtered, seconds)
+    flow = ("allocated", "freed") if report.allocated and where.lifetime is None else ()
     size = "LIVE" if report.alive else "BYTES"
-    header = (*flow, "BLOCKS", size, INTERVAL.upper(), "SAMPLES", report.title.upper())
-    cells = [(*_flow(row, bool(flow)), *_figures(row.live), row.name) for row in shown]
+    header = (*map(str.upper, flow), "BLOCKS", size, INTERVAL.upper(), "SAMPLES", report.title.upper())
+    cells = [(*(_flow(row, name) for name in flow), *_figures(row.live), row.name) for row in shown]
     lines = table(header, cells, left=frozenset({len(header) - 1}))
     if len(rows) > len(shown):
         lines.append(f"({len(rows) - len(shown)} more)")
     return [*lines, "", *_notices(taken, sampling, where, filtered, seconds)]
 
 
+def _traced_lines(
+    taken: CensusResult,
+    sampling: Sampling,
+    rows: Sequence[ReportRow],
+    number: int,
+    title: str,
+    where: Filter,
+    filtered: str,
+    seconds: float,
+) -> list[str]:
+    """A table of these rows out of ``number``, and what the figures are worth."""
+    cells = [
+        (format_count(row.live.count) if row.live.samples else "", format_bytes(row.live.bytes), row.name)
+        for row in rows
+    ]
+    lines = table(("OBJECTS", "LIVE", title.upper()), cells, left=frozenset({2}))
+    if number > len(rows):
+        lines.append(f"({number - len(rows)} more)")
+    state = sampling.state
+    frames = state.depth if state else 0
+    notices = [
+        *census_notices(taken, where, 0, filtered),
+        f"traced by tracemalloc for {seconds:g} s, at most {frames} frames per stack: files and lines only",
+        f"live objects allocated since then; {TELLS_NOT}",
+    ]
+    return [*lines, "", *notices]
+
+
 def _rows(taken: CensusResult, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
     return report_rows(by, sampling, taken.snapshot, where)
 
 
-def _flow(row: ReportRow, wanted: bool) -> tuple[str, ...]:
-    return tuple(_flow_text(row, name) for name in ("allocated", "freed")) if wanted else ()
-
-
-def _flow_text(row: ReportRow, name: str) -> str:
+def _flow(row: ReportRow, name: str) -> str:
     size, low, high = (row.more[f"{name}_{part}"] for part in ("bytes", "low", "high"))
     if size is None:
         return "unknown"

@@ -123,7 +123,7 @@ def read_core(fd: int, path: str) -> CoreFile:
         )
     if count == MANY_SEGMENTS:
         first = os.pread(fd, 4, sections + 44) if sections < FURTHEST else b""
-        count = _word(first)  # sh_info of the first section header
+        count = int.from_bytes(first, "little")  # sh_info of the first section header
     if size != SEGMENT_SIZE or not 0 < count <= MOST_SEGMENTS:
         raise damaged(path, f"it claims {count:,} segments")
     raw = os.pread(fd, count * size, table) if table < FURTHEST else b""
@@ -151,10 +151,6 @@ def damaged(path: str, how: str) -> DumpDamaged:
         why="It was cut or changed: a full disk and `ulimit -c` cut core files.",
         fix="Write another: `gcore -o core PID`.",
     )
-
-
-def _word(data: bytes) -> int:
-    return int.from_bytes(data, "little")
 
 
 def entry_in(note: bytes) -> int:

@@ -91,12 +91,9 @@ def _head(material: Material) -> Iterable[str]:
         span = RecordedSpan.of(shown)
         day = f"{span.at(shown.first_ns):%Y-%m-%d %H:%M:%S %Z}"
         lasted = format_duration_ns(shown.time_ns - shown.first_ns)
-        yield f"<p>From {day} on, for {lasted}{_python(recorded)}. {_ends(material)}</p>"
+        python = f", Python {_text(recorded.hello.python)}" if recorded.hello is not None else ""
+        yield f"<p>From {day} on, for {lasted}{python}. {_ends(material)}</p>"
     yield f'<p class="quiet">Written by heaptop {__version__}.</p>'
-
-
-def _python(recorded: Recorded) -> str:
-    return f", Python {_text(recorded.hello.python)}" if recorded.hello is not None else ""
 
 
 def _ends(material: Material) -> str:

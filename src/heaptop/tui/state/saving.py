@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from heaptop import files
-from heaptop.errors import SaveFailed, UsageError
+from heaptop.errors import SaveFailed, UsageError, os_reason
 from heaptop.protocol.text import printable
 from heaptop.tui.state.sheet import Sheet
 
@@ -112,8 +112,4 @@ def write(name: str, text: str) -> None:
     except FileExistsError:
         raise UsageError("That file exists already.", fix="Choose another name.") from None
     except (OSError, ValueError) as error:
-        raise SaveFailed(f"Not saved: {_why(error)}.") from error
-
-
-def _why(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
+        raise SaveFailed(f"Not saved: {os_reason(error).lower()}.") from error
