@@ -96,7 +96,8 @@ class Courses:
         here = Turnover(self._at.seconds, tuple(aged.born), aged.old + shared, lengths, few=self._at.few)
         if lengths and here.is_exact:
             return replace(here, between=everywhere.between) if _differ_evenly(everywhere.totals, lengths) else here
-        is_young = self._is_young(candidate.holder)
+        holder = candidate.holder
+        is_young = holder is not None and not self._at.epochs.was_there(holder.seen, 0)
         kept = self._kept(candidate, named, aged) if is_young or not lengths else ()
         here = replace(here, totals=kept if not lengths or (is_young and min(kept) >= 0) else lengths)
         if self.is_most(named) and not (here.is_exact and is_young):

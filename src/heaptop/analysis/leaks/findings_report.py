@@ -48,7 +48,10 @@ def findings_json(findings: Findings, *, pid: int, python: str, top: int | None 
         "grown": {"count": findings.count, "bytes": findings.bytes},
         "suspects": [_suspect(rank, suspect) for rank, suspect in enumerate(findings.suspects, 1)],
         "lints": [cast("LintJson", asdict(lint)) for lint in findings.lints],
-        "marks": [_mark(mark, findings.marks[0]) for mark in findings.marks],
+        "marks": [
+            cast("MarkJson", {**_plain(mark), "seconds": (mark.time_ns - findings.marks[0].time_ns) / 1e9})
+            for mark in findings.marks
+        ],
         "growths": {growth.key: _growth(growth, top) for growth in findings.growths},
         "notes": list(findings.notes),
     }
@@ -58,10 +61,6 @@ def _suspect(rank: int, suspect: Suspect) -> SuspectJson:
     series = [number if number >= 0 else None for number in suspect.series]
     addresses = {name: hex(getattr(suspect, name)) if getattr(suspect, name) else None for name in ("point", "example")}
     return cast("SuspectJson", {"rank": rank, **_plain(suspect), "series": series, **addresses})
-
-
-def _mark(mark: MarkFacts, first: MarkFacts) -> MarkJson:
-    return cast("MarkJson", {**_plain(mark), "seconds": (mark.time_ns - first.time_ns) / 1e9})
 
 
 def _growth(growth: Growth, top: int | None) -> GrowthJson:

@@ -111,7 +111,7 @@ def aged_by_type(ages: Ages, types: Sequence[TypeName], epochs: BirthIntervals) 
 
 
 def type_growth(aged: Mapping[TypeName, BirthCounts], then: Mapping[TypeName, Amount], complete: bool = True) -> Growth:
-    none = BirthCounts([0] * _birth_intervals(aged))
+    none = BirthCounts([0] * next((len(each.born) for each in aged.values()), 0))
     names = {**dict.fromkeys(aged), **dict.fromkeys(then)}
     rows = (_row(name.full, aged.get(name, none), then.get(name, NOTHING)) for name in names)
     return _growth("type", rows, complete)
@@ -163,10 +163,6 @@ def _growth(key: str, rows: Iterable[GrownRow], complete: bool) -> Growth:
     kept = sorted(changed, key=lambda row: (-abs(row.bytes), row.name))[:MOST_ROWS]
     kept.sort(key=lambda row: (-row.bytes, -row.count, row.name))
     return Growth(key, tuple(kept), complete and len(kept) == len(changed))
-
-
-def _birth_intervals(aged: Mapping[TypeName, BirthCounts]) -> int:
-    return next((len(each.born) for each in aged.values()), 0)
 
 
 # -- by site -------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ from heaptop.analysis.leaks.suspects import (
 from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_suspects
 from heaptop.analysis.leaks.verdicts import FEW, STEADY_GROWTH, WEAK, Judgement, Turnover, judge
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.snapshot.asking import Asking, NotAnswered
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered, answered
 from heaptop.analysis.snapshot.why import path_json
 from heaptop.analysis.text.units import format_count
 from heaptop.protocol import images
@@ -218,8 +218,7 @@ class LeakHunt:
         chosen = chosen_marks(len(self.marks), since, until)
         marks, around = tuple(self.marks[each] for each in chosen), MarkContext.of(history, sampling, memory)
         yield from send_pieces(self.pieces)
-        ages = yield Question(images.AGES, limit=_MOST_AGES)
-        assert isinstance(ages, Ages)
+        ages = yield from answered(Ages, Question(images.AGES, limit=_MOST_AGES))
         trends = yield from trends_of(types, sampling)
         findings = None
         if marks and compares:
@@ -266,8 +265,7 @@ class _Hunt:
         at, first = self._at, self._at.marks[0]
         selection = Selection(seen=at.epochs.new)
         points = yield from self._points(selection)
-        paths = yield Question(images.PATHS, selection, limit=_MOST_PATHS)
-        assert isinstance(paths, Paths)
+        paths = yield from answered(Paths, Question(images.PATHS, selection, limit=_MOST_PATHS))
         for group in paths.groups:
             if KINDS[group.kind] == "none" and group.steps:
                 self._garbage[type_of(at.types, group.steps[-1].type).full] += group.count
@@ -315,13 +313,12 @@ class _Hunt:
         """Without them, only paths show where things collect."""
         if self._at.names:
             return Points(0, 0, self._new_bytes, ())
+        question = Question(images.POINTS, selection, limit=_MOST_POINTS, number=_CHILD_PERCENT)
         try:
-            points = yield Question(images.POINTS, selection, limit=_MOST_POINTS, number=_CHILD_PERCENT)
+            return (yield from answered(Points, question))
         except NotAnswered as error:
             self._notes.append(f"what holds new objects is known from paths only: {error}")
             return Points(0, 0, self._new_bytes, ())
-        assert isinstance(points, Points)
-        return points
 
     def _apart(self, suspects: list[Suspect]) -> Asking[None]:
         """Types that grow as a leak does and that no place so far has: where something large is new, what is a small
@@ -346,8 +343,7 @@ class _Hunt:
             selection = Selection(types=ids, seen=at.epochs.new)
             try:
                 points = yield from self._points(selection)
-                paths = yield Question(images.PATHS, selection, limit=_MOST_PATHS)
-                assert isinstance(paths, Paths)
+                paths = yield from answered(Paths, Question(images.PATHS, selection, limit=_MOST_PATHS))
                 for candidate in candidates(points, paths, at.types)[:1]:
                     if type.full not in proven and candidate.holder is not None and candidate.holder.address in known:
                         continue
@@ -392,8 +388,8 @@ class _Hunt:
     def _suspect(self, candidate: Candidate, of: TypeName | None = None) -> Asking[Suspect | None]:
         """What collects there; with ``of`` the objects of this type."""
         at = self._at
-        answer = yield Question(images.GROUPS, candidate.selection(seen=at.epochs.new), limit=_MOST_TYPES)
-        assert isinstance(answer, Groups)
+        everything_new = candidate.selection(seen=at.epochs.new)
+        answer = yield from answered(Groups, Question(images.GROUPS, everything_new, limit=_MOST_TYPES))
         sums = type_sums(answer, at.types)
         for each in sums:
             self._looked_at[each.type.full] = self._looked_at.get(each.type.full, 0) + each.count
@@ -406,11 +402,10 @@ class _Hunt:
             everything = sum(each.bytes for each in sums)
             candidate = replace(candidate, bytes=min(everything, max(named.bytes, named.retained)))
         site = yield from self._site(candidate, named, sums)
-        ages = yield Question(images.AGES, candidate.selection(named.ids), limit=_MOST_AGES)
-        assert isinstance(ages, Ages)
+        ages = yield from answered(Ages, Question(images.AGES, candidate.selection(named.ids), limit=_MOST_AGES))
         aged = aged_by_type(ages, at.types, at.epochs).get(named.type, BirthCounts([0] * at.epochs.birth_intervals))
-        paths = yield Question(images.PATHS, candidate.selection(named.ids, at.epochs.new), limit=8)
-        assert isinstance(paths, Paths)
+        new = candidate.selection(named.ids, at.epochs.new)
+        paths = yield from answered(Paths, Question(images.PATHS, new, limit=8))
         bases = yield from self._bases(candidate, named, paths.groups)
         is_one = candidate.places == 1 and not candidate.is_of_names
         fill = (yield from self._fill(candidate.steps)) if is_one else None
@@ -425,8 +420,7 @@ class _Hunt:
         if not keys:
             return none
         selection = replace(candidate.selection(named.ids), path=keys)
-        ages = yield Question(images.AGES, selection, limit=_MOST_AGES)
-        assert isinstance(ages, Ages)
+        ages = yield from answered(Ages, Question(images.AGES, selection, limit=_MOST_AGES))
         return aged_by_type(ages, self._at.types, self._at.epochs).get(named.type, none)
 
     def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
@@ -469,8 +463,7 @@ class _Hunt:
         answers = []
         for buffers in (True, False):
             selection = Selection(addresses=(address,))
-            answer = yield Question(images.STACKS, selection, limit=_MOST_TYPES, buffers=buffers)
-            assert isinstance(answer, Blocks)
+            answer = yield from answered(Blocks, Question(images.STACKS, selection, limit=_MOST_TYPES, buffers=buffers))
             answers.append(answer.rows)
         return main_site(less(*answers), self._at.sampling, near)
 
@@ -482,8 +475,7 @@ class _Hunt:
         if not ids:
             return ()
         selection = candidate.selection(ids, self._at.epochs.new)
-        answer = yield Question(images.STACKS, selection, limit=_MOST_TYPES, buffers=buffers)
-        assert isinstance(answer, Blocks)
+        answer = yield from answered(Blocks, Question(images.STACKS, selection, limit=_MOST_TYPES, buffers=buffers))
         return answer.rows
 
     def _explained(
@@ -587,10 +579,8 @@ class _Hunt:
         """A container that has grown in place; None where it is younger than it seemed, or the table of an lru_cache
         that was ``explained``: what is new collects there."""
         at, itself = self._at, Selection(addresses=(each.address,))
-        ages = yield Question(images.AGES, itself, limit=_MOST_AGES)
-        assert isinstance(ages, Ages)
-        paths = yield Question(images.PATHS, itself, limit=1)
-        assert isinstance(paths, Paths)
+        ages = yield from answered(Ages, Question(images.AGES, itself, limit=_MOST_AGES))
+        paths = yield from answered(Paths, Question(images.PATHS, itself, limit=1))
         if not paths.groups or any(not at.epochs.was_there(row.seen, 0) for row in ages.rows):
             return None
         path, course = paths.groups[0], each.course(at.seconds)
@@ -658,13 +648,9 @@ class _Hunt:
     def _fill(self, steps: Sequence[Step]) -> Asking[Fill | None]:
         """How full the container is to which these lead; None where it is not known which one that is."""
         question = fill_question(steps)
-        if question is None:
+        answer = yield from _objects(question)
+        if answer is None:
             return None
-        try:
-            answer = yield question
-        except NotAnswered:
-            return None
-        assert isinstance(answer, Objects)
         return fill_of(steps, answer, self._at.types, self._courses.at_marks, self._at.seconds)
 
     def _fill_of_all(self, candidate: Candidate) -> Asking[Fill | None]:
@@ -680,12 +666,8 @@ class _Hunt:
             question = Question(images.OBJECTS, below, limit=_MOST_ALIKE, containers=True)
         else:
             return None
-        try:
-            answer = yield question
-        except NotAnswered:
-            return None
-        assert isinstance(answer, Objects)
-        if answer.total > len(answer.rows):
+        answer = yield from _objects(question)
+        if answer is None or answer.total > len(answer.rows):
             return None
         ways = ways if len(ways) > 1 else [(Step("", row.type, row.address),) for row in answer.rows]
         return fill_of_all([fill_of(way, answer, at.types, self._courses.at_marks, at.seconds) for way in ways if way])
@@ -732,6 +714,14 @@ class _Hunt:
             self._garbage if at.image.gc_enabled else {},
             lambda type: self._of_all(type)[0].verdict,
         )
+
+
+def _objects(question: Question | None) -> Asking[Objects | None]:
+    """The answer; None where there is none, or no question."""
+    try:
+        return None if question is None else (yield from answered(Objects, question))
+    except NotAnswered:
+        return None
 
 
 def _less_echoes(suspects: Sequence[Suspect]) -> list[Suspect]:

@@ -22,7 +22,7 @@ from heaptop.analysis.heap.path_words import path_words, type_of
 from heaptop.analysis.leaks.unreached import SiteBlocks, unreached_of
 from heaptop.analysis.samples.producers import Flow
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.analysis.snapshot.asking import Asking, NotAnswered
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered, answered
 from heaptop.protocol import images
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import Ages, Image, Known, Live, Objects, Paths, Question, Step
@@ -175,8 +175,7 @@ def send_pieces(pieces: Iterable[bytes]) -> Asking[int]:
     """Send an image the latest mark; how many of its objects were there at that."""
     count = 0
     for piece in pieces:
-        answer = yield Question(images.KNOWN, known=piece)
-        assert isinstance(answer, Known)
+        answer = yield from answered(Known, Question(images.KNOWN, known=piece))
         count = answer.objects
     return count
 
@@ -189,8 +188,7 @@ def take_pieces(image: Image) -> Asking[tuple[bytes, ...]]:
     """
     pieces, offset = [], 0
     while True:
-        answer = yield Question(images.LIVE, offset=offset)
-        assert isinstance(answer, Live)
+        answer = yield from answered(Live, Question(images.LIVE, offset=offset))
         end = answer.next or image.objects
         most = min(_HEAD_BYTES + _MOST_BYTES * (end - offset), images.LONGEST_PIECE)
         if not offset < end <= image.objects or len(answer.data) > most:
@@ -223,15 +221,13 @@ def sums_by(rows: Iterable[tuple[K, int, int]]) -> dict[K, Amount]:
 
 def trends_of(types: Sequence[TypeName], sampling: Sampling) -> Asking[Trends]:
     """How large the containers of this image are, what is kept along which paths, and which blocks no object has."""
-    answer = yield Question(images.OBJECTS, limit=_MOST_HOLDERS, containers=True)
-    assert isinstance(answer, Objects)
+    answer = yield from answered(Objects, Question(images.OBJECTS, limit=_MOST_HOLDERS, containers=True))
     holders = {
         row.address: Holder(type_of(types, row.type).full, row.length, row.size, row.retained, row.changes)
         for row in answer.rows
     }
     least = answer.rows[-1].retained if answer.total > len(answer.rows) and answer.rows else 0
-    paths = yield Question(images.PATHS, limit=_MOST_PATHS, beginnings=True)
-    assert isinstance(paths, Paths)
+    paths = yield from answered(Paths, Question(images.PATHS, limit=_MOST_PATHS, beginnings=True))
     kept, all_kept = sums_by(kept_rows(paths, types)), not paths.other_groups and paths.complete
     return Trends(holders, least, kept, all_kept, (yield from unreached_of(sampling)))
 

@@ -113,10 +113,6 @@ class Candidate:
         """The one object is the dict of a module's or an instance's names: what holds is one of these."""
         return self.holder is not None and path_words(self.holder.path)[-1:] == [NAMES]
 
-    @property
-    def is_point(self) -> bool:
-        return bool(self.points)
-
     def selection(self, types: tuple[int, ...] = (), seen: tuple[int, ...] = ()) -> Selection:
         """What is held here, of these types and ages: of no more of them than one question has room for."""
         types = types[:_MOST_KEYS]
@@ -195,7 +191,7 @@ def _loose(points: Points, paths: Paths, types: Sequence[TypeName]) -> Iterator[
             bytes=sum(group.bytes for group in groups),
             heads=sum(each.count for each in top if each.steps[-1].type == largest.steps[-1].type),
             head_type=largest.steps[-1].type,
-            places=len({_words(group) for group in top}),
+            places=len({" ".join(path_words(_shared(group.steps))) for group in top}),
         )
 
 
@@ -243,10 +239,6 @@ def _garbage(groups: Sequence[PathGroup], types: Sequence[TypeName]) -> list[lis
             joined = each[1] + joined
         found.append((classes, joined))
     return [groups for _, groups in found]
-
-
-def _words(group: PathGroup) -> str:
-    return " ".join(path_words(_shared(group.steps)))
 
 
 def _alike(steps: Sequence[Step]) -> str:
@@ -436,7 +428,7 @@ def holder_words(candidate: Candidate, types: Sequence[TypeName]) -> str:
     steps = candidate.steps
     while len(steps) > 1 and steps[-1].label == INSIDE:
         steps = steps[:-1]
-    if not candidate.is_point and kind == "none":
+    if not candidate.points and kind == "none":
         return "nothing: uncollected garbage"
     text = arrows(steps)
     if candidate.holder is not None and not candidate.is_of_names:

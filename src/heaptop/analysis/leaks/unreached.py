@@ -17,7 +17,7 @@ from heaptop.analysis.leaks.verdicts import FEW, STEADY_GROWTH, Judgement, Turno
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
-from heaptop.analysis.snapshot.asking import Asking, NotAnswered
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered, answered
 from heaptop.analysis.snapshot.kept_sites import SamplingIntervals, handler_shares
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
 from heaptop.protocol import images
@@ -49,10 +49,9 @@ def unreached_of(sampling: Sampling) -> Asking[Mapping[str, SiteBlocks] | None]:
     if not sampling.follows:
         return None
     try:
-        answer = yield Question(images.UNREACHED, limit=_MOST_STACKS)
+        answer = yield from answered(Blocks, Question(images.UNREACHED, limit=_MOST_STACKS))
     except NotAnswered:
         return None
-    assert isinstance(answer, Blocks)
     samples, intervals = sampling.samples, SamplingIntervals(sampling.samples)
     found: dict[str, SiteBlocks] = {}
     for row in answer.rows:

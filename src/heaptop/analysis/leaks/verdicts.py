@@ -145,7 +145,8 @@ def _replaced(course: Turnover) -> Judgement | None:
         is_late = 2 * sum(course.seconds[:mark]) > sum(course.seconds)
         if not is_late and last >= 0 and _is_replaced(course, mark):
             how = "as many are freed as are new" if last >= then else "fewer than before"
-            return _no(f"{how}: {_number(then)} at {_mark(mark)}, {_number(last)} now")
+            at = f"mark {mark + 1}" if mark else "the first mark"
+            return _no(f"{how}: {_number(then)} at {at}, {_number(last)} now")
     return None
 
 
@@ -156,10 +157,6 @@ def _is_replaced(course: Turnover, mark: int) -> bool:
     if gone is None or not (new or gone) or (mark and gone <= MIXED * course.totals[mark]):
         return False
     return grown <= max((1 - REPLACED) * new, 2 * math.sqrt(gone) if gone > MIXED * new else 0)
-
-
-def _mark(place: int) -> str:
-    return f"mark {place + 1}" if place else "the first mark"
 
 
 def _fallen(course: Turnover) -> Judgement | None:

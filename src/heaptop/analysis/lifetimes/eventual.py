@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Final, TypeGuard
+from typing import Final
 
 from heaptop.analysis.bands.bands import Band, BandChart
 from heaptop.analysis.bands.table import SORTS, SPARK, TableRow
@@ -19,7 +19,7 @@ from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.lifetimes.live_groups import find_alive
 from heaptop.analysis.samples.clock import LifetimeBound, size_label
 from heaptop.analysis.samples.generations import DECADES, LiveSample, RunningTotal
-from heaptop.analysis.samples.moments import SiteCell, named_cell
+from heaptop.analysis.samples.moments import named_cell
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
@@ -138,14 +138,15 @@ class Eventual:
         for done, group in enumerate(groups, 1):
             if not done % _SLICE:
                 yield
-            if not _is_of(group, self._attribute) or not self._passes(name := str(group[1])):
+            if not (isinstance(group, tuple) and group[0] == self._attribute and self._passes(name := str(group[1]))):
                 continue
             line = self._kept.longer(bound, group, self._alive.get(group, ()))
             if line is not None and (area := line.area(size)) > 0:
                 lines.append((-area, name, line))
 
     def _passes(self, name: str) -> bool:
-        return self._where.of_cell(_cell(self._attribute, name)) is True
+        type, site = (name if self._attribute == key else "" for key in ("type", "site"))
+        return self._where.of_cell(named_cell(TypeName("", type), site)) is True
 
     def _largest(self, lines: list[tuple[int, str, RunningTotal]]) -> BandChart:
         size, limit = self._kept.moments, max(self._limit, 0)
@@ -201,14 +202,6 @@ def _row(band: Band, total: int) -> TableRow:
         bytes_change=band.bytes[-1] - before[1],
         spark=band.bytes[-SPARK:],
     )
-
-
-def _is_of(group: Hashable, attribute: str) -> TypeGuard[tuple[str, str]]:
-    return isinstance(group, tuple) and group[0] == attribute
-
-
-def _cell(attribute: str, name: str) -> SiteCell:
-    return named_cell(TypeName("", name if attribute == "type" else ""), name if attribute == "site" else "")
 
 
 def _chart(times: tuple[int, ...], bands: Sequence[Band]) -> BandChart:

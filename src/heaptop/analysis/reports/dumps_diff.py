@@ -6,14 +6,22 @@ sent to the other, as a leak hunt does. An address may be used again, so both ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.heap.path_words import path_text, type_of
 from heaptop.analysis.leaks.marks import send_pieces, take_pieces
-from heaptop.analysis.reports.moments_diff import Changed, MomentSizes, changed_json, most_changed, total
-from heaptop.analysis.snapshot.asking import Asking
+from heaptop.analysis.reports.moments_diff import (
+    Changed,
+    MomentSizes,
+    changed_json,
+    changes,
+    most_changed,
+    sizes_by_name,
+    total,
+)
+from heaptop.analysis.snapshot.asking import Asking, answered
 from heaptop.analysis.text.recorded_times import utc
 from heaptop.protocol.images import AGES, GROUPS, PATHS, Ages, Groups, Image, Paths, Question, Selection
 from heaptop.protocol.messages import TypeName
@@ -55,15 +63,13 @@ def sizes(by: str, types: Sequence[TypeName]) -> Asking[Sizes]:
     """What a snapshot holds, by one of :data:`KEYS`."""
     if by == "path":
         return (yield from _by_path(types))
-    answer = yield Question(GROUPS, limit=MOST_GROUPS)
-    assert isinstance(answer, Groups)
+    answer = yield from answered(Groups, Question(GROUPS, limit=MOST_GROUPS))
     name = _name_of(by, types)
-    return _summed((name(row.type), row.count, row.bytes) for row in answer.rows)
+    return sizes_by_name((name(row.type), row.count, row.bytes) for row in answer.rows)
 
 
 def _by_path(types: Sequence[TypeName]) -> Asking[Sizes]:
-    answer = yield Question(PATHS, limit=MOST_PATHS)
-    assert isinstance(answer, Paths)
+    answer = yield from answered(Paths, Question(PATHS, limit=MOST_PATHS))
     rows = [
         (" ".join([*path_text(group.steps), type_of(types, group.steps[-1].type).full]), group.count, group.bytes)
         for group in answer.groups
@@ -71,21 +77,13 @@ def _by_path(types: Sequence[TypeName]) -> Asking[Sizes]:
     ]
     count, size = sum(row[1] for row in rows), sum(row[2] for row in rows)
     rows.append((OTHER_PATHS, answer.count - count, answer.bytes - size))
-    return _summed(row for row in rows if row[1])
+    return sizes_by_name(row for row in rows if row[1])
 
 
 def _name_of(by: str, types: Sequence[TypeName]) -> Callable[[int], str]:
     if by == "module":
         return lambda number: type_of(types, number).module or "builtins"
     return lambda number: type_of(types, number).full
-
-
-def _summed(rows: Iterable[tuple[str, int, int]]) -> Sizes:
-    found: dict[str, MomentSizes] = {}
-    for name, count, size in rows:
-        had = found.get(name, MomentSizes())
-        found[name] = MomentSizes(had.count + count, had.bytes + size)
-    return found
 
 
 def mark(image: Image) -> Asking[tuple[bytes, ...]]:
@@ -96,18 +94,15 @@ def mark(image: Image) -> Asking[tuple[bytes, ...]]:
 def unmarked(pieces: Sequence[bytes], by: str, types: Sequence[TypeName]) -> Asking[Sizes]:
     """What a snapshot holds and the one that the mark is of does not, by type or module."""
     yield from send_pieces(pieces)
-    answer = yield Question(AGES, Selection(seen=(0,)), limit=MOST_GROUPS)
-    assert isinstance(answer, Ages)
+    answer = yield from answered(Ages, Question(AGES, Selection(seen=(0,)), limit=MOST_GROUPS))
     name = _name_of(by, types)
-    return _summed((name(row.type), row.count, row.bytes) for row in answer.rows if row.seen == 0)
+    return sizes_by_name((name(row.type), row.count, row.bytes) for row in answer.rows if row.seen == 0)
 
 
 def difference(before: Sizes, after: Sizes, new: Sizes | None = None, gone: Sizes | None = None) -> HeapsDiff:
     """What grew most comes first, what shrank most last; what did not change is left out unless some of it is new."""
-    names = {**before, **after}
-    rows = [Changed(name, before.get(name, MomentSizes()), after.get(name, MomentSizes())) for name in names]
-    changed = [row for row in rows if row.bytes or row.count or (new and row.name in new)]
-    return HeapsDiff(sorted(changed, key=lambda row: (-row.bytes, -row.count, row.name)), new, gone)
+    rows = [row for row in changes(before, after) if row.bytes or row.count or (new and row.name in new)]
+    return HeapsDiff(rows, new, gone)
 
 
 def heaps_diff_json(

@@ -5,13 +5,14 @@ It makes rows, and the document of ``heaptop diff --json``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.filters.attributes import band_key
 from heaptop.analysis.reports.recorded import Recorded
-from heaptop.analysis.samples.estimate import Estimate, joint_error
+from heaptop.analysis.samples.estimate import joint_error
 from heaptop.analysis.samples.producers import producers
 from heaptop.analysis.text.recorded_times import utc
 from heaptop.errors import UsageError
@@ -52,48 +53,50 @@ class Changed:
         return joint_error((self.before.error, self.after.error))
 
 
-def _counted(key: str) -> Callable[[Recorded], dict[str, MomentSizes]]:
-    label = band_key(key).label
+def sizes_by_name(rows: Iterable[tuple[str, int, int]]) -> dict[str, MomentSizes]:
+    """Sums of (name, objects, bytes)."""
+    found: dict[str, MomentSizes] = {}
+    for name, count, size in rows:
+        had = found.get(name, MomentSizes())
+        found[name] = MomentSizes(had.count + count, had.bytes + size)
+    return found
 
-    def rows(recorded: Recorded) -> dict[str, MomentSizes]:
-        latest = recorded.history.latest
-        found: dict[str, MomentSizes] = {}
-        for cell in latest.cells if latest is not None else ():
-            had = found.get(label(cell), MomentSizes())
-            found[label(cell)] = MomentSizes(had.count + cell.count, had.bytes + cell.bytes)
-        return found
 
-    return rows
+def changes(before: Mapping[str, MomentSizes], after: Mapping[str, MomentSizes]) -> list[Changed]:
+    """What grew most comes first, what shrank most last; what did not change is there too."""
+    names = {**before, **after}
+    rows = [Changed(name, before.get(name, MomentSizes()), after.get(name, MomentSizes())) for name in names]
+    return sorted(rows, key=lambda row: (-row.bytes, -row.count, row.name))
+
+
+def _counted(key: str, recorded: Recorded) -> dict[str, MomentSizes]:
+    label, latest = band_key(key).label, recorded.history.latest
+    return sizes_by_name((label(cell), cell.count, cell.bytes) for cell in (latest.cells if latest is not None else ()))
 
 
 def _by_producer(recorded: Recorded) -> dict[str, MomentSizes]:
     sampling = recorded.sampling
-    return {row.name: _held(row.live) for row in producers(sampling.samples, sampling.sites, "site")}
-
-
-def _held(live: Estimate) -> MomentSizes:
-    return MomentSizes(live.count, live.bytes, live.error)
+    rows = producers(sampling.samples, sampling.sites, "site")
+    return {row.name: MomentSizes(row.live.count, row.live.bytes, row.live.error) for row in rows}
 
 
 DIFFS: Final[dict[str, Callable[[Recorded], dict[str, MomentSizes]]]] = {
-    "type": _counted("type"),
-    "module": _counted("module"),
+    "type": partial(_counted, "type"),
+    "module": partial(_counted, "module"),
     "producer": _by_producer,
 }
 """What a row may represent."""
 
 
 def changed_rows(before: Recorded, after: Recorded, by: str) -> list[Changed]:
-    """What grew most comes first, what shrank most last; what did not change is there too.
+    """As :func:`changes`.
 
     Raises:
         UsageError: there is no such attribute.
     """
     if by not in DIFFS:
         raise UsageError(f"Recordings cannot be compared by {by!r}.", fix=f"Choose one of: {', '.join(DIFFS)}.")
-    old, new = DIFFS[by](before), DIFFS[by](after)
-    rows = [Changed(name, old.get(name, MomentSizes()), new.get(name, MomentSizes())) for name in {**old, **new}]
-    return sorted(rows, key=lambda row: (-row.bytes, -row.count, row.name))
+    return changes(DIFFS[by](before), DIFFS[by](after))
 
 
 def grown(before: Recorded, after: Recorded, by: str, top: int | None) -> list[Changed]:

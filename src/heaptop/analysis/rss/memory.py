@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         MappingJson,
         MemoryJson,
         MemoryRowJson,
-        NativeSiteJson,
         OtherMallocJson,
     )
 
@@ -110,7 +109,8 @@ def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> M
     outside = memory.outside
     if outside is None:
         return None
-    whole = {kind: sum(region.rss for region in outside.regions if region.kind == kind) for kind in _kinds(outside)}
+    kinds = dict.fromkeys(region.kind for region in outside.regions)
+    whole = {kind: sum(region.rss for region in outside.regions if region.kind == kind) for kind in kinds}
     found = dict.fromkeys(NAMES, 0)
     arenas = _arenas(outside.pymalloc, whole.get("arena", 0))
     found.update(arenas)
@@ -233,10 +233,6 @@ def _absent(outside: Outside, malloc: Malloc | None, own: OwnUse) -> int:
     chunks = sum(region.size - region.rss for region in outside.regions if region.kind == "chunk")
     heaps = sum(region.rss for region in outside.regions if region.kind == "heap")
     return max(0, chunks) + max(0, malloc.in_use - own.in_arena - heaps if malloc else 0)
-
-
-def _kinds(outside: Outside) -> list[str]:
-    return list(dict.fromkeys(region.kind for region in outside.regions))
 
 
 def _arenas(pymalloc: Pymalloc | None, resident: int) -> dict[str, int]:
@@ -368,13 +364,9 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
         "malloc": _malloc_json(memory),
         "other_malloc": _other_malloc_json(memory),
         "advice": list(explained.advice) if explained else [],
-        "native": _native_json(outside),
+        "native": list(map(site_json, by_site(outside.native))) if outside and outside.native is not None else None,
         "notes": list(explained.notes) if explained else [NOT_SAID],
     }
-
-
-def _native_json(outside: Outside | None) -> list[NativeSiteJson] | None:
-    return None if outside is None or outside.native is None else [site_json(row) for row in by_site(outside.native)]
 
 
 NOT_SAID: Final = "The kernel does not show the process's resident memory (/proc/PID/smaps)."

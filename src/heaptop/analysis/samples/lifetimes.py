@@ -265,16 +265,12 @@ def _add(cells: _Cells, index: int, cell: _Cell) -> None:
         known[place] += part
 
 
-def _sum(cells: Iterable[_Cell]) -> _Cell:
-    return [sum(column) for column in zip((0.0,) * _WIDTH, *cells, strict=True)]
-
-
 def _between_bins(cells: _Cells, begin: int, end: int | None) -> list[_Cell]:
     return [cell for index, cell in cells.items() if begin <= index and (end is None or index < end)]
 
 
 def _estimate(cells: Iterable[_Cell], missed: int) -> Estimate:
-    cell = _sum(cells)
+    cell = [sum(column) for column in zip((0.0,) * _WIDTH, *cells, strict=True)]
     sums = Sums()
     sums.samples, sums.seen = round(cell[0]), round(cell[5])
     sums.bytes, sums.count = round(cell[1] * _UNIT), round(cell[3] * _UNIT)

@@ -278,7 +278,7 @@ class SampledBlocks:
             case Tallied():
                 self._feed_tallied(message)
             case Likenesses():
-                self._feed_likenesses(message)
+                self._blocks = LiveBlockTable[_Tied](read_likenesses(message, self._blocks, self._kept_numbers))
             case LiveBlocks():
                 self._feed_live_blocks(message)
 
@@ -421,9 +421,6 @@ class SampledBlocks:
         for each in lost:
             tally = self._tallies.of(*each.place)
             tally.lost = tally.lost + each.sums
-
-    def _feed_likenesses(self, message: Likenesses) -> None:
-        self._blocks = LiveBlockTable[_Tied](read_likenesses(message, self._blocks, self._kept_numbers))
 
     def _feed_live_blocks(self, message: LiveBlocks) -> None:
         numbers, births, alike = read_living(message, self._blocks)

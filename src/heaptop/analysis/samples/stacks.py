@@ -150,13 +150,10 @@ class ReportedStacks:
         for first in range(1, len(tree), PIECE):
             part = slice(first, first + PIECE)
             yield KeptStacks(first, *(column[part].tobytes() for column in (tree.parents, tree.codes, tree.lines)))
-        pieces = [[said[i : i + PIECE].tobytes() for i in range(0, len(said), PIECE)] for said in self._numbers]
+        numbers = (self._codes, self._stacks[1:])
+        pieces = [[said[i : i + PIECE].tobytes() for i in range(0, len(said), PIECE)] for said in numbers]
         for place, (reported_codes, reported_stacks) in enumerate(zip_longest(*pieces, fillvalue=b"")):
             yield KeptNumbers(reported_codes, reported_stacks, place > 0)
-
-    @property
-    def _numbers(self) -> tuple[array[int], array[int]]:
-        return self._codes, self._stacks[1:]
 
     def feed_kept_stacks(self, message: KeptStacks) -> None:
         """Raises ProtocolError where they do not continue where the tree ends, or point at what was never sent."""

@@ -18,8 +18,18 @@ Asking: TypeAlias = Generator[Question, Message, T]
 :class:`NotAnswered` is thrown into it at the yield: it continues without, or lets it pass."""
 
 
+M = TypeVar("M", bound=Message)
+
+
 class NotAnswered(Exception):
     """The snapshot did not answer; ``str()`` gives the reason, in a few words without a full stop."""
+
+
+def answered(kind: type[M], question: Question) -> Asking[M]:
+    """Ask a question that has answers of one kind."""
+    answer = yield question
+    assert isinstance(answer, kind)
+    return answer
 
 
 def drive(asking: Asking[T], ask: Callable[[Question], Message]) -> T:

@@ -6,7 +6,8 @@ The target's files may be out of sight. It goes by names alone, with the target'
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final
 
 _FROZEN: Final = re.compile(r"<frozen (.+)>")
@@ -30,17 +31,9 @@ class CodePlaces:
         self._user = tuple(_folder(entry) for entry in user_paths if entry)
         heads = "|".join(sorted({re.escape(prefix.rstrip("/")) for prefix in prefixes}))
         self._library = re.compile(f"(?:{heads}){_LIBRARY}") if prefixes else None
-        self._is_user: dict[str, bool] = {}
-        self._modules: dict[str, str] = {}
-        self._shorts: dict[str, str] = {}
-
-    def is_user(self, file: str) -> bool:
-        """Whether it is the user's own code: no library's, and a file at all (``<string>`` is none), or
-        typed at a prompt."""
-        known = self._is_user.get(file)
-        if known is None:
-            known = self._is_user[file] = self._judge(file)
-        return known
+        self.is_user: Callable[[str], bool] = cache(self._is_user)
+        self.module: Callable[[str], str] = cache(self._module)
+        self.short: Callable[[str], str] = cache(self._short)
 
     def is_standard_library(self, file: str) -> bool:
         """Whether it came with Python, or is no file: code that the standard library makes is ``<string>`` too."""
@@ -48,25 +41,10 @@ class CodePlaces:
             return not file.startswith(_TYPED)
         return not any(mark in file for mark in _PACKAGES) and not self.is_user(file)
 
-    def module(self, file: str) -> str:
-        """The module's name by the longest entry of ``sys.path`` that the file lies below: ``shop.views``.
-
-        A file below none goes by its own name, and what is no file by the name it has: ``<string>``.
-        """
-        known = self._modules.get(file)
-        if known is None:
-            known = self._modules[file] = self._name_module(file)
-        return known
-
-    def short(self, file: str) -> str:
-        """For the screen: ``shop/views.py``, from the entry of ``sys.path`` on; at least the folder it lies in."""
-        known = self._shorts.get(file)
-        if known is None:
-            known = self._shorts[file] = self._shorten(file)
-        return known
-
-    def _judge(self, file: str) -> bool:
-        if any(_is_below(file, folder) for folder in self._user):
+    def _is_user(self, file: str) -> bool:
+        """Whether it is the user's own code: no library's, and a file at all (``<string>`` is none), or
+        typed at a prompt."""
+        if any(file.startswith(folder) or file == folder[:-1] for folder in self._user):
             return True
         if not file or file.startswith("<"):
             return file.startswith(_TYPED)
@@ -74,7 +52,11 @@ class CodePlaces:
             return False
         return self._library is None or self._library.match(file) is None
 
-    def _name_module(self, file: str) -> str:
+    def _module(self, file: str) -> str:
+        """The module's name by the longest entry of ``sys.path`` that the file lies below: ``shop.views``.
+
+        A file below none goes by its own name, and what is no file by the name it has: ``<string>``.
+        """
         frozen = _FROZEN.fullmatch(file)
         if frozen:
             return frozen[1]
@@ -92,7 +74,8 @@ class CodePlaces:
         file = file.removeprefix("./")
         return next((file[len(root) :] for root in self._roots if file.startswith(root)), file)
 
-    def _shorten(self, file: str) -> str:
+    def _short(self, file: str) -> str:
+        """For the screen: ``shop/views.py``, from the entry of ``sys.path`` on; at least the folder it lies in."""
         if file.startswith("<"):
             return file
         inside = self._below_path(file)
@@ -101,7 +84,3 @@ class CodePlaces:
 
 def _folder(path: str) -> str:
     return path.rstrip("/") + "/"
-
-
-def _is_below(file: str, folder: str) -> bool:
-    return file.startswith(folder) or file == folder[:-1]
