@@ -57,14 +57,12 @@ def paint(
         else:
             cells = _letters(marks[begin : begin + wide], here, look.ascii_only)
         gutter = (
-            [] if width < LEAST_GUTTERED else [StyleRun(look.text(_gutter(address, here is not None)), AXIS, EMPTY)]
+            []
+            if width < LEAST_GUTTERED
+            else [StyleRun(look.text(f"{address:>12x}{'›' if here is not None else ' '} "), AXIS, EMPTY)]
         )
         lines.append([*gutter, *runs(cells)])
     return lines
-
-
-def _gutter(address: int, is_here: bool) -> str:
-    return f"{address:>12x}{'›' if is_here else ' '} "
 
 
 def _half_blocks(upper: Sequence[int], lower: Sequence[int], cursor: int | None, wide: int) -> list[Glyph]:

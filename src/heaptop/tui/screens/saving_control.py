@@ -74,14 +74,12 @@ class SavingControl:
     def _save_screen(self, name: str, ending: str) -> None:
         screen = self._screen
         try:
-            write(name, screen.app.export_screenshot() if ending == ".svg" else self._screen_text())
+            is_picture = ending == ".svg"
+            write(name, screen.app.export_screenshot() if is_picture else "\n".join(drawn_lines(screen)) + "\n")
         except HeaptopError as error:
             screen.outcome(error.message)
         else:
             screen.outcome(f"saved the screen in {name}")
-
-    def _screen_text(self) -> str:
-        return "\n".join(drawn_lines(self._screen)) + "\n"
 
     def _about(self, page: SavedTable) -> list[tuple[str, str]]:
         """What must be known of a table that is examined elsewhere: all words around it on the screen."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from rich.style import Style
@@ -124,3 +124,13 @@ class Sheet(Generic[R]):
     nothing: str = "Nothing to show."  # Said where there are no rows
     exact: Sequence[tuple[str, Callable[[R], str | int]]] = ()
     """What a saved table has of a row beside what is shown, by heading: full names and places, figures as numbers."""
+
+    def without(self, keys: Collection[str]) -> Sheet[R]:
+        """The same, less the columns of these keys."""
+        kept = [place for place, column in enumerate(self.columns) if column.key not in keys]
+
+        def draw(row: R) -> list[CellText]:
+            cells = self.draw(row)
+            return [cells[place] for place in kept]
+
+        return replace(self, columns=tuple(self.columns[place] for place in kept), draw=draw)

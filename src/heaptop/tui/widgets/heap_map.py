@@ -53,7 +53,8 @@ class HeapMap(Picture):
         window = self.window
 
         def draw(width: int, height: int) -> list[list[StyleRun]]:
-            if window is None or window.width * window.rows != _room(plot_size(width, height, look.ink)):
+            wide, rows = plot_size(width, height, look.ink)
+            if window is None or window.width * window.rows != wide * rows:
                 return []
             step = window.width * (window.rows // height)
             firsts = range(window.top, window.end, step)
@@ -136,7 +137,3 @@ class HeapMap(Picture):
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
         self._changed()
-
-
-def _room(size: tuple[int, int]) -> int:
-    return size[0] * size[1]

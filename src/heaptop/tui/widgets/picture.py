@@ -40,6 +40,11 @@ class Picture(Bare):
         self._shown, self._key = (draw, look), (key, look)
         self._draw(repaint_all=False)
 
+    def show_lines(self, lines: list[list[StyleRun]], look: ChartStyle) -> None:
+        """Draw these, as high as they are."""
+        self.styles.height = len(lines)
+        self.show(lambda width, height: lines, look)
+
     def on_resize(self, event: events.Resize) -> None:
         self._draw(repaint_all=True)
 

@@ -42,19 +42,10 @@ class BandTable:
         return 16 if self.width >= WIDE else 8
 
     def sheet(self, found: Rows, sort: str, descending: bool, nothing: str) -> Sheet[TableRow]:
-        columns = self._columns()
-        left_out = set() if self.width >= WIDE else {"bar", "hidden"}
-        if not found.hides:
-            left_out.add("hidden")
-        kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         largest = (found.largest / found.total if found.total else 0.0) or 1.0
-
-        def draw(row: TableRow) -> list[CellText]:
-            cells = self._cells(row, largest)
-            return [cells[place] for place in kept]
-
+        left_out = ("bar", "hidden") if self.width < WIDE else () if found.hides else ("hidden",)
         return Sheet(
-            columns=tuple(columns[place] for place in kept),
+            columns=self._columns(),
             exact=(
                 (
                     "exact_blocks" if self.estimated else "exact_objects",
@@ -66,15 +57,15 @@ class BandTable:
             ),
             rows=found,
             key=lambda row: row.name,
-            draw=draw,
+            draw=lambda row: self._cells(row, largest),
             look=self.look,
             sort=sort,
             descending=descending,
             nothing=nothing,
-        )
+        ).without(left_out)
 
-    def _columns(self) -> list[Column]:
-        return [
+    def _columns(self) -> tuple[Column, ...]:
+        return (
             Column("band", "", 3, right=False, rank=ALWAYS),
             Column("name", self.title, 0, right=False, keep_tail=True),
             Column("count", "Blocks" if self.estimated else "Objects", 9),
@@ -84,7 +75,7 @@ class BandTable:
             Column("bar", "", self._bar, right=False, rank=0),
             Column("change", change_title(self.interval_ns), 12, rank=2),
             Column("growth", "Trend", self._spark, rank=0),
-        ]
+        )
 
     def _cells(self, row: TableRow, largest: float) -> list[CellText]:
         slot, look, ascii_only = self.slots.get(row.name), self.look, self.look.ascii_only

@@ -61,18 +61,15 @@ class SummedBandsView(BandsView):
         """With a column for the largest process, in place of those that leave names no room beside it."""
         sheet = super()._sheet(found, slots, look)
         largest = self._found()
-        kept = list(range(len(sheet.columns)))
         for dropped in ("growth", "bar", "hidden"):
-            if sum(sheet.columns[at].width + GAP for at in kept) + LARGEST.width + NAME_ROOM > self.size.width:
-                kept = [at for at in kept if sheet.columns[at].key != dropped]
-        columns = (*(sheet.columns[at] for at in kept), LARGEST)
+            if sum(column.width + GAP for column in sheet.columns) + LARGEST.width + NAME_ROOM > self.size.width:
+                sheet = sheet.without((dropped,))
 
         def draw(row: TableRow) -> list[CellText]:
-            pieces = sheet.draw(row)
             pid, size = largest.get(row.name, (0, 0))
-            return [*(pieces[at] for at in kept), CellText(f"{pid} {format_bytes(size)}" if size else "")]
+            return [*sheet.draw(row), CellText(f"{pid} {format_bytes(size)}" if size else "")]
 
-        return replace(sheet, columns=columns, draw=draw)
+        return replace(sheet, columns=(*sheet.columns, LARGEST), draw=draw)
 
     def _found(self) -> dict[str, tuple[int, int]]:
         made_of = (tuple(part.snapshot for part in self.parts), self._level)

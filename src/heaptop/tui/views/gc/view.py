@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 
@@ -24,7 +24,7 @@ from heaptop.tui.keys.explaining import BEE, CPYTHON, FigureHelp
 from heaptop.tui.state.background import Throttled
 from heaptop.tui.state.sampling_words import sampling_status_text
 from heaptop.tui.state.session import Display
-from heaptop.tui.state.sheet import WIDE, CellText, Sheet
+from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.views.gc.gc_pictures import collection_text, curves_text, draw_chart, fit, totals_text
 from heaptop.tui.views.gc.gc_tables import TABLES, Moment, Profile, take
 from heaptop.tui.views.table_view import SortedView
@@ -161,25 +161,18 @@ class GcView(SortedView):
             reverse=self._descending,
         )
         self._rows, self._hidden = rows, len(everything) - len(rows)
-        wide = self.size.width >= WIDE
-        kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
-
-        def draw(row: Any) -> list[CellText]:
-            pieces = sheet.draw(row, at)
-            return [pieces[place] for place in kept]
-
         nothing = f"No collection matches {self._where}." if self._where else sheet.nothing
         self.list.show(
             Sheet(
-                columns=tuple(sheet.columns[place] for place in kept),
+                columns=sheet.columns,
                 rows=rows,
                 key=sheet.key,
-                draw=draw,
+                draw=lambda row: sheet.draw(row, at),
                 look=look,
                 sort=self._sort,
                 descending=self._descending,
                 nothing=nothing,
-            )
+            ).without(sheet.wide if self.size.width < WIDE else ())
         )
 
     def _passes(self, row: Collection | GenerationTotals | PhaseSpan) -> bool:

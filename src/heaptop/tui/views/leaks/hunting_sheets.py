@@ -137,6 +137,7 @@ def suspect_sheet(
         sign = verdict_sign(verdict)
         words = f" {sign} {verdict}".ljust(11) if wide else f"{sign} {verdict[:1].upper()}"
         about = "≈" if suspect.type == UNREACHED else ""
+        near = "" if suspect.site_is_own else "≈"  # not known from samples of the objects themselves
         holder = f"{suspect.retainer or 'several'}{_end_of_holder(suspect, wide=wide)}"
         pieces = {
             "rank": CellText(str(rank)),
@@ -147,7 +148,7 @@ def suspect_sheet(
             "rate": CellText(_rate(suspect)),
             "born": facts.born(suspect.generations),
             "holder": CellText(holder),
-            "site": CellText(f"{_near(suspect)}{suspect.site}" if suspect.site else "not sampled", _DIM),
+            "site": CellText(f"{near}{suspect.site}" if suspect.site else "not sampled", _DIM),
         }
         return [pieces[column.key] for column in columns]
 
@@ -323,11 +324,6 @@ def page_lines(
         for n, part in enumerate(wrap(words, max(width - 6, 20), break_on_hyphens=False)):
             lines.append(SuspectLine(f"born/{n}", f"  {'  ' if n else ''}{part}"))
     return lines
-
-
-def _near(suspect: Suspect) -> str:
-    """The mark of a site that is not known from samples of the objects themselves."""
-    return "" if suspect.site_is_own else "≈"
 
 
 def _evidence(suspect: Suspect, width: int) -> list[SuspectLine]:

@@ -88,11 +88,14 @@ def sorted_bands(rows: list[BandRow], column: str, descending: bool) -> list[Ban
     return sorted(rows, key=_BAND_NUMBERS[column], reverse=descending)
 
 
+WIDE_ONLY: Final = frozenset({"dead_bytes", "alive_bytes", "time", "curve"})  # Columns of wide screens only
+
+
 def group_columns(
-    key: str, figures: LifetimeTable | None, look: ChartStyle, *, wide: bool
+    key: str, figures: LifetimeTable | None, look: ChartStyle
 ) -> tuple[tuple[Column, ...], Callable[[LifetimeGroup], list[CellText]]]:
     """Of the table by type, site or size; and how a row is drawn."""
-    columns = [
+    columns = (
         Column("name", TITLES[key], 0, right=False, keep_tail=True),
         Column("dead", "Dead", 7),
         Column("alive", "Live", 7),
@@ -102,9 +105,7 @@ def group_columns(
         Column("time", "≈Time", 8),
         *(Column(each, f"% ≥{size_label(mark)}", 10) for each, mark in zip(MARK_COLUMNS, MARKS, strict=True)),
         Column("curve", "1 kB … 1 GB", 16, right=False, rank=0),
-    ]
-    left_out = set() if wide else {"dead_bytes", "alive_bytes", "time", "curve"}
-    kept = [place for place, column in enumerate(columns) if column.key not in left_out]
+    )
 
     def draw(group: LifetimeGroup) -> list[CellText]:
         known = None if figures is None or group.few else figures.figures(group.key)
@@ -128,9 +129,9 @@ def group_columns(
                 *(CellText(percent(point)) if point is not None else CellText("-", quiet) for point in known.marks),
                 CellText(shape(known.shape, look)),
             ]
-        return [pieces[place] for place in kept]
+        return pieces
 
-    return tuple(columns[place] for place in kept), draw
+    return columns, draw
 
 
 def band_columns(

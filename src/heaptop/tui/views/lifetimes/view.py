@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 
@@ -44,6 +44,7 @@ from heaptop.tui.views.lifetimes.lifetime_pictures import (
 from heaptop.tui.views.lifetimes.lifetime_tables import (
     BY_CURVE,
     SORTED,
+    WIDE_ONLY,
     band_columns,
     group_columns,
     passing,
@@ -144,7 +145,7 @@ class LifetimesView(LevelView[LifetimesLevel]):
     def _draw(self, display: Display, look: ChartStyle) -> None:
         sampling, level = display.sampling, self._level
         self.set_class(level.key == "lifetime", "banded")
-        if sampling is None or not _anything(sampling):
+        if sampling is None or not (sampling.samples.live_block_count or sampling.lives.ended()[0]):
             self._show_nothing(not_sampled(sampling) if sampling is None or not sampling.follows else "", look)
         elif level.key in GROUPS:
             self._maker.prepare(display, sampling)
@@ -257,19 +258,18 @@ class LifetimesView(LevelView[LifetimesLevel]):
         self._count = len(rows)
         key, wide = self._level.key, self.size.width >= WIDE
         groups = key in GROUPS
-        columns, draw = group_columns(key, self._figures, look, wide=wide) if groups else band_columns(look, wide=wide)
-        self.list.show(
-            Sheet(
-                columns=columns,
-                rows=rows,
-                key=(lambda group: group.name) if groups else (lambda row: row.band.label),
-                draw=draw,
-                look=look,
-                sort=self._sort,
-                descending=self._descending,
-                nothing=nothing or "Waiting for the first samples.",
-            )
+        columns, draw = group_columns(key, self._figures, look) if groups else band_columns(look, wide=wide)
+        sheet: Sheet[Any] = Sheet(
+            columns=columns,
+            rows=rows,
+            key=(lambda group: group.name) if groups else (lambda row: row.band.label),
+            draw=draw,
+            look=look,
+            sort=self._sort,
+            descending=self._descending,
+            nothing=nothing or "Waiting for the first samples.",
         )
+        self.list.show(sheet if wide else sheet.without(WIDE_ONLY))
 
     @property
     def words(self) -> tuple[str, str]:
@@ -370,7 +370,3 @@ class LifetimesView(LevelView[LifetimesLevel]):
 def check_filter(key: str, where: Filter) -> None:
     """Raises UsageError where the filter asks for what is not kept of the dead."""
     where.allow(_FILTERED_BY.get(key, ()), f"Lifetimes {LEFTS[key].partition(',')[0]}")
-
-
-def _anything(sampling: Sampling) -> bool:
-    return bool(sampling.samples.live_block_count or sampling.lives.ended()[0])

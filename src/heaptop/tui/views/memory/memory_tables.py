@@ -13,13 +13,13 @@ from heaptop.analysis.rss.allocators import malloc_name
 from heaptop.analysis.rss.malloc_sites import by_site
 from heaptop.analysis.rss.memory import NAMES, OwnUse, heaps_certain, mapped_certain
 from heaptop.analysis.rss.memory_history import OWNERS, MemoryFacts, Reading, owner_of, owners
-from heaptop.analysis.text.units import format_bytes, format_change, format_count
+from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_share
 from heaptop.protocol.messages import Memory, Region
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.chart_style import ChartStyle, change_style, letter_of
 from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import CellText, Column, change_title
-from heaptop.tui.views.memory.memory_words import OWNED, share
+from heaptop.tui.views.memory.memory_words import OWNED
 
 USE, OWNER = "use", "owner"  # What resident memory is cut by
 SPARK: Final = 12
@@ -49,10 +49,10 @@ class UsePart:
     kind: str
     bytes: int | None  # None where only its size is known
     size: int | None  # Of address space; None for figures of allocators
-    change: int | None
     mark: str = ""
     many: str = ""  # How many of it there are, behind its name
     whole: int | None = None  # What it is a part of, where that is not its size
+    change: int | None = None
 
     @property
     def key(self) -> str:
@@ -69,31 +69,30 @@ def rows(facts: MemoryFacts, key: str) -> list[UseRow]:
     latest, first = facts.latest, facts.first
     if latest is None or first is None:
         return []
-    rss, place = latest.explained.rss, slots(key)
-
-    def trend(name: str) -> tuple[int, ...]:
-        return tuple((look.uses if key == USE else look.owners).get(name, 0) for look in facts.samples[-SPARK:])
-
     if key == OWNER:
-        now, before = owners(latest.memory), owners(first.memory)
-        return [
-            UseRow(name, OWNERS[name], place[name], size, "", rss, _less(size, before.get(name)), OWNED[name],
-                   trend(name))
-            for name, size in now.items()
-        ]  # fmt: skip
-    before = first.uses
-    found = []
-    for row in latest.explained.rows:
-        mark = "≈" if row.approximate else ""
-        change = _less(row.bytes, before.get(row.key))
-        found.append(
-            UseRow(row.key, row.name, place[row.key], row.bytes, mark, rss, change, row.meaning, trend(row.key))
+        before = owners(first.memory)
+        found = [(name, OWNERS[name], size, "", OWNED[name]) for name, size in owners(latest.memory).items()]
+    else:
+        before = first.uses
+        found = [
+            (row.key, row.name, row.bytes, "≈" if row.approximate else "", row.meaning)
+            for row in latest.explained.rows
+        ]
+    courses = [look.uses if key == USE else look.owners for look in facts.samples[-SPARK:]]
+    return [
+        UseRow(
+            name,
+            title,
+            slots(key)[name],
+            size,
+            mark,
+            latest.explained.rss,
+            _change(size, before.get(name)),
+            meaning,
+            tuple(course.get(name, 0) for course in courses),
         )
-    return found
-
-
-def _less(now: int, before: int | None) -> int | None:
-    return None if before is None else now - before
+        for name, title, size, mark, meaning in found
+    ]
 
 
 # -- what one of them is made of ---------------------------------------------------------------------------------
@@ -134,13 +133,13 @@ def _mappings(memory: Memory, key: str) -> Iterator[UsePart]:
     for region in memory.outside.regions if memory.outside is not None else ():
         if owner_of(region, foreign=foreign) == key:
             # Files, threads and libraries are called what the target likes.
-            yield UsePart(printable(region.name) or "(no name)", region.kind, region.rss, region.size, None)
+            yield UsePart(printable(region.name) or "(no name)", region.kind, region.rss, region.size)
 
 
 def _own(memory: Memory) -> Iterator[UsePart]:
     yield from _mappings(memory, "own")
     if memory.outside is not None and (beside := OwnUse.of(memory, memory.outside).beside):
-        yield UsePart("agent's objects, elsewhere", "figure", beside, None, None, "≈")
+        yield UsePart("agent's objects, elsewhere", "figure", beside, None, "≈")
 
 
 def _regions(memory: Memory, *kinds: str) -> list[Region]:
@@ -152,7 +151,7 @@ def _arenas(memory: Memory, arena_size: int | None) -> Iterator[UsePart]:
     size = sum(region.size for region in found)
     many = f"({format_count(size // arena_size)} of {format_bytes(arena_size)} each)" if arena_size else ""
     resident = sum(region.rss for region in found)
-    yield UsePart("all arenas", "arenas", resident, size, None, many=many)
+    yield UsePart("all arenas", "arenas", resident, size, many=many)
     figures = memory.outside.pymalloc if memory.outside is not None else None
     if figures is not None:
         for name, kind, size in (
@@ -161,7 +160,7 @@ def _arenas(memory: Memory, arena_size: int | None) -> Iterator[UsePart]:
             ("empty pools", "pools", figures.free_pools),
             ("pool headers and unused ends", "pools", figures.overhead),
         ):
-            yield UsePart(name, kind, size, None, None, "≈", whole=resident)
+            yield UsePart(name, kind, size, None, "≈", whole=resident)
 
 
 def arena_size(python: str) -> int | None:
@@ -175,30 +174,30 @@ _HEAPS: Final = {"main": "the main heap", "threads": "heaps of threads' arenas"}
 
 def _malloc(memory: Memory) -> Iterator[UsePart]:
     for region in _regions(memory, "heap"):
-        yield UsePart(_HEAPS.get(region.name, region.name), "heap", region.rss, region.size, None)
+        yield UsePart(_HEAPS.get(region.name, region.name), "heap", region.rss, region.size)
     for region in _regions(memory, "chunk"):
-        yield UsePart("large blocks, mapped alone", "blocks", region.rss, region.size, None)
+        yield UsePart("large blocks, mapped alone", "blocks", region.rss, region.size)
     if memory.malloc_library:
         plain = [region for region in _regions(memory, "anonymous") if not region.name]
         name = f"memory of {printable(memory.malloc_library)}"
-        yield UsePart(name, "heap", sum(r.rss for r in plain), sum(r.size for r in plain), None)
+        yield UsePart(name, "heap", sum(r.rss for r in plain), sum(r.size for r in plain))
     yield from _native_sites(memory)
     name, other = malloc_name(memory), memory.other_malloc
     if other is not None:
-        yield UsePart(f"{name}: in use", "figure", None, other.in_use, None)
-        yield UsePart(f"{name}: free in caches and partly used pages", "figure", None, other.free_blocks, None)
-        yield UsePart(f"{name}: unused pages", "figure", None, other.free_pages, None)
+        yield UsePart(f"{name}: in use", "figure", None, other.in_use)
+        yield UsePart(f"{name}: free in caches and partly used pages", "figure", None, other.free_blocks)
+        yield UsePart(f"{name}: unused pages", "figure", None, other.free_pages)
         if other.metadata:
-            yield UsePart(f"{name}: its own tables", "figure", None, other.metadata, None)
+            yield UsePart(f"{name}: its own tables", "figure", None, other.metadata)
     malloc = memory.malloc
     if malloc is None:
         return
     if heaps_certain(memory):
-        yield UsePart("malloc: in use in its heaps", "figure", None, malloc.in_use, None)
-        yield UsePart("malloc: free in its heaps", "figure", None, malloc.free, None)
+        yield UsePart("malloc: in use in its heaps", "figure", None, malloc.in_use)
+        yield UsePart("malloc: free in its heaps", "figure", None, malloc.free)
     if mapped_certain(memory):
         many = f"({format_count(malloc.mapped_chunks)})"
-        yield UsePart("malloc: large blocks", "figure", None, malloc.mapped, None, many=many)
+        yield UsePart("malloc: large blocks", "figure", None, malloc.mapped, many=many)
 
 
 def _native_sites(memory: Memory) -> Iterator[UsePart]:
@@ -206,7 +205,7 @@ def _native_sites(memory: Memory) -> Iterator[UsePart]:
     if memory.outside is not None and memory.outside.native is not None:
         for row in by_site(memory.outside.native):
             many = f"(≈ ±{format_bytes(row.estimate.error)})"
-            yield UsePart(printable(f"{row.line} {row.caller}"), "site", None, row.estimate.bytes, None, many=many)
+            yield UsePart(printable(f"{row.line} {row.caller}"), "site", None, row.estimate.bytes, many=many)
 
 
 def _given_out(reading: Reading) -> Iterator[UsePart]:
@@ -214,20 +213,20 @@ def _given_out(reading: Reading) -> Iterator[UsePart]:
     memory = reading.memory
     figures = memory.outside.pymalloc if memory.outside is not None else None
     if figures is not None:
-        yield UsePart("blocks in use in Python's arenas", "blocks", figures.in_use, None, None, "≈")
+        yield UsePart("blocks in use in Python's arenas", "blocks", figures.in_use, None, "≈")
     for region in _regions(memory, "chunk"):
-        yield UsePart("malloc's large blocks", "blocks", region.rss, region.size, None)
+        yield UsePart("malloc's large blocks", "blocks", region.rss, region.size)
     heaps = sum(region.rss for region in _regions(memory, "heap"))
     free, other = reading.row("malloc_free"), memory.other_malloc
     if other is not None:
-        yield UsePart(f"in use in {malloc_name(memory)}", "figure", None, other.in_use, None)
+        yield UsePart(f"in use in {malloc_name(memory)}", "figure", None, other.in_use)
     elif free is not None:
-        yield UsePart("in use in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
+        yield UsePart("in use in malloc's heaps", "heap", heaps - free.bytes, None, "≈")
     else:
-        yield UsePart("malloc's heaps, free parts too", "heap", heaps, None, None)
+        yield UsePart("malloc's heaps, free parts too", "heap", heaps, None)
     yield from _native_sites(memory)
     if reading.live is not None:
-        yield UsePart("live objects in all of these", "figure", reading.live, None, None, "≈")
+        yield UsePart("live objects in all of these", "figure", reading.live, None, "≈")
 
 
 # -- how rows are written ----------------------------------------------------------------------------------------
@@ -264,7 +263,7 @@ def use_pieces(row: UseRow, look: ChartStyle, *, wide: bool, largest: int) -> li
         CellText(f" {letter_of(row.slot)} ", look.swatch(row.slot)),
         CellText(row.name),
         CellText(row.mark + format_bytes(row.bytes)),
-        CellText(share(row.bytes, row.rss)),
+        CellText(format_share(row.bytes, row.rss)),
         CellText(change_text(row.change, row.mark), change_style(row.change, look)),
     ]
     if wide:
@@ -297,7 +296,7 @@ def part_pieces(row: UsePart, look: ChartStyle, *, wide: bool) -> list[CellText]
         *([CellText(row.kind, Style(dim=True))] if wide else []),
         CellText("" if row.bytes is None else row.mark + format_bytes(row.bytes)),
         CellText("" if row.size is None else format_bytes(row.size)),
-        CellText("" if row.bytes is None or whole is None else share(row.bytes, whole)),
+        CellText("" if row.bytes is None or whole is None else format_share(row.bytes, whole)),
         CellText("" if row.bytes is None else change_text(row.change, row.mark), change_style(row.change, look)),
     ]
 

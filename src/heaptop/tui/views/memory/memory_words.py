@@ -6,7 +6,7 @@ from typing import Final
 
 from heaptop.analysis.rss.memory import NAMES, NOT_SAID, grown_since_attach
 from heaptop.analysis.rss.memory_history import LATE, OWNERS, SHORTEST, MemoryFacts, growth, interval, largest, took_ns
-from heaptop.analysis.text.units import format_bytes, format_change, format_duration_ns
+from heaptop.analysis.text.units import format_bytes, format_change, format_duration_ns, format_share
 from heaptop.tui.state.session import Display
 
 ABOUT: Final = {
@@ -89,10 +89,6 @@ NOT_IN_FILE: Final = "This file does not say what memory was used for: heap dump
 DENIED: Final = f"{NOT_SAID} heaptop must run as the process's user or as root: try sudo."
 
 
-def share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else ""
-
-
 def answer(facts: MemoryFacts) -> str:
     """How much is resident, what of it Python's objects are, what most of the rest is, and what has grown."""
     latest = facts.latest
@@ -101,12 +97,12 @@ def answer(facts: MemoryFacts) -> str:
     rss, live, other = latest.explained.rss, latest.row("live"), largest(latest.explained)
     text = f"RSS {format_bytes(rss)}: "
     if live is not None:
-        text += f"≈{format_bytes(live.bytes)} ({share(live.bytes, rss)}) live Python objects; "
+        text += f"≈{format_bytes(live.bytes)} ({format_share(live.bytes, rss)}) live Python objects; "
     else:
         text += "no census of live objects yet; "
     if other is not None:
         about = "≈" if other.approximate else ""
-        text += f"then {other.name} {about}{format_bytes(other.bytes)} ({share(other.bytes, rss)})"
+        text += f"then {other.name} {about}{format_bytes(other.bytes)} ({format_share(other.bytes, rss)})"
     return f"{text}. {grown(facts)}".rstrip()
 
 

@@ -8,11 +8,11 @@ while this view is shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import wrap
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from textual.app import ComposeResult
 
@@ -51,6 +51,7 @@ from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
+R = TypeVar("R", UseRow, UsePart)
 PART: Final = "part"  # The name of the third table, that of what a row is made of
 
 
@@ -208,11 +209,7 @@ class MemoryView(LevelView[MemoryLevel]):
 
     def _uses_sheet(self, display: Display, look: ChartStyle) -> Sheet[UseRow]:
         key, wide = self._level.key, self.size.width >= WIDE
-        everything = rows(display.memory, key)
-        found = [row for row in everything if self._passes(row.bytes)]
-        self._hidden = len(everything) - len(found)
-        found.sort(key=USE_SORTS[self._sort], reverse=self._descending)  # type: ignore[arg-type]
-        self._rows = found
+        found = self._found(rows(display.memory, key), USE_SORTS)
         largest = max((row.bytes for row in found), default=0)
         return Sheet(
             columns=use_columns(key, display.memory.elapsed_ns, wide=wide),
@@ -228,11 +225,7 @@ class MemoryView(LevelView[MemoryLevel]):
     def _parts_sheet(self, display: Display, look: ChartStyle) -> Sheet[UsePart]:
         wide = self.size.width >= WIDE
         size = arena_size(display.target.python) if display.target is not None else None
-        everything = parts(display.memory, self._level.inside, size)
-        found = [part for part in everything if self._passes(part.bytes or 0)]
-        self._hidden = len(everything) - len(found)
-        found.sort(key=PART_SORTS[self._sort], reverse=self._descending)  # type: ignore[arg-type]
-        self._rows = found
+        found = self._found(parts(display.memory, self._level.inside, size), PART_SORTS)
         return Sheet(
             columns=part_columns(display.memory.elapsed_ns, wide=wide),
             rows=found,
@@ -243,6 +236,13 @@ class MemoryView(LevelView[MemoryLevel]):
             descending=self._descending,
             nothing=self._nothing,
         )
+
+    def _found(self, everything: Sequence[R], sorts: Mapping[str, Callable[[R], Any]]) -> list[R]:
+        """What passes the filter, sorted as was chosen."""
+        found = [row for row in everything if self._passes(row.bytes or 0)]
+        found.sort(key=sorts[self._sort], reverse=self._descending)
+        self._rows, self._hidden = found, len(everything) - len(found)
+        return found
 
     @property
     def _nothing(self) -> str:

@@ -219,8 +219,7 @@ class RetainersView(ExploringView[RetainersLevel]):
     def _show_pane(self, name: str, rows: list[Any], look: ChartStyle) -> None:
         pane = self.query_one(name, Picture)
         pane.display = bool(rows)
-        pane.styles.height = len(rows)
-        pane.show(lambda width, height: rows, look)
+        pane.show_lines(rows, look)
 
     def _show_card(self, look: ChartStyle) -> None:
         """Beside a table that has room for it, the object of the row under the cursor, or one of its objects."""

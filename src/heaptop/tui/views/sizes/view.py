@@ -188,9 +188,7 @@ class SizesView(LevelView[SizesLevel]):
                     live_blocks=samples.only_live,
                 )
             nothing = self._selector.nothing(display, level.where)
-        picture = self.query_one(Picture)
-        picture.styles.height = len(lines)
-        picture.show(lambda width, height: lines, look)
+        self.query_one(Picture).show_lines(lines, look)
         self.list.show(self._sheet(rows, look, nothing))
         self._rows = rows
 
@@ -203,7 +201,7 @@ class SizesView(LevelView[SizesLevel]):
         wide, inside = self.size.width >= WIDE, self._level.number is not None
         bar = self.size.width // 6 if wide else 0
         name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 10)
-        columns = [
+        columns = (
             name,
             Column("allocated", "Allocated", 16 if wide else 10),
             Column("freed", "Freed", 12 if wide else 10),
@@ -213,11 +211,10 @@ class SizesView(LevelView[SizesLevel]):
             Column("share", "≈Share", 7),
             Column("bar", "", bar, right=False, rank=0),
             *([] if inside else [Column("types", "Types", 0, right=False)]),
-        ]
+        )
         left_out = set() if wide else {"others", "bar"}
         if self._only_live:
             left_out |= {"allocated", "freed"}
-        kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         blocks = sum(row.kept.count for row in rows) or 1
 
         def share(row: SizeRow) -> float:
@@ -227,7 +224,7 @@ class SizesView(LevelView[SizesLevel]):
         tint, unknown = Style.parse(look.palette.band(0)), UNKNOWN_TYPE_NAME.full
 
         def draw(row: SizeRow) -> list[CellText]:
-            pieces = [
+            return [
                 CellText(row.name),
                 CellText(estimate_text(row.allocated, blocks=self._in_blocks)),
                 CellText(estimate_text(row.freed, blocks=self._in_blocks)),
@@ -238,10 +235,9 @@ class SizesView(LevelView[SizesLevel]):
                 CellText(meter(share(row) / largest, bar, ascii_only=look.ascii_only), tint),
                 *([] if inside else [CellText(row.types, shorter=(row.types.replace(unknown, "(unknown)"),))]),
             ]
-            return [pieces[place] for place in kept]
 
         return Sheet(
-            columns=tuple(columns[place] for place in kept),
+            columns=columns,
             rows=rows,
             key=lambda row: row.key,
             draw=draw,
@@ -249,7 +245,7 @@ class SizesView(LevelView[SizesLevel]):
             sort=self._sort,
             descending=self._descending,
             nothing=nothing,
-        )
+        ).without(left_out)
 
     @property
     def words(self) -> tuple[str, str]:
