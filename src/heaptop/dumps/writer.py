@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from heaptop import files
 from heaptop.dumps.format import ANSWER, END, IMAGE, MAX_PIECE, PIECE, STATE, BlockPacker, pack_header
@@ -20,7 +20,6 @@ from heaptop.protocol.images import DUMP, DUMP_SECTIONS, Dumped, Question
 from heaptop.protocol.messages import Message
 from heaptop.recordings.format import frames
 
-M = TypeVar("M", bound=Message)
 LEAST_PIECE: Final = 100_000  # Bytes of a piece with another one of its section behind it: the core's own have more
 BYTES_EACH: Final = 128
 BYTES_WITH_VALUES: Final = 1024  # Of all pieces, for each object and reference, at most; and so many besides:

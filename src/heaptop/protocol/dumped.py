@@ -48,6 +48,3 @@ class DumpEnd(Message):
     KIND: ClassVar[str] = "dump-end"
     pieces: int
     bytes: int  # Of the pieces, before they were compressed
-
-
-DUMPED: Final[tuple[type[Message], ...]] = (DumpInfo, DumpEnd)

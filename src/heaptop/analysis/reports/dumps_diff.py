@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 MOST_GROUPS: Final = 1 << 20
 MOST_PATHS: Final = 2000  # Of the largest, by what they retain: others are one row
 OTHER_PATHS: Final = "(other paths)"
-KEYS: Final = ("type", "module", "path")
 
 Sizes = Mapping[str, MomentSizes]
 
@@ -60,7 +59,7 @@ class HeapsDiff:
 
 
 def sizes(by: str, types: Sequence[TypeName]) -> Asking[Sizes]:
-    """What a snapshot holds, by one of :data:`KEYS`."""
+    """What a snapshot holds, by type, module or path."""
     if by == "path":
         return (yield from _by_path(types))
     answer = yield from answered(Groups, Question(GROUPS, limit=MOST_GROUPS))

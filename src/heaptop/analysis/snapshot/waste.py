@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from heaptop.documents import WasteJson, WasteRowJson
 
 ARENAS: Final = "arenas"  # The sort of the row that is no object's
-SORTS: Final = (*WASTES, ARENAS)
 NAMES: Final[Mapping[str, str]] = {
     "duplicate": "duplicates",
     "equal": "equal numbers",
@@ -47,7 +46,7 @@ MOST_ROWS: Final = 2_000  # No snapshot is asked for more, and no more are kept
 class WasteGroup:
     """One row: objects with which the same is wrong."""
 
-    sort: str  # One of SORTS
+    sort: str  # One of WASTES, or ARENAS
     bytes: int  # What they could do without
     own: int  # Of that, what no row of another sort has in its own: over all rows, each byte once
     count: int

@@ -23,7 +23,7 @@ from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import UsageError
 
 KEYS = ("type", "module", "producer")  # As in heaptop.analysis.reports.moments_diff, which is slow to load
-DUMP_KEYS = ("type", "module", "path")  # As in heaptop.analysis.reports.dumps_diff, likewise
+DUMP_KEYS = ("type", "module", "path")  # Of heap dumps
 
 
 class Diff:
