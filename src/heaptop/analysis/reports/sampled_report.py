@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from heaptop.analysis.bands.report import census_json
@@ -85,25 +86,18 @@ def check_filter(by: str, where: Filter) -> None:
     where.allow(LIVE_BLOCKS if by != "lifetime" else (), f"Samples by {by}")
 
 
-def _by_producer(key: str) -> Callable[[_Asked], list[ReportRow]]:
-    def rows(asked: _Asked) -> list[ReportRow]:
-        samples, sampling = asked.samples, asked.sampling
-        whole = asked.where is None
-        older = older_than_sampling(_in_blocks(asked.snapshot), live_total(samples)) if whole else None
-        found = producers(samples, sampling.sites, key, asked.where, older)
-        return [
-            ReportRow(row.name, row.live, {**_flow(row.allocated, row.freed), "share": row.share})
-            for row in found
-            if row.live.bytes
-        ]
-
-    return rows
-
-
-def _in_blocks(snapshot: Snapshot) -> Amount:
-    """All that was counted, with what sys.getsizeof hides: blocks have room for that too."""
-    total = snapshot.total
-    return Amount(total.count, total.bytes + sum([cell.hidden for cell in snapshot.cells]))
+def _by_producer(key: str, asked: _Asked) -> list[ReportRow]:
+    samples, older = asked.samples, None
+    if asked.where is None:
+        total, cells = asked.snapshot.total, asked.snapshot.cells
+        # Blocks have room for what sys.getsizeof hides, too.
+        counted = Amount(total.count, total.bytes + sum([cell.hidden for cell in cells]))
+        older = older_than_sampling(counted, live_total(samples))
+    return [
+        ReportRow(row.name, row.live, {**_flow(row.allocated, row.freed), "share": row.share})
+        for row in producers(samples, asked.sampling.sites, key, asked.where, older)
+        if row.live.bytes
+    ]
 
 
 def _by_size(asked: _Asked) -> list[ReportRow]:
@@ -150,9 +144,9 @@ def _by_lifetime(asked: _Asked) -> list[ReportRow]:
 
 
 REPORTS: Final[dict[str, AttributeReport]] = {
-    "producer": AttributeReport("Allocated at", _by_producer("site")),
-    "producer-module": AttributeReport("Module", _by_producer("module")),
-    "handler": AttributeReport("Handler", _by_producer("handler")),
+    "producer": AttributeReport("Allocated at", partial(_by_producer, "site")),
+    "producer-module": AttributeReport("Module", partial(_by_producer, "module")),
+    "handler": AttributeReport("Handler", partial(_by_producer, "handler")),
     "size": AttributeReport("Block size", _by_size, allocated=True),
     "lifetime": AttributeReport("Lifetime", _by_lifetime, alive=False),
 }
