@@ -67,7 +67,7 @@ class TopLines(Widget):
 
 def _tone(name: str, look: ChartStyle) -> Style:
     theme = look.palette.theme
-    if look.colourless or look.palette.theme.ansi:
+    if not look.has_theme:
         plain = {
             "name": "bold",
             "strong": "bold",
