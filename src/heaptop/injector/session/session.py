@@ -96,7 +96,7 @@ class LiveSource:
         launch: Launch | None = None,
         before: own.AttachBaseline = own.UNKNOWN,
     ) -> None:
-        self.target = target
+        self._target = target
         self._options = options
         self._request = Request(options, secrets.token_hex(8), self._progress, checked, launch)
         self._orders = ConversationRequests(
@@ -113,6 +113,10 @@ class LiveSource:
         self._ids = itertools.count(FIRST_ID)
 
     # -- the Source protocol, called from any thread --------------------------------------------------------
+
+    @property
+    def target(self) -> TargetInfo:
+        return self._target
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver, self._behind = deliver, behind
@@ -181,7 +185,7 @@ class LiveSource:
 
     def _run(self) -> None:
         error: HeaptopError | None = None
-        pid = self.target.pid
+        pid = self._target.pid
         try:
             if self._request.checked is not None and (refusal := attach_refusal(pid)) is not None:
                 raise refusal
@@ -229,7 +233,7 @@ class LiveSource:
         with conversation:
             try:
                 hello = conversation.greet(max(HELLO_PATIENCE, self._options.wait), self._progress)
-                target = replace(self.target, pid=connection.pid, python=hello.python)
+                target = replace(self._target, pid=connection.pid, python=hello.python)
                 attached = True
                 before = self._before
                 self._deliver(

@@ -57,20 +57,6 @@ class ChartStyle:
     def colourless(self) -> bool:
         return self.palette is MONO
 
-    @property
-    def has_theme(self) -> bool:
-        """Whether words have colours of the theme; without them, they are bold, reversed or dim."""
-        return not (self.colourless or self.palette.theme.ansi)
-
-    def bold(self, colour: str | None) -> Style:
-        """Bold, in a colour of the theme where words have one."""
-        return Style.parse(f"bold {colour}") if self.has_theme else Style(bold=True)
-
-    @property
-    def quiet(self) -> Style:
-        """What steps back behind bold words."""
-        return Style.parse(f"{self.palette.theme.secondary}") if self.has_theme else Style()
-
     def text(self, text: str) -> str:
         """The text as this screen can show it; outside ASCII mode, unchanged."""
         if not self.ascii_only:

@@ -68,9 +68,13 @@ class SummedSource:
     """A :class:`~heaptop.protocol.source.Source` that delivers what it is given, and asks all of the others."""
 
     def __init__(self, title: str, census_now: Callable[[], None]) -> None:
-        self.target = TargetInfo(0, title, "", "")
+        self._target = TargetInfo(0, title, "", "")
         self._census_now = census_now
         self._deliver: Deliver = lambda event: None
+
+    @property
+    def target(self) -> TargetInfo:
+        return self._target
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver = deliver
@@ -78,7 +82,7 @@ class SummedSource:
     def begin(self, time_ns: int) -> None:
         """The first of the processes is attached to, at that moment."""
         hello = Hello(PROTOCOL_VERSION, "", 0, "", "", (), True, time_ns)
-        self._deliver(Attached(self.target, hello, "", 0))
+        self._deliver(Attached(self._target, hello, "", 0))
 
     def deliver(self, messages: Sequence[Message]) -> None:
         for message in messages:

@@ -88,7 +88,7 @@ class SnapshotClient:
         """Counts up when numbers of marks seen (:attr:`seen`) come to mean others for the same image: what was answered
         about them before is void."""
         self._tellers: list[Opened] = []  # Called when the open image has the marks
-        self.is_sending_marks = False
+        self._telling = False
         self.marks_failure = ""  # Why the marks could not be sent, in a few words
         self.since = 0  # Number of the mark, from 0, that the open image is compared with
         self.until: int | None = None
@@ -250,6 +250,11 @@ class SnapshotClient:
         yet, or is the image itself: all that is in it was there by then."""
         return self.since < self._known_marks
 
+    @property
+    def is_sending_marks(self) -> bool:
+        """Whether marks are being sent to it."""
+        return self._telling
+
     def send_mark(self, then: Opened) -> None:
         """Send the open image the latest mark, which has all of them; ``then`` when it knows them.
         :attr:`marks_failure` has the reason where it will not."""
@@ -258,18 +263,18 @@ class SnapshotClient:
             then()
             return
         self._tellers.append(then)
-        if not self.is_sending_marks and self.purpose is not SnapshotPurpose.HUNT:  # a hunt tells it what it looks at
+        if not self._telling and self.purpose is not SnapshotPurpose.HUNT:  # a hunt tells it what it looks at
             self.begin_sending_marks()
             self.run(send_pieces(self._hunt.pieces), lambda _: self.note_marks_sent(count), self._marks_failed)
 
     def begin_sending_marks(self) -> None:
         """The open image is sent the marks from now on, by whomever; what it knew it forgets."""
-        self._known_marks, self.is_sending_marks, self.marks_failure = 0, True, ""
+        self._known_marks, self._telling, self.marks_failure = 0, True, ""
         self.changes += 1
 
     def note_marks_sent(self, count: int) -> None:
         """The open image knows so many marks, the first ones, whoever has sent them."""
-        self._known_marks, self.is_sending_marks = count, False
+        self._known_marks, self._telling = count, False
         self.numbering += 0 < self._numbered != count  # numbers are counted from the latest back
         self._numbered = count
         tellers, self._tellers = self._tellers, []
@@ -277,7 +282,7 @@ class SnapshotClient:
             self.send_mark(then)  # others may be compared by now
 
     def _marks_failed(self, why: str) -> None:
-        self.marks_failure, self._tellers, self.is_sending_marks = why, [], False
+        self.marks_failure, self._tellers, self._telling = why, [], False
 
     # -- events ----------------------------------------------------------------------------------------------
 
@@ -345,6 +350,6 @@ class SnapshotClient:
         self._building, self.progress, self.why, self._first = None, None, why, None
         for id, then in waiting.items():
             then(Failure(id, why))
-        self._tellers, self.is_sending_marks = [], False
+        self._tellers, self._telling = [], False
         if unopened is not None:
             unopened(why)

@@ -52,6 +52,8 @@ class _Line(Widget):
         return Strip(self._segments(look, width)).apply_style(base).adjust_cell_length(width, base)
 
     def _segments(self, look: ChartStyle, width: int) -> Iterator[Segment]:
+        plain = look.colourless or look.palette.theme.ansi
+        bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
         right, last = look.text(self._right), look.text(self._last)
         room = width - min(len(self._left), width // 2) - 4
         if last:
@@ -64,7 +66,7 @@ class _Line(Widget):
         elif len(right) > room:
             right = _fitting(right, room)
         left = look.text(fit_trail(self._left, max(4, width - len(right) - (4 if right else 2))))
-        yield Segment(" " + left, look.bold(look.palette.theme.error) if self._wrong else Style(bold=True))
+        yield Segment(" " + left, bad if self._wrong else Style(bold=True))
         yield Segment(" " * max(1, width - len(left) - len(right) - 2))
         yield Segment(right, Style(dim=True) if look.colourless else Style.null())
 

@@ -85,7 +85,9 @@ class Footer(Widget):
         if y >= len(lines):
             return Strip.blank(width, base)
         look = self._look
-        strong, quiet = look.bold(look.palette.theme.accent), look.quiet
+        plain = look.colourless or look.palette.theme.ansi
+        strong = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.accent}")
+        quiet = Style() if plain else Style.parse(f"{look.palette.theme.secondary}")
         if self._said and y == len(lines) - 1:
             room = max(width - 2, 1)
             said = look.text(self._said if len(self._said) <= room else f"{self._said[: room - 1]}…")

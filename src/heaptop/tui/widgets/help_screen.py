@@ -133,9 +133,13 @@ def _explained(one: FigureHelp, look: ChartStyle, width: int) -> Text:
     return text
 
 
+def _strong(look: ChartStyle) -> str:
+    plain = look.colourless or look.palette.theme.ansi
+    return "bold" if plain else f"bold {look.palette.theme.accent}"
+
+
 def _key_line(key: Key, description: str, look: ChartStyle) -> Text:
-    strong = look.bold(look.palette.theme.accent)
-    return Text.assemble((f"{look.key(key.shown):>{KEY - 1}}", strong), f" {look.text(description)}")
+    return Text.assemble((f"{look.key(key.shown):>{KEY - 1}}", _strong(look)), f" {look.text(description)}")
 
 
 def _lines(groups: dict[str, list[Key]], look: ChartStyle) -> list[Text]:

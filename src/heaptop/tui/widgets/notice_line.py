@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -36,7 +37,8 @@ class NoticeLine(Widget):
         if self._said is None or y:
             return Strip.blank(width, base)
         text, look = self._said
+        plain = look.colourless or look.palette.theme.ansi
         theme = look.palette.theme
-        warn = look.bold(theme.warning if self._warns else theme.accent)
+        warn = Style(bold=True) if plain else Style.parse(f"bold {theme.warning if self._warns else theme.accent}")
         words = look.text(clip_parts(text, max(width - 1, 0)))
         return Strip([Segment(" "), Segment(words, warn)]).apply_style(base).adjust_cell_length(width, base)

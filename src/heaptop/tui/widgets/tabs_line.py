@@ -109,8 +109,10 @@ class TabsLine(Widget):
         if self._content is None or y:
             return Strip.blank(width, base)
         _, shown, look = self._content
+        plain = look.colourless or look.palette.theme.ansi
+        quiet = Style() if plain else Style.parse(look.palette.theme.secondary or "none")
         chosen = Style(bold=True, reverse=True)
-        segments = [Segment(text, chosen if number == shown else look.quiet) for text, number in self._pieces()]
+        segments = [Segment(text, chosen if number == shown else quiet) for text, number in self._pieces()]
         return Strip(segments).apply_style(base).adjust_cell_length(width, base)
 
     def on_click(self, event: events.Click) -> None:

@@ -67,7 +67,7 @@ class TopLines(Widget):
 
 def _tone(name: str, look: ChartStyle) -> Style:
     theme = look.palette.theme
-    if not look.has_theme:
+    if look.colourless or look.palette.theme.ansi:
         plain = {
             "name": "bold",
             "strong": "bold",

@@ -30,7 +30,7 @@ from heaptop.protocol.findings import (
     MarkFacts,
     Suspect,
 )
-from heaptop.tui.charts.chart_style import ChartStyle, change_style
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, StyleRun
 from heaptop.tui.charts.sparkline import sparkline
 from heaptop.tui.state.hunting_words import (
@@ -79,7 +79,12 @@ class SuspectFacts:
         """A signed figure in the colour of growing or shrinking; nothing for None."""
         if number is None:
             return CellText("")
-        return CellText(format_change(number, bytes_=bytes_), change_style(number, self.look))
+        if not number:
+            return CellText("0", _DIM)
+        palette = self.look.palette
+        return CellText(
+            format_change(number, bytes_=bytes_), Style.parse(palette.grown if number > 0 else palette.shrunk)
+        )
 
 
 # -- suspects ------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from heaptop.analysis.samples.producers import Frame, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
-from heaptop.tui.charts.chart_style import ChartStyle, change_style
+from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.charts.marks import NONE, SHORT_NONE, estimate_text
 from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import WIDE, CellText, Column, Sheet, change_title
@@ -335,7 +335,10 @@ def _trend(row: ProducerRow, name: str, facts: ProducerFacts) -> CellText:
     if isinstance(row, OlderThanSampling):
         return CellText("")
     change = change_of(values)
-    return CellText(format_change(change), change_style(change, look))
+    if change == 0:
+        return CellText("0", Style(dim=True))
+    tint = look.palette.shrunk if change < 0 else look.palette.grown
+    return CellText(format_change(change), Style.parse(tint))
 
 
 def change_of(values: Sequence[int]) -> int:
@@ -375,12 +378,14 @@ def stack_lines(
             figures.append(f"≈{format_bytes(whole(freed))} freed")
         text = f"Stack {number} of {len(stacks):,}: {', '.join(figures)}"
         lines.append(StackLine(str(stack.stack), text))
-        frames, site = sites.frames(stack.stack), sites.site(stack.stack)
-        innermost = frames.index(site) if site in frames else -1
-        for place, frame in enumerate(frames):
-            is_site = place == innermost
-            mark = "›" if is_site else " "
-            lines.append(StackLine(f"{stack.stack}/{place}", f"  {mark} {frame.label}", frame, is_site=is_site))
+        nodes, site = sites.frames(stack.stack), sites.site(stack.stack)
+        for place, frame in enumerate(nodes):
+            lines.append(StackLine(f"{stack.stack}/{place}", f"    {frame.label}", frame))
+        at = next((place for place, frame in enumerate(nodes) if frame == site), None)
+        if at is not None:
+            at += len(lines) - len(nodes)
+            line = lines[at]
+            lines[at] = StackLine(line.key, f"  › {line.text.strip()}", line.frame, is_site=True)
     if len(stacks) > PAGE:
         lines.append(StackLine("more", f"{len(stacks) - PAGE:,} smaller stacks are not shown"))
     return lines

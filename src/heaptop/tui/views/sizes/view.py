@@ -17,8 +17,8 @@ from textual.app import ComposeResult
 from heaptop.analysis.filters.filters import EVERYTHING, LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.selection import TallyFilter, tally_filter
 from heaptop.analysis.samples.bins import Bin, bins
-from heaptop.analysis.samples.estimate import INTERVAL, Estimate
-from heaptop.analysis.samples.producers import Flow, Sites
+from heaptop.analysis.samples.estimate import INTERVAL, Estimate, Sums
+from heaptop.analysis.samples.producers import Sites
 from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.sizes import CLASSES, bin_label, class_of
@@ -351,23 +351,17 @@ def _row(order: int, one: Bin) -> SizeRow:
 
 def _sites(samples: SampledBlocks, sites: Sites, where: TallyFilter | None) -> tuple[SizeRow, ...]:
     """The same blocks by the site that allocated them."""
-    flows: dict[str, Flow] = {}
+    sums: dict[str, tuple[Sums, Sums, Sums]] = {}
     for tally in samples.tallies():
         if where is None or where(tally):
-            flows.setdefault(sites.name(tally.stack, "site"), Flow()).add(tally)
-    kept = sum(flow.live.bytes for flow in flows.values()) or 1
+            known = sums.setdefault(sites.name(tally.stack, "site"), (Sums(), Sums(), Sums()))
+            for one, more in zip(known, (tally.allocated, tally.freed, tally.live), strict=True):
+                one.merge(more)
+    kept = sum(live.bytes for _, _, live in sums.values()) or 1
     ever, now = samples.missed, samples.live_missed
     return tuple(
-        SizeRow(
-            name,
-            name,
-            order,
-            flow.allocated.estimate(ever),
-            flow.freed.estimate(ever),
-            flow.live.estimate(now),
-            flow.live.bytes / kept,
-        )
-        for order, (name, flow) in enumerate(sorted(flows.items()))
+        SizeRow(name, name, order, born.estimate(ever), freed.estimate(ever), live.estimate(now), live.bytes / kept)
+        for order, (name, (born, freed, live)) in enumerate(sorted(sums.items()))
     )
 
 
