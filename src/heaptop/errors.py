@@ -122,7 +122,7 @@ class UsageError(HeaptopError):
 class ConfigError(UsageError):
     """The file of settings was wrong. ``why`` is what is allowed there."""
 
-    fix = "Fix it, or ignore it this once: `--no-config`. `heaptop config --example` prints a valid file."
+    fix = "Fix the file or the path, or skip it: `--no-config`. `heaptop config --example` prints a valid file."
 
 
 # -- the target --------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class RemoteDebuggingDisabled(TargetError):
         "ptrace is not possible here, and PEP 768 was disabled when the program was started: `-X "
         "disable-remote-debug` or PYTHON_DISABLE_REMOTE_DEBUG=1."
     )
-    fix = "Respect that, or override it knowingly: `heaptop attach PID --override-remote-debug`."
+    fix = "Run heaptop where it has ptrace, or override the setting: `heaptop attach PID --override-remote-debug`."
 
 
 class AlreadyAttached(TargetError):

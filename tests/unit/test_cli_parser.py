@@ -129,6 +129,15 @@ def test_version_says_what_a_report_of_a_bug_needs(
 
 
 @BY_NAME
+def test_the_help_of_a_command_without_for_does_not_mention_it(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert left_with([command.name, ALL]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("in addition to --for" in told) <= ("--for" in told.replace("in addition to --for", ""))
+
+
+@BY_NAME
 def test_help_leaves_out_what_few_need_and_help_all_does_not(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:

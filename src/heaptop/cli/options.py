@@ -79,15 +79,18 @@ def with_times(argv: Sequence[str]) -> list[str]:
     return joined
 
 
-def add_timeout(parser: argparse.ArgumentParser) -> None:
-    """``--timeout``."""
+FOR = ", in addition to --for"
+
+
+def add_timeout(parser: argparse.ArgumentParser, *, beside: str = FOR) -> None:
+    """``--timeout``; ``beside`` names the limit that it adds to."""
     parser.add_argument(
         "--timeout",
         type=seconds,
         default=TIMEOUT,
         metavar="S",
-        help="seconds to wait for all answers of the process, in addition to --for; a stopped process does not "
-        "answer (default %(default)g)",
+        help=f"seconds to wait for all answers of the process{beside}; a stopped process does not answer "
+        "(default %(default)g)",
     )
 
 
@@ -96,9 +99,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
-def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """How long a command waits for what it reports, and how it prints that."""
-    add_timeout(parser)
+def add_report_options(parser: argparse.ArgumentParser, *, beside: str = FOR) -> None:
+    """How long a command waits for what it reports, and how it prints that; ``beside`` as in :func:`add_timeout`."""
+    add_timeout(parser, beside=beside)
     add_json(parser)
     add_units(parser)
 
@@ -360,7 +363,7 @@ def pid_of(target: str, *, children: bool = False) -> int:
 
 def add_core_files(parser: argparse.ArgumentParser) -> None:
     """``--exe`` and ``--root``, of commands that take a core file."""
-    group = parser.add_argument_group("of a core file")
+    group = parser.add_argument_group("core files")
     group.add_argument("--exe", metavar="PATH", help="the program that ran, if it is not at its original path here")
     group.add_argument(
         "--root", metavar="DIR", help="a copy of the file system of the container or machine where it ran"

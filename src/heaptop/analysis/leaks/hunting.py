@@ -147,7 +147,7 @@ _NOISE: Final = 0.02
 NOW: Final = "now"
 """The name of a moment that was examined and not marked."""
 AT_LEAST: Final = (
-    "new and gone are lower bounds: an object at the address of an earlier one of its type is counted as that one, "
+    "new and gone are lower bounds: an object at the address of an earlier one of its type counts as the earlier one, "
     "also among survivors"
 )
 

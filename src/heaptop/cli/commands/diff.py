@@ -65,7 +65,7 @@ class Diff:
             "(default %(default)s)",
         )
         add_top(parser)
-        add_report_options(parser)
+        add_report_options(parser, beside="")
         add_attach_options(parser)
         add_core_files(parser)
 

@@ -21,7 +21,7 @@ class Mcp:
     """Serve heaptop's tools to a coding agent, by the Model Context Protocol over stdin and stdout.
 
     Tools: list_processes, doctor, census, allocation_sites, hunt_leaks, why, memory_explained, waste, read_recording,
-    diff. All of them only read; values of objects are never read. It attaches to processes of its own user only. It
+    diff. All of them only read; values of objects are never sent. It attaches to processes of its own user only. It
     needs `pip install 'heaptop[mcp]'`; docs/mcp.md shows how to configure a client.
 
     heaptop mcp

@@ -31,7 +31,7 @@ class RedactCommand:
         parser.add_argument(
             "--names",
             metavar="NAMES",
-            help="also write what each new name stands for, as JSON that only you can read: keep it",
+            help="also write the list of old and new names, as JSON that only you can read; do not share it",
         )
 
     def run(self, args: argparse.Namespace) -> int:

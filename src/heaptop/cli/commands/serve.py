@@ -46,7 +46,7 @@ class Serve:
             "--web-config",
             type=Path,
             metavar="FILE",
-            help="serve by TLS, and ask for users, as this YAML file of Prometheus's exporters describes",
+            help="serve over TLS and require a login, by this YAML file in the format of Prometheus's exporters",
         )
 
     def run(self, args: argparse.Namespace) -> int:

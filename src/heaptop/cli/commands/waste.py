@@ -42,7 +42,7 @@ class WasteCommand:
             help="only objects like these: type:, module: or kind: of root",
         )
         add_top(parser)
-        add_report_options(parser)
+        add_report_options(parser, beside="")
         add_attach_options(parser)
         add_no_inject(parser)
 

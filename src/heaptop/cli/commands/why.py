@@ -62,7 +62,7 @@ class Why:
             action="store_true",
             help="for one object: show values and keys of exact built-in types; heaps contain secrets",
         )
-        add_report_options(parser)
+        add_report_options(parser, beside="")
         add_attach_options(parser)
         add_no_inject(parser)
 
