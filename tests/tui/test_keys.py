@@ -189,7 +189,7 @@ async def test_r_goes_round_the_rates_and_says_so(size: tuple[int, int]) -> None
             await stage.ticks(1)
             shown = r"\d+/s" if target else f"1/{interval} KiB" if interval else "off"
             assert re.search(f"sampling {shown}", stage.text)
-            rate = "200 samples/s" if target else f"one sample in {interval} KiB"
+            rate = "200 samples/s" if target else f"one sample per {interval} KiB"
             assert (f"sampling rate: {rate}" if interval else "sampling is off") in stage.text.splitlines()[2]
 
 

@@ -443,7 +443,7 @@ async def test_sampling_of_another_users_process_changes_only_after_yes(size: tu
         await stage.until(lambda: "sampling stays as it is" in stage.text, "what no came to is said")
         assert len(source.sampling) == asked
         await stage.press("r")
-        await stage.until(lambda: "y   request 200 samples/s" in stage.text, "it says what yes does")
+        await stage.until(lambda: "y   change to 200 samples/s" in stage.text, "it says what yes does")
         await stage.press("y")
         await stage.until(lambda: len(source.sampling) == asked + 1, "it was requested")
         await stage.press("r")

@@ -118,12 +118,12 @@ async def test_rates_by_name_but_for_the_one_it_has() -> None:
     source.sample(RATES[1], 128)
     async with on_stage(source=source) as stage:
         titles = [title for title in offered(stage) if title.startswith("Sampling:") and "one sample" in title]
-        assert titles == ["Sampling: one sample in 512 KiB", "Sampling: one sample in 8 KiB"]
+        assert titles == ["Sampling: one sample per 512 KiB", "Sampling: one sample per 8 KiB"]
         assert "Sampling: 200 samples/s" in offered(stage)
         await run(stage, "Sampling: off")
         await stage.ticks(1)
         assert "Sampling: off" not in offered(stage)
-        await run(stage, "Sampling: one sample in 8 KiB")
+        await run(stage, "Sampling: one sample per 8 KiB")
         await stage.ticks(1)
         assert "1/8 KiB" in stage.text
 

@@ -90,7 +90,7 @@ async def test_help_of_the_picker() -> None:
     async with picking() as (stage, _):
         await stage.press("question_mark")
         assert "─ Processes: what is shown ─" in stage.lines(0)[0]
-        assert "│  Enter attach, or show why it cannot" in stage.text
+        assert "│  Enter attach, or show what prevents it" in stage.text
         assert "│ What the figures mean" in stage.text
 
 

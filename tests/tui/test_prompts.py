@@ -28,8 +28,8 @@ async def test_what_enter_and_esc_do(size: tuple[int, int]) -> None:
         before = bottom(stage)
         for key, words in (
             ("slash", "Enter keep filter Esc cancel ctrl+c quit"),
-            ("M", "Enter mark Esc no mark ctrl+c quit"),
-            ("s", "Enter save Esc save nothing ctrl+c quit"),
+            ("M", "Enter mark Esc cancel ctrl+c quit"),
+            ("s", "Enter save Esc cancel ctrl+c quit"),
         ):
             await stage.press(key)
             assert bottom(stage) == words

@@ -38,7 +38,7 @@ async def test_keys_that_a_person_asks_for() -> None:
         await stage.press("f1")
         assert isinstance(app.screen, HelpScreen)
         said = app.screen.query_one(Static).content
-        assert "F2 the next view" in str(said)
+        assert "F2 next view" in str(said)
         assert "d mark, and check what is new" in str(said)
         assert "m check what is new, no mark" in str(said)
         await stage.press("escape")

@@ -79,7 +79,7 @@ QUESTION: Final = "Question"
 
 _LOOK: Final = (
     Key("left_square_bracket", "[", "next_view(-1)", "previous view", "Views"),
-    Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
+    Key("right_square_bracket", "]", "next_view(1)", "next view", "Views"),
     Key("minus", "-", "last_view", "last view shown", "Views"),
     Key("b", "b", "cycle_key", "group by type, module, ...", "View", "group", otherwise="no other grouping here"),
     Key("v", "v", "variant", "switch layout: tree, icicle", "View", "layout", otherwise="no other layout here"),
@@ -155,7 +155,7 @@ SEVERAL: Final = (
 """Keys of the live screen that it has where several processes are attached to."""
 
 PICKER: Final = (
-    Key("enter", "Enter", "attach", "attach, or show why it cannot", "Processes", "attach"),
+    Key("enter", "Enter", "attach", "attach, or show what prevents it", "Processes", "attach"),
     Key("a", "a", "attach_group", "attach to it and its children", "Processes", "with children"),
     Key("slash", "/", "filter", "filter as you type", "Processes", "filter"),
     Key("escape,backspace", "Esc", "back", "drop the filter", "Processes"),

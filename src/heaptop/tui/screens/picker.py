@@ -88,7 +88,7 @@ EXPLAINS: Final = (
     FigureHelp(
         ("Command", "[…]"),
         "Its command line. Dimmed processes cannot be attached to: the reason is in brackets, and Enter shows what "
-        "`heaptop doctor` says.",
+        "`heaptop doctor` reports.",
     ),
     FigureHelp(
         ("(5 pids, 812…", "├", "└"),

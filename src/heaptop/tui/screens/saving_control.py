@@ -108,7 +108,7 @@ class FilePrompt(Prompt):
     LABEL = " save as"
     PLACEHOLDER = f"a file name that ends in {', '.join(TABLES)}, {' or '.join(SCREENS)}"
     TAKE = "save"
-    DROP = "save nothing"
+    DROP = "cancel"
 
     def __init__(self, saving: SavingControl) -> None:
         self._saving = saving

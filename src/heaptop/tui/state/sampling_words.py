@@ -36,10 +36,10 @@ def rate_of(state: Sampler | None) -> SamplingRate:
 
 
 def rate_words(rate: SamplingRate) -> str:
-    """``200 samples/s``, ``one sample in 64 KiB``."""
+    """``200 samples/s``, ``one sample per 64 KiB``."""
     if rate.target:
         return f"{format_count(rate.target)} samples/s"
-    return f"one sample in {rate_text(rate.interval)}" if rate.interval else "off"
+    return f"one sample per {rate_text(rate.interval)}" if rate.interval else "off"
 
 
 def next_rate(now: SamplingRate, began: SamplingRate) -> SamplingRate:

@@ -162,7 +162,7 @@ class MarkPrompt(Prompt):
     LABEL = " mark name"
     PLACEHOLDER = "for example: before the import"
     TAKE = "mark"
-    DROP = "no mark"
+    DROP = "cancel"
 
     def __init__(self, proposed: str, then: Callable[[str], object]) -> None:
         """``then`` takes the name, which is ``proposed`` where none was typed."""

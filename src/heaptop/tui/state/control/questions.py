@@ -92,7 +92,7 @@ def sampling_question(target: TargetInfo, change: str, answer: Answer) -> Confir
     lines = [
         f"The process runs as {target.user}, not as you, and sampling costs it CPU and memory.",
         "",
-        f"y   request {change}; heaptop does not ask again about this process",
+        f"y   change to {change}; heaptop does not ask again about this process",
         "n   leave it as it is",
         "q   detach and quit",
     ]
@@ -119,15 +119,15 @@ def values_question(pid: int, answer: Answer) -> Confirmation:
 def collect_question(pid: int, name: str, answer: Answer, drop: Callable[[], str]) -> Confirmation:
     """Whether garbage may be collected before a mark of this name."""
     lines = [
-        f"A full collection first keeps garbage out of mark {name!r}: what the next check finds is then not merely "
-        "waiting for the collector.",
+        f"A full collection first keeps garbage out of mark {name!r}: the next check then finds no objects that only "
+        "wait for the collector.",
         "",
         "But it changes the program: the collection stops all of its threads until it is done, and runs finalizers "
         "of garbage (__del__, weakref callbacks) on heaptop's thread.",
         "",
         "y   collect, then mark",
         "n   mark without collecting",
-        "Esc no mark",
+        "Esc cancel",
         "q   detach and quit",
     ]
     return Confirmation(f"Run a full collection in process {pid}?", "\n".join(lines), answer, drop)

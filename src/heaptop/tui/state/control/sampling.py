@@ -63,8 +63,8 @@ class SamplingControl:
             pid = live.session.target.pid
             live.ask(tracer_question(pid, state.text, lambda accept: self._trace(rate.interval, frames, accept)))
             return None
-        asked = rate_words(rate) if rate.interval else "sampling to be off"
-        change = Change(rate, frames, f"stacks of {depth}" if depth else asked)
+        asked = rate_words(rate) if rate.interval else "no sampling"
+        change = Change(rate, frames, f"stacks of {depth} {'frame' if depth == 1 else 'frames'}" if depth else asked)
         if live.session.target.is_others and self._may_change is not live.session:
             live.ask(sampling_question(live.session.target, change.words, lambda accept: self._allow(change, accept)))
             return None

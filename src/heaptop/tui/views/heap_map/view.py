@@ -210,7 +210,7 @@ class HeapMapView(View):
         if is_gap:
             return gap_lines(low, high)
         looked, wide = self._largest is not None, self.has_class("wide") or not hints
-        hint = "" if not hints else "Enter: open it" if looked else "Enter: which object"
+        hint = "" if not hints else "Enter: open it" if looked else "Enter: largest object"
         lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
         if self._figures.colouring in SINCE and client.mark is None:
             lines.append(UNMARKED)

@@ -12,7 +12,7 @@ from heaptop.tui.state.session import Display
 ABOUT: Final = {
     "live": (
         "Python objects from the last census, in arenas and in malloc's memory. If this grows, look for a leak "
-        "(view 4) and at types (view 1). If it does not, objects are not what fills the memory."
+        "(view 4) and at types (view 1). If it does not, something other than Python objects fills the memory."
     ),
     "other": (
         "Allocated by Python's allocator or malloc, but not a counted object: buffers of C libraries, interpreter "

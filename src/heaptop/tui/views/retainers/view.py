@@ -88,7 +88,7 @@ class RetainersView(ExploringView[RetainersLevel]):
             otherwise="this row cannot be excluded",
         ),
         Key(
-            *("t", "t", "tag", "tag it: what it would free", "Snapshot"),
+            *("t", "t", "tag", "tag rows: what they would free", "Snapshot"),
             word="tag",
             otherwise="this row cannot be tagged",
         ),
