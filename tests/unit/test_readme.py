@@ -23,6 +23,14 @@ def test_the_readme_is_short() -> None:
     assert len(page("README.md").splitlines()) <= 150
 
 
+def test_the_line_that_the_readme_and_its_picture_name_allocates_the_demos_sessions() -> None:
+    source = page("src/heaptop/demo/shop/sessions.py").splitlines()
+    pages = page("README.md"), page("docs/leaks.svg")
+    lines = [int(line) for text in pages for line in re.findall(r"sessions\.py:(\d+)", text)]
+    assert len(lines) >= 3
+    assert {source[line - 1].strip().partition("(")[0] for line in lines} == {"session = Session"}
+
+
 def test_every_error_with_a_code_of_its_own_is_in_the_table() -> None:
     rows = re.findall(r"^\| (\d\d) \| (\w+) \|", page("docs/exit-codes.md"), re.MULTILINE)
     table = {name: int(code) for code, name in rows}
