@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 
-from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.metrics import OPEN_METRICS, HostMeters
 from heaptop.injector.inspect.privileges import NAMES
 from tests.interpreters import Interpreter
 from tests.support import engines
@@ -49,6 +50,27 @@ def test_prometheus_names_type_site_and_holder_of_a_leak_and_fires(interpreter: 
         assert "leaking_fast.py" in alert["site"]
         assert alert["holder"] == "module __main__ ._sessions"
         assert [value for _, value in queried(prometheus, "up")] == [1]
+
+
+@pytest.mark.pythons("3.12")
+def test_prometheus_scrapes_open_metrics_whole(interpreter: Interpreter, tmp_path: Path) -> None:
+    """Units are in no other form that it reads; its parser refuses a whole scrape for one line that is wrong."""
+    word = f"served-{uuid.uuid4().hex}"
+    with (
+        running(interpreter, "answering", "20", word),
+        serving(tmp_path / "fleet.toml", RULE.format(word=word)) as serve,
+        engines.prometheus(serve.address, tmp_path) as prometheus,
+    ):
+        assert eventually(lambda: queried(prometheus, "heaptop_pause_seconds_count > 5"))
+        assert eventually(lambda: queried(prometheus, 'heaptop_site_allocated_bytes_total{site!="other"} > 0'))
+        assert eventually(lambda: engines.units(prometheus).get("heaptop_live_bytes") == "bytes")
+        units = engines.units(prometheus)
+        assert (units["heaptop_pause_seconds"], units["heaptop_agent_cpu_seconds"]) == ("seconds", "seconds")
+        assert queried(prometheus, "up == 0 or min_over_time(up[5m]) == 0") == []
+        exposed = {family.name for family in open_metrics_families(serve.get("metrics", accept=OPEN_METRICS).decode())}
+        assert units.keys() == exposed
+        names = {labels["__name__"] for labels, _ in queried(prometheus, '{__name__=~"heaptop_.*"}')}
+        assert names == {name for name, samples in serve.metrics().items() if samples}
 
 
 @pytest.mark.pythons("3.12")

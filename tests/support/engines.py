@@ -107,6 +107,12 @@ def queried(engine: str, query: str) -> Series:
     return [(one["metric"], float(one["value"][1])) for one in answer["data"]["result"]]
 
 
+def units(prometheus: str) -> dict[str, str]:
+    """The unit that each metric was scraped with, by its family's name; empty where it has none."""
+    data: dict[str, list[dict[str, str]]] = _json(f"{prometheus}/api/v1/metadata")["data"]
+    return {name: found[0]["unit"] for name, found in data.items()}
+
+
 def alerts(alertmanager: str) -> list[dict[str, str]]:
     """Labels of all that an Alertmanager was sent."""
     return [one["labels"] for one in _json(f"{alertmanager}/api/v2/alerts")]

@@ -41,8 +41,9 @@ class Serve:
         self.file = file
         self.address = process.stdout().strip()
 
-    def get(self, path: str, *, post: bool = False) -> bytes:
-        request = urllib.request.Request(f"{self.address}{path}", method="POST" if post else "GET")
+    def get(self, path: str, *, post: bool = False, accept: str = "*/*") -> bytes:
+        method, headers = "POST" if post else "GET", {"Accept": accept}
+        request = urllib.request.Request(f"{self.address}{path}", method=method, headers=headers)
         with urllib.request.urlopen(request, timeout=60) as response:
             content: bytes = response.read()
             return content

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from heaptop.fleet.figures import (
@@ -25,7 +26,7 @@ from heaptop.fleet.figures import (
     largest,
     target_figures,
 )
-from heaptop.fleet.metrics import HostMeters, ServiceCollector, ServiceFigures
+from heaptop.fleet.metrics import OPEN_METRICS, TEXT, HostMeters, ServiceCollector, ServiceFigures, form_for
 from heaptop.fleet.triggers import ProcessReadings
 from heaptop.protocol.messages import GcEvent, GcEvents
 from tests.support.recorded import events, played
@@ -34,6 +35,7 @@ names = st.text(max_size=300)
 rows = st.dictionaries(
     st.one_of(names.map(label), st.just(OTHER)), st.tuples(st.integers(0, 1 << 50), st.integers(0, 99)), max_size=30
 )
+UNITS = ("bytes", "seconds")
 readings = st.dictionaries(st.sampled_from([*"abcdefgh", OTHER]), st.integers(0, 1000))
 
 
@@ -155,10 +157,16 @@ class Services:
         return self._services
 
 
-def scraped(*services: ServiceFigures) -> dict[str, Metric]:
+def served(form: str, *services: ServiceFigures) -> str:
     meters = HostMeters()
     meters.registry.register(ServiceCollector(Services(*services)))
-    return {family.name: family for family in text_string_to_metric_families(meters.text().decode())}
+    meters.refuse("NoCensus")
+    meters.pauses.observe(0.003)
+    return meters.text(form).decode()
+
+
+def scraped(*services: ServiceFigures) -> dict[str, Metric]:
+    return {family.name: family for family in text_string_to_metric_families(served(TEXT, *services))}
 
 
 def test_names_that_a_target_chose_break_no_line() -> None:
@@ -174,7 +182,8 @@ def test_names_that_a_target_chose_break_no_line() -> None:
     assert sum(sample.value for sample in samples) == 5 * 6
 
 
-def test_every_metric_has_a_type_and_help_and_base_units() -> None:
+def full_service() -> ServiceFigures:
+    """One that has every series."""
     service = ServiceFigures(
         "shop", 2, 1, 1, 4096, 3.5, {"dict": (64, 1)}, {"a.py:1 f": (9, 8, 10, 1)}, {"a.py:1 f": 99, OTHER: 0}
     )
@@ -188,6 +197,11 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
     ]
     service.gc = GcCounters()
     service.gc.add(GcEvents((GcEvent(0, 2, 10, 3, 30_000_000, None), GcEvent(0, 7, 1, 0, 9_000_000_000, None)), 5))
+    return service
+
+
+def test_every_metric_has_a_type_and_help_and_base_units() -> None:
+    service = full_service()
     families = scraped(service)
     assert [name for name, family in families.items() if not family.documentation or family.type == "unknown"] == []
     assert families["heaptop_site_allocated_bytes"].type == "counter"
@@ -241,6 +255,47 @@ def test_every_metric_has_a_type_and_help_and_base_units() -> None:
         "holder": "module shop ._sessions",
         "verdict": "leak",
     }
+
+
+def test_open_metrics_has_the_same_samples_and_names_the_units() -> None:
+    """Its parser is strict: names of counters, buckets, units, and the end."""
+    content = served(OPEN_METRICS, full_service())
+    strict = {family.name: family for family in open_metrics_families(content)}
+    plain = scraped(full_service())
+    assert content.endswith("\n# EOF\n")
+    assert " # {" not in content, "an exemplar"
+
+    def samples(families: dict[str, Metric]) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+        every = (each for family in families.values() for each in family.samples)
+        return {(each.name, tuple(sorted(each.labels.items()))) for each in every}
+
+    assert samples(strict) == samples(plain)
+    assert {name: family.type for name, family in strict.items()} == {
+        name: family.type for name, family in plain.items()
+    }
+    own = {name: family.unit for name, family in strict.items() if not name.startswith("heaptop_process_")}
+    assert own == {name: next((unit for unit in UNITS if name.endswith(f"_{unit}")), "") for name in own}
+    assert all(each.name.endswith("_total") for one in strict.values() if one.type == "counter" for each in one.samples)
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("", TEXT),
+        ("*/*", TEXT),
+        ("text/plain;version=0.0.4", TEXT),
+        ("text/plain;version=1.0.0;escaping=allow-utf-8", TEXT),
+        ("application/openmetrics-text", OPEN_METRICS),
+        ("application/openmetrics-text; version=1.0.0; charset=utf-8", OPEN_METRICS),
+        ("application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,*/*;q=0.1", OPEN_METRICS),
+        ("application/openmetrics-text;version=1.0.0;escaping=dots", OPEN_METRICS),
+        ("application/openmetrics-text;version=one", TEXT),
+        ("application/openmetrics-text;version=1.0.0\r\nX: y", TEXT),
+        ("," * 8000, TEXT),
+    ],
+)
+def test_the_form_is_one_of_two_whatever_is_accepted(accept: str, form: str) -> None:
+    assert form_for(accept) == form
 
 
 def test_the_page_lists_every_metric() -> None:

@@ -26,13 +26,18 @@ from heaptop.fleet import server as server_module
 from heaptop.fleet.access import Access
 from heaptop.fleet.configuration import FleetConfig
 from heaptop.fleet.host import FleetHost
-from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.metrics import OPEN_METRICS, TEXT, HostMeters
 from heaptop.fleet.server import FleetServer
 from heaptop.fleet.web_config import TlsFiles
 from tests.support.certificates import certificate, trusting_all
 from tests.support.profiles import Profile
 
 TOKEN = "0123456789abcdef"
+PROMETHEUS_ACCEPTS = (
+    "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+    "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+)
+"""The header of Prometheus 2.42."""
 PATHS = ("/", "/metrics", "/debug/pprof/heap", "/debug/pprof/allocs", "/processes", "/healthz")
 OPEN = Access()
 SECRET = Access((TOKEN.encode(),))
@@ -188,10 +193,10 @@ async def test_a_storm_of_scrapes_makes_the_metrics_once(monkeypatch: pytest.Mon
         made = 0
         text = agent.meters.text
 
-        def counted() -> bytes:
+        def counted(form: str) -> bytes:
             nonlocal made
             made += 1
-            return text()
+            return text(form)
 
         monkeypatch.setattr(agent.meters, "text", counted)
 
@@ -201,6 +206,42 @@ async def test_a_storm_of_scrapes_makes_the_metrics_once(monkeypatch: pytest.Mon
 
         assert all(await asyncio.gather(*[scrape() for _ in range(50)]))
         assert made == 1
+
+
+async def test_a_storm_of_scrapes_with_all_kinds_of_accept_makes_two_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "FRESH_SECONDS", 3600.0)
+    async with serving() as (client, agent):
+        made: list[str] = []
+        text = agent.meters.text
+
+        def counted(form: str) -> bytes:
+            made.append(form)
+            return text(form)
+
+        monkeypatch.setattr(agent.meters, "text", counted)
+        for number in range(30):
+            accept = f"application/openmetrics-text; version=1.0.{number}, text/plain; version={number}"
+            for header in (accept, f"text/plain; version={number}"):
+                async with client.get("/metrics", headers={"Accept": header}) as response:
+                    assert response.status == 200
+        assert sorted(made) == [OPEN_METRICS, TEXT]
+
+
+async def test_metrics_are_in_the_form_that_the_scraper_asks_for() -> None:
+    async with serving() as (client, _):
+        for accept, form, last in (
+            (PROMETHEUS_ACCEPTS, OPEN_METRICS, b"\n# EOF\n"),
+            ("text/plain", TEXT, b"\n"),
+            ("application/openmetrics-text; version=x", TEXT, b"\n"),
+        ):
+            async with client.get("/metrics", headers={"Accept": accept}) as response:
+                assert response.headers["Content-Type"] == form
+                content = await response.read()
+            assert content.endswith(last)
+            assert (b"# EOF" in content) == (form == OPEN_METRICS)
+        headers = [("Accept", "text/html"), ("Accept", "application/openmetrics-text")]
+        async with client.get("/metrics", headers=headers) as response:
+            assert response.headers["Content-Type"] == OPEN_METRICS
 
 
 async def test_answers_are_made_by_few_threads_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +258,7 @@ async def test_answers_are_made_by_few_threads_however_many_there_are(monkeypatc
 async def test_a_client_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "SEND_SECONDS", 0.2)
     async with serving() as (client, agent):
-        monkeypatch.setattr(agent.meters, "text", lambda: b"x" * (64 << 20))
+        monkeypatch.setattr(agent.meters, "text", lambda _: b"x" * (64 << 20))
         reader, writer = await asyncio.open_connection(client.host, client.port, limit=1024)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         await writer.drain()
@@ -235,7 +276,7 @@ async def test_clients_that_take_no_answer_hold_few_connections(monkeypatch: pyt
     """Also when many connect in one moment."""
     monkeypatch.setattr(server_module, "CONNECTIONS", 3)
     agent = Agent(OPEN)
-    monkeypatch.setattr(agent.meters, "text", lambda: b"x" * (64 << 20))
+    monkeypatch.setattr(agent.meters, "text", lambda _: b"x" * (64 << 20))
     runner = web.AppRunner(agent.server.application())
     await runner.setup()
     assert runner.server is not None

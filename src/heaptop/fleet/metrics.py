@@ -1,4 +1,4 @@
-"""heaptop's metrics in Prometheus's text format: those of services, from the last censuses, and those of its own.
+"""Metrics in Prometheus's text format or as OpenMetrics: of services, from the last censuses, and of heaptop itself.
 
 A scrape reads what is there already. It takes no census.
 """
@@ -15,6 +15,8 @@ from typing import Final, Protocol
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
 from prometheus_client.registry import Collector
 
 from heaptop.fleet.figures import GC_PAUSES, OLDEST, GcCounters, Rows, SuspectRows, largest, largest_suspects
@@ -22,6 +24,11 @@ from heaptop.fleet.triggers import ProcessReadings, seconds_to_limit
 
 PAUSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Upper bounds of the histogram, in seconds."""
+TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_METRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+"""The two forms of metrics, by their content types."""
+UNITS: Final = ("bytes", "seconds")
+"""Which a metric has by the end of its name."""
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each counter
 
@@ -64,6 +71,7 @@ class HostMeters:
         self.pauses = Histogram(
             "heaptop_pause_seconds",
             "Longest pause of a process that heaptop caused between two censuses, and of each attach and snapshot.",
+            unit="seconds",
             buckets=PAUSES,
             registry=self.registry,
         )
@@ -78,6 +86,7 @@ class HostMeters:
         self.agent_cpu = Counter(
             "heaptop_agent_cpu_seconds_total",
             "CPU time that heaptop's agents, and the clones they count in, took in all processes.",
+            unit="seconds",
             registry=self.registry,
         )
         self.dropped = Counter(
@@ -105,9 +114,27 @@ class HostMeters:
         """Count one refusal; ``name`` is that of an error class."""
         self.refusals.labels(name).inc()
 
-    def text(self) -> bytes:
-        """All metrics, in Prometheus's text format."""
+    def text(self, form: str) -> bytes:
+        """All metrics, in one of the two forms. No exemplar is in them."""
+        if form == OPEN_METRICS:
+            content: bytes = generate_open_metrics(self.registry)  # type: ignore[no-untyped-call]
+            return content
         return prometheus_client.generate_latest(self.registry)
+
+
+def form_for(accept: str) -> str:
+    """Which form a client that sends this ``Accept`` header gets, as prometheus_client's own servers choose. There are
+    only two: no name needs the escaping of others."""
+    try:
+        chosen = choose_encoder(accept)[1]
+    except (TypeError, ValueError):  # its version is no number
+        return TEXT
+    return OPEN_METRICS if chosen.startswith("application/openmetrics-text") else TEXT
+
+
+def unit_of(name: str) -> str:
+    """The unit of a metric; empty where it has none, as a number of processes."""
+    return next((unit for unit in UNITS if name.endswith(f"_{unit}")), "")
 
 
 class ServiceCollector(Collector):
@@ -134,12 +161,13 @@ def _helpers_cpu() -> CounterMetricFamily:
     """What heaptop's own CPU time, by :class:`ProcessCollector`, leaves out."""
     used = os.times()
     about = "CPU time of the processes that heaptop started to read /proc and to attach."
-    return CounterMetricFamily("heaptop_helpers_cpu_seconds", about, value=used.children_user + used.children_system)
+    seconds = used.children_user + used.children_system
+    return CounterMetricFamily("heaptop_helpers_cpu_seconds", about, value=seconds, unit="seconds")
 
 
 def _gc_pauses() -> HistogramMetricFamily:
     about = "Duration of garbage collections since the attach: all threads of a process wait for them."
-    return HistogramMetricFamily("heaptop_gc_pause_seconds", about, labels=["service"])
+    return HistogramMetricFamily("heaptop_gc_pause_seconds", about, labels=["service"], unit="seconds")
 
 
 def _counter(name: str, about: str, *labels: str) -> CounterMetricFamily:
@@ -147,7 +175,7 @@ def _counter(name: str, about: str, *labels: str) -> CounterMetricFamily:
 
 
 def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"heaptop_{name}", about, labels=["service", *labels])
+    return GaugeMetricFamily(f"heaptop_{name}", about, labels=["service", *labels], unit=unit_of(name))
 
 
 def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
@@ -179,7 +207,9 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             *("type", "site", "holder", "verdict"),
         ),
         "hunt_age": _gauge("leak_hunt_age_seconds", "Age of the service's last leak hunt that came to a verdict."),
-        "allocated": CounterMetricFamily("heaptop_site_allocated_bytes", allocated, labels=["service", "site"]),
+        "allocated": CounterMetricFamily(
+            "heaptop_site_allocated_bytes", allocated, labels=["service", "site"], unit="bytes"
+        ),
         "collections": _counter("gc_collections", "Garbage collections", "generation"),
         "collected": _counter("gc_collected_objects", "Objects that garbage collections freed"),
         "uncollectable": _counter("gc_uncollectable_objects", "Garbage that the collector could not free"),

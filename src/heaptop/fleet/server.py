@@ -27,7 +27,7 @@ from heaptop.errors import ConfigError, HeaptopError, UsageError
 from heaptop.fleet.access import Access, is_loopback, listening_at
 from heaptop.fleet.audit import audit
 from heaptop.fleet.host import ROUND, FleetHost, use_one_arena
-from heaptop.fleet.metrics import HostMeters
+from heaptop.fleet.metrics import HostMeters, form_for
 from heaptop.fleet.pushing import ProfilePusher
 from heaptop.fleet.web_config import TlsFiles, is_password
 
@@ -36,20 +36,19 @@ IDLE_SECONDS: Final = 10.0  # For the head of a request, and between two of them
 SEND_SECONDS: Final = 30.0  # For a client to take an answer
 WORKERS: Final = 3
 """Threads that make answers: metrics, a profile and the check of a password, each of which is one at a time."""
-FRESH_SECONDS: Final = 1.0  # For which metrics are not made again: a storm of scrapes costs no more than one a second
+FRESH_SECONDS: Final = 1.0  # For which metrics of a form are not made again, however many scrapes come
 REQUEST_BYTES: Final = 4096  # Of a request's body: none needs one
 ACCEPT_REST: Final = 0.5  # Seconds after a connection could not be accepted
 LOGIN_REST: Final = 0.5  # Seconds after a wrong password of a user
 STOP_SECONDS: Final = 60.0  # For all processes to be detached from
 
-_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "X-Content-Type-Options": "nosniff",
 }
 _ABOUT: Final = {
-    "/metrics": "metrics for Prometheus",
+    "/metrics": "metrics for Prometheus, also as OpenMetrics",
     "/debug/pprof/heap": "pprof profile of what lives (?service=NAME, ?pid=N)",
     "/debug/pprof/allocs": "pprof profile of what was allocated since the attach",
     "/processes": "attached and refused processes, JSON",
@@ -138,8 +137,8 @@ class FleetServer:
         self._workers = ThreadPoolExecutor(WORKERS, "heaptop-answer")
         self._metrics_turns = _Turns()
         self._profile_turns = _Turns()
-        self._metrics = b""
-        self._made_at = float("-inf")
+        self._metrics: dict[str, tuple[float, bytes]] = {}
+        """By form: when they were made, and they."""
         self._reloaded_at = float("-inf")  # By a request
 
     async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
@@ -287,11 +286,13 @@ class FleetServer:
         return web.Response(text="\n".join([head, "<ul>", *links, "</ul>\n"]), content_type="text/html")
 
     async def _answer_metrics(self, request: web.Request) -> web.Response:
+        form = form_for(",".join(request.headers.getall("Accept", ())))
         async with self._metrics_turns.take(request):
-            if time.monotonic() - self._made_at > FRESH_SECONDS:
-                self._metrics = await self._work(self._meters.text)
-                self._made_at = time.monotonic()
-        return web.Response(body=self._metrics, headers={"Content-Type": _TEXT})
+            made_at, content = self._metrics.get(form, (float("-inf"), b""))
+            if time.monotonic() - made_at > FRESH_SECONDS:
+                content = await self._work(self._meters.text, form)
+                self._metrics[form] = time.monotonic(), content
+        return web.Response(body=content, headers={"Content-Type": form})
 
     async def _answer_profile(self, request: web.Request, of: str) -> web.Response:
         asked = request.query.get("pid")
