@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import tracemalloc
 from bisect import bisect_right
 from itertools import accumulate
 
@@ -163,3 +164,18 @@ def test_the_error_of_an_estimate_reaches_the_end_of_its_interval_that_is_farthe
 def test_the_interval_is_called_by_what_it_is_computed_with() -> None:
     assert estimate.INTERVAL == "95 % interval"
     assert round(estimate.NORMAL, 6) == 1.959964
+
+
+def test_what_is_remembered_of_blocks_is_soon_full_and_small() -> None:
+    """A host agent reads the blocks of many programs for months: what grows slowly looks like a leak there."""
+    weight.cache_clear()
+    poisson_interval.cache_clear()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1, 1 << 15):
+            weight(number, 1 << 19)
+            poisson_interval(100.5 + number)
+        assert tracemalloc.get_traced_memory()[0] - before < 3 << 20
+    finally:
+        tracemalloc.stop()

@@ -93,7 +93,7 @@ def chance(size: int, interval: int) -> float:
     return 1.0 if interval == 1 else -math.expm1(size * math.log1p(-1.0 / interval))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def weight(size: int, interval: int) -> Weight:
     """Of a sampled block of ``size`` bytes (1 or more), found at one sample each ``interval`` bytes (1 or more)."""
     p = chance(size, interval)
