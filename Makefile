@@ -7,6 +7,7 @@ DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 7200
+SOAK_EVERY ?= 4
 # Tests start heaptop hundreds of times: where byte code is not kept, half of what a command takes is compiling.
 unexport PYTHONDONTWRITEBYTECODE
 CORE := $(wildcard src/heaptop/injector/native/*.[ch] src/heaptop/injector/native/*/*.[ch] src/heaptop/injector/preload/*.[ch])
@@ -91,8 +92,8 @@ stress: $(DEV) ## all cycles on all interpreters; takes hours
 fuzz: $(DEV) ## all that heaptop reads from others, with seeds of its own each time: make fuzz FUZZ_SECONDS=3600
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
-soak: $(DEV) ## heaptop serve over 20 processes, a census a second, for two hours: make soak SOAK_SECONDS=600
-	$(BIN)/python -m tests.support.soak --seconds $(SOAK_SECONDS)
+soak: $(DEV) ## heaptop serve over 20 processes, a census a second, for two hours: make soak SOAK_SECONDS=600 SOAK_EVERY=1
+	$(BIN)/python -m tests.support.soak --seconds $(SOAK_SECONDS) --every $(SOAK_EVERY)
 
 equal: $(DEV) ## heaps seen in four ways, compared: make equal PYTHONS="3.8 3.12"
 	$(BIN)/python -m tests.support.equal_heaps $(if $(PYTHONS),--pythons $(PYTHONS))

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from tests.support.slopes import BLOCKS, slope_of, t_quantile
+from tests.support.soak import CONTROL, SERVE, TOGETHER, Soak
 
 SECONDS = [float(second) for second in range(600)]
 
@@ -49,3 +50,20 @@ def test_noise_is_called_flat_as_often_as_promised() -> None:
 def test_too_few_readings_have_no_slope() -> None:
     with pytest.raises(ValueError, match="too few"):
         slope_of(SECONDS[: BLOCKS - 1], SECONDS[: BLOCKS - 1])
+
+
+def test_a_process_passes_a_soak_where_it_changes_as_those_that_nothing_is_attached_to() -> None:
+    noise = random.Random(4)
+
+    def usages(growth: float) -> list[tuple[int, ...]]:
+        return [(round(20e6 + growth * second + noise.gauss(0, 1000)), 4, 2, 60) for second in SECONDS]
+
+    soak = Soak(SECONDS, {SERVE: usages(0), "process 1": usages(900), "process 2": usages(901)})
+    soak.usages |= {f"{CONTROL} 1": usages(900), f"{CONTROL} 2": usages(900)}
+    passes = {row.name: row.passes for row in soak.rows() if row.figure == "RSS"}
+    assert all(passes.values()), "they change as these do"
+    soak.usages["process 2"] = usages(1000)
+    soak.usages[SERVE] = usages(900)
+    passes = {row.name: row.passes for row in soak.rows() if row.figure == "RSS"}
+    failed = {name for name, passed in passes.items() if not passed}
+    assert failed == {SERVE, "process 2", TOGETHER}, "the host agent is compared with nothing"
