@@ -341,12 +341,27 @@ def test_a_process_that_claims_a_great_cost_keeps_no_other_from_being_hunted_in(
     assert [source.images_asked > 0 for source in watched.sources] == [True, True]
 
 
+def test_several_processes_that_claim_great_costs_keep_no_other_from_being_hunted_in(watched: Watched) -> None:
+    """The one that is hunted in among them."""
+    for _ in range(5):
+        watched.attach()
+    watched.attach(growth=10_000.0)
+    watched.config = replace(watched.config, budget=0.5, share=0.01)
+    watched.hunt()
+    assert watched.sources[5].images_asked
+    for session in watched.sessions[1:]:
+        session._agent_cpu = 10**17
+    watched.hunts._began -= 100.0
+    watched.hunt()
+    assert sum(source.images_asked > 0 for source in watched.sources) == 2
+
+
 def test_no_hunt_begins_while_the_budget_is_used_up(watched: Watched) -> None:
     first, second = watched.attach(), watched.attach()
     watched.hunt()
     for each in (first, second):
         each._agent_cpu += 10**15
-    watched.config = replace(watched.config, budget=1.0)
+    watched.config = replace(watched.config, budget=1.0, share=0.5)
     watched.hunt()
     assert sum(each.hunt is not None for each in (first, second)) == 1
     watched.hunts._began -= 3e6
@@ -365,7 +380,7 @@ def test_what_an_earlier_session_used_is_no_credit_of_the_next(watched: Watched)
     assert again.chosen.key == first.chosen.key
     for each in (second, third):
         each._agent_cpu += 10**15
-    watched.config = replace(watched.config, budget=1.0)
+    watched.config = replace(watched.config, budget=1.0, share=0.5)
     watched.hunt()
     assert second.hunt is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +25,8 @@ from heaptop.protocol.event_queue import EventQueue
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
+    Census,
+    CensusRequest,
     CodeName,
     Codes,
     Decision,
@@ -35,6 +38,7 @@ from heaptop.protocol.messages import (
     StackNode,
     Stacks,
     Tick,
+    TickRequest,
     Types,
 )
 from heaptop.protocol.source import Attached, Received, is_tick
@@ -160,6 +164,32 @@ def test_stacks_beyond_the_limit_are_counted_and_allocated_bytes_stay_right(
     assert session.sampling.samples.tally_count <= MOST_TALLIES
     assert (meters.registry.get_sample_value("heaptop_folded_stacks_total") or 0) >= MOST_TALLIES / 2
     assert sum(session.figures.allocated.values()) == most * 64
+
+
+# -- what a process claims -------------------------------------------------------------------------------------
+
+
+def test_a_process_adds_no_more_pauses_and_cpu_time_than_there_was_time(
+    session: FleetSession, source: FakeSource, meters: HostMeters, clock: Clock
+) -> None:
+    """Both are figures of all processes together."""
+
+    def total(name: str) -> float:
+        return meters.registry.get_sample_value(name) or 0.0
+
+    source.tick(census=False)
+    (census,) = [each for each in source.agent.answer(CensusRequest(1)) if isinstance(each, Census)]
+    census = replace(census, rows=())
+    (tick,) = [each for each in source.agent.answer(TickRequest(2)) if isinstance(each, Tick)]
+    clock.now += 10.0
+    paused = total("heaptop_pause_seconds_sum")
+    source.say(replace(census, pause_ns=250_000_000), replace(tick, agent_cpu_ns=3_000_000_000))
+    assert total("heaptop_pause_seconds_sum") - paused == pytest.approx(0.25), "the truth is not changed"
+    assert total("heaptop_agent_cpu_seconds_total") == pytest.approx(3)
+    for claim in (10**18, 10**15, -(10**18)):
+        source.say(replace(census, pause_ns=claim), replace(tick, agent_cpu_ns=claim))
+        assert 0.25 <= total("heaptop_pause_seconds_sum") - paused <= 10
+        assert 3 <= total("heaptop_agent_cpu_seconds_total") <= 10 * (os.cpu_count() or 1)
 
 
 # -- memory by use ---------------------------------------------------------------------------------------------

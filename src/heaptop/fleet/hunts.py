@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.snapshot.asking import Asking
@@ -37,7 +37,7 @@ MOST_OBJECTS: Final = 10_000_000
 MOST_CELLS: Final = 200_000
 """Of the censuses during a hunt, likewise."""
 MOST_OF_ONE: Final = 0.5
-"""Of the budget, that one process may use up."""
+"""Of the budget, that the process which was hunted in may use up."""
 REFUSED: Final = "refused"
 FAILED: Final = "failed"
 """Outcomes beside the verdicts."""
@@ -121,14 +121,15 @@ class LeakHunts:
         """When the last hunt did."""
         self._used_before: WeakKeyDictionary[FleetSession, float] = WeakKeyDictionary()
         """What the agent of each had used of the processors by then, in seconds."""
+        self._hunted: ref[FleetSession] | None = None
+        """Where the last one did."""
 
     def begin_due(self, sessions: Iterable[FleetSession], config: FleetConfig) -> None:
         """Begin a hunt where one is due and the budget has room for it."""
         now, sessions = time.monotonic(), list(sessions)
         if not config.hunt or (self._thread is not None and self._thread.is_alive()):
             return
-        allowed = config.budget * (now - self._began)
-        if self._used(sessions, MOST_OF_ONE * allowed) >= allowed:
+        if self._used(sessions, config, now - self._began) >= config.budget * (now - self._began):
             return
         session = next_hunted(sessions, now)
         if session is None or not self._acting.acquire(blocking=False):
@@ -140,6 +141,7 @@ class LeakHunts:
             self._report(session, REFUSED, why)
             return
         self._began, self._used_before = now, WeakKeyDictionary({each: each.agent_seconds for each in sessions})
+        self._hunted = ref(session)
         self._thread = threading.Thread(
             target=self._hunt, args=(session, seconds, config), name="heaptop-hunt", daemon=True
         )
@@ -149,10 +151,16 @@ class LeakHunts:
             self._acting.release()
             self._report(session, FAILED, f"{error}")
 
-    def _used(self, sessions: Iterable[FleetSession], most: float) -> float:
-        """What the agents have used since the last hunt began, in seconds, as their processes claim: of each at most
-        ``most``, so that a hostile one keeps no other from being hunted in."""
-        return sum(min(each.agent_seconds - self._used_before.get(each, 0.0), most) for each in sessions)
+    def _used(self, sessions: Iterable[FleetSession], config: FleetConfig, seconds: float) -> float:
+        """Seconds that the agents have used since the last hunt began, so many seconds ago, as their processes claim:
+        of each at most its share, of the one that was hunted in at most half of the budget. So hostile ones keep no
+        other from being hunted in, unless nearly all are hostile."""
+        hunted = self._hunted() if self._hunted is not None else None
+
+        def most(session: FleetSession) -> float:
+            return (MOST_OF_ONE * config.budget if session is hunted else config.share) * seconds
+
+        return sum(min(each.agent_seconds - self._used_before.get(each, 0.0), most(each)) for each in sessions)
 
     def join(self, timeout: float) -> None:
         """Wait for the running hunt: it ends with its session."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +81,8 @@ class FleetSession:
         self._on_allocated = on_allocated
         self._on_collections = on_collections
         self._recorded = Recorded(f"process {chosen.seen.pid}", history=History(limit=2), sampling=bounded_sampling())
-        self._read_at = time.monotonic()
+        self._began_at = self._read_at = time.monotonic()
+        self._paused = 0.0  # Seconds that its process has claimed to have been paused for
         self._agent_cpu = 0
         self._folded = 0
         self._refused: set[str] = set()
@@ -201,7 +203,7 @@ class FleetSession:
         match message:
             case Census():
                 self._meters.censuses.inc()
-                self._meters.pauses.observe(message.pause_ns / 1e9)
+                self._pause(message.pause_ns)
                 self.mode, self.exact = message.mode, message.exact
                 self._counted_at = time.monotonic()
                 self.objects = sum(row.count for row in message.rows)
@@ -211,7 +213,7 @@ class FleetSession:
                     self.source.memory_now()
                 self.settled.set()
             case Image():
-                self._meters.pauses.observe(message.pause_ns / 1e9)
+                self._pause(message.pause_ns)
             case Decision() | Failure() if message.request >= FIRST_ID:
                 pass  # of a snapshot: who asked for it knows what to do
             case Tick():
@@ -229,12 +231,24 @@ class FleetSession:
                 self._meters.refuse(NO_CENSUS)
                 self.settled.set()
 
+    @property
+    def _seconds(self) -> float:
+        """Since the session began."""
+        return time.monotonic() - self._began_at
+
+    def _pause(self, nanoseconds: int) -> None:
+        """Count a pause. Its process claims it: all of them are no longer than the session."""
+        seconds = min(max(nanoseconds / 1e9, 0.0), max(self._seconds - self._paused, 0.0))
+        self._paused += seconds
+        self._meters.pauses.observe(seconds)
+
     def _tick(self, tick: Tick) -> None:
         if tick.rss is not None:
             self.rss = tick.rss
             self.memory.tick(tick.rss)
-        self._meters.agent_cpu.inc(max(tick.agent_cpu_ns - self._agent_cpu, 0) / 1e9)
-        self._agent_cpu = max(tick.agent_cpu_ns, self._agent_cpu)
+        used = min(tick.agent_cpu_ns, round(self._seconds * (os.cpu_count() or 1) * 1e9))  # as its process claims
+        self._meters.agent_cpu.inc(max(used - self._agent_cpu, 0) / 1e9)
+        self._agent_cpu = max(used, self._agent_cpu)
         if time.monotonic() - self._read_at > 1.5 * self._options.interval:
             self._read()  # no census has come: what is sampled is read without
 
