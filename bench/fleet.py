@@ -13,12 +13,11 @@ a busy machine makes it slower, and the figures hardly larger. It exits with 1 w
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -42,6 +41,8 @@ CHURN: Final = 10
 """Processes that come each second."""
 CHURN_SECONDS: Final = 5.0
 """That each of them lives."""
+MOST_SERIES: Final = 3 * 188 + 40
+"""Of three services, and of heaptop itself (docs/fleet.md)."""
 PATIENCE: Final = 900.0
 CONFIG: Final = """
 limit = 300
@@ -68,9 +69,10 @@ class Cost:
     """Likewise of the agents, and of the clones that they count in."""
     rss: float
     descriptors: float
+    series: int
 
     @staticmethod
-    def of(metrics: Mapping[str, Mapping[str, float]]) -> Cost:
+    def of(metrics: Mapping[str, Mapping[str, float]], series: int) -> Cost:
         one = {name: values.get("", 0.0) for name, values in metrics.items()}
         return Cost(
             time.monotonic(),
@@ -78,6 +80,7 @@ class Cost:
             one["heaptop_agent_cpu_seconds_total"],
             one["heaptop_process_resident_memory_bytes"],
             one["heaptop_process_open_fds"],
+            series,
         )
 
     def since(self, before: Cost) -> tuple[float, float]:
@@ -101,25 +104,14 @@ def processes(interpreter: Interpreter, word: str, idle: int, busy: int) -> Iter
             list(threads.map(lambda context: context.__exit__(None, None, None), contexts[: len(started)]))
 
 
-def churn(interpreter: Interpreter, word: str, seconds: float) -> int:
-    """Let processes come and end; how many."""
-    code = f"import time; time.sleep({CHURN_SECONDS})"
-    alive: deque[subprocess.Popen[bytes]] = deque()
-    began, started = time.monotonic(), 0
-    try:
-        while (now := time.monotonic() - began) < seconds:
-            if started <= now * CHURN:
-                alive.append(subprocess.Popen(interpreter.command(["-S", "-c", code, f"{word}-churn"])))
-                started += 1
-            while alive and alive[0].poll() is not None:
-                ended = alive.popleft()
-                if ended.returncode:
-                    raise RuntimeError(f"a process that came and went ended with {ended.returncode}")
-            time.sleep(0.02)
-    finally:
-        for process in alive:
-            process.wait(60)
-    return started
+def churn(interpreter: Interpreter, word: str, seconds: float) -> tuple[int, int]:
+    """Let processes come and end; how many, and how many of these failed."""
+    arguments = (f"{CHURN}", f"{CHURN_SECONDS}", f"{seconds}", f"{word}-forks")
+    with running(interpreter, "churning", *arguments) as parent:
+        if not eventually(lambda: bool(parent.said()), seconds + CHURN_SECONDS + 60):
+            raise RuntimeError(f"no end of the churn: {parent.stderr()}")
+        came, failed = (int(each.split()[0]) for each in parent.said()[0].split(","))
+        return came, failed
 
 
 def attached_after(serve: Serve, least: int) -> float:
@@ -147,7 +139,7 @@ def report(what: str, serve: Serve, before: Cost | None = None) -> Cost:
     text = serve.get("metrics")
     series = sum(not line.startswith(b"#") for line in text.splitlines())
     metrics = serve.metrics()
-    cost, attached = Cost.of(metrics), sum(metrics.get("heaptop_attached_processes", {}).values())
+    cost, attached = Cost.of(metrics, series), sum(metrics.get("heaptop_attached_processes", {}).values())
     counted = sum(metrics.get("heaptop_counted_processes", {}).values())
     refused = dict(metrics.get("heaptop_refusals_total", {}))
     print(
@@ -169,11 +161,17 @@ def measured(args: argparse.Namespace, folder: Path) -> Iterable[Promise]:
         before = {target.pid: Facts.of(target.pid) for target in targets}
         with serving(folder / "fleet.toml", config) as serve:
             took = attached_after(serve, everyone)
-            attached = report(f"attached in {took:.0f} s", serve, Cost(time.monotonic() - took, 0, 0, 0, 0))
+            attached = report(f"attached in {took:.0f} s", serve, Cost(time.monotonic() - took, 0, 0, 0, 0, 0))
             time.sleep(args.steady)
             steady = report("at rest", serve, attached)
-            came = churn(interpreter, word, args.churn)
+            refused = len(serve.events("refused"))
+            came, failed = churn(interpreter, word, args.churn)
             churned = report(f"{came} came and ended", serve, steady)
+            refused = len(serve.events("refused")) - refused
+            reached = len(serve.events("attach")) - everyone
+            print(f"{'':22}of these attached to {reached}, refused {refused}", flush=True)
+            eventually(lambda: len(serve.attached()) <= everyone)
+            settled = report("all of them gone", serve)
             lost = before.keys() - serve.attached()
             serve.end(SIGKILL)
             after_kill = changed(before)
@@ -189,6 +187,13 @@ def measured(args: argparse.Namespace, folder: Path) -> Iterable[Promise]:
     yield Promise("CPU of the agents at rest, percent of one core", 50, False, agents)
     yield Promise("CPU of heaptop at rest, percent of one core", 15, False, own)
     yield Promise("memory of heaptop, MiB", 512, False, churned.rss / MIB)
+    churning, churned_agents = churned.since(steady)
+    yield Promise("CPU of heaptop in the churn, percent of one core", 50, False, churning)
+    yield Promise("CPU of the agents in the churn, percent of one core", 50, False, churned_agents)
+    yield Promise("processes that came each second of the churn", 0.95 * CHURN, True, came / args.churn)
+    yield Promise("of these, processes that failed", 0, False, float(failed))
+    yield Promise("descriptors left by the churn", 5, False, settled.descriptors - steady.descriptors)
+    yield Promise("series", MOST_SERIES, False, float(churned.series))
     yield Promise("processes that heaptop lost in the churn", 0, False, float(len(lost)))
     yield Promise("differences in processes after SIGKILL", 0, False, float(after_kill.total()))
     yield Promise("differences in processes after SIGTERM", 0, False, float(after_end.total()))

@@ -100,6 +100,14 @@ def test_without_rules_every_large_old_process_is_chosen() -> None:
     assert choose(only_excluding, [SHOP], 9) == []
 
 
+def test_of_equally_large_processes_the_youngest_comes_first() -> None:
+    """Where processes come and end all the time, the oldest would end during each attach, and then the next."""
+    workers = [replace(SHOP, pid=20 + start, start=start) for start in (3, 1, 2)]
+    larger = replace(SHOP, pid=90, rss=SHOP.rss + 1)
+    assert [one.seen.start for one in choose((), [*workers, larger], 9)] == [1, 3, 2, 1]
+    assert [one.seen.start for one in choose((), workers, 1, {(21, 1)})] == [1], "an attached one stays"
+
+
 def test_an_attached_process_that_shrinks_stays_chosen() -> None:
     shrunk = SeenProcess(10, 1, "www", "python shop.py", "shop", 1, 3600.0)
     assert choose((), [shrunk], 9) == []

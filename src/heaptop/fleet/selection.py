@@ -93,7 +93,8 @@ def choose(
     held: Collection[ProcessKey] = (),
 ) -> list[ChosenProcess]:
     """At most ``limit`` of them: those that are ``held`` already as long as a rule matches, whatever their size is now,
-    then the largest. A process that any excluding rule is met by is never chosen; of the others, the first rule counts.
+    then the largest, of equally large ones the youngest. A process that any excluding rule is met by is never chosen;
+    of the others, the first rule counts.
     """
     excluding = [rule for rule in rules if rule.exclude]
     including = [rule for rule in rules if not rule.exclude] or [DEFAULT_RULE]
@@ -110,8 +111,10 @@ def choose(
     return [*sorted(kept, key=_largest_first), *sorted(new, key=_largest_first)][:limit]
 
 
-def _largest_first(chosen: ChosenProcess) -> tuple[int, int]:
-    return -chosen.seen.rss, chosen.seen.pid
+def _largest_first(chosen: ChosenProcess) -> tuple[int, int, int]:
+    """Of equally large ones the youngest comes first: of workers that come and end, the oldest would end during its
+    attach, and then the next."""
+    return -chosen.seen.rss, -chosen.seen.start, chosen.seen.pid
 
 
 def _service(rule: SelectRule, seen: SeenProcess) -> str:
