@@ -126,6 +126,19 @@ def test_a_tool_that_watches_all_threads_is_not_called_on_the_agents(interpreter
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons(*SAMPLE, "3.12", *MUSL)
+@pytest.mark.parametrize("mode", ["clone", "python"])
+def test_no_import_hook_of_the_program_runs(interpreter: Interpreter, mode: str) -> None:
+    with running(interpreter, "import_watching", wrapper=with_proc(interpreter)) as target:
+        for _ in range(2):  # the second session finds the core of the first
+            with attached(target.pid, mode=mode, sample_interval=4096) as attachment:
+                assert attachment.census().rows
+                attachment.tick()
+        assert target.terminate() == EXIT_CODE
+        assert target.said() == []
+        assert target.stderr() == ""
+
+
 @pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.14", *MUSL)
 def test_files_that_took_the_agents_descriptor_are_left_alone(interpreter: Interpreter) -> None:
     with running(interpreter, "descriptors") as target:

@@ -93,16 +93,18 @@ MAX_BOOTSTRAP: Final = 2048
 # globals, and they it. From 3.12 on a fork warns of our thread, where it is the only other: E, first in the list
 # F of filters, keeps that quiet until the agent's own filter comes, and again after that has gone. (A fork that
 # warned before that may be importing warnings just now: its module has no filters yet.) Nothing before
-# it lets go of the GIL. The token is bytes: a str constant that looks like a name is interned, on 3.12 for ever.
+# it lets go of the GIL, and nothing is imported, for the reason in base.py. The token is bytes: a str constant that
+# looks like a name is interned, on 3.12 for ever.
 _BOOTSTRAP: Final = """\
 try:
-    import posix as P,sys as S,_signal as G
+    S=__spec__.__init__.__globals__["sys"]
+    P,G,W=[S.modules.get(I)or __import__(I)for I in("posix","_signal","_warnings")]
     if P.getpid()=={pid}:
         N={{}};F=[];E=None
         try:
             if S.version_info>(3,12):
                 F=getattr(S.modules.get("warnings"),"filters",None)
-                if type(F)is not list:F=__import__("_warnings").filters
+                if type(F)is not list:F=W.filters
                 E=("ignore","{warning}",DeprecationWarning,None,0)
                 F.insert(0,E)
             if P.fstat({fd})[1]=={inode}:
@@ -216,14 +218,10 @@ def _joined() -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
     pieces: list[str] = []
     places: list[tuple[str, int]] = []
     piece, nodes = "", 0
-    imported = False
     for file in [module + ".py" for module in MODULES]:
         for statement, size, lines in _statements(Path(__file__).with_name(file).read_text(encoding="utf-8")):
             if isinstance(statement, ast.Import | ast.ImportFrom):
-                # sys is all that a target has for certain; the rest is of other modules, or for the type checker
-                if imported or lines[0][1] != "import sys":
-                    continue
-                imported = True
+                continue  # of other modules, or for the type checker
             if piece and nodes + size > MAX_PIECE:
                 pieces.append(piece)
                 piece, nodes = "", 0

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
+
+# Nothing is imported: a program may have replaced `__import__`, and its finders (sys.meta_path) are asked for any name.
+# Python that is not ours would run, with its locks, on the agent's thread. The import system's globals are not kept: a
+# census leaves out what the agent's names lead to.
+sys: Any = __spec__.__init__.__globals__["sys"]  # type: ignore[misc]
+importing: Any = __spec__.__init__.__globals__["_imp"]  # type: ignore[misc]
+Namespace: Any = type(sys.implementation)
 
 IMPORTED: list[Any] = []
 """Modules that the program had not imported: see :func:`clear_modules`."""
@@ -13,7 +19,8 @@ def builtin_module(name: str) -> Any:
     """A builtin module, without leaving an entry in ``sys.modules`` that was not there before."""
     found = sys.modules.get(name)
     if found is None:
-        found = __import__(name)
+        found = importing.create_builtin(Namespace(name=name, origin="built-in"))
+        importing.exec_builtin(found)
         sys.modules.pop(name, None)
         IMPORTED.append(found)
     return found
@@ -32,8 +39,6 @@ def clear_modules() -> None:
 gc = builtin_module("gc")
 posix = builtin_module("posix")
 signals = builtin_module("_signal")
-importing = builtin_module("_imp")
-Namespace: Any = type(sys.implementation)
 CODE = type(builtin_module.__code__)
 FUNCTION = type(builtin_module)
 
@@ -63,7 +68,7 @@ def allocated_blocks(s: Any) -> int | None:
         return s.core.blocks(sys.getallocatedblocks)  # type: ignore[no-any-return]
     if sys.version_info >= (3, 12) and may_have_interpreters():
         return None
-    return sys.getallocatedblocks()
+    return sys.getallocatedblocks()  # type: ignore[no-any-return]
 
 
 def may_have_interpreters() -> bool:

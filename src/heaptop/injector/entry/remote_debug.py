@@ -36,10 +36,12 @@ PATH_LIMIT: Final = 512  # `MAX_SCRIPT_PATH_SIZE`; the target's own figure is ch
 
 SCRIPT: Final = """\
 def start():
-    import sys, posix, _socket, _thread
+    modules = __spec__.__init__.__globals__["sys"].modules
+    names = "posix", "_thread", "_socket"
+    posix, _thread, _socket = [modules.get(name) or __import__(name) for name in names]
     begin = _thread.start_new_thread
     if type(begin) is not type(len):
-        begin = sys.modules["gevent.monkey"].get_original("_thread", "start_new_thread")
+        begin = modules["gevent.monkey"].get_original("_thread", "start_new_thread")
     if posix.getpid() == {pid}:
         new = [_socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC) for _ in range(4)]
         new[3].connect({path!r})
@@ -56,6 +58,8 @@ except BaseException:
     pass
 """
 """What the target runs at its safe point. gevent replaces ``_thread``; a greenlet that blocks would stop it all.
+
+Nothing is imported that is there: a program may have replaced ``__import__``, and be in the middle of its function.
 Of four sockets one is not 0, 1 or 2, where a program that has closed those may still write."""
 
 DESCRIPTOR, INODE = 987654321, 987654322

@@ -47,14 +47,15 @@ AGENT_NAME: Final = "heaptop fd="
 
 NAMING: Final = """\
 try:
-    import _thread as T,posix as P
+    M=__spec__.__init__.__globals__["sys"].modules
+    T,P=M["_thread"],M["posix"]
     C="{prefix}"if {descriptor}<10000 else"{long}"
     if hasattr(T,"set_name"):T.set_name(C+"{descriptor}")
     else:
         F=P.open("/proc/thread-self/comm",P.O_WRONLY)
         P.write(F,(C+"{descriptor}").encode()[:15])
         P.close(F)
-except OSError:pass
+except(OSError,KeyError):pass
 """
 """3.14 has ``_thread.set_name``; before it the kernel's file must do, which a bare chroot does not have."""
 

@@ -160,8 +160,9 @@ static PyObject *list_addresses(void) {
 }
 
 static bool fill(PyObject *space, PyObject *module, PyObject *gc) {
-    PyObject *builtins = PyEval_GetBuiltins(), *sys = PyImport_ImportModule("sys");
+    PyObject *builtins = PyEval_GetBuiltins(), *sys = PyDict_GetItemString(PyImport_GetModuleDict(), "sys");
     Py_XINCREF(builtins);
+    Py_XINCREF(sys); /* not imported: a program may have replaced __import__ */
     Py_XINCREF(gc);
     for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
         if (!put(space, helpers[i].ml_name, PyCFunction_NewEx(&helpers[i], NULL, NULL)))
