@@ -22,6 +22,7 @@ from heaptop.injector.inspect.threads import agent_thread, blocked_threads
 from heaptop.protocol.messages import Core, GcEvents, Sampler
 from heaptop.protocol.source import Attached
 from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter, since
+from tests.support import building
 from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, opened, resting
 from tests.support.control_groups import joining, leave_room, memory_group
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, with_proc
@@ -122,6 +123,20 @@ def test_a_tool_that_watches_all_threads_is_not_called_on_the_agents(interpreter
         target.signal(signal.SIGUSR1)
         assert eventually(target.said)
         assert target.said() == ["threads 1"]
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons(*SAMPLE, "3.12", *MUSL)
+@pytest.mark.parametrize("mode", ["stop", "python"])
+def test_an_object_that_is_half_made_is_not_traversed_in_the_process(interpreter: Interpreter, mode: str) -> None:
+    """No collection would: the collector does not track it. In a clone, the census fails."""
+    library = interpreter.place(building.extension("half_made.c"))
+    with running(interpreter, "half_made", library, wrapper=with_proc(interpreter)) as target:
+        with attached(target.pid, mode=mode) as attachment:
+            census = attachment.census()
+            assert "refer to that the collector does not track" in census.cut
+            assert not census.complete
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 

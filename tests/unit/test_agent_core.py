@@ -175,7 +175,7 @@ def test_a_stop_that_was_asked_for_and_takes_too_long_is_asked_about_again() -> 
 
 def test_where_a_clone_measures_more_there_is_no_stop_but_one_that_a_person_chose() -> None:
     core = FakeCore()
-    core.stop_errors = [RuntimeError("some sizes are only known in a clone")]
+    core.stop_errors = [RuntimeError("some objects are only known in a clone")]
     with talking(core) as talk:
         talk.give_core()
         for _ in range(2):

@@ -24,5 +24,5 @@ def test_a_count_that_takes_too_long_gives_up_and_the_next_one_is_right(interpre
     assert abs(said["as a clone"] - objects) < 20, "here a clone would know no more"
     for container in ("a list", "a tuple", "a dict", "a set"):
         assert said[container] == LATE
-    assert said["with a foreign size"] == "RuntimeError('some sizes are only known in a clone')"
+    assert said["with a foreign size"] == "RuntimeError('some objects are only known in a clone')"
     assert abs(said["guessed"] - objects) < 200

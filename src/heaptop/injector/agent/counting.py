@@ -54,6 +54,8 @@ def new_census(s: Any, number: int, reason: str) -> Any:
         wire=[],
         sizes=[],  # bytes of every instance, or 0: ask each
         guess=[],
+        strange=[],  # whether only C code of the program's knows what an instance refers to
+        unfollowed=0,  # instances of such types that were counted without that
         queue_of=[],  # where an instance waits to be expanded; None: it refers to nothing
         counts=[[] for _ in range(ROWS)],
         bytes=[[] for _ in range(ROWS)],

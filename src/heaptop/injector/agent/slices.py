@@ -149,6 +149,8 @@ def left_out(c: Any) -> str:
         parts.append("dicts of attributes that the collector does not track")
     if arrays:
         parts.append("items, bases and dtypes of %d numpy arrays" % arrays)
+    if c.unfollowed:
+        parts.append("what %d objects refer to that the collector does not track" % c.unfollowed)
     if sys.version_info >= (3, 9) and may_have_interpreters():  # before, they shared the collector's lists
         parts.append("objects of other interpreters, if there are any")
     return "left out: " + ", ".join(parts)

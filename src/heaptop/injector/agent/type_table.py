@@ -57,12 +57,21 @@ def add_type(c: Any, t: Any) -> int:
     c.sizes.append(size)
     c.guess.append(guessed)
     c.queue_of.append(queue)
+    c.strange.append((queue is c.plain or queue is c.mappings) and is_strange(t, mro, flags))
     for rows in (c.counts, c.bytes):
         for row in rows:
             row.append(0)
     c.types.append(t)  # keeps it alive, so that its id stays its own
     c.index[id(t)] = k
     return k
+
+
+def is_strange(t: Any, mro: Any, flags: int) -> bool:
+    """Whether a traversal may run C code that is neither CPython's nor numpy's. An instance that the collector does not
+    track may be half made, and such code crash then. A tuple's own copes with that."""
+    if any(base is tuple for base in mro):
+        return False
+    return bool(flags & HEAP_TYPE) or module_of(t).partition(".")[0] not in ("builtins", "numpy", "_contextvars")
 
 
 def is_array(t: Any) -> bool:

@@ -77,8 +77,9 @@ def count(c: Any, objects: Any, generation: int) -> None:
         if k is None:
             k = add_type(c, type(o))
         counts[k] += 1
+        is_unsafe = generation == UNTRACKED and c.strange[k]
         try:
-            size = sizes[k] or getsizeof(o)
+            size = sizes[k] or (basic_size(type(o)) if is_unsafe else getsizeof(o))
         except Exception:
             size = basic_size(type(o))
             c.guessed += 1
@@ -86,7 +87,10 @@ def count(c: Any, objects: Any, generation: int) -> None:
         if traced:
             trace(c, o, k, size, 1)
         queue = queue_of[k]
-        if queue is not None:
+        if is_unsafe:
+            c.unfollowed += 1
+            c.guessed += not sizes[k]
+        elif queue is not None:
             queue.append(o)
     end_slice(c)
 

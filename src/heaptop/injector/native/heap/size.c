@@ -106,13 +106,12 @@ static void find_code(void) {
     }
 }
 
-/* Whether a function is the interpreter's or its standard library's own. */
-static bool is_cpython(PyCFunction function) {
-    if (!has_code((uintptr_t)function) && !code.looked) {
+bool size_is_cpython(uintptr_t function) {
+    if (!has_code(function) && !code.looked) {
         code.looked = true;
         find_code();
     }
-    return has_code((uintptr_t)function);
+    return has_code(function);
 }
 
 /* By the type whose method it is (descrobject.h, PyDescr_COMMON). */
@@ -147,7 +146,7 @@ void size_decide(struct kind *kind, bool call_methods) {
     else if (symbols.without_code)
         decide_by_rule(kind, found);
     else if ((method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
-             (call_methods || numpy_is_array(kind->type) || is_cpython(function))) {
+             (call_methods || numpy_is_array(kind->type) || size_is_cpython((uintptr_t)function))) {
         kind->size = SIZE_CALL;
         kind->sizeof_method = function;
     }

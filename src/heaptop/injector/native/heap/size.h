@@ -12,6 +12,9 @@ int size_open(void);
 /* Fill in kind->size and kind->sizeof_method. ``call_methods``: also C methods that are not CPython's own. */
 void size_decide(struct kind *kind, bool call_methods);
 
+/* Whether a function is the interpreter's or its standard library's own. */
+bool size_is_cpython(uintptr_t function);
+
 /* A method that is not known to be CPython's own is looked for once more, among what is mapped now. */
 void size_look_again(void);
 

@@ -262,9 +262,33 @@ static void push(struct walk *w, PyObject *o) {
     w->stack[w->depth++] = o;
 }
 
+/* numpy has some that it never has tracked, and that are whole. */
+static bool is_numpy(PyTypeObject *type) {
+    const char *name = pointer_at(type, layout.type_name);
+    return !(type_flags(type) & FLAG_HEAP_TYPE) && name != NULL && strncmp(name, "numpy.", strlen("numpy.")) == 0;
+}
+
+/* Whether an object's tp_traverse, or that of a type it is made from, is C code of the program's. */
+static bool is_foreign(PyTypeObject *type) {
+    for (; type != NULL; type = type_base(type))
+        if (type_flags(type) & FLAG_HAVE_GC && !is_numpy(type) && !size_is_cpython((uintptr_t)type_traverse(type)))
+            return true;
+    return false;
+}
+
+/* What the collector does not track may be half made, and no collection calls its tp_traverse. In a clone that may crash; in the
+   process itself it must not be tried. */
+static bool is_unsafe(const struct walk *w, PyObject *o, const struct kind *kind) {
+    bool calls = kind->edges == EDGES_TRAVERSE || kind->edges == EDGES_DICT_LIKE || kind->edges == EDGES_ARRAY;
+    return calls && !w->kinds.call_methods && !symbols.without_code && kind_collects(kind, o) && !is_tracked(o) &&
+           is_foreign(kind->type);
+}
+
 static inline void settle(struct walk *w, PyObject *o) {
     const struct kind *kind = count(w, o, UNTRACKED);
-    if (kind->edges != EDGES_NONE || kind->holds_type)
+    if (__builtin_expect(is_unsafe(w, o, kind), 0))
+        w->unfollowed++;
+    else if (kind->edges != EDGES_NONE || kind->holds_type)
         push(w, o);
 }
 

@@ -33,6 +33,7 @@ enum walk_status {
 
 enum { RING = 16 };
 
+#define WALK_UNFOLLOWED "what objects of C extensions refer to that the collector does not track is not counted"
 #define WALK_CHANGING "what is in a list that is being sorted, or in a dict or set that grows, is not counted"
 
 struct walk_part { /* what was counted of a type in one interpreter */
@@ -57,6 +58,7 @@ struct walk {
     uint64_t objects, guessed;
     uint64_t changing; /* containers whose items C code had elsewhere: what only they hold is not counted */
     uint64_t opaque, opaque_bytes; /* without code (rules.h): objects that may refer to more than is known, and their bytes */
+    uint64_t unfollowed; /* objects that are counted without what they refer to, see settle */
     struct owners_seen seen; /* memory that several objects own */
     uint64_t owned, mapped, at_least; /* bytes elsewhere (owners.h), those of them in mappings, objects that have more */
     struct progress *progress; /* set before walk_run: receives the progress, or NULL; it is not stopped */

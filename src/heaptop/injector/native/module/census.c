@@ -352,6 +352,7 @@ static int pack(struct walk *w, const struct census_request *request, uint64_t b
                                .bytes = bytes_used(w, &p),
                                .left_out = interpreters.left_out,
                                .changing = w->changing,
+                               .unfollowed = w->unfollowed,
                                .middle = (uint64_t)w->middle};
     if (status == 0)
         status = write_out(out, &head, &p);
@@ -373,7 +374,7 @@ int census_run(void *context, struct result *out) {
         walked = walk_from(&w, request, 0);
     }
     int status = status_of_walk(walked);
-    if (status == 0 && request->as_clone && guesses(&w))
+    if (status == 0 && request->as_clone && (w.unfollowed != 0 || guesses(&w)))
         status = CENSUS_GUESSES;
     if (status == 0)
         status = pack(&w, request, begin, out);
@@ -392,7 +393,7 @@ const char *census_reason(int status) {
     case CENSUS_TIMED_OUT:
         return "the count took longer than was expected";
     case CENSUS_GUESSES:
-        return "some sizes are only known in a clone";
+        return "some objects are only known in a clone";
     }
     return "the count failed";
 }

@@ -32,7 +32,7 @@ struct census_head {
                        pages, and pages of the target that either side wrote to) */
     uint64_t cut; /* 1: there are more than MAX_NAMES, and those behind are counted together */
     uint64_t left_out; /* interpreters whose objects are not counted */
-    uint64_t changing; /* as in walk.h */
+    uint64_t changing, unfollowed; /* as in walk.h */
     uint64_t new_types, types_size, rows_size;
     uint64_t kinds, typed; /* entries */
     uint64_t middle; /* for the next request: walk.h */
@@ -49,7 +49,7 @@ struct census_request {
     size_t excluded_count;
     bool in_child; /* allocate nothing from the interpreter; any C method may be called */
     struct progress *limit; /* of a count in the process itself: as in walk.h */
-    bool as_clone; /* count nothing where a clone would measure what this count can only guess */
+    bool as_clone; /* count nothing where a clone would measure or follow what this count does not */
     uint64_t middle; /* address where the middle of generation 2 may be, or 0; used in a child only */
 };
 

@@ -1,7 +1,8 @@
 /* core: the module face of the native core, as the agent sees it. It loads into every supported Python.
 
    No Python code of the target's runs here, and of its C code no more than a count needs. tp_traverse is called of
-   every type that has one, as a collection does, also in the process itself. A __sizeof__ written in C is called in a
+   every type that has one, as a collection does, also in the process itself, but there of no object that may be half made
+   (walk.c). A __sizeof__ written in C is called in a
    clone whoever wrote it, and in the process itself where it is CPython's own or numpy's (size.c). Nobody can say
    whether an extension of the application's does more there than look; in a clone, what it does dies with the clone.
 
@@ -283,7 +284,7 @@ static PyObject *learn_samples(const char *kinds, uint64_t kind_count, const cha
 
 #define TEXT_OF(number) #number
 #define TEXT(macro) TEXT_OF(macro)
-enum { CUT_BYTES = 256 };
+enum { CUT_BYTES = 384 };
 
 /* What a census leaves out, one after the other. */
 static void add_cut(char cut[CUT_BYTES], bool is_so, const char *words) {
@@ -315,6 +316,7 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
     char cut[CUT_BYTES] = "";
     add_cut(cut, head.left_out != 0, "objects of some interpreters are not counted");
     add_cut(cut, head.changing != 0, WALK_CHANGING);
+    add_cut(cut, head.unfollowed != 0, WALK_UNFOLLOWED);
     add_cut(cut, head.cut != 0, "types after the first " TEXT(MAX_NAMES) " are counted together");
     return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
                          (Py_ssize_t)head.rows_size, "complete", *cut != 0 ? Py_False : Py_True, "cut", cut, "objects",
