@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import mmap
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -270,7 +274,8 @@ def test_this_process_has_a_forecast() -> None:
     assert found is not None
     assert found.rss >= found.anonymous >= found.huge >= 0
     assert found.anonymous > 1 << 20
-    assert found.pause_ns == pause_ns(found.anonymous, found.huge)
+    usual = pause_ns(found.anonymous, found.huge)
+    assert usual <= found.pause_ns <= usual + 1e6 + 2500 * len(Path("/proc/self/maps").read_text().splitlines())
     left = forecast.room(os.getpid()).left
     assert left is None or left > 1 << 20
     assert forecast.forecast((1 << 22) + 1) is None
@@ -283,7 +288,43 @@ def test_where_the_kernel_tells_nothing_of_huge_pages_all_are_taken_to_be_small(
     found = forecast.forecast(os.getpid())
     assert found is not None
     assert found.rss == found.anonymous > 1 << 20
-    assert (found.huge, found.pause_ns) == (0, pause_ns(found.rss, 0))
+    assert found.huge == 0
+    assert found.pause_ns >= pause_ns(found.rss, 0)
+
+
+def test_a_long_list_of_mappings_lengthens_the_pause() -> None:
+    """The kernel copies it: 60,000 took 160 ms, in a process of 128 MiB for which 4 ms were expected."""
+    assert pause_ns(128 << 20, 0, 60_000) > 100e6 > pause_ns(128 << 20, 0, 300)
+    with mapped(20_000):
+        found = forecast.forecast(os.getpid())
+    assert found is not None
+    assert found.pause_ns >= pause_ns(found.anonymous, found.huge, 20_000)
+
+
+@contextlib.contextmanager
+def mapped(count: int) -> Iterator[None]:
+    """So many mappings more in this process: every second page may not be written to."""
+    with mmap.mmap(-1, count * mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        protect = ctypes.CDLL(None).mprotect
+        for page in range(0, count, 2):
+            address = ctypes.c_void_p(begin + page * mmap.PAGESIZE)
+            assert protect(address, ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ) == 0
+        yield
+
+
+@pytest.mark.parametrize(("have", "is_refused"), [(65_530 - 300, False), (65_530 - 200, True)])
+def test_an_attach_is_refused_where_the_next_mapping_may_be_one_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, have: int, is_refused: bool
+) -> None:
+    """Of the process: its malloc and its threads need some too."""
+    line = "7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
+    files = {**MACHINE, "proc/sys/vm/max_map_count": "65530\n"}
+    faked(tmp_path, monkeypatch, {**files, "proc/7/task/7/maps": "", "proc/7/task/8/maps": line * have})
+    monkeypatch.setattr(forecast, "thread_ids", lambda _: [7, 8])
+    refusal = forecast.attach_refusal(7)
+    assert (refusal is not None) == is_refused
+    assert refusal is None or "vm.max_map_count" in str(refusal.why)
 
 
 @pytest.mark.parametrize(("limit", "left"), [("1048576000", 110 << 20), ("max", 2 << 30)])

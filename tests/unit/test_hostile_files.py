@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import mmap
 import os
 import signal
 import subprocess
@@ -16,7 +18,14 @@ from heaptop.errors import NotPython
 from heaptop.injector import processes
 from heaptop.injector.entry import hijack, stub
 from heaptop.injector.inspect import proc, process, target_files
-from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory
+from heaptop.injector.inspect.memory import (
+    Mapping,
+    RemoteFault,
+    RemoteMemory,
+    anonymous_code,
+    mapping_at,
+    read_mappings,
+)
 from heaptop.protocol.text import LONGEST
 from tests.support import building
 from tests.support.processes import eventually, starting
@@ -187,6 +196,25 @@ def test_looking_for_pages_reads_one_page_of_each_mapping() -> None:
     with Counting(os.getpid()) as memory:
         assert hijack.find_pages(memory, mappings) is None
     assert reads == len(mappings)
+
+
+def test_mappings_that_may_be_pages_are_read_as_the_others_are() -> None:
+    size = mmap.PAGESIZE
+    with mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_EXEC):
+        found = anonymous_code(os.getpid())
+        assert found
+        assert found == [each for each in read_mappings(os.getpid()) if each.permissions == "r-xp" and not each.path]
+
+
+def test_the_mapping_that_has_an_address_is_found() -> None:
+    mappings = read_mappings(os.getpid())
+    assert len(mappings) > 10
+    for mapping in mappings:
+        for address in (mapping.start, mapping.end - 1):
+            assert mapping_at(address, os.getpid()) == mapping
+    assert mapping_at(0, os.getpid()) is None
+    gap = next(each.end for each, behind in itertools.pairwise(mappings) if each.end < behind.start)
+    assert mapping_at(gap, os.getpid()) is None
 
 
 def test_pages_are_found_behind_executable_memory_that_the_kernel_joined_them_to() -> None:

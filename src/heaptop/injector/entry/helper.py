@@ -55,7 +55,7 @@ from heaptop.injector.entry.seccomp import Program
 from heaptop.injector.entry.stub import Params
 from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.links import HELLO_LIMIT, ready, receive
-from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, read_mappings
+from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, anonymous_code
 from heaptop.injector.inspect.process import (
     agent_stack_size,
     image,
@@ -305,7 +305,7 @@ class PtraceAttempt(Attempt):
     def run(self) -> None:
         with one_at_a_time(self.plan, lambda rest: self.wait_for(None, rest)), self.memory() as memory:
             self.memory_view = memory
-            self.pages = hijack.find_pages(memory, read_mappings(self.plan.pid, self.plan.live_tid))
+            self.pages = hijack.find_pages(memory, anonymous_code(self.plan.pid, self.plan.live_tid))
             self._wait_for_predecessor()
             self.wait_for_orphan()
             self.ask_to_begin()
@@ -497,7 +497,7 @@ class PtraceAttempt(Attempt):
     def _arm(self, inside: HijackedThread) -> None:
         plan, memory = self.plan, self.memory_view
         if self.pages is None:  # by now somebody may have made some, whom the lock does not keep away
-            self.pages = hijack.find_pages(memory, read_mappings(plan.pid, plan.live_tid))
+            self.pages = hijack.find_pages(memory, anonymous_code(plan.pid, plan.live_tid))
         if self.pages is None:
             self.pages = hijack.map_pages(inside)
         else:

@@ -39,7 +39,7 @@ from heaptop.injector.entry.seccomp import Program
 from heaptop.injector.entry.stub import OFFSETS, Journal, Params
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.links import ready
-from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, each_mapping, read_mappings
+from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, mapping_at, read_mappings
 from heaptop.injector.inspect.threads import robust_list, thread_ids
 
 CONNECT: Final = 42
@@ -172,11 +172,11 @@ def is_own_stack(plan: AttachPlan, thread: StoppedThread) -> bool:
     nptl/allocatestack.c). An alternate signal stack is neither, and what lies below that is somebody's.
     """
     low, high = thread.registers.rsp - RED_ZONE - sigframe.ROOM, thread.registers.rsp
-    for mapping in each_mapping(plan.pid, plan.live_tid):  # the thread is stopped: no further than needed
-        if mapping.start <= low and high < mapping.end:
-            own = mapping.path == "[stack]" or thread.registers.fs_base in range(mapping.start, mapping.end)
-            return own and mapping.permissions.startswith("rw")
-    return False
+    mapping = mapping_at(high, plan.pid, plan.live_tid)
+    if mapping is None or low < mapping.start:
+        return False
+    own = mapping.path == "[stack]" or thread.registers.fs_base in range(mapping.start, mapping.end)
+    return own and mapping.permissions.startswith("rw")
 
 
 class ForeignThread(Exception):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -23,6 +25,7 @@ LARGEST_READ: Final = 1 << 26
 MOST_MAPPINGS: Final = 1 << 17
 """Twice the kernel's default limit (vm.max_map_count), which an administrator can raise."""
 LARGEST_MAPS: Final = 32 << 20
+_ANONYMOUS_CODE: Final = re.compile(rb"^\S+ r-xp 00000000 00:00 0 *$", re.MULTILINE)
 
 
 _libc = ctypes.CDLL(None)
@@ -64,6 +67,25 @@ def each_mapping(pid: int, tid: int | None = None) -> Iterator[Mapping]:
         if number >= MOST_MAPPINGS:
             raise proc.TooLarge(f"{path} has more than {MOST_MAPPINGS} lines")
         yield _mapping(line)
+
+
+def anonymous_code(pid: int, tid: int | None = None) -> list[Mapping]:
+    """Those of them that are executable and of no file, read as fast as can be: a thread may be stopped meanwhile."""
+    text = proc.read(f"/proc/{pid}/task/{tid or pid}/maps", LARGEST_MAPS)
+    return [_mapping(line.decode()) for line in _ANONYMOUS_CODE.findall(text)]
+
+
+def mapping_at(address: int, pid: int, tid: int | None = None) -> Mapping | None:
+    """The one of them that has an address, read as fast."""
+    lines = proc.read(f"/proc/{pid}/task/{tid or pid}/maps", LARGEST_MAPS).split(b"\n")[:-1]
+    behind = bisect_right(lines, address, key=lambda line: int(line.partition(b"-")[0], 16))
+    found = _mapping(os.fsdecode(lines[behind - 1])) if behind else None
+    return found if found is not None and address < found.end else None
+
+
+def count_mappings(path: str | os.PathLike[str]) -> int:
+    """How many lines a file of mappings has. Raises as :func:`read_mappings`."""
+    return proc.read(path, LARGEST_MAPS).count(b"\n")
 
 
 def _mapping(line: str) -> Mapping:

@@ -4,7 +4,7 @@ and the limit of its memory.
 Reads ``/proc`` only, from outside the target; nothing here knows Python or decides anything.
 
 A clone copies page tables, not pages: the pause follows the number of pages that are anonymous (those of files are
-found again in the page cache), and one huge page is one entry for 512 small ones.
+found again in the page cache), and one huge page is one entry for 512 small ones. It copies the list of mappings, too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Final
 
 from heaptop.errors import InjectionDenied
 from heaptop.injector.inspect import proc
+from heaptop.injector.inspect.memory import count_mappings
 from heaptop.injector.inspect.threads import thread_ids
 from heaptop.protocol.source import Forecast
 from heaptop.protocol.text import printable
@@ -26,6 +27,9 @@ from heaptop.protocol.text import printable
 NS_PER_SMALL_BYTE: Final = 30e6 / (1 << 30)  # 15 to 40 ms a GiB of 4 KiB pages were measured
 NS_PER_HUGE_BYTE: Final = 1e6 / (1 << 30)
 LEAST_NS: Final = 300_000
+NS_PER_MAPPING: Final = 2500  # 2,600 were measured where half of the mappings had a page of their own
+USUAL_MAPPINGS: Final = 500  # Whose cost is in LEAST_NS: most are of files
+MAPPINGS_LEAST: Final = 256  # Of vm.max_map_count, for the target itself and some 40 of heaptop's
 REMEMBERED: Final = 5  # Pauses that are kept to expect the next by
 ENOUGH: Final = 3  # Measured pauses that show that the forecast was too low; fewer may all be due to the machine's load
 
@@ -54,8 +58,16 @@ def forecast(pid: int) -> Forecast | None:
         sizes = _sizes(task / "smaps_rollup") or _sizes_in_pages(task / "statm")
         if rss := sizes.get("Rss", 0):
             anonymous, huge = sizes.get("Anonymous", rss), sizes.get("AnonHugePages", 0)
-            return Forecast(rss, anonymous, huge, pause_ns(anonymous, huge))
+            return Forecast(rss, anonymous, huge, pause_ns(anonymous, huge, mappings(task)))
     return None
+
+
+def mappings(task: Path) -> int:
+    """How many mappings there are, by the folder of a thread in ``/proc``; 0 where that cannot be read."""
+    try:
+        return count_mappings(task / "maps")
+    except OSError:
+        return 0
 
 
 def _sizes(file: Path) -> dict[str, int]:
@@ -84,9 +96,10 @@ def rollup(text: str) -> dict[str, int]:
     return sizes
 
 
-def pause_ns(anonymous: int, huge: int) -> int:
-    """How long the target will be paused for the copy of its page tables."""
-    return int(LEAST_NS + max(anonymous - huge, 0) * NS_PER_SMALL_BYTE + huge * NS_PER_HUGE_BYTE)
+def pause_ns(anonymous: int, huge: int, mapped: int = 0) -> int:
+    """How long the target will be paused for the copy of its page tables and of its list of ``mapped`` mappings."""
+    pages = max(anonymous - huge, 0) * NS_PER_SMALL_BYTE + huge * NS_PER_HUGE_BYTE
+    return int(LEAST_NS + pages + max(mapped - USUAL_MAPPINGS, 0) * NS_PER_MAPPING)
 
 
 @dataclass(slots=True)
@@ -170,15 +183,31 @@ def room(pid: int, *, in_use: bool = False) -> Headroom:
 
 
 def attach_refusal(pid: int) -> InjectionDenied | None:
-    """Why heaptop's code in the process might have the kernel end it; None when there is enough memory for it."""
+    """Why heaptop's code might have the kernel end the process, or refuse it memory; None when there is enough."""
     left = room(pid, in_use=True).left
     if left is None or left >= ATTACH_LEAST:
-        return None
+        return mappings_refusal(pid)
     return InjectionDenied(
         f"Process {pid} has too little memory left for an attach.",
         why=f"Only {left >> 20} MiB are free for it, and heaptop needs up to {ATTACH_LEAST >> 20} MiB: "
         "the kernel might end the process.",
         fix=f"Raise the limit of its control group, or count a copy: `heaptop census {pid} --no-inject`.",
+    )
+
+
+def mappings_refusal(pid: int) -> InjectionDenied | None:
+    """Why heaptop's mappings might make the program's next one fail; None when there is room for both."""
+    most = _read(PROC / "sys" / "vm" / "max_map_count")
+    tasks = (PROC / f"{pid}" / "task" / f"{tid}" for tid in thread_ids(pid))
+    have = next((found for task in tasks if (found := mappings(task))), 0)  # a leader that has exited shows none
+    if not most.isdigit() or have + MAPPINGS_LEAST <= int(most):
+        return None
+    return InjectionDenied(
+        f"Process {pid} has too many memory mappings for an attach.",
+        why=f"It has {have:,} of at most {int(most):,} (vm.max_map_count), and heaptop adds up to 40: the next one "
+        "that the program makes might fail.",
+        fix=f"Raise the limit: `sudo sysctl vm.max_map_count={2 * int(most)}`. Or count a copy of its memory: "
+        f"`heaptop census {pid} --no-inject`.",
     )
 
 
