@@ -219,10 +219,10 @@ class Seen:
     def report(self) -> None:
         """Every document there is of it."""
         recorded = self.recorded
-        if recorded.history.snapshots:
+        if recorded.history.records:
             for by in BAND_KEYS:
                 with contextlib.suppress(HeaptopError):  # by what only a graph has
-                    json.dumps(census_json(recorded.history.snapshots[-1], pid=1, python="3.12", by=by, top=10))
+                    json.dumps(census_json(recorded.history.records[-1], pid=1, python="3.12", by=by, top=10))
         _documents(recorded, recorded, CensusTimeline.of(recorded))
 
 

@@ -74,7 +74,7 @@ def test_what_is_killed_can_be_read(target: Target, tmp_path: Path) -> None:
         told = played(recording)
         assert told.target is not None
         assert told.target.pid == target.pid
-        assert told.history.snapshots
+        assert told.history.records
         assert told.sampling.samples.live_block_count
     assert eventually(lambda: is_as_it_was(target))
     assert target.alive

@@ -144,7 +144,7 @@ def test_a_census_says_what_samples_are(interpreter: Interpreter) -> None:
         census = target.listen(attachment, Census)
         assert census.mode == "clone", census.mode_reason
         target.ticks(attachment)
-        rows = table(target.sampling.moments.snapshots, "type", parse_filter("site:create_session"))
+        rows = table(target.sampling.moments.records, "type", parse_filter("site:create_session"))
         held = {row.name: row.bytes for row in rows}
         assert held["bytes"] == pytest.approx(LEAK, rel=0.3)
         assert held["__main__.Session"] == pytest.approx(2000 * 56, rel=0.6), "two words, a slot, the collector's head"

@@ -123,7 +123,7 @@ def leak_is_told(target: Shop, attachment: Attachment) -> None:
     # 2,000 of 1 KiB, and as many session objects
     assert row.live.count == 4000
     assert LEAK < row.live.bytes < LEAK + 2000 * 64
-    older = table(target.sampling.moments.snapshots, "producer", EVERYTHING)
+    older = table(target.sampling.moments.records, "producer", EVERYTHING)
     assert sum(one.bytes for one in older) == sum(one.bytes for one in census.rows), "and the rest is older"
     target(b"f")
     counted(target, attachment)

@@ -534,7 +534,7 @@ async def test_a_recording_shows_the_memory_known_at_its_moment(
         async with app.run_test(size=LARGE) as pilot:
             stage = Stage(app, player, pilot)  # type: ignore[arg-type]  # which has no fake source to drive
             await stage.until(lambda: any(isinstance(s, LiveScreen) for s in app.screen_stack), "the screen is there")
-            await stage.until(lambda: bool(stage.live.state.display.snapshots), "a moment is shown")
+            await stage.until(lambda: bool(stage.live.state.display.records), "a moment is shown")
             await stage.press("9")
             await stage.settled()
             if samples:

@@ -207,7 +207,7 @@ async def test_a_recording_tells_what_was_found_as_the_session_did(sources: Sour
         live = [await found_lines(stage, size) for size in (SMALL, LARGE)]
         await stage.step(CENSUSES[-1])
     async with opened(path) as again:
-        await again.until(lambda: again.live.state.display.snapshots, "a moment is shown")
+        await again.until(lambda: again.live.state.display.records, "a moment is shown")
         recorded = [await found_lines(again, size) for size in (SMALL, LARGE)]
     for of_live, of_recording in zip(live, recorded, strict=True):
         added = [line.strip() for line in of_recording if line not in of_live]

@@ -69,7 +69,7 @@ class Watched(Stage):
         def drawn() -> bool:
             shown = screen.session.shown
             display = screen.state.display
-            return self.minutes == minutes and display.shown is shown and bool(display.snapshots)
+            return self.minutes == minutes and display.shown is shown and bool(display.records)
 
         await self.until(drawn, f"minute {minutes} is shown")
 

@@ -189,7 +189,7 @@ async def test_the_sum_by_module_and_filtered() -> None:
         assert " filtered" in stage.text.splitlines()[3]
         sessions = {
             screen.session.target.pid: sum(
-                cell.bytes for cell in screen.session.history.snapshots[-1].cells if cell.type.qualname == "Session"
+                cell.bytes for cell in screen.session.history.records[-1].cells if cell.type.qualname == "Session"
             )
             for screen in stage.tabs.screens[1:]
         }
@@ -291,8 +291,8 @@ async def test_a_process_that_ends_disturbs_no_other_and_is_said() -> None:
         await stage.until(lambda: "†" in top(stage), "its tab says so")
         await stage.press("shift+tab")
         await stage.until(lambda: "1203 left at" in stage.text, "it is said")
-        others = [stage.tabs.screens[at].session.history.snapshots[-1].total.bytes for at in (1, 3)]
-        assert stage.summed.session.history.snapshots[-1].total.bytes == sum(others)
+        others = [stage.tabs.screens[at].session.history.records[-1].total.bytes for at in (1, 3)]
+        assert stage.summed.session.history.records[-1].total.bytes == sum(others)
         assert "2 of 3 processes" in stage.text
         assert top(stage).count("†") == 1
         assert stage.lines(4)[0].endswith("sum of 2 censuses within 0.0 s · 1203 left at 4 s, with 33.1 MiB")
@@ -379,7 +379,7 @@ async def test_a_tab_that_is_not_shown_goes_on_but_takes_no_graph_censuses() -> 
         await stage.until(lambda: hidden.client.is_busy or hidden.client.is_open or graph.facts.kinds, "it looks")
         await stage.press("tab")
         await stage.count(*WORKERS, times=3)
-        assert len(hidden.session.history.snapshots) == 4
+        assert len(hidden.session.history.records) == 4
         assert not hidden.client.is_open
 
 

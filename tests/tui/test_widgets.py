@@ -163,9 +163,9 @@ def test_the_chart_that_is_drawn_sums_to_the_census() -> None:
         agent.advance()
         for message in agent.answer(CensusRequest(number)):
             history.feed(message)
-    chart = bands(tuple(history.snapshots), "type", EVERYTHING, 6)
+    chart = bands(tuple(history.records), "type", EVERYTHING, 6)
     series = band_series(chart, BandLetters().assign([band.name for band in chart.bands if not band.is_rest], 10))
-    for at, snapshot in enumerate(history.snapshots):
+    for at, snapshot in enumerate(history.records):
         assert sum(values[at] for values in series.values) == snapshot.total.bytes
     assert series.letters[-1] == "~"
     assert len(set(series.letters)) == len(series.letters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.heap.history import CensusRecord, History
 from heaptop.protocol.messages import Census, Row, TypeName, Types
 
 NAMES = (
@@ -55,11 +55,11 @@ def history(heaps: list[Heap], limit: int = 2000) -> History:
     return out
 
 
-def snapshots(heaps: list[Heap]) -> tuple[Snapshot, ...]:
-    return tuple(history(heaps).snapshots)
+def snapshots(heaps: list[Heap]) -> tuple[CensusRecord, ...]:
+    return tuple(history(heaps).records)
 
 
-def ramp(values: dict[int, list[int]]) -> tuple[Snapshot, ...]:
+def ramp(values: dict[int, list[int]]) -> tuple[CensusRecord, ...]:
     """Snapshots where each type (by its number) holds these bytes, in generation 2."""
     length = len(next(iter(values.values())))
     return snapshots([{(kind, 2): (1, sizes[n]) for kind, sizes in values.items()} for n in range(length)])

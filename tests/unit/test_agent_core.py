@@ -49,7 +49,7 @@ def test_a_clone_is_counted_in_and_its_msgpack_is_the_message() -> None:
             assert census.sizeof_guessed == 2
             assert (census.owned, census.mapped, census.at_least) == (900, 500, 1)
             assert census.exact is False
-        assert talk.history.snapshots[-1].cells[0].type == TypeName("shop", "T3")
+        assert talk.history.records[-1].cells[0].type == TypeName("shop", "T3")
     assert core.calls[:5] == ["abort", "open", "begin", "end", "abort"]
     assert len(core.own) > 100, "the agent's own objects are told to the core"
 
@@ -274,7 +274,7 @@ def test_where_nothing_native_works_python_counts() -> None:
         assert (first.mode, first.mode_reason) == ("python", why)
         assert talk.census(Census).mode == "clone"
         assert {row.type for row in talk.census(Census, mode="python").rows} >= {0}
-        assert talk.history.snapshots[-2].cells[0].type == TypeName("shop", "T1"), "types keep their numbers"
+        assert talk.history.records[-2].cells[0].type == TypeName("shop", "T1"), "types keep their numbers"
 
 
 def test_a_failed_clone_is_a_failed_census_and_never_a_count_in_the_target_itself() -> None:

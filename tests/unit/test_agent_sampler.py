@@ -133,7 +133,7 @@ def test_types_that_could_not_be_said_are_said_later() -> None:
         assert "out of memory" in talk.census(Failure).text
         census = talk.census(Census)
         assert {row.type for row in census.rows} == {1}
-        assert talk.history.snapshots[-1].cells[0].type.qualname == "T2"
+        assert talk.history.records[-1].cells[0].type.qualname == "T2"
 
 
 @pytest.mark.slow

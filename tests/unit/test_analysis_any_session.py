@@ -136,8 +136,8 @@ def over_time(sampling: Sampling, history: History) -> None:
                 assert text == "lifetime>10s"
     for name in (key.name for key in BAND_KEYS.values() if key.origin is not Origin.CENSUS):
         for where in (EVERYTHING, parse_filter("size>1kB"), parse_filter("!site:f")):
-            bands(sampling.moments.snapshots, name, where, 3)
-            table(sampling.moments.snapshots, name, where)
+            bands(sampling.moments.records, name, where, 3)
+            table(sampling.moments.records, name, where)
 
 
 def producers(sampling: Sampling, history: History) -> None:
@@ -156,9 +156,9 @@ def producers(sampling: Sampling, history: History) -> None:
             for callee in tables.callees(amounts):
                 assert callee.live.low <= callee.live.bytes <= callee.live.high
                 assert 0 <= callee.figure("direct") <= callee.weight
-        older_at(samples, sampling.moments.snapshots)
+        older_at(samples, sampling.moments.records)
         bins(samples)
-    RecentMoments().trend(sampling.moments.snapshots, "site", EVERYTHING)("x")
+    RecentMoments().trend(sampling.moments.records, "site", EVERYTHING)("x")
 
 
 def reports(sampling: Sampling, history: History) -> None:

@@ -55,7 +55,7 @@ def test_the_order_of_rows_means_nothing(given_heaps: list[Heap], key: str, limi
     shuffled.feed(Types(0, NAMES))
     for number, heap in enumerate(given_heaps):
         shuffled.feed(census(number, heap, data.draw(st.permutations(list(heap)))))
-    assert bands(shuffled.snapshots, key, EVERYTHING, limit) == bands(snapshots(given_heaps), key, EVERYTHING, limit)
+    assert bands(shuffled.records, key, EVERYTHING, limit) == bands(snapshots(given_heaps), key, EVERYTHING, limit)
 
 
 @given(st.lists(heaps, max_size=14), keys, filters, st.integers(2, 8))
@@ -67,7 +67,7 @@ def test_a_memo_changes_nothing(given_heaps: list[Heap], key: str, text: str, li
     for number, heap in enumerate(given_heaps):
         growing.feed(census(number, heap))
         for one in ("type", key):
-            assert bands(growing.snapshots, one, where, 3, memo=memo) == bands(growing.snapshots, one, where, 3)
+            assert bands(growing.records, one, where, 3, memo=memo) == bands(growing.records, one, where, 3)
 
 
 def test_a_memo_takes_an_earlier_moment_too() -> None:
@@ -140,7 +140,7 @@ def test_a_chart_after_itself_is_itself(given_heaps: list[Heap], key: str, limit
 
 
 def test_a_band_that_went_keeps_its_past() -> None:
-    taken = history([{(0, 2): (1, 8)}, {(1, 2): (1, 4)}, {(0, 2): (2, 9), (1, 2): (1, 4)}]).snapshots
+    taken = history([{(0, 2): (1, 8)}, {(1, 2): (1, 4)}, {(0, 2): (2, 9), (1, 2): (1, 4)}]).records
     by_name = {band.name: band for band in bands(taken, "type", EVERYTHING, 5).bands}
     assert by_name["dict"] == Band("dict", (8, 0, 9), (1, 0, 2))
     assert by_name["str"] == Band("str", (0, 4, 4), (0, 1, 1))

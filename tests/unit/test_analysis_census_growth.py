@@ -10,13 +10,13 @@ from heaptop.analysis.bands.census_growth import SPARK, CensusGrowth, growth_sin
 from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.filters.attributes import band_key
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.heap.history import Amount, Snapshot
+from heaptop.analysis.heap.history import Amount, CensusRecord
 from tests.unit.census_cases import Heap, filters, heaps, ramp, snapshots
 
 SECOND = 10**9
 
 
-def counted(snapshot: Snapshot, key: str, text: str) -> dict[str, Amount]:
+def counted(snapshot: CensusRecord, key: str, text: str) -> dict[str, Amount]:
     """The slow way."""
     found: dict[str, Amount] = {}
     for cell in parse_filter(text).select(snapshot):

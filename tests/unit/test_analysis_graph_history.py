@@ -74,10 +74,10 @@ def test_what_has_no_retainer_says_so() -> None:
 
 
 def test_what_an_answer_had_no_room_for_is_a_band() -> None:
-    (moment,) = history().retainers.snapshots
+    (moment,) = history().retainers.records
     assert sum(cell.bytes for cell in moment.cells) == 2100
     assert (moment.cells[-1].retainer, moment.cells[-1].count, moment.cells[-1].bytes) == ("(smaller ones)", 3, 200)
-    (moment,) = history().kinds.snapshots
+    (moment,) = history().kinds.records
     assert [(cell.kind, cell.bytes) for cell in moment.cells] == [("module", 1300), ("frame", 800)]
 
 
@@ -86,7 +86,7 @@ def test_types_that_read_alike_are_one_and_frames_have_a_name() -> None:
     out = GraphHistory()
     told = groups((0, MODULE, 1, 10), (2, MODULE, 2, 20), (NO_TYPE, FRAME, 1, 0))
     out.take(image(0, 4, 30), TYPES, told, retainers())
-    (moment,) = out.kinds.snapshots
+    (moment,) = out.kinds.records
     assert [(cell.type.full, cell.kind, cell.count, cell.bytes) for cell in moment.cells] == [
         ("shop.models.Session", "module", 3, 30),
         ("frame", "frame", 1, 0),
@@ -100,8 +100,8 @@ def found(key: str, where: str) -> dict[str, int]:
     asked = parse_filter(where)
     kept = history()
     taken = kept.kinds if origin_of(band_key(key), asked) is Origin.KINDS else kept.retainers
-    rows = table(taken.snapshots, key, asked)
-    chart = bands(taken.snapshots, key, asked, 10)
+    rows = table(taken.records, key, asked)
+    chart = bands(taken.records, key, asked, 10)
     assert {band.name: band.bytes[-1] for band in chart.bands} == {row.name: row.bytes for row in rows}
     return {row.name: row.bytes for row in rows}
 
@@ -167,7 +167,7 @@ def test_a_band_that_is_looked_into_has_no_more_and_no_less(row: int) -> None:
     level = into(Level("retainer"), band.retainer)
     assert level is not None
     assert level.key == "type"
-    inside = table(out.retainers.snapshots, "type", level.where)
+    inside = table(out.retainers.records, "type", level.where)
     assert [(one.name, one.bytes) for one in inside] == [(band.type.full, band.bytes)]
     assert parse_filter(str(level.where)) == level.where
 
@@ -186,7 +186,7 @@ def test_what_has_not_changed_is_shared() -> None:
     for time, size in enumerate((1000, 1000, 1200)):
         told = groups((0, MODULE, 5, 500), (1, FRAME, 7, size))
         out.take(image(time, 12, 500 + size), TYPES, told, retainers())
-    first, second, third = (moment.cells for moment in out.kinds.snapshots)
+    first, second, third = (moment.cells for moment in out.kinds.records)
     assert [a is b for a, b in zip(first, second, strict=True)] == [True, True]
     assert [a is b for a, b in zip(second, third, strict=True)] == [True, False]
 
@@ -198,9 +198,9 @@ def test_it_stays_within_its_limits_and_ends_with_now(length: int, limit: int, c
         told = groups(*((0, kind, 1, 10 + time) for kind in range(len(KINDS))))
         out.take(image(time, 6, 6 * (10 + time)), TYPES, told, retainers(SETS[0]))
     for moments in (out.kinds, out.retainers):
-        times = [moment.time_ns for moment in moments.snapshots]
+        times = [moment.time_ns for moment in moments.records]
         assert len(times) <= limit
-        assert len(times) == 2 or sum(len(moment.cells) for moment in moments.snapshots) <= cells
+        assert len(times) == 2 or sum(len(moment.cells) for moment in moments.records) <= cells
         assert times == sorted(set(times))
         assert times[0] == 0
         assert times[-1] == (length - 1) * 10**9
@@ -211,5 +211,5 @@ def test_bands_go_on_from_image_to_image() -> None:
     for time, size in enumerate((1000, 1500)):
         row = RetainerSet((0,), False, 0, 10, size)
         out.take(image(time, 10, size), TYPES, groups(), retainers(row, units=(CACHE,)))
-    (band,) = bands(out.retainers.snapshots, "retainer", EVERYTHING, 3).bands
+    (band,) = bands(out.retainers.records, "retainer", EVERYTHING, 3).bands
     assert (band.name, band.bytes) == ("module app.cache ._sessions", (1000, 1500))

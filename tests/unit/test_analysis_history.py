@@ -17,7 +17,7 @@ from tests.unit.census_cases import NAMES, Heap, census, heaps, history
 
 @given(st.lists(heaps, max_size=6))
 def test_a_snapshot_says_what_the_census_said(given_heaps: list[Heap]) -> None:
-    taken = history(given_heaps).snapshots
+    taken = history(given_heaps).records
     assert len(taken) == len(given_heaps)
     for number, (snapshot, heap) in enumerate(zip(taken, given_heaps, strict=True)):
         assert snapshot.time_ns == number * 10**9
@@ -33,7 +33,7 @@ def test_a_snapshot_says_what_the_census_said(given_heaps: list[Heap]) -> None:
 
 
 def test_an_unchanged_cell_is_shared() -> None:
-    first, second = history([{(0, 2): (1, 8), (1, 2): (1, 8)}, {(0, 2): (1, 8), (1, 2): (2, 16)}]).snapshots
+    first, second = history([{(0, 2): (1, 8), (1, 2): (1, 8)}, {(0, 2): (1, 8), (1, 2): (2, 16)}]).records
     assert first.cells[0] is second.cells[0]
     assert first.cells[1] is not second.cells[1]
 
@@ -58,7 +58,7 @@ def test_a_row_of_an_unnamed_type_is_refused_and_nothing_is_taken() -> None:
     taken = history([{(0, 0): (1, 1)}])
     with pytest.raises(ProtocolError, match="never named"):
         taken.feed(census(1, {(0, 0): (2, 2), (len(NAMES), 0): (1, 1)}))
-    assert len(taken.snapshots) == 1
+    assert len(taken.records) == 1
 
 
 def test_a_type_counted_twice_is_refused() -> None:
@@ -70,7 +70,7 @@ def test_a_type_may_be_counted_once_in_each_interpreter() -> None:
     one, other = Row(0, 0, 1, 1, interpreter=0), Row(0, 0, 2, 2, interpreter=1)
     taken = history([])
     taken.feed(replace(census(0, {}), rows=(one, other)))
-    assert [(cell.interpreter, cell.count) for cell in taken.snapshots[0].cells] == [(0, 1), (1, 2)]
+    assert [(cell.interpreter, cell.count) for cell in taken.records[0].cells] == [(0, 1), (1, 2)]
     with pytest.raises(ProtocolError, match="twice"):
         taken.feed(replace(census(1, {}), rows=(one, other, replace(other, count=7))))
 
@@ -81,7 +81,7 @@ def test_the_same_row_twice_is_refused_also_where_it_is_known() -> None:
     taken.feed(first)
     with pytest.raises(ProtocolError, match="twice"):
         taken.feed(replace(first, rows=first.rows * 2))
-    assert len(taken.snapshots) == 1
+    assert len(taken.records) == 1
 
 
 def test_a_row_that_comes_back_as_it_was_is_of_the_latest_cell() -> None:
@@ -90,7 +90,7 @@ def test_a_row_that_comes_back_as_it_was_is_of_the_latest_cell() -> None:
     one, other = census(0, {(0, 0): (1, 1)}), census(1, {(0, 0): (2, 2)})
     for message in (one, other, census(2, {}), one):
         taken.feed(message)
-    assert [[(cell.count, cell.bytes) for cell in each.cells] for each in taken.snapshots] == [
+    assert [[(cell.count, cell.bytes) for cell in each.cells] for each in taken.records] == [
         [(1, 1)],
         [(2, 2)],
         [],
@@ -106,9 +106,9 @@ def test_a_census_beyond_64_bits_is_refused() -> None:
 @given(st.integers(2, 12), st.integers(0, 60))
 def test_the_limit_holds_and_both_ends_stay(limit: int, length: int) -> None:
     taken = history([{(0, 0): (1, number + 1)} for number in range(length)], limit)
-    assert len(taken.snapshots) <= limit
-    assert len(taken.snapshots) + taken.thinned == length
-    times = [snapshot.time_ns for snapshot in taken.snapshots]
+    assert len(taken.records) <= limit
+    assert len(taken.records) + taken.thinned == length
+    times = [snapshot.time_ns for snapshot in taken.records]
     assert times == sorted(set(times))
     if length:
         assert times[0] == 0
@@ -120,8 +120,8 @@ def test_the_limit_on_cells_holds() -> None:
     taken.feed(Types(0, NAMES))
     for number in range(50):
         taken.feed(census(number, {(kind, 0): (1, number + 1) for kind in range(4)}))
-    assert sum(len(snapshot.cells) for snapshot in taken.snapshots) <= 20
-    assert taken.thinned == 50 - len(taken.snapshots)
+    assert sum(len(snapshot.cells) for snapshot in taken.records) <= 20
+    assert taken.thinned == 50 - len(taken.records)
 
 
 @given(st.lists(st.integers(), min_size=3, max_size=50))

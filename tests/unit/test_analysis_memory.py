@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.heap.history import CensusRecord, History
 from heaptop.analysis.rss.memory import NAMES, explain, explain_counted, grown_since_attach, live_bytes, memory_json
 from heaptop.errors import ProtocolError
 from heaptop.protocol.codec import decode, encode
@@ -39,7 +39,7 @@ def memory(**changes: object) -> Memory:
     return replace(said, outside=OUTSIDE, **changes)  # type: ignore[arg-type]  # a test names the fields it changes
 
 
-def snapshot(**changes: object) -> Snapshot:
+def snapshot(**changes: object) -> CensusRecord:
     """20 MB of objects, 300 bytes of which sys.getsizeof leaves out."""
     history = History()
     history.feed(TYPES)

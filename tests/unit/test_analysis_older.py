@@ -55,8 +55,8 @@ class Sampled:
         self._second += 1
         self.moments.count_older(Amount(1, self.old + self.kept * BLOCK))
         self.moments.take(self._second * 10**9, self._sites)
-        (cell,) = [cell for cell in self.moments.snapshots[-1].cells if not cell.counted]
-        return cell.bytes, self.moments.snapshots[-1].error
+        (cell,) = [cell for cell in self.moments.records[-1].cells if not cell.counted]
+        return cell.bytes, self.moments.records[-1].error
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -106,7 +106,7 @@ def test_what_is_sampled_whole_leaves_no_doubt() -> None:
     session.tick()
     session.tick()
     session.census(10)
-    assert session.sampling.moments.snapshots[-1].error == 0
+    assert session.sampling.moments.records[-1].error == 0
 
 
 def test_hidden_bytes_are_in_blocks_and_so_in_what_was_counted() -> None:
@@ -121,7 +121,7 @@ def test_view_2_says_the_same_doubt() -> None:
     target = Sampled(20 * MB)
     target.keep(3000)
     size, error = target.count()
-    older = older_at(target.samples, target.moments.snapshots)
+    older = older_at(target.samples, target.moments.records)
     assert older is not None
     assert (older.live.low, older.live.bytes, older.live.high) == (size - error, size, size + error)
 
@@ -133,7 +133,7 @@ def test_it_was_there_before_the_first_census_too() -> None:
     session.tick()
     session.census(10)
     session.tick()
-    moments = session.sampling.moments.snapshots
+    moments = session.sampling.moments.records
     assert [sum(cell.bytes for cell in moment.cells) // MB for moment in moments] == [10, 10]
 
 
@@ -143,5 +143,5 @@ def test_what_was_sampled_for_long_before_a_first_census_stays() -> None:
     for _ in range(5):
         session.tick()
     session.census(10)
-    moments = session.sampling.moments.snapshots
+    moments = session.sampling.moments.records
     assert [sum(cell.bytes for cell in moment.cells) // MB for moment in moments] == [3, 3, 3, 3, 3, 10]

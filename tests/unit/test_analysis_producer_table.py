@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.callers.producer_table import TREND, ProducerTables, RecentMoments, older_at
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.samples.moments import SiteCell, SiteSnapshot, older_cell
+from heaptop.analysis.samples.moments import SiteCell, SiteRecord, older_cell
 from heaptop.analysis.samples.producers import NO_SITE, Sites, producers
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
@@ -131,9 +131,9 @@ def test_what_is_held_does_not_change() -> None:
         assert {group.name: group.live.bytes for group in groups} == want
 
 
-def moment(time: int, **sites: int) -> SiteSnapshot:
+def moment(time: int, **sites: int) -> SiteRecord:
     kind = TypeName("app", "X")
-    return SiteSnapshot(time, time, tuple(SiteCell(kind, site, "app", 0, 1, size) for site, size in sites.items()))
+    return SiteRecord(time, time, tuple(SiteCell(kind, site, "app", 0, 1, size) for site, size in sites.items()))
 
 
 def test_a_trend_is_of_the_last_moments() -> None:
@@ -150,7 +150,7 @@ def test_a_trend_is_of_the_last_moments() -> None:
 def test_what_is_older_is_as_unsure_as_its_moment_says() -> None:
     samples = run([(("/srv/app.py make:3",), 100, False, "X")] * 50)
     cell = older_cell(NO_SITE, 10_000_000)
-    older = older_at(samples, [SiteSnapshot(0, 0, (cell,), error=1_000)])
+    older = older_at(samples, [SiteRecord(0, 0, (cell,), error=1_000)])
     assert older is not None
     assert (older.live.low, older.live.high) == (9_999_000, 10_001_000)
     assert older.figure("count") == -1, "objects are no blocks"

@@ -50,7 +50,7 @@ class Watched:
             self.history.feed(event.message)
 
     def names(self, key: str, where: str = "") -> list[str]:
-        return [row.name for row in table(self.sampling.moments.snapshots, key, parse_filter(where))]
+        return [row.name for row in table(self.sampling.moments.records, key, parse_filter(where))]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_types_within_a_site(where: str, types: set[str], watched: Watched) -> N
 
 def test_what_was_allocated_is_what_the_fake_target_allocates(watched: Watched) -> None:
     """Nothing that create_session allocates is ever freed."""
-    (row,) = table(watched.sampling.moments.snapshots, "producer", parse_filter("site:create_session"))
+    (row,) = table(watched.sampling.moments.records, "producer", parse_filter("site:create_session"))
     samples = sum(allocation.count for allocation in ALLOCATIONS if not allocation.life) * 6
     assert row.bytes == pytest.approx(samples * 65_536, rel=0.01)
 
@@ -97,7 +97,7 @@ def test_an_unchanged_cell_is_shared_and_an_empty_one_gone() -> None:
     program.free(gone)
     program.run()
     moments.take(2, sites_of(program))
-    first, second = moments.snapshots
+    first, second = moments.records
     assert [cell.bytes for cell in first.cells] == [100, 50]
     assert [cell.bytes for cell in second.cells] == [100]
     assert second.cells[0] is first.cells[0]
@@ -125,7 +125,7 @@ def test_moments_are_what_lives(steps: list[tuple[int, int, bool]]) -> None:
         program.run()
         moments.take(program.clock, sites)
     if steps:
-        cells = moments.snapshots[-1].cells
+        cells = moments.records[-1].cells
         assert sum(cell.bytes for cell in cells) == sum(size for _, size in live_blocks.values())
         assert sum(cell.count for cell in cells) == len(live_blocks)
         assert all(cell.count for cell in cells)
@@ -352,9 +352,9 @@ def test_what_is_worked_in_late_comes_to_the_same(reads: bool) -> None:
     assert late._pending  # or this shows nothing
     if reads:
         assert late.samples.live_block_count == prompt.samples.live_block_count
-    assert late.moments.snapshots[-1].time_ns == [one.time_ns for one in said if isinstance(one, Tick)][-1]
-    assert [(one.time_ns, one.clock, one.cells) for one in late.moments.snapshots] == [
-        (one.time_ns, one.clock, one.cells) for one in prompt.moments.snapshots
+    assert late.moments.records[-1].time_ns == [one.time_ns for one in said if isinstance(one, Tick)][-1]
+    assert [(one.time_ns, one.clock, one.cells) for one in late.moments.records] == [
+        (one.time_ns, one.clock, one.cells) for one in prompt.moments.records
     ]
     assert set(late.lives.groups()) == set(prompt.lives.groups()) != set()
     for group in (None, *prompt.lives.groups()):

@@ -88,7 +88,7 @@ class Session:
     @property
     def bands(self) -> dict[str, tuple[int | None, int]]:
         """Count and megabytes of each band by producer, at the last moment."""
-        rows = table(self.sampling.moments.snapshots, "producer", EVERYTHING)
+        rows = table(self.sampling.moments.records, "producer", EVERYTHING)
         return {row.name: (row.count, row.bytes // MB) for row in rows}
 
 
@@ -160,7 +160,7 @@ def test_no_older_row_while_nothing_is_sampled() -> None:
     session = Session()
     session.allocate(3)
     session.census(10)
-    samples, moments = session.sampling.samples, session.sampling.moments.snapshots
+    samples, moments = session.sampling.samples, session.sampling.moments.records
     older = older_at(samples, moments)
     assert older is not None
     assert (older.name, older.live.bytes) == (NO_SITE, 7 * MB)

@@ -98,9 +98,9 @@ def band_bytes(watched: Watched, key: str, where: Filter, asked: Filter) -> int:
         else:
             chart = eventual.restricted(sampling, key, where, eventual.longer_than(where.lifetime, sampling), 100)
     elif asked.lifetime is not None or origin_of(band_key(key), asked) is Origin.SAMPLES:
-        chart = bands(sampling.moments.snapshots, key, where, 100)
+        chart = bands(sampling.moments.records, key, where, 100)
     else:
-        chart = bands(watched.history.snapshots, key, where, 100)
+        chart = bands(watched.history.records, key, where, 100)
     return chart.totals[-1].bytes
 
 

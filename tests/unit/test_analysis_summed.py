@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.bands.summed import PATIENCE, ProcessShare, ProcessSum, Summing, change_text, largest, sum_text
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.heap.history import Amount, Cell, History, Snapshot
+from heaptop.analysis.heap.history import Amount, Cell, CensusRecord, History
 from heaptop.protocol.messages import Census, Message, Tick, TypeName
 from tests.support.doors import census
 
@@ -21,11 +21,11 @@ DICT, SESSION = TypeName("builtins", "dict"), TypeName("shop.models", "Session")
 Rows = dict[tuple[TypeName, int], tuple[int, int]]
 
 
-def counted(seconds: float, rows: Rows, **fields: Any) -> Snapshot:
+def counted(seconds: float, rows: Rows, **fields: Any) -> CensusRecord:
     message = census(**{"mode": "clone", **fields}, time_ns=int(seconds * SECOND), rows=())
     cells = (Cell(kind, generation, count, size, 1, 2) for (kind, generation), (count, size) in rows.items())
     total = Amount(sum(count for count, _ in rows.values()), sum(size for _, size in rows.values()))
-    return Snapshot(message.time_ns, message, tuple(cells), total)
+    return CensusRecord(message.time_ns, message, tuple(cells), total)
 
 
 def tick(seconds: float, rss: int | None = 100, cpu: int = 5) -> Tick:
@@ -91,7 +91,7 @@ def test_the_sum_is_what_its_parts_add_up_to(steps: list[tuple[int, Rows | None]
         found = {(cell.type, cell.generation): (cell.count, cell.bytes) for cell in latest.cells}
         assert found == {key: (objects[key], whole[key]) for key in whole if objects[key] or whole[key]}
         assert latest.total.bytes == sum(part.bytes for part in summing.last.parts)
-    times = [snapshot.time_ns for snapshot in history.snapshots]
+    times = [snapshot.time_ns for snapshot in history.records]
     assert times == sorted(set(times)), "each later than the one before"
 
 

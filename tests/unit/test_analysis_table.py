@@ -15,12 +15,12 @@ from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.bands.table import SORTS, SPARK, TableRow, rows, table
 from heaptop.analysis.filters.attributes import BAND_KEYS, band_key
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
-from heaptop.analysis.heap.history import Amount, History, Snapshot
+from heaptop.analysis.heap.history import Amount, CensusRecord, History
 from heaptop.protocol.messages import Pauses, Row, Types
 from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, history, keys, ramp, snapshots
 
 
-def counted(snapshot: Snapshot, key: str, text: str) -> tuple[Counter[str], Counter[str]]:
+def counted(snapshot: CensusRecord, key: str, text: str) -> tuple[Counter[str], Counter[str]]:
     """Objects and bytes by band, the slow way."""
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
@@ -108,7 +108,7 @@ def test_rows_by_interpreter_have_the_objects_of_each_by_its_id() -> None:
     taken = history([])
     found = [Row(2, 0, 1, 100, 0, 0, 0), Row(2, 0, 2, 20, 0, 0, 1), Row(2, 1, 3, 3, 0, 0, 1), Row(2, 0, 4, 4, 0, 0, 12)]
     taken.feed(replace(census(0, {}), rows=tuple(found)))
-    (snapshot,) = taken.snapshots
+    (snapshot,) = taken.records
     assert snapshot.has_interpreters
     assert snapshot.total == Amount(10, 127)
     rows = table((snapshot,), "interpreter", EVERYTHING)
@@ -181,13 +181,13 @@ def test_hidden_bytes_and_guesses_are_summed_by_band_and_come_and_go() -> None:
     for number, hidden in enumerate((40, 50)):
         rows = (Row(2, 2, 5, 500, hidden, 1), Row(2, 0, 1, 100, 8, 0), Row(3, 2, 2, 60), Row(0, 2, 1, 9, 3, 0))
         history.feed(replace(census(number, {}), rows=rows, mode="clone", mode_reason="it is so"))
-    document = census_json(history.snapshots[-1], pid=7, python="3.11.7", by="module")
+    document = census_json(history.records[-1], pid=7, python="3.11.7", by="module")
     found = {row["name"]: (row["bytes"], row["hidden_bytes"], row["sizeof_guessed"]) for row in document["rows"]}
     assert found == {"shop.models": (660, 58, 1), "builtins": (9, 3, 0)}
     assert document["total"]["hidden_bytes"] == 61
     assert document["mode_reason"] == "it is so"
     # the same through the series, which only sees what changed
     memo = SeriesCache()
-    before, after = (table(history.snapshots[:end], "type", EVERYTHING, memo=memo) for end in (1, 2))
+    before, after = (table(history.records[:end], "type", EVERYTHING, memo=memo) for end in (1, 2))
     assert [row.hidden for row in before] == [48, 0, 3]
     assert [row.hidden for row in after] == [58, 0, 3]

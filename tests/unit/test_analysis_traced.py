@@ -78,7 +78,7 @@ def test_bands_have_what_was_traced_and_the_rest_of_the_census(sampling: Samplin
         sampling.feed(traced(*rows, at=at))
         sampling.feed(census(100, size, at))
         sampling.feed(Tick(at, at * SECOND, 1, 1, True, (0, 0, 0), 0, 1, 0))
-    moments = sampling.moments.snapshots
+    moments = sampling.moments.records
     assert [moment.time_ns for moment in moments] == [SECOND, 2 * SECOND], "one a census"
     rows = {row.name: row.bytes for row in table(moments, "producer", EVERYTHING, memo=SeriesCache())}
     assert rows == {"a.py:7": 280, "(no site)": 9_000 - 280}

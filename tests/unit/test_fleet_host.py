@@ -419,7 +419,7 @@ def test_a_session_keeps_no_history_of_its_process(hosted: Hosted) -> None:
         (session,) = hosted.host._sessions.values()
         recorded = session._recorded
         assert len(recorded.history.ticks) == 2
-        assert len(recorded.history.snapshots) == 2
+        assert len(recorded.history.records) == 2
         assert len(recorded.sampling.gc.rows) <= 2
         assert len(recorded.sampling.timeline.pairs) == 1
         assert recorded.sampling.lives.groups() == ()

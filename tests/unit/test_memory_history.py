@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.heap.history import CensusRecord, History
 from heaptop.analysis.rss.memory_history import (
     LIMIT,
     UNSEEN,
@@ -41,7 +41,7 @@ def tick(seconds: float, rss: int | None) -> Tick:
     return replace(said, time_ns=int(seconds * SECOND), rss=rss)
 
 
-def snapshot(seconds: float, size: int) -> Snapshot:
+def snapshot(seconds: float, size: int) -> CensusRecord:
     history = History()
     history.feed(TYPES)
     history.feed(census(mode="clone", time_ns=int(seconds * SECOND), rows=(Row(1, 2, 9, size, 0),)))

@@ -168,13 +168,13 @@ def test_the_export_to_json_has_all_series(night: Material) -> None:
     assert (document["pid"], document["python"], document["file"]) == (4242, "3.11.7", "night.heaptop")
     assert document["begin"].startswith("2025-06-15T15:06:40")
     types = document["over_time"]["types"]
-    assert len(types["seconds"]) == len(night.course.snapshots)
+    assert len(types["seconds"]) == len(night.course.records)
     by_name = {row["name"]: row for row in types["rows"]}
     sessions, latest = by_name["shop.models.Session"], night.recorded.history.latest
     assert latest is not None
     assert sessions["count"][-1] == sum(cell.count for cell in latest.cells if cell.type.qualname == "Session")
     assert [sum(column) for column in zip(*(row["bytes"] for row in types["rows"]), strict=True)] == [
-        snapshot.total.bytes for snapshot in night.course.snapshots
+        snapshot.total.bytes for snapshot in night.course.records
     ]
     assert document["findings"][0]["suspects"][0]["sentence"].startswith("1,240 Session")
     assert {stack["type"] for stack in document["stacks"]} >= {"shop.models.Session", None}
@@ -227,7 +227,7 @@ def test_html_is_one_page_that_needs_nothing_else(night: Material) -> None:
 def test_the_picture_stacks_the_bands_of_the_chart(night: Material) -> None:
     found = re.search(r"<svg.*?</svg>", made("html", night).decode(), re.DOTALL)
     assert found is not None
-    chart = bands(night.course.snapshots, "type", EVERYTHING, len(COLOURS) - 1)
+    chart = bands(night.course.records, "type", EVERYTHING, len(COLOURS) - 1)
     paths = [path.get("d") or "" for path in ElementTree.fromstring(found[0]).findall("path")]
     assert len(paths) == len(chart.bands)
     outlines = [[(*map(float, at.split()),) for at in re.split("[MLZ]", path) if at.strip()] for path in paths]
@@ -243,7 +243,7 @@ def test_the_picture_stacks_the_bands_of_the_chart(night: Material) -> None:
 @pytest.mark.usefixtures("utc")
 @pytest.mark.parametrize(("minutes", "words"), [(59, "15:06:40"), (60, "15:06")])
 def test_times_of_the_picture_have_seconds_where_it_is_short(night: Material, minutes: int, words: str) -> None:
-    chart = bands(night.course.snapshots, "type", EVERYTHING, 3)
+    chart = bands(night.course.records, "type", EVERYTHING, 3)
     begin, last = chart.times_ns[0], len(chart.times_ns) - 1
     steps = [begin + minutes * 60_000_000_000 * step // last for step in range(last + 1)]
     whole = RecordedSpan(begin, begin + 8 * 3_600_000_000_000, 1_750_000_000.0)

@@ -87,8 +87,8 @@ def test_all_that_was_said_is_said_again(path: Path) -> None:
     live = made.watched
     assert told.target == live.target
     assert told.hello == replace(live.hello, token="")  # type: ignore[type-var]
-    assert len(told.history.snapshots) == len(live.history.snapshots) == 31
-    assert told.history.snapshots[0].cells == live.history.snapshots[0].cells
+    assert len(told.history.records) == len(live.history.records) == 31
+    assert told.history.records[0].cells == live.history.records[0].cells
     seen = [row.time_ns for row in told.sampling.gc.rows]
     assert seen == [row.time_ns for row in live.sampling.gc.rows][-len(seen) :]
     assert len(seen) > 30
@@ -97,7 +97,7 @@ def test_all_that_was_said_is_said_again(path: Path) -> None:
 def test_the_past_is_told_with_the_moment(path: Path) -> None:
     made_with_figures(path, 40)
     with Recording.open(path) as recording:
-        times = [snapshot.time_ns for snapshot in played(recording).history.snapshots]
+        times = [snapshot.time_ns for snapshot in played(recording).history.records]
     assert times == sorted(set(times))
     assert times[0] == recording.first_ns - SECOND  # the census that was there when the first tick came
     assert len(times) == 41
@@ -111,8 +111,8 @@ def test_where_censuses_are_large_some_are_told(path: Path, monkeypatch: pytest.
         for moment in recording.moments[-8:]:
             told = played(recording, moment)
             assert figures(told) == then[moment]
-            assert len(told.history.snapshots) < 20
-        assert len(played(recording, since=0).history.snapshots) == 41
+            assert len(told.history.records) < 20
+        assert len(played(recording, since=0).history.records) == 41
 
 
 def test_times_are_told_as_on_a_clock(path: Path) -> None:

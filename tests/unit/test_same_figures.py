@@ -24,7 +24,7 @@ def history(hidden: int) -> History:
 def test_bands_are_what_the_census_says_as_json(key: str) -> None:
     known = history(hidden=80)
     assert known.latest is not None
-    shown = {row.name: (row.count, row.bytes, row.hidden) for row in table(known.snapshots, key, EVERYTHING)}
+    shown = {row.name: (row.count, row.bytes, row.hidden) for row in table(known.records, key, EVERYTHING)}
     document = census_json(known.latest, pid=1, python="3.11", by=key)
     assert {row["name"]: (row["count"], row["bytes"], row["hidden_bytes"]) for row in document["rows"]} == shown
     assert document["total"] == {"count": 12, "bytes": 1900, "hidden_bytes": 160}

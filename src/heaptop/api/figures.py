@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from heaptop.analysis.bands.report import census_rows
 from heaptop.analysis.filters.filters import parse_filter
-from heaptop.analysis.heap.history import Snapshot, known_hidden
+from heaptop.analysis.heap.history import CensusRecord, known_hidden
 from heaptop.analysis.heap.path_words import type_name
 from heaptop.analysis.reports.sampled_report import ReportRow
 from heaptop.analysis.snapshot.why import path_json
@@ -57,7 +57,7 @@ class CensusTable:
         return iter(self.rows)
 
 
-def census_table(heap: Snapshot, by: str = "type", where: str = "") -> CensusTable:
+def census_table(heap: CensusRecord, by: str = "type", where: str = "") -> CensusTable:
     """Raises UsageError where ``by`` or the filter is wrong."""
     taken = heap.census
     rows = tuple(

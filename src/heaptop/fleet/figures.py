@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from heaptop.analysis.heap.history import Snapshot
+from heaptop.analysis.heap.history import CensusRecord
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.producers import NO_SITE, Flow, live_total, older_than_sampling
 from heaptop.analysis.samples.sampling import Sampling
@@ -78,14 +78,14 @@ def target_figures(recorded: Recorded, *, counted: bool = True) -> TargetFigures
     return TargetFigures(_types(latest) if latest is not None else {}, live, allocated)
 
 
-def _types(snapshot: Snapshot) -> Rows:
+def _types(record: CensusRecord) -> Rows:
     rows: Rows = {}
-    for cell in snapshot.cells:
+    for cell in record.cells:
         add_row(rows, label(cell.type.full), (cell.bytes, cell.count))
     return rows
 
 
-def _sites(sampling: Sampling, latest: Snapshot | None) -> tuple[Rows, dict[str, int]]:
+def _sites(sampling: Sampling, latest: CensusRecord | None) -> tuple[Rows, dict[str, int]]:
     if sampling.state is None:
         return {}, {}  # never sampled: nothing is known of sites
     samples, sites = sampling.samples, sampling.sites

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heaptop.analysis.heap.history import Snapshot
+from heaptop.analysis.heap.history import CensusRecord
 from heaptop.analysis.rss.memory import explain_counted
 from heaptop.fleet.triggers import ProcessReadings, RssTrend
 from heaptop.injector.api import memory_limit
@@ -81,7 +81,7 @@ class ServedMemory:
             return False
         return time.monotonic() >= self._due_at
 
-    def take(self, memory: Memory, latest: Snapshot, took: float) -> None:
+    def take(self, memory: Memory, latest: CensusRecord, took: float) -> None:
         """Take what memory is used for, by the last census. ``took``: seconds of CPU time that heaptop read it for."""
         now = time.monotonic()
         is_quick = memory.duration_ns <= self._budget_ns  # threads wait for malloc's locks

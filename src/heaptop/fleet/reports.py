@@ -154,11 +154,11 @@ class GuardReport:
         return lines
 
     def _growth(self) -> Sequence[CountedGrowth]:
-        return growth_since(self.history.snapshots, 0, "type", EVERYTHING, SeriesCache()).rows
+        return growth_since(self.history.records, 0, "type", EVERYTHING, SeriesCache()).rows
 
     @property
     def _growth_seconds(self) -> float:
-        snapshots = self.history.snapshots
+        snapshots = self.history.records
         return (snapshots[-1].time_ns - snapshots[0].time_ns) / 1e9 if snapshots else 0.0
 
     def _sites(self) -> list[ReportRow]:

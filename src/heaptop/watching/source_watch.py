@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final, TypeVar
 
-from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.heap.history import CensusRecord, History
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.choices import TIMEOUT
@@ -31,7 +31,7 @@ class CensusResult:
     """One census, and of whom."""
 
     attached: Attached
-    snapshot: Snapshot
+    snapshot: CensusRecord
     memory: Memory | None = None  # What memory is used for, where that was asked for too
 
 
@@ -59,7 +59,7 @@ class SourceWatch:
         self._history = History()
         self._attached: Attached | None = None
         self._ended: HeaptopError | None = None  # How the source ended, once it has
-        self._seen: Snapshot | None = None
+        self._seen: CensusRecord | None = None
         self._foreseen = ""
         self._asked = "take a census"
 

@@ -47,7 +47,7 @@ class BandChart:
 
 
 def bands(
-    snapshots: Sequence[Moment],
+    records: Sequence[Moment],
     key: str,
     where: Filter,
     limit: int,
@@ -55,7 +55,7 @@ def bands(
     memo: SeriesCache | None = None,
     previous: BandChart | None = None,
 ) -> BandChart:
-    """The chart of these snapshots by ``key`` (a name of ``BAND_KEYS``).
+    """The chart of these records by ``key`` (a name of ``BAND_KEYS``).
 
     Args:
         limit: most bands that get a name, 0 or more; all others are joined in ``(rest: N more)``.
@@ -65,7 +65,7 @@ def bands(
     Raises:
         UsageError: there is no such key.
     """
-    series = (memo or SeriesCache()).series(snapshots, key, where)
+    series = (memo or SeriesCache()).series(records, key, where)
     names = tuple(band.name for band in previous.bands if not band.is_rest) if previous else ()
     chosen = _choose(series, limit, frozenset(names))
     ordered = _order(series, chosen, names)
@@ -74,7 +74,7 @@ def bands(
     hidden = len(series.lines) - len(named)
     rest = (_rest(totals, named, hidden),) if hidden else ()
     return BandChart(
-        times_ns=tuple(snapshot.time_ns for snapshot in snapshots),
+        times_ns=tuple(record.time_ns for record in records),
         bands=named + rest,
         totals=tuple(map(Amount, totals.counts, totals.bytes)),
     )

@@ -39,7 +39,7 @@ class CensusGrowth:
     seconds: float  # From the first census to the last
 
 
-def growth_since(snapshots: Sequence[Moment], time_ns: int, key: str, where: Filter, memo: SeriesCache) -> CensusGrowth:
+def growth_since(records: Sequence[Moment], time_ns: int, key: str, where: Filter, memo: SeriesCache) -> CensusGrowth:
     """From the last census up to a moment, or else the first after it, to the last census of all.
 
     Args:
@@ -48,11 +48,11 @@ def growth_since(snapshots: Sequence[Moment], time_ns: int, key: str, where: Fil
     Raises:
         UsageError: there is no such key.
     """
-    if not snapshots:
+    if not records:
         return CensusGrowth((), 0.0)
-    first = max(bisect_right(snapshots, time_ns, key=lambda snapshot: snapshot.time_ns) - 1, 0)
-    seconds = (snapshots[-1].time_ns - snapshots[first].time_ns) / 1e9
-    series = memo.series(snapshots, key, where)
+    first = max(bisect_right(records, time_ns, key=lambda record: record.time_ns) - 1, 0)
+    seconds = (records[-1].time_ns - records[first].time_ns) / 1e9
+    series = memo.series(records, key, where)
     rows = [_row(line, series.length, first, seconds) for line in series.lines.values() if line.at[-1] > first]
     grown = [row for row in rows if row.count or row.bytes]
     return CensusGrowth(tuple(sorted(grown, key=lambda row: (-row.bytes, row.name))), seconds)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.bands.table import TableRow, table
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
-from heaptop.analysis.heap.history import Snapshot, known_hidden
+from heaptop.analysis.heap.history import CensusRecord, known_hidden
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import NO_INTERPRETER, Census, Pauses
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 NS_PER_MS: Final = 1_000_000
 
 
-def census_rows(snapshot: Snapshot, by: str = "type", where: Filter = EVERYTHING) -> tuple[TableRow, ...]:
+def census_rows(record: CensusRecord, by: str = "type", where: Filter = EVERYTHING) -> tuple[TableRow, ...]:
     """The rows of one census, largest first, ties by name; ``by`` is a name of ``BAND_KEYS``.
 
     Raises:
         UsageError: there is no such key, or interpreters are asked for that were not distinguished.
     """
-    if "interpreter" in where.attributes and NO_INTERPRETER in {cell.interpreter for cell in snapshot.cells}:
+    if "interpreter" in where.attributes and NO_INTERPRETER in {cell.interpreter for cell in record.cells}:
         raise UsageError(
             "This census does not distinguish interpreters.",
             why="Python mode, and Python 3.8, count those of a process together.",
             fix="Leave interpreter out of the filter.",
         )
-    return table([snapshot], by, where)
+    return table([record], by, where)
 
 
 def census_json(
-    snapshot: Snapshot,
+    record: CensusRecord,
     *,
     pid: int,
     python: str,
@@ -47,10 +47,10 @@ def census_json(
     Raises:
         UsageError: there is no band key ``by``.
     """
-    rows = census_rows(snapshot, by, where)
-    whole = census_rows(snapshot, by) if where else rows
+    rows = census_rows(record, by, where)
+    whole = census_rows(record, by) if where else rows
     shown = rows if top is None else rows[: max(top, 0)]
-    census = snapshot.census
+    census = record.census
     return {
         "schema": "heaptop.census",
         "version": 1,

@@ -1,12 +1,12 @@
-"""How much every band held at every snapshot: what charts and tables are cut from, kept up to date cheaply.
+"""How much every band held at every record: what charts and tables are cut from, kept up to date cheaply.
 
 A heap has thousands of types and few of them change between two censuses, so a band is kept as its change
-points, and a new snapshot costs what changed in it: the cells that it does not share with the one before
+points, and a new record costs what changed in it: the cells that it does not share with the one before
 (:class:`~heaptop.analysis.heap.history.History` shares them).
 
 ::
 
-    snapshot      0     1     2     3     4     5
+    record      0     1     2     3     4     5
     bytes         0     0    64    64    64    80
     at                     2                 5
     bytes                 64                80
@@ -40,12 +40,12 @@ class BandLine:
         self.at = array("q")
         self.counts = array("q")
         self.bytes = array("q")
-        self._base = 0  # what the sum of bytes over all snapshots is beyond as many times the last ones
+        self._base = 0  # what the sum of bytes over all records is beyond as many times the last ones
         self._last = 0
-        self._squares = 0  # squared first differences summed over all change points but one at snapshot 0
+        self._squares = 0  # squared first differences summed over all change points but one at record 0
 
     def change(self, index: int, count: int, size: int) -> None:
-        """From snapshot ``index`` on, the band holds this much."""
+        """From record ``index`` on, the band holds this much."""
         before, self._last = self._last, size
         self._base += (before - size) * index
         if index:
@@ -55,7 +55,7 @@ class BandLine:
         self.bytes.append(size)
 
     def area(self, length: int) -> int:
-        """Bytes summed over the first ``length`` snapshots, which must be all of them."""
+        """Bytes summed over the first ``length`` records, which must be all of them."""
         return self._base + self._last * length
 
     def roughness(self, length: int) -> int:
@@ -64,7 +64,7 @@ class BandLine:
         return (length - 1) * self._squares - (self.bytes[-1] - first) ** 2
 
     def expand(self, values: Sequence[int], length: int, start: int = 0) -> list[int]:
-        """``self.bytes`` or ``self.counts`` at each of the snapshots from ``start`` to ``length``."""
+        """``self.bytes`` or ``self.counts`` at each of the records from ``start`` to ``length``."""
         position = bisect_right(self.at, start)
         begin, value = start, values[position - 1] if position else 0
         out: list[int] = []
@@ -76,7 +76,7 @@ class BandLine:
         return out
 
     def until(self, length: int) -> BandLine:
-        """As it was when there were so many snapshots: this one, where nothing has changed since."""
+        """As it was when there were so many records: this one, where nothing has changed since."""
         if self.at[-1] < length:
             return self
         line = BandLine(self.name)
@@ -85,12 +85,12 @@ class BandLine:
         return line
 
     def thinned(self, kept: Sequence[int]) -> BandLine:
-        """The same band over the snapshots of these numbers only, which rise and end with the last one."""
+        """The same band over the records of these numbers only, which rise and end with the last one."""
         line = BandLine(self.name)
         places = [bisect_left(kept, index) for index in self.at]
         for position, place in enumerate(places):
             if position + 1 < len(places) and places[position + 1] == place:
-                continue  # no kept snapshot saw this value
+                continue  # no kept record saw this value
             value = self.counts[position], self.bytes[position]
             if value != ((line.counts[-1], line.bytes[-1]) if line.at else (0, 0)):
                 line.change(place, *value)
@@ -120,7 +120,7 @@ class BandSum:
 
 
 class BandSizes(NamedTuple):
-    """What the bands of a snapshot hold, a column each, in the order of their names."""
+    """What the bands of a record hold, a column each, in the order of their names."""
 
     lines: list[BandLine]
     bytes: list[int]
@@ -141,7 +141,7 @@ class BandSizes(NamedTuple):
 
 
 class _Kind:
-    """The cells of one type in the last snapshot, by id(), and those of them that are counted."""
+    """The cells of one type in the last record, by id(), and those of them that are counted."""
 
     __slots__ = ("cells", "counted")
 
@@ -151,13 +151,13 @@ class _Kind:
 
 
 class Series:
-    """All bands of one key under one filter, extended a snapshot at a time."""
+    """All bands of one key under one filter, extended a record at a time."""
 
     def __init__(self, key: str, where: Filter) -> None:
         self._label: Callable[[AnyCell], str] = band_key(key).label
         self._where = where
         self._seen: list[Moment] = []
-        self._cells: Sequence[AnyCell] = ()  # of the last snapshot
+        self._cells: Sequence[AnyCell] = ()  # of the last record
         self._kinds: dict[TypeName, _Kind] = {}
         self._verdicts: dict[Hashable, bool | Rest] = {}  # of the filter, whatever figures are
         self._sums: dict[str, BandSum] = {}
@@ -173,7 +173,7 @@ class Series:
         return len(self._seen)
 
     def held(self) -> BandSizes:
-        """What the last snapshot has. To be copied by who keeps it beyond the next."""
+        """What the last record has. To be copied by who keeps it beyond the next."""
         if self._held is None:
             names = sorted(self._sums)
             sums = [self._sums[name] for name in names]
@@ -192,20 +192,20 @@ class Series:
         length = self.length
         return [line._base + line._last * length for line in self.lines.values()]
 
-    def extends_to(self, snapshots: Sequence[Moment]) -> bool:
-        """Whether these snapshots begin with the ones seen so far."""
-        return len(snapshots) >= len(self._seen) and list(snapshots[: len(self._seen)]) == self._seen
+    def extends_to(self, records: Sequence[Moment]) -> bool:
+        """Whether these records begin with the ones seen so far."""
+        return len(records) >= len(self._seen) and list(records[: len(self._seen)]) == self._seen
 
-    def thin_to(self, snapshots: Sequence[Moment]) -> bool:
-        """Forget the snapshots that a history has dropped; False, and nothing done, when that is not what happened.
+    def thin_to(self, records: Sequence[Moment]) -> bool:
+        """Forget the records that a history has dropped; False, and nothing done, when that is not what happened.
 
         The history drops from the middle of what it has and never the latest. This costs a step a change point,
-        where starting over costs one a cell of every snapshot.
+        where starting over costs one a cell of every record.
         """
-        number = {id(snapshot): index for index, snapshot in enumerate(self._seen)}
-        kept = [number[id(snapshot)] for snapshot in snapshots if id(snapshot) in number]
+        number = {id(record): index for index, record in enumerate(self._seen)}
+        kept = [number[id(record)] for record in records if id(record) in number]
         seen = [self._seen[index] for index in kept]
-        if not kept or kept[-1] != len(self._seen) - 1 or list(snapshots[: len(seen)]) != seen:
+        if not kept or kept[-1] != len(self._seen) - 1 or list(records[: len(seen)]) != seen:
             return False
         if any(left >= right for left, right in pairwise(kept)):
             return False
@@ -216,21 +216,21 @@ class Series:
         self._held = None
         return True
 
-    def extend(self, snapshots: Sequence[Moment]) -> None:
-        """Take the snapshots beyond those seen so far."""
-        for snapshot in snapshots[len(self._seen) :]:
-            self._add(snapshot)
+    def extend(self, records: Sequence[Moment]) -> None:
+        """Take the records beyond those seen so far."""
+        for record in records[len(self._seen) :]:
+            self._add(record)
 
-    def _add(self, snapshot: Moment) -> None:
+    def _add(self, record: Moment) -> None:
         index = len(self._seen)
-        gone, new = _others(self._cells, snapshot.cells)
+        gone, new = _others(self._cells, record.cells)
         if self._where.bounded:
             gone, new = self._counted(gone, new)
         elif self._where:
             gone, new = ([cell for cell in cells if self._verdict(cell) is True] for cells in (gone, new))
         touched = {*self._move(gone, -1), *self._move(new, 1)}
-        self._seen.append(snapshot)
-        self._cells = snapshot.cells
+        self._seen.append(record)
+        self._cells = record.cells
         for name in touched:
             self._note(name, index)
         _change_if_new(self.total, index, self._total)
@@ -327,18 +327,18 @@ class SeriesCache:
     def __init__(self) -> None:
         self._series: OrderedDict[tuple[str, str], Series] = OrderedDict()
 
-    def series(self, snapshots: Sequence[Moment], key: str, where: Filter) -> Series:
-        """The series of exactly these snapshots.
+    def series(self, records: Sequence[Moment], key: str, where: Filter) -> Series:
+        """The series of exactly these records.
 
         Raises:
             UsageError: there is no such band key.
         """
         name = (key, where.text)
         series = self._series.get(name)
-        if series is None or not (series.extends_to(snapshots) or series.thin_to(snapshots)):
+        if series is None or not (series.extends_to(records) or series.thin_to(records)):
             series = self._series[name] = Series(key, where)
         self._series.move_to_end(name)
         if len(self._series) > MEMO_LIMIT:
             self._series.popitem(last=False)
-        series.extend(snapshots)
+        series.extend(records)
         return series

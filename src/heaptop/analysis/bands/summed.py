@@ -15,7 +15,7 @@ from typing import Final
 
 from heaptop.analysis.bands.table import table
 from heaptop.analysis.filters.filters import Filter
-from heaptop.analysis.heap.history import Snapshot
+from heaptop.analysis.heap.history import CensusRecord
 from heaptop.analysis.text.units import format_bytes
 from heaptop.choices import MODES
 from heaptop.protocol.messages import Census, Pauses, Row, Tick, TypeName, Types
@@ -28,11 +28,11 @@ class ProcessShare:
     """One process's share of a sum."""
 
     pid: int
-    snapshot: Snapshot
+    record: CensusRecord
 
     @property
     def bytes(self) -> int:
-        return self.snapshot.total.bytes
+        return self.record.total.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ProcessSum:
     @property
     def spread_ns(self) -> int:
         """From the oldest of its moments to the latest."""
-        times = [part.snapshot.time_ns for part in self.parts]
+        times = [part.record.time_ns for part in self.parts]
         return max(times) - min(times) if times else 0
 
 
@@ -81,10 +81,10 @@ class Summing:
         if pid not in self._expected:
             self._expected.append(pid)
 
-    def count(self, pid: int, snapshot: Snapshot) -> list[Types | Census]:
+    def count(self, pid: int, record: CensusRecord) -> list[Types | Census]:
         """It was counted. What there is to say of the sum now, if anything."""
         self.expect(pid)
-        self._parts[pid] = ProcessShare(pid, snapshot)
+        self._parts[pid] = ProcessShare(pid, record)
         again = self._fresh.get(pid, 0)
         self._fresh[pid] = again + 1
         if len(self._fresh) == len(self._expected) or again >= (1 if self._censuses else PATIENCE):
@@ -117,7 +117,7 @@ class Summing:
     def _said(self) -> list[Types | Census]:
         parts = tuple(self._parts[pid] for pid in self._expected if pid in self._parts)
         missing = tuple(pid for pid in self._expected if pid not in self._parts)
-        self._time_ns = max(*(part.snapshot.time_ns for part in parts), self._time_ns + 1)
+        self._time_ns = max(*(part.record.time_ns for part in parts), self._time_ns + 1)
         if self._censuses:
             self._changes += self._joined_or_left(self.last.parts, parts)
         self.last = ProcessSum(parts, missing, tuple(self._changes))
@@ -140,7 +140,7 @@ class Summing:
     def _rows(self, parts: Sequence[ProcessShare]) -> tuple[Row, ...]:
         sums: dict[tuple[TypeName, int], list[int]] = {}
         for part in parts:
-            for cell in part.snapshot.cells:
+            for cell in part.record.cells:
                 amounts = sums.setdefault((cell.type, cell.generation), [0, 0, 0, 0])
                 amounts[0] += cell.count
                 amounts[1] += cell.bytes
@@ -154,7 +154,7 @@ class Summing:
 
     def _census(self, rows: tuple[Row, ...]) -> Census:
         last = self.last
-        each = [(part.pid, part.snapshot.census) for part in last.parts]
+        each = [(part.pid, part.record.census) for part in last.parts]
         self._censuses += 1
         lacking = (
             [f"{len(last.missing)} of {len(self._expected)} processes without a census yet"] if last.missing else []
@@ -206,7 +206,7 @@ def largest(parts: Sequence[ProcessShare], key: str, where: Filter) -> dict[str,
     """Of each band by ``key`` the process that has most of it, and how many bytes of it."""
     found: dict[str, tuple[int, int]] = {}
     for part in parts:
-        for row in table([part.snapshot], key, where, "name", False):
+        for row in table([part.record], key, where, "name", False):
             if row.name not in found or row.bytes > found[row.name][1]:
                 found[row.name] = part.pid, row.bytes
     return found

@@ -16,7 +16,7 @@ SPARK: Final = 16  # Snapshots in a row's sparkline, at most
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One band at the latest snapshot."""
+    """One band at the latest record."""
 
     name: str
     count: int | None
@@ -24,9 +24,9 @@ class TableRow:
     bytes: int
     share: float  # Of all bytes that pass the filter: 0.0 to 1.0
     count_change: int | None
-    """Since the snapshot before; None for a band never seen before it ("new"), 0 at the very first snapshot."""
+    """Since the record before; None for a band never seen before it ("new"), 0 at the very first record."""
     bytes_change: int | None
-    spark: tuple[int, ...]  # Bytes at the last snapshots, oldest first: as many as there are, at most SPARK
+    spark: tuple[int, ...]  # Bytes at the last records, oldest first: as many as there are, at most SPARK
     hidden: int = 0  # Bytes beyond `bytes` that `sys.getsizeof` leaves out
     guessed: int = 0  # Objects of which `bytes` is a guess
 
@@ -93,7 +93,7 @@ class Rows(Sequence[TableRow]):
 
 
 def table(
-    snapshots: Sequence[Moment],
+    records: Sequence[Moment],
     key: str,
     where: Filter,
     sort: str = "bytes",
@@ -101,17 +101,17 @@ def table(
     *,
     memo: SeriesCache | None = None,
 ) -> tuple[TableRow, ...]:
-    """The bands of the latest snapshot, sorted by a name of :data:`SORTS`, ties by name; empty before the first.
+    """The bands of the latest record, sorted by a name of :data:`SORTS`, ties by name; empty before the first.
 
     Raises:
         UsageError: there is no such band key.
         KeyError: there is no such sort.
     """
-    return tuple(rows(snapshots, key, where, sort, descending, memo=memo))
+    return tuple(rows(records, key, where, sort, descending, memo=memo))
 
 
 def rows(
-    snapshots: Sequence[Moment],
+    records: Sequence[Moment],
     key: str,
     where: Filter,
     sort: str = "bytes",
@@ -120,9 +120,9 @@ def rows(
     memo: SeriesCache | None = None,
 ) -> Rows:
     """The same, each row made when it is examined."""
-    if not snapshots:
+    if not records:
         return Rows.of(())
-    series = (memo or SeriesCache()).series(snapshots, key, where)
+    series = (memo or SeriesCache()).series(records, key, where)
     held, length = series.held().copy(), series.length
     total, largest, hides = sum(held.bytes), max(held.bytes, default=0), any(held.hidden)
     places = _sorted(held, sort, descending, length)
@@ -161,7 +161,7 @@ _ORDERS: Final[dict[str, Callable[[BandLine, int], int]]] = {
 
 
 def _changes(line: BandLine, length: int) -> tuple[int | None, int | None]:
-    """Blocks and bytes since the snapshot before."""
+    """Blocks and bytes since the record before."""
     if line.at[-1] != length - 1 or length <= 1:
         return 0, 0
     if len(line.at) < 2:

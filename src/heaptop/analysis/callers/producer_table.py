@@ -17,7 +17,7 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.predicates import Rest
 from heaptop.analysis.filters.selection import tally_filter
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.moments import SiteSnapshot
+from heaptop.analysis.samples.moments import SiteRecord
 from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES, class_of
@@ -177,7 +177,7 @@ def alive(tallies: Sequence[Tally], missed: int = 0) -> Estimate:
     return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate(missed)
 
 
-def older_at(samples: SampledBlocks, moments: Sequence[SiteSnapshot]) -> OlderThanSampling | None:
+def older_at(samples: SampledBlocks, moments: Sequence[SiteRecord]) -> OlderThanSampling | None:
     """What the last census before the last of these moments counted beyond what was sampled. None where nothing was
     counted, or nothing is sampled."""
     sampled = samples.state is not None and samples.state.on
@@ -189,7 +189,7 @@ def older_at(samples: SampledBlocks, moments: Sequence[SiteSnapshot]) -> OlderTh
     return OlderThanSampling(cell.site, Estimate(cell.bytes, 0, max(cell.bytes - error, 0), cell.bytes + error, 0))
 
 
-def moments_since(moments: Sequence[SiteSnapshot], since_ns: int) -> Sequence[SiteSnapshot]:
+def moments_since(moments: Sequence[SiteRecord], since_ns: int) -> Sequence[SiteRecord]:
     """The last :data:`TREND` moments; where ``since_ns`` is before these, as many from then to the last one."""
     first = max(bisect_right(moments, since_ns, key=attrgetter("time_ns")) - 1, 0)
     covered = moments[min(first, max(len(moments) - TREND, 0)) :]
@@ -203,9 +203,9 @@ class RecentMoments:
 
     def __init__(self) -> None:
         self._of: tuple[str, str] = ("", "")
-        self._sums: dict[int, tuple[SiteSnapshot, dict[str, int]]] = {}  # by id(), which the snapshot beside keeps
+        self._sums: dict[int, tuple[SiteRecord, dict[str, int]]] = {}  # by id(), which the snapshot beside keeps
 
-    def trend(self, moments: Sequence[SiteSnapshot], key: str, where: Filter) -> Callable[[str], tuple[int, ...]]:
+    def trend(self, moments: Sequence[SiteRecord], key: str, where: Filter) -> Callable[[str], tuple[int, ...]]:
         """Of a name of ``key``, ``site`` or ``module``: its bytes at the last :data:`TREND` moments, oldest first."""
         if self._of != (key, where.text):
             self._of, self._sums = (key, where.text), {}
@@ -217,7 +217,7 @@ class RecentMoments:
         return lambda name: tuple([one.get(name, 0) for one in sums])
 
 
-def _summed(moment: SiteSnapshot, key: str, where: Filter) -> dict[str, int]:
+def _summed(moment: SiteRecord, key: str, where: Filter) -> dict[str, int]:
     sums: dict[str, int] = {}
     name = attrgetter(key)
     for cell in where.select(moment) if where else moment.cells:

@@ -1,6 +1,6 @@
-"""Graph censuses over time: all objects by what keeps them, as snapshots that charts and tables are cut from.
+"""Graph censuses over time: all objects by what keeps them, as records that charts and tables are cut from.
 
-A graph census is two answers of an open snapshot about all its objects: by type and kind of root, and by type
+A graph census is two answers of an open record about all its objects: by type and kind of root, and by type
 and set of retainers. Neither knows what the other does, so they are two histories.
 """
 
@@ -52,11 +52,11 @@ class GraphCell:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GraphSnapshot:
-    """All of them at one time. Equal only to itself, as a snapshot of a census is."""
+class GraphRecord:
+    """All of them at one time. Equal only to itself, as a record of a census is."""
 
     time_ns: int
-    cells: tuple[GraphCell, ...]  # None empty; an unchanged cell is the same object as in the snapshot before
+    cells: tuple[GraphCell, ...]  # None empty; an unchanged cell is the same object as in the record before
 
 
 _Key = tuple[TypeName, str, tuple[str, ...]]
@@ -69,12 +69,12 @@ class GraphMoments:
         self._limit = limit
         self._cell_limit = cell_limit
         self._cells: dict[_Key, GraphCell] = {}  # of the last moment
-        self._snapshots: list[GraphSnapshot] = []
+        self._records: list[GraphRecord] = []
 
     @property
-    def snapshots(self) -> Sequence[GraphSnapshot]:
+    def records(self) -> Sequence[GraphRecord]:
         """Oldest first; the list grows under the reader: copy it into a tuple to hold on to it."""
-        return self._snapshots
+        return self._records
 
     def take(self, time_ns: int, found: Iterable[GraphCell]) -> None:
         """One moment's cells; those of one place are one."""
@@ -85,13 +85,13 @@ class GraphMoments:
             cells[key] = cell if alike is None else GraphCell(*key, alike.count + cell.count, alike.bytes + cell.bytes)
         before = self._cells
         self._cells = {key: before[key] if before.get(key) == cell else cell for key, cell in cells.items()}
-        self._snapshots.append(GraphSnapshot(time_ns, tuple(self._cells.values())))
-        while len(self._snapshots) > self._limit or (self._is_full and len(self._snapshots) > 2):
-            halve_older(self._snapshots)
+        self._records.append(GraphRecord(time_ns, tuple(self._cells.values())))
+        while len(self._records) > self._limit or (self._is_full and len(self._records) > 2):
+            halve_older(self._records)
 
     @property
     def _is_full(self) -> bool:
-        return sum(len(snapshot.cells) for snapshot in self._snapshots) > self._cell_limit
+        return sum(len(record.cells) for record in self._records) > self._cell_limit
 
 
 class GraphHistory:

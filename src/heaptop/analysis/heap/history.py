@@ -1,6 +1,6 @@
-"""All censuses so far, as snapshots in time: the state that every view and report is computed from.
+"""All censuses so far, as records in time: the state that every view and report is computed from.
 
-When a limit is reached, every second snapshot of the older half is dropped, so that the past gets coarser and never
+When a limit is reached, every second record of the older half is dropped, so that the past gets coarser and never
 disappears.
 """
 
@@ -15,7 +15,7 @@ from heaptop.protocol.bounds import check_types
 from heaptop.protocol.messages import NO_INTERPRETER, Census, Message, Row, Tick, TypeName, Types
 
 CELL_LIMIT: Final = 4_000_000
-"""Cells kept over all snapshots: 8 bytes each where nothing changed, about 150 where something did."""
+"""Cells kept over all records: 8 bytes each where nothing changed, about 150 where something did."""
 
 MAX_TOTAL: Final = (1 << 63) - 1  # Bytes, and objects, that a census may add up to: sums are kept in 64 bits
 
@@ -84,13 +84,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+class CensusRecord:
     """One census, its types named. Equal only to itself, so that work done on it can be remembered by it."""
 
     time_ns: int  # When counting began: CLOCK_MONOTONIC of the target
     census: Census  # The message it came from, with `rows` left empty: what it cost, and whether it is complete
     cells: tuple[Cell, ...]
-    """One a type, generation and interpreter, none empty; an unchanged cell is the same object as in the snapshot
+    """One a type, generation and interpreter, none empty; an unchanged cell is the same object as in the record
     before."""
     total: Amount  # Every object of the census
 
@@ -101,14 +101,14 @@ class Snapshot:
 
 
 class History:
-    """Takes the agent's messages in order and keeps snapshots and ticks, ``limit`` of each.
+    """Takes the agent's messages in order and keeps records and ticks, ``limit`` of each.
 
     Cells that did not change since the census before are shared with it: a quiet heap costs next to nothing.
     """
 
     def __init__(self, limit: int = 2000, cell_limit: int = CELL_LIMIT) -> None:
         if limit < 2:
-            raise ValueError("a history needs room for two snapshots at least")
+            raise ValueError("a history needs room for two records at least")
         self._limit = limit
         self._cell_limit = cell_limit
         self._types: list[TypeName] = []
@@ -118,7 +118,7 @@ class History:
         self._row_cells: list[Cell] = []  # Of each of these
         self._total = Amount(0, 0)  # Of all of them
         self._empty = 0  # How many of them are cells of nothing
-        self._snapshots: list[Snapshot] = []
+        self._records: list[CensusRecord] = []
         self._cell_count = 0
         self._ticks: list[Tick] = []
         self._thinned = 0
@@ -129,23 +129,23 @@ class History:
         return self._types
 
     @property
-    def snapshots(self) -> Sequence[Snapshot]:
+    def records(self) -> Sequence[CensusRecord]:
         """Oldest first; the list grows under the reader: copy it into a tuple to hold on to it."""
-        return self._snapshots
+        return self._records
 
     @property
     def ticks(self) -> Sequence[Tick]:
-        """Oldest first, thinned out like the snapshots."""
+        """Oldest first, thinned out like the records."""
         return self._ticks
 
     @property
-    def latest(self) -> Snapshot | None:
-        return self._snapshots[-1] if self._snapshots else None
+    def latest(self) -> CensusRecord | None:
+        return self._records[-1] if self._records else None
 
     @property
-    def previous(self) -> Snapshot | None:
-        """The snapshot before the latest one."""
-        return self._snapshots[-2] if len(self._snapshots) > 1 else None
+    def previous(self) -> CensusRecord | None:
+        """The record before the latest one."""
+        return self._records[-2] if len(self._records) > 1 else None
 
     @property
     def thinned(self) -> int:
@@ -179,11 +179,11 @@ class History:
     def _feed_census(self, message: Census) -> None:
         latest = self._latest_cells(message)
         cells = tuple([cell for cell in latest if cell.bytes or cell.count] if self._empty else latest)
-        self._snapshots.append(Snapshot(message.time_ns, replace(message, rows=()), cells, self._total))
+        self._records.append(CensusRecord(message.time_ns, replace(message, rows=()), cells, self._total))
         self._cell_count += len(cells)
-        while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
-            self._thinned += halve_older(self._snapshots)
-            self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
+        while len(self._records) > self._limit or (self._cell_count > self._cell_limit and len(self._records) > 2):
+            self._thinned += halve_older(self._records)
+            self._cell_count = sum(len(record.cells) for record in self._records)
 
     def _latest_cells(self, message: Census) -> list[Cell]:
         """Of each row a cell: the one there is, where nothing of it has changed. Thousands of rows come at a time, and

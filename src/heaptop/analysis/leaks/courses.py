@@ -206,7 +206,7 @@ class Courses:
         another."""
         if self._at.rounds:
             return ()
-        snapshots, first = self._at.history.snapshots, self._at.marks[0].facts.time_ns
+        snapshots, first = self._at.history.records, self._at.marks[0].facts.time_ns
         times = [each.time_ns for each in snapshots]
         begin, end = bisect_left(times, first), bisect_right(times, self._at.last.time_ns)
         if end - begin < 2:

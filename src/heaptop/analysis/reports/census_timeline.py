@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from heaptop.analysis.heap.history import Amount, Snapshot
+from heaptop.analysis.heap.history import Amount, CensusRecord
 from heaptop.analysis.reports.recorded import Recorded, rss_at
-from heaptop.analysis.samples.moments import SiteSnapshot
+from heaptop.analysis.samples.moments import SiteRecord
 from heaptop.analysis.samples.sampling import Sampling
 
 POINTS: Final = 200  # Moments of a course, at most: as many as a page is wide, about
@@ -34,24 +34,24 @@ class CensusTimeline:
     """Moments in their order, the first census and the last among them."""
 
     points: tuple[CensusMoment, ...] = ()
-    snapshots: tuple[Snapshot, ...] = ()
-    sites: list[SiteSnapshot] = field(default_factory=list)
+    records: tuple[CensusRecord, ...] = ()
+    sites: list[SiteRecord] = field(default_factory=list)
     """What was sampled and lived, at moments of its own: whoever reads a recording fills it (:meth:`add_sites`)."""
 
     @classmethod
     def of(cls, recorded: Recorded) -> CensusTimeline:
         """Up to the moment that it was replayed to."""
         history = recorded.history
-        by_time = {snapshot.time_ns: snapshot for snapshot in history.snapshots}
-        snapshots = tuple(by_time[time] for time in spread(list(by_time), POINTS))
-        points = [CensusMoment(each.time_ns, rss_at(history.ticks, each.time_ns), each.total) for each in snapshots]
+        by_time = {record.time_ns: record for record in history.records}
+        records = tuple(by_time[time] for time in spread(list(by_time), POINTS))
+        points = [CensusMoment(each.time_ns, rss_at(history.ticks, each.time_ns), each.total) for each in records]
         if points:
             points[-1] = replace(points[-1], rss=recorded.rss)
-        return cls(tuple(points), snapshots)
+        return cls(tuple(points), records)
 
     def add_sites(self, sampling: Sampling) -> None:
         """What lived at a moment, which comes after those before."""
-        moments = sampling.moments.snapshots
+        moments = sampling.moments.records
         if moments and (not self.sites or moments[-1].time_ns > self.sites[-1].time_ns):
             self.sites.append(moments[-1])
 

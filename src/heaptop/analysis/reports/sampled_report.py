@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from heaptop.analysis.bands.report import census_json
 from heaptop.analysis.filters.filters import EVERYTHING, LIVE_BLOCKS, Filter
 from heaptop.analysis.filters.selection import TallyFilter, selected, tally_filter
-from heaptop.analysis.heap.history import Amount, Snapshot
+from heaptop.analysis.heap.history import Amount, CensusRecord
 from heaptop.analysis.lifetimes.live_groups import live_blocks
 from heaptop.analysis.samples.bins import bins
 from heaptop.analysis.samples.estimate import Estimate
@@ -41,7 +41,7 @@ class _Asked:
     """What a report is made of."""
 
     sampling: Sampling
-    snapshot: Snapshot
+    record: CensusRecord
     samples: SampledBlocks
     where: TallyFilter | None
 
@@ -57,7 +57,7 @@ class AttributeReport:
     alive: bool = True  # Whether its rows are what lives; else all that was allocated since sampling began
 
 
-def report_rows(by: str, sampling: Sampling, snapshot: Snapshot, where: Filter = EVERYTHING) -> list[ReportRow]:
+def report_rows(by: str, sampling: Sampling, record: CensusRecord, where: Filter = EVERYTHING) -> list[ReportRow]:
     """The rows of one of :data:`REPORTS`, of what the filter lets through.
 
     Raises:
@@ -65,14 +65,14 @@ def report_rows(by: str, sampling: Sampling, snapshot: Snapshot, where: Filter =
     """
     check_filter(by, where)
     samples = selected(sampling, where)
-    return REPORTS[by].rows(_Asked(sampling, snapshot, samples, tally_filter(samples, sampling.sites, where)))
+    return REPORTS[by].rows(_Asked(sampling, record, samples, tally_filter(samples, sampling.sites, where)))
 
 
 def report_filtered(
-    by: str, rows: list[ReportRow], sampling: Sampling, snapshot: Snapshot, where: Filter
+    by: str, rows: list[ReportRow], sampling: Sampling, record: CensusRecord, where: Filter
 ) -> tuple[int, int]:
     """How many rows a filter leaves out, and how many bytes, of what was sampled."""
-    whole = report_rows(by, sampling, snapshot) if where else rows
+    whole = report_rows(by, sampling, record) if where else rows
     whole = [row for row in whole if row.live.samples or row in rows]
     return len(whole) - len(rows), sum(row.live.bytes for row in whole) - sum(row.live.bytes for row in rows)
 
@@ -89,7 +89,7 @@ def check_filter(by: str, where: Filter) -> None:
 def _by_producer(key: str, asked: _Asked) -> list[ReportRow]:
     samples, older = asked.samples, None
     if asked.where is None:
-        total, cells = asked.snapshot.total, asked.snapshot.cells
+        total, cells = asked.record.total, asked.record.cells
         # Blocks have room for what sys.getsizeof hides, too.
         counted = Amount(total.count, total.bytes + sum([cell.hidden for cell in cells]))
         older = older_than_sampling(counted, live_total(samples))
@@ -156,7 +156,7 @@ def report_json(
     by: str,
     rows: list[ReportRow],
     sampling: Sampling,
-    snapshot: Snapshot,
+    record: CensusRecord,
     *,
     pid: int,
     python: str,
@@ -167,10 +167,10 @@ def report_json(
     """The document: that of a census, with these rows. ``total`` stays the census's; ``filtered`` is as
     :func:`report_filtered` has it."""
     shown = rows if top is None else rows[:top]
-    filtered = report_filtered(by, rows, sampling, snapshot, where)
+    filtered = report_filtered(by, rows, sampling, record, where)
     state = sampling.state
     return {
-        **census_json(snapshot, pid=pid, python=python, top=0),
+        **census_json(record, pid=pid, python=python, top=0),
         "schema": "heaptop.sampled",
         "version": 1,
         "by": by,

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
-from heaptop.analysis.heap.history import Snapshot, known_hidden
+from heaptop.analysis.heap.history import CensusRecord, known_hidden
 from heaptop.analysis.rss import allocators
 from heaptop.analysis.rss.malloc_sites import by_site, site_json
 from heaptop.analysis.rss.malloc_sites import notes as native_notes
@@ -204,19 +204,19 @@ def grown_since_attach(memory: Memory) -> int | None:
     return sum(region.rss for region in outside.regions) - outside.rss_before
 
 
-def explain_counted(memory: Memory, snapshot: Snapshot) -> MemoryByUse | None:
+def explain_counted(memory: Memory, record: CensusRecord) -> MemoryByUse | None:
     """As :func:`explain`, by a census of nearly the same moment."""
-    found = explain(memory, live_bytes(snapshot), hidden_known=known_hidden(snapshot.census, 0) is not None)
-    mapped = snapshot.census.mapped
+    found = explain(memory, live_bytes(record), hidden_known=known_hidden(record.census, 0) is not None)
+    mapped = record.census.mapped
     if found is None or not mapped:
         return found
     note = f"{format_bytes(mapped)} of buffers of live objects (mmap, Arrow) are counted in the rows of mappings."
     return replace(found, notes=(*found.notes, note))
 
 
-def live_bytes(snapshot: Snapshot) -> int:
+def live_bytes(record: CensusRecord) -> int:
     """What a census's objects take of the allocators' memory, with what ``sys.getsizeof`` leaves out if it is known."""
-    return max(0, sum(cell.bytes + cell.hidden for cell in snapshot.cells) - snapshot.census.mapped)
+    return max(0, sum(cell.bytes + cell.hidden for cell in record.cells) - record.census.mapped)
 
 
 def _resident(live: int, in_use: int, absent: int) -> int:
@@ -327,10 +327,10 @@ def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> I
         yield from native_notes(outside.native)
 
 
-def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) -> MemoryJson:
+def memory_json(memory: Memory, record: CensusRecord, *, pid: int, python: str) -> MemoryJson:
     """The document of ``heaptop census --memory --json``. ``rss`` is None, and ``rows`` empty, when the kernel did not
     say what is resident."""
-    explained, outside, census = explain_counted(memory, snapshot), memory.outside, snapshot.census
+    explained, outside, census = explain_counted(memory, record), memory.outside, record.census
     regions = outside.regions if outside else ()
     return {
         "schema": "heaptop.memory",
@@ -346,8 +346,8 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
         "huge_pages": outside.huge if outside else None,
         "hugetlb": outside.hugetlb if outside else None,
         "swap": outside.swap if outside else None,
-        "live": live_bytes(snapshot),
-        "hidden_bytes": known_hidden(census, sum(cell.hidden for cell in snapshot.cells)),
+        "live": live_bytes(record),
+        "hidden_bytes": known_hidden(census, sum(cell.hidden for cell in record.cells)),
         "allocator": memory.allocator or None,
         "took_ms": (memory.duration_ns + (outside.duration_ns if outside else 0)) / 1e6,
         "rows": [_row_json(row, explained.rss) for row in explained.rows] if explained else [],

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from heaptop.analysis.heap.history import Snapshot, thin
+from heaptop.analysis.heap.history import CensusRecord, thin
 from heaptop.analysis.rss.memory import NAMES, MemoryByUse, MemoryRow, explain, explain_counted, live_bytes
 from heaptop.protocol.messages import Memory, Region, Tick
 
@@ -139,9 +139,9 @@ class MemoryHistory:
 
     facts: MemoryFacts = field(default_factory=MemoryFacts)
 
-    def feed(self, memory: Memory, snapshots: Sequence[Snapshot]) -> None:
+    def feed(self, memory: Memory, records: Sequence[CensusRecord]) -> None:
         """An answer, and the censuses so far."""
-        reading = _read(memory, min(snapshots, key=lambda each: abs(each.time_ns - memory.time_ns), default=None))
+        reading = _read(memory, min(records, key=lambda each: abs(each.time_ns - memory.time_ns), default=None))
         if reading is None:
             self.facts = MemoryFacts(self.facts.samples, self.facts.first, self.facts.latest, unsaid=True)
             return
@@ -155,15 +155,15 @@ class MemoryHistory:
         thin(samples, LIMIT)
         self.facts = MemoryFacts(tuple(samples), _first(self.facts.first, reading), reading)
 
-    def counted(self, snapshot: Snapshot) -> None:
+    def counted(self, record: CensusRecord) -> None:
         """A census came: where it is nearer to the last answer than the one before, that is explained by it."""
         facts = self.facts
         if facts.latest is None:
             return
         memory, before = facts.latest.memory, facts.latest.counted_ns
-        if before is not None and abs(snapshot.time_ns - memory.time_ns) >= abs(before - memory.time_ns):
+        if before is not None and abs(record.time_ns - memory.time_ns) >= abs(before - memory.time_ns):
             return
-        reading = _read(memory, snapshot)
+        reading = _read(memory, record)
         if reading is None:
             return
         last = facts.samples[-1]
@@ -172,7 +172,7 @@ class MemoryHistory:
         self.facts = MemoryFacts(samples, _first(first, reading), reading, facts.unsaid)
 
 
-def _read(memory: Memory, counted: Snapshot | None) -> Reading | None:
+def _read(memory: Memory, counted: CensusRecord | None) -> Reading | None:
     explained = explain(memory, None) if counted is None else explain_counted(memory, counted)
     if explained is None:
         return None
@@ -204,10 +204,10 @@ class LiveBytes:
     """What censuses counted, by their times: each is summed up once."""
 
     def __init__(self) -> None:
-        self._known: dict[Snapshot, int] = {}
+        self._known: dict[CensusRecord, int] = {}
 
-    def of(self, snapshots: Sequence[Snapshot]) -> list[tuple[int, int]]:
-        self._known = {each: self._known.get(each, -1) for each in snapshots}
+    def of(self, records: Sequence[CensusRecord]) -> list[tuple[int, int]]:
+        self._known = {each: self._known.get(each, -1) for each in records}
         for each, known in self._known.items():
             if known < 0:
                 self._known[each] = live_bytes(each)

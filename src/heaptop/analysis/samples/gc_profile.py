@@ -15,7 +15,7 @@ allocated   bytes                      the difference of the sampler's clock; No
                                        either end, or a collection between them was lost
 ==========  =========================  =============================================================================
 
-Rows are thinned out like a history's snapshots, phases are forgotten oldest first; totals are of all there was.
+Rows are thinned out like a history's records, phases are forgotten oldest first; totals are of all there was.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The living sampled blocks over time, as snapshots that charts and tables are cut from like those of censuses.
+"""The living sampled blocks over time, as records that charts and tables are cut from like those of censuses.
 
 :mod:`heaptop.analysis.samples.samples` estimates, and :mod:`heaptop.analysis.samples.producers` names the places. What
 a census counted beyond the sampled blocks is a cell of its own here, for it was allocated before.
@@ -74,12 +74,12 @@ def older_cell(name: str, size: int) -> SiteCell:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SiteSnapshot:
-    """All of them at one time. Equal only to itself, as a snapshot of a census is."""
+class SiteRecord:
+    """All of them at one time. Equal only to itself, as a record of a census is."""
 
     time_ns: int
     clock: int  # The sampler's: bytes allocated since sampling began
-    cells: tuple[SiteCell, ...]  # None empty; an unchanged cell is the same object as in the snapshot before
+    cells: tuple[SiteCell, ...]  # None empty; an unchanged cell is the same object as in the record before
     error: int = 0  # Of the bytes of older_cell(): how far they may be off, up or down
 
 
@@ -111,19 +111,19 @@ class Moments:
         self._doubtful = True  # Whether its bytes were no difference to a census
         self._counted = False  # Whether there was a census
         self._sampled: deque[int] = deque(maxlen=_TICKS)  # Bytes that lived of all that is sampled, at the last moments
-        self._snapshots: list[SiteSnapshot] = []
+        self._records: list[SiteRecord] = []
         self._cell_count = 0
 
     def freeze(self) -> Moments:
-        """The snapshots until now, whatever is taken later. It takes none itself."""
+        """The records until now, whatever is taken later. It takes none itself."""
         frozen = Moments(self._samples)
-        frozen._snapshots = self._snapshots.copy()
+        frozen._records = self._records.copy()
         return frozen
 
     @property
-    def snapshots(self) -> Sequence[SiteSnapshot]:
+    def records(self) -> Sequence[SiteRecord]:
         """Oldest first; the list grows under the reader: copy it into a tuple to hold on to it."""
-        return self._snapshots
+        return self._records
 
     def take(self, time_ns: int, sites: Sites) -> None:
         """How it is now."""
@@ -131,11 +131,11 @@ class Moments:
             self._settle(group)
         found = (*self._cells.values(), *([self._older] if self._older is not None else []))
         self._sampled.append(self._samples.live_bytes)
-        self._snapshots.append(SiteSnapshot(time_ns, self._samples.clock, found, self._error))
+        self._records.append(SiteRecord(time_ns, self._samples.clock, found, self._error))
         self._cell_count += len(found)
-        while len(self._snapshots) > LIMIT or (self._cell_count > CELL_LIMIT and len(self._snapshots) > 2):
-            halve_older(self._snapshots)
-            self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
+        while len(self._records) > LIMIT or (self._cell_count > CELL_LIMIT and len(self._records) > 2):
+            halve_older(self._records)
+            self._cell_count = sum(len(record.cells) for record in self._records)
 
     def count_older(self, census: Amount) -> None:
         """A census has counted this much in all, hidden bytes too: what is not followed is older, until the next
@@ -151,9 +151,9 @@ class Moments:
             rises = held < low - (high - low)
             size = (size + (low if rises else high)) // 2 if rises or held > high else held
         self._doubtful = False
-        if not self._counted and len(self._snapshots) <= _TICKS:
+        if not self._counted and len(self._records) <= _TICKS:
             # What is older was there before as well: the first few moments do not know of it yet.
-            self._snapshots.clear()
+            self._records.clear()
             self._cell_count = 0
         self._counted = True
         self._error = max(size - low, high - size)
@@ -173,9 +173,9 @@ class Moments:
         """Of what was sampled so far none is followed any more.
 
         Args:
-            still_on: whether sampling continues at once, so that what lived at the last snapshot is what is not
+            still_on: whether sampling continues at once, so that what lived at the last record is what is not
             followed
-                now. Else that is not known before the next census, and in no snapshot until then.
+                now. Else that is not known before the next census, and in no record until then.
         """
         lived = sum(cell.bytes for cell in self._cells.values())
         self._set_older(self._older.bytes + lived if self._older is not None and still_on else 0)

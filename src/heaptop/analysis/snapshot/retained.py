@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.kept_samples import retainer_term
-from heaptop.analysis.heap.graph_history import GraphCell, GraphSnapshot, kind_cells, many_label, retainer_cells
+from heaptop.analysis.heap.graph_history import GraphCell, GraphRecord, kind_cells, many_label, retainer_cells
 from heaptop.analysis.snapshot.retaining import narrowed
 from heaptop.analysis.snapshot.why import image_json
 from heaptop.errors import UsageError
@@ -102,7 +102,7 @@ def rows_by_kind(answer: Groups, types: Sequence[TypeName], where: Filter) -> tu
 
 def _rows(cells: Iterable[GraphCell], where: Filter) -> tuple[RetainedRow, ...]:
     rows: dict[str, RetainedRow] = {}
-    for cell in where.select(GraphSnapshot(0, tuple(cells))):
+    for cell in where.select(GraphRecord(0, tuple(cells))):
         assert isinstance(cell, GraphCell)
         row = rows.get(cell.kind or cell.retainer) or RetainedRow(
             cell.kind or cell.retainer, 0, 0, None if cell.kind else cell.retainers

@@ -50,7 +50,7 @@ def document(material: Material) -> bytes:
 
 def _over_time(course: CensusTimeline, span: RecordedSpan) -> OverTimeJson:
     return {
-        "types": _columns(course.snapshots, "type", span),
+        "types": _columns(course.records, "type", span),
         "producers": _columns(course.sites, "producer", span),
     }
 

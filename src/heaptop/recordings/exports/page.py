@@ -66,7 +66,7 @@ def page(material: Material) -> bytes:
         f"<title>{title}</title><style>{_STYLE}</style></head><body>",
         *_head(material),
         *_findings([checks[-1] for checks in recorded.hunts], recorded),
-        *_bands("The heap over time, by type", material.course.snapshots, "type", material),
+        *_bands("The heap over time, by type", material.course.records, "type", material),
         *_bands("Live samples by allocation site", material.course.sites, "producer", material),
         *_table("Types", "Objects", changed_rows(material.first, recorded, "type")),
         *_table("Allocated at", "Blocks", changed_rows(material.first, recorded, "producer")),

@@ -14,7 +14,7 @@ from typing import Any, Final
 from textual.app import App
 
 from heaptop.analysis.bands.summed import Summing
-from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.heap.history import CensusRecord, History
 from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import HeaptopError
 from heaptop.protocol.messages import Tick
@@ -41,7 +41,7 @@ class _Place:
     screen: TabScreen
     asked: bool
     pid: int
-    counted: Snapshot | None = None
+    counted: CensusRecord | None = None
     size: str = ""  # Of its heap, at that count
     trend: str = ""
     ticked: Tick | None = None
@@ -143,7 +143,7 @@ class Tabs:
 
     def _outcome(self) -> HeaptopError | None:
         sessions = [place.screen.session for place in self._places]
-        if any(session.history.snapshots for session in sessions):
+        if any(session.history.records for session in sessions):
             return None
         return next((session.error for session in sessions if session.error is not None), None)
 
@@ -269,7 +269,7 @@ def _enters(session: AttachSession) -> bool:
     """Whether the target may be stopped at any moment by our coming: until it was counted once."""
     if session.phase is AttachPhase.WAITING:
         return True
-    settled = session.history.snapshots or session.decision is not None or session.notice
+    settled = session.history.records or session.decision is not None or session.notice
     return session.phase is AttachPhase.LIVE and not settled
 
 
@@ -283,7 +283,7 @@ def mark(place: _Place) -> str:
 
 def trend(history: History) -> str:
     """Whether a heap is larger, or smaller, by more than a hundredth, than ten censuses ago."""
-    last = history.snapshots[-TREND:]
+    last = history.records[-TREND:]
     if len(last) < 2:
         return ""
     before, now = last[0].total.bytes, last[-1].total.bytes

@@ -120,7 +120,7 @@ class ViewSwitch:
         live, session = self._live, self._live.session
         if session.phase is AttachPhase.WAITING:
             live.source.cancel()
-        elif live.paneled and session.history.snapshots:
+        elif live.paneled and session.history.records:
             live.error_seen = True
         elif not live.paneled and self._step_back():
             return ""

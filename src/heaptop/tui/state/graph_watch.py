@@ -14,7 +14,7 @@ from typing import Final
 
 from heaptop.analysis.filters.kept_samples import KeptBlocks, matching, parts_of
 from heaptop.analysis.filters.predicates import NameTerm
-from heaptop.analysis.heap.graph_history import NUMBER, GraphHistory, GraphSnapshot
+from heaptop.analysis.heap.graph_history import NUMBER, GraphHistory, GraphRecord
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.protocol.images import (
     GROUPS,
@@ -43,8 +43,8 @@ FIRST: Final = "taking a graph census"
 class GraphFacts:
     """What is known of graph censuses at one moment."""
 
-    kinds: tuple[GraphSnapshot, ...] = ()  # By type and kind of root
-    retainers: tuple[GraphSnapshot, ...] = ()  # By type and retainer set, of the same times
+    kinds: tuple[GraphRecord, ...] = ()  # By type and kind of root
+    retainers: tuple[GraphRecord, ...] = ()  # By type and retainer set, of the same times
     words: str = ""  # What they cost, or what they wait for
     kept: KeptBlocks | None = None  # Which sampled blocks some retainers keep, where a view asked for it
     failure: str = ""  # Why the last one failed, in a few words; empty where it did not
@@ -98,8 +98,8 @@ class GraphWatch:
     @property
     def facts(self) -> GraphFacts:
         return GraphFacts(
-            tuple(self._history.kinds.snapshots),
-            tuple(self._history.retainers.snapshots),
+            tuple(self._history.kinds.records),
+            tuple(self._history.retainers.records),
             self._words,
             self._kept,
             self._failure,

@@ -33,8 +33,8 @@ class ProcessFigures:
 
     @classmethod
     def of(cls, tab: int, name: str, session: AttachSession) -> ProcessFigures:
-        snapshots = session.history.snapshots
-        last = snapshots[-1].total if snapshots else None
+        records = session.history.records
+        last = records[-1].total if records else None
         return cls(
             tab=tab,
             pid=session.target.pid,
@@ -42,10 +42,10 @@ class ProcessFigures:
             state=_state(session),
             objects=last.count if last is not None else None,
             bytes=last.bytes if last is not None else None,
-            change=last.bytes - snapshots[0].total.bytes if last is not None else None,
-            change_ns=snapshots[-1].time_ns - snapshots[0].time_ns if snapshots else 0,
+            change=last.bytes - records[0].total.bytes if last is not None else None,
+            change_ns=records[-1].time_ns - records[0].time_ns if records else 0,
             rss=session.tick.rss if session.tick is not None else None,
-            sizes=tuple(snapshot.total.bytes for snapshot in snapshots[-16:]),
+            sizes=tuple(record.total.bytes for record in records[-16:]),
         )
 
 

@@ -13,9 +13,9 @@ from functools import cached_property
 from time import monotonic, time
 from typing import Final
 
-from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.heap.history import CensusRecord, History
 from heaptop.analysis.rss.memory_history import MemoryFacts, MemoryHistory
-from heaptop.analysis.samples.moments import SiteSnapshot
+from heaptop.analysis.samples.moments import SiteRecord
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.sampling_status import SamplingStatus
@@ -172,7 +172,7 @@ class AttachSession:
             case Sampler() if message.interval and message.means == NATIVE:
                 self.rate = rate_of(message)
             case Memory():
-                self.memory.feed(message, self.history.snapshots)
+                self.memory.feed(message, self.history.records)
 
     def _census(self) -> None:
         self.censuses += 1
@@ -217,7 +217,7 @@ class AttachSession:
         """The moment that times on the screen count from, on the target's clock: the attach."""
         if self.attached is None:
             return None
-        first = self.history.snapshots[0].time_ns if self.history.snapshots else self.attached.hello.time_ns
+        first = self.history.records[0].time_ns if self.history.records else self.attached.hello.time_ns
         return min(self.attached.hello.time_ns, first)
 
 
@@ -225,7 +225,7 @@ class AttachSession:
 class Display:
     """What is on the screen at one moment: the session's figures, live or as they were when it was paused."""
 
-    snapshots: tuple[Snapshot, ...] = ()
+    records: tuple[CensusRecord, ...] = ()
     sampling: Sampling | None = None  # Everything that is known of samples; while the display is held, as it was then
     sampling_status: SamplingStatus = field(default_factory=SamplingStatus)  # Whether it was sampled then
     held: bool = False  # Whether nothing of it moves any more
@@ -249,8 +249,8 @@ class Display:
     shown: Seek | None = None  # The moment of a recording that this is; None where it is of a process
 
     @property
-    def latest(self) -> Snapshot | None:
-        return self.snapshots[-1] if self.snapshots else None
+    def latest(self) -> CensusRecord | None:
+        return self.records[-1] if self.records else None
 
     @property
     def is_file(self) -> bool:
@@ -258,9 +258,9 @@ class Display:
         return self.target is not None and self.target.file is not None
 
     @cached_property
-    def moments(self) -> tuple[SiteSnapshot, ...]:
+    def moments(self) -> tuple[SiteRecord, ...]:
         """What was sampled and lived, over the same time."""
-        return tuple(self.sampling.moments.snapshots) if self.sampling is not None else ()
+        return tuple(self.sampling.moments.records) if self.sampling is not None else ()
 
     @property
     def now_ns(self) -> int:
@@ -306,7 +306,7 @@ class Display:
             graph=graph or GraphFacts(),
             live=session.phase is AttachPhase.LIVE and session.shown is None,
             target=session.target,
-            snapshots=tuple(session.history.snapshots),
+            records=tuple(session.history.records),
             sampling=session.sampling,
             sampling_status=session.sampling.sampling_status,
             origin_ns=session.origin_ns or 0,

@@ -30,7 +30,7 @@ def state(session: AttachSession, leaving: bool, held: int | None) -> tuple[str,
     if held is not None:
         waiting = f" · {held} waiting" if held else ""
         return f"‖ paused{waiting}", "warn"
-    if session.company is not None and not session.company.live and session.history.snapshots:
+    if session.company is not None and not session.company.live and session.history.records:
         return "○ all ended", "bad"
     if session.target.file is not None and session.phase is AttachPhase.LIVE:
         return _file_words(session.target.file), "warn"

@@ -65,7 +65,7 @@ def panel_page(live: LiveState, *, way_back: bool) -> tuple[str, str, bool]:
     if not live.has_failed or session.error is None:
         return "", "", False
     back = "goes back to the list" if way_back else ""
-    back = "shows what was received" if session.history.snapshots else back
+    back = "shows what was received" if session.history.records else back
     return *error_text(session.error, way_back=back), True
 
 

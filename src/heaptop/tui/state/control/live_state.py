@@ -168,7 +168,7 @@ class LiveState:
         session = self.session
         unread = session.phase is AttachPhase.FAILED and not self.error_seen
         waiting = session.phase is AttachPhase.WAITING
-        self.paneled = waiting or unread or (self.has_failed and not session.history.snapshots)
+        self.paneled = waiting or unread or (self.has_failed and not session.history.records)
 
     @property
     def has_failed(self) -> bool:

@@ -55,7 +55,7 @@ class SummedBandsView(BandsView):
         return origin
 
     def _made_of(self, display: Display, look: ChartStyle) -> tuple[object, ...]:
-        return *super()._made_of(display, look), *(part.snapshot for part in self.parts)
+        return *super()._made_of(display, look), *(part.record for part in self.parts)
 
     def _sheet(self, found: Rows, slots: dict[str, int], look: ChartStyle) -> Sheet[TableRow]:
         """With a column for the largest process, in place of those that leave names no room beside it."""
@@ -72,7 +72,7 @@ class SummedBandsView(BandsView):
         return replace(sheet, columns=(*sheet.columns, LARGEST), draw=draw)
 
     def _found(self) -> dict[str, tuple[int, int]]:
-        made_of = (tuple(part.snapshot for part in self.parts), self._level)
+        made_of = (tuple(part.record for part in self.parts), self._level)
         if self._largest is None or self._largest[0] != made_of:
             self._largest = made_of, largest(self.parts, self._level.key, self._level.where)
         return self._largest[1]

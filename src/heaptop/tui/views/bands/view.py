@@ -231,7 +231,7 @@ class BandsView(LevelView[Level]):
         if origin is Origin.SAMPLES:
             return display.moments
         counted: dict[Origin, Sequence[Moment]] = {
-            Origin.CENSUS: display.snapshots,
+            Origin.CENSUS: display.records,
             Origin.KINDS: display.graph.kinds,
             Origin.RETAINERS: display.graph.retainers,
         }
@@ -281,7 +281,7 @@ class BandsView(LevelView[Level]):
         if not self._is_sampled(level):
             return f"Nothing matches {level.where}." if level.where else "Waiting for the first census."
         sampling = self.now.sampling
-        if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
+        if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.records):
             return not_sampled(sampling)
         if is_eventual(level.key, level.where) and sampling.samples.is_traced:
             return not_sampled(sampling)
@@ -357,7 +357,7 @@ class BandsView(LevelView[Level]):
 
     def _goes(self, key: str) -> bool:
         """Whether it goes together with the filter, and there is something to distinguish by it."""
-        if key == "interpreter" and not any(snapshot.has_interpreters for snapshot in self.now.snapshots[-1:]):
+        if key == "interpreter" and not any(snapshot.has_interpreters for snapshot in self.now.records[-1:]):
             return False
         try:
             self._origin(Level(key, self.where))

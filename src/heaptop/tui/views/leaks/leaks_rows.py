@@ -8,7 +8,7 @@ from typing import Any, Final
 from heaptop.analysis.bands.census_growth import CountedGrowth, growth_since
 from heaptop.analysis.bands.series import SeriesCache
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
-from heaptop.analysis.heap.history import Snapshot
+from heaptop.analysis.heap.history import CensusRecord
 from heaptop.protocol.findings import Findings, GrownRow, MarkFacts, Suspect
 from heaptop.tui.state.snapshot_client import QuerySubject
 
@@ -56,25 +56,25 @@ class CountedRows:
         self._known: tuple[object, tuple[Sequence[CountedGrowth], int]] | None = None
 
     def rows(
-        self, snapshots: Sequence[Snapshot], marks: Sequence[MarkFacts], since: int, where: Filter
+        self, records: Sequence[CensusRecord], marks: Sequence[MarkFacts], since: int, where: Filter
     ) -> tuple[Sequence[CountedGrowth], int]:
         """Those since a mark that pass the filter; and how many there are without one."""
-        if not marks or not snapshots:
+        if not marks or not records:
             return (), 0
         time_ns = marks[min(since, len(marks) - 1)].time_ns
-        of = (snapshots[-1], len(snapshots), time_ns, where)
+        of = (records[-1], len(records), time_ns, where)
         if self._known is None or self._known[0] != of:
-            made = growth_since(snapshots, time_ns, "type", where, self._memo)
-            whole = growth_since(snapshots, time_ns, "type", EVERYTHING, self._memo) if where else made
+            made = growth_since(records, time_ns, "type", where, self._memo)
+            whole = growth_since(records, time_ns, "type", EVERYTHING, self._memo) if where else made
             self._known = of, (made.rows, len(whole.rows))
         return self._known[1]
 
 
-def grown_subject(name: str, key: str, snapshots: Sequence[Snapshot], *, new: bool) -> QuerySubject | None:
+def grown_subject(name: str, key: str, records: Sequence[CensusRecord], *, new: bool) -> QuerySubject | None:
     """The objects of a row by type or module."""
     if key == "type":
         return QuerySubject(name, types=(name,), new=new)
-    cells = snapshots[-1].cells if snapshots else ()
+    cells = records[-1].cells if records else ()
     types = tuple(sorted({cell.type.full for cell in cells if cell.type.module == name}))
     return QuerySubject(name, types=types, new=new) if types else None
 

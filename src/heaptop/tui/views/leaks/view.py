@@ -148,7 +148,7 @@ class LeaksView(LevelView[LeaksLevel]):
             self._rows = self._marks
             return mark_sheet(self._marks, *self._compared, facts)
         if key == COUNTED_KEY or found is None:
-            rows, self._whole = self._counted.rows(self.now.snapshots, self._marks, self._compared[0], level.where)
+            rows, self._whole = self._counted.rows(self.now.records, self._marks, self._compared[0], level.where)
             self._rows = sorted(rows, key=COUNTED_FIGURES[sort], reverse=descending)
             return counted_sheet(self._rows, facts)
         if key == LINT:
@@ -347,7 +347,7 @@ class LeaksView(LevelView[LeaksLevel]):
         if not isinstance(row, GrownRow):
             return None
         if self._key in ("type", "module"):
-            return grown_subject(row.name, self._key, self.now.snapshots, new=bool(self._marks))
+            return grown_subject(row.name, self._key, self.now.records, new=bool(self._marks))
         of_site = self._of_site(row.name) if self._key == "site" else None
         return replace(of_site, new=bool(self._marks)) if of_site is not None else None
 

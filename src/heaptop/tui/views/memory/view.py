@@ -186,10 +186,10 @@ class MemoryView(LevelView[MemoryLevel]):
         self._say(display, look)
 
     def _make_course(self, display: Display, key: str) -> None:
-        made_of = (display.memory, display.ticks[-1:], display.snapshots[-1:], display.shown, key)
+        made_of = (display.memory, display.ticks[-1:], display.records[-1:], display.shown, key)
         if len(made_of) == len(self._course_of) and all(map(_same, made_of, self._course_of)):
             return
-        live = self._live.of(display.snapshots)
+        live = self._live.of(display.records)
         self._course_of = made_of
         self._course = course(display.memory, display.ticks, live, by_owner=key == OWNER)
 

@@ -9,7 +9,7 @@ from heaptop.analysis.callers.call_paths import Amounts, Measure
 from heaptop.analysis.callers.function_parts import FunctionPart, parts_of
 from heaptop.analysis.callers.producer_table import ProducerRow, ProducerTables, RecentMoments, moments_since, older_at
 from heaptop.analysis.filters.kept_samples import KeptBlocks, KeptSamples
-from heaptop.analysis.samples.moments import SiteSnapshot
+from heaptop.analysis.samples.moments import SiteRecord
 from heaptop.analysis.samples.samples import SampledBlocks
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.analysis.text.units import filtered_words
@@ -155,14 +155,14 @@ class ProducerFigures:
         return moments[-1].time_ns - moments[0].time_ns if moments else 0
 
     @property
-    def _moments(self) -> Sequence[SiteSnapshot]:
+    def _moments(self) -> Sequence[SiteRecord]:
         """Those that changes and trends are over."""
         display = self._display
         void_ns = display.sampling_status.void_ns or 0  # what lived before is in other rows, and has not gone
         since_ns = display.now_ns
-        if display.shown is not None and len(display.snapshots) > 1:
+        if display.shown is not None and len(display.records) > 1:
             # A jump of a recorded heap is known at the census after it, which may be long after it.
-            since_ns = display.snapshots[-2].time_ns
+            since_ns = display.records[-2].time_ns
         return [moment for moment in moments_since(display.moments, since_ns) if moment.time_ns >= void_ns]
 
     def filtered(self, shown: int) -> str:
@@ -228,7 +228,7 @@ class ProducerFigures:
     def nothing(self, display: Display, level: ProducersLevel) -> str:
         """Why there is no row."""
         sampling = display.sampling
-        if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
+        if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.records):
             return not_sampled(sampling)
         if level.kept_by is not None and not sampling.samples.is_traced:
             return _nothing_kept(display, level)
