@@ -46,9 +46,9 @@ from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.registry import RECORDED
 from heaptop.protocol.source import Attached, Event, Received, TargetInfo
 from heaptop.recordings import format as recording_format
-from heaptop.recordings.played import play
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
+from heaptop.recordings.replay_to import replay_to
 from heaptop.watching.progress import ProgressReport
 from tests.fakes.source import OUTSIDE, TOKEN, FakeAgent, FakeSource
 from tests.fuzz.mutating import WIDE, mutate_bytes, mutate_value, pieces
@@ -240,7 +240,7 @@ def recorded() -> bytes:
     with tempfile.TemporaryDirectory(prefix="heaptop-fuzz-") as folder:
         path = os.path.join(folder, "a.heaptop")
         source = FakeSource()
-        taped = RecordedSource(source)
+        taped = RecordableSource(source)
         taped.open(lambda event: None)
         source.sample(65_536, 32)
         taped.begin_recording(path)
@@ -313,8 +313,8 @@ def recording(random: Random) -> None:
         path = os.path.join(folder, "a.heaptop")
         Path(path).write_bytes(data)
         with Recording.open(path) as opened:
-            first = play(opened, opened.first_ns, ())
-            last = play(opened, None, ())
+            first = replay_to(opened, opened.first_ns, ())
+            last = replay_to(opened, None, ())
             course = course_of(opened, last, (), ProgressReport()) if random.random() < 0.1 else CensusTimeline.of(last)
             _documents(first, last, course)
 

@@ -19,7 +19,7 @@ from heaptop.injector.api import AttachOptions, attach_source, diagnose, remove_
 from heaptop.injector.entry import hijack
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.source import Attached, Ended, Event, Source
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from tests.interpreters import MUSL, SAMPLE, Interpreter, since
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
@@ -133,7 +133,7 @@ def test_who_took_the_events_of_a_session_is_kept_no_longer_than_it_goes_on(inte
     with running(interpreter, "sleeper") as target:
         for is_recorded in (False, True):
             source: Source = attach_source(target.pid, AttachOptions())
-            source = RecordedSource(source) if is_recorded else source
+            source = RecordableSource(source) if is_recorded else source
             reader = Reader()
             source.open(reader.take)
             events = reader.events

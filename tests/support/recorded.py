@@ -12,7 +12,7 @@ from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFact
 from heaptop.protocol.messages import BIRTH, CensusRequest, Message, Row, Samples, Tick
 from heaptop.protocol.source import Attached, Event, Received, Seek
 from heaptop.recordings.exports.material import Material
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from tests.fakes.source import HEAP, SECOND, START_NS, FakeAgent, FakeSource
 
 WALL = 1_750_000_000.0
@@ -138,7 +138,7 @@ def written(
     has ``jumps``, of so many bytes at each of these censuses, and its samples ``bursts``, at each of these ticks. A
     census is taken with each tick of the number ``every``, and has come so many ticks later (``late``)."""
     fake = FakeSource(JumpingAgent(jumps or {}, bursts or {}), step_ns=step_ns)
-    taped = RecordedSource(fake, wall=lambda: WALL + (fake.agent.time_ns - START_NS - step_ns) / 1e9)
+    taped = RecordableSource(fake, wall=lambda: WALL + (fake.agent.time_ns - START_NS - step_ns) / 1e9)
     taped.open(lambda event: None)
     taped.begin_recording(str(path))
     fake.attach()

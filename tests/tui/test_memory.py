@@ -28,7 +28,7 @@ from heaptop.protocol.messages import (
 )
 from heaptop.recordings import blocks
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from heaptop.recordings.replay import ReplaySource
 from heaptop.tui.app import make_app
 from heaptop.tui.screens.live import LiveScreen
@@ -510,7 +510,7 @@ async def test_why_names_are_no_filter_is_said() -> None:
 
 def recorded(path: Path, samples: int) -> Path:
     fake = Resident()
-    taped = RecordedSource(fake, wall=lambda: 1_750_000_000.0)
+    taped = RecordableSource(fake, wall=lambda: 1_750_000_000.0)
     taped.open(lambda event: None)
     taped.begin_recording(str(path))
     fake.attach()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from textual.widgets import Static
 
 from heaptop.analysis.callers.producer_table import TABLE_KEYS, ProducerTables
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import GROWTH_KEYS
 from heaptop.protocol.messages import Decision

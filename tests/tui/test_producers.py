@@ -14,7 +14,7 @@ from heaptop.analysis.callers.call_paths import Amounts, CallPaths
 from heaptop.analysis.callers.producer_table import ProducerTables
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.samples.producers import Sites
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.analysis.text.units import parse_size
 from heaptop.injector.inspect import target_files

@@ -17,7 +17,7 @@ import pytest
 
 from heaptop.protocol.images import GROUPS, Question
 from heaptop.protocol.messages import CollectRequest
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from heaptop.tui.app import make_app
 from heaptop.tui.charts.palette import PALETTES
 from heaptop.tui.screens.live import LiveScreen
@@ -122,7 +122,7 @@ GOLDENS = {
 @asynccontextmanager
 async def on_session(told: TranscriptSource, way: Way = WAYS[0], record: Path | None = None) -> AsyncIterator[Watched]:
     """After three marks; or recorded, after two."""
-    source = RecordedSource(told, wall=lambda: 1_750_000_000.0)
+    source = RecordableSource(told, wall=lambda: 1_750_000_000.0)
     app = make_app(source, ascii=way.ascii, theme="dark")
     async with app.run_test(size=SMALL) as pilot:
         stage = Watched(app, told, pilot)  # type: ignore[arg-type]  # which is no fake to be driven

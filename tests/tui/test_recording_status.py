@@ -8,7 +8,7 @@ import pytest
 
 from heaptop.protocol.source import Recordable, RecordingStatus
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from heaptop.tui.app import make_app
 from heaptop.tui.state.control.recording import UNRECORDABLE, recording_notice
 from tests.fakes.source import FakeSource
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("plain_environment")
 async def test_a_session_is_recorded_from_a_key_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     fake = FakeSource()
-    app = make_app(RecordedSource(fake), ascii=False, theme="dark")
+    app = make_app(RecordableSource(fake), ascii=False, theme="dark")
     async with app.run_test(size=LARGE) as pilot:
         stage = Stage(app, fake, pilot)
         await pilot.pause()
@@ -47,7 +47,7 @@ async def test_what_cannot_be_recorded_says_so() -> None:
 
 
 def test_what_can_be_recorded_is_told_from_what_cannot() -> None:
-    assert isinstance(RecordedSource(FakeSource()), Recordable)
+    assert isinstance(RecordableSource(FakeSource()), Recordable)
     assert not isinstance(FakeSource(), Recordable)
 
 

@@ -26,7 +26,7 @@ from typing import Final
 from heaptop.analysis.callers.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
 from heaptop.analysis.samples.cycles import strongly_connected
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES, class_of
 from heaptop.analysis.samples.stacks import FORGOTTEN, StackTree
 from heaptop.analysis.samples.tallies import Tally

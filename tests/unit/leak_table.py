@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from heaptop.analysis.callers.producer_table import CALLERS
 from heaptop.analysis.samples.estimate import Estimate, Sums
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.stacks import StackTree
 from heaptop.analysis.samples.tallies import Tally
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.producers import Frame, Sites
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 
 
 @dataclass(frozen=True, slots=True)

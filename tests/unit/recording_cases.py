@@ -10,7 +10,7 @@ from heaptop.protocol.findings import UNCLEAR, Findings, MarkFacts
 from heaptop.protocol.messages import Message, Tick
 from heaptop.protocol.source import Event, Received, RecordingStatus
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from heaptop.recordings.writer import MAX_SIZE
 from tests.fakes.source import SECOND, FakeSource
 
@@ -25,7 +25,8 @@ class Made:
         """``watch``: keep all that is delivered, and take it in."""
         self.path = path
         self.fake = FakeSource()
-        self.source = RecordedSource(self.fake, max_size=max_size, wall=lambda: WALL + self.fake.agent.time_ns / SECOND)
+        wall = lambda: WALL + self.fake.agent.time_ns / SECOND  # noqa: E731
+        self.source = RecordableSource(self.fake, max_size=max_size, wall=wall)
         self.events: list[Event] = []
         self.tapings: list[RecordingStatus] = []
         self.watched = Recorded("live")

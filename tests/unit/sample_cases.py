@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.callers.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
 from heaptop.analysis.samples.cycles import strongly_connected
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from tests.unit.call_graph import CallGraph, CallTree, Edge, Entry
 from tests.unit.sample_cases import Program, widgets

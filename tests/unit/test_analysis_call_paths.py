@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.callers.call_paths import Amounts, CallPaths
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from tests.unit.call_graph import CallGraph, CallTree
 from tests.unit.sample_cases import EVERYTHING, Program
 

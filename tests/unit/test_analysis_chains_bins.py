@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.analysis.samples.bins import bins
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from tests.unit.leak_table import Chain, chains
 from tests.unit.sample_cases import Program, sampler, widgets
 

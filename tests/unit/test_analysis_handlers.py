@@ -10,7 +10,7 @@ from heaptop.analysis.callers.producer_table import ProducerTables
 from heaptop.analysis.filters.filters import EVERYTHING
 from heaptop.analysis.samples.handlers import ENTRIES, NO_HANDLER
 from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites, producers
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN, NO_FRAME
 from heaptop.analysis.text.code_places import CodePlaces
 from tests.unit.sample_cases import Program

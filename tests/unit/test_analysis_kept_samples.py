@@ -10,7 +10,7 @@ from heaptop.analysis.callers.producer_table import ProducerTables, alive
 from heaptop.analysis.filters.filters import parse_filter
 from heaptop.analysis.filters.kept_samples import MOST_ASKED, KeptSamples, matching, parts_of, retainer_term
 from heaptop.analysis.samples.producers import Sites
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN, NO_FRAME
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.errors import ProtocolError
 from heaptop.protocol.codec import decode, encode

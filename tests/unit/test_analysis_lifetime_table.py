@@ -11,7 +11,7 @@ from heaptop.analysis.lifetimes.lifetime_table import FEW, MARKS, LifetimeTable
 from heaptop.analysis.lifetimes.live_groups import live_blocks, volume_by_age
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.live_blocks import LiveBlockColumns
-from heaptop.analysis.samples.samples import Death
+from heaptop.analysis.samples.sampled_blocks import Death
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.analysis.samples.survival import bin_of
 from heaptop.protocol.messages import CensusRequest, SamplerRequest, TickRequest

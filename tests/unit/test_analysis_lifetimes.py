@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from heaptop.analysis.samples.block_lifetimes import LiveBlock, Lives
 from heaptop.analysis.samples.estimate import Weight, chance, weight
-from heaptop.analysis.samples.lifetimes import LiveBlock, Lives
 from heaptop.analysis.samples.survival import STEPS, Measure, Survival, SurvivalPoint, bin_of, edge
 
 Z = 1.959964

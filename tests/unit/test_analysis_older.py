@@ -11,7 +11,7 @@ from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import chance
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import NO_SITE, Sites
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.protocol.messages import BIRTH, DEATH, Sampler, Samples
 from tests.unit.test_analysis_sampling_status import MB, Session

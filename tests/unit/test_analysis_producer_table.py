@@ -10,7 +10,7 @@ from heaptop.analysis.callers.producer_table import TREND, ProducerTables, Recen
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.analysis.samples.moments import SiteCell, SiteRecord, older_cell
 from heaptop.analysis.samples.producers import NO_SITE, Sites, producers
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName

@@ -17,7 +17,7 @@ from heaptop.analysis.samples.producers import (
     producers,
     stacks_at,
 )
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import BIRTH, CodeName, Codes, Samples, StackNode, Stacks

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from heaptop.analysis.samples.estimate import Sums, weight, whole
 from heaptop.analysis.samples.live_blocks import ID_LIMIT, Likeness, LiveBlockColumns, Sample
-from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, Death, SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import UNKNOWN_TYPE_NAME, Death, SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.samples.tallies import UNKNOWN_TYPE

@@ -14,13 +14,13 @@ from heaptop.analysis.filters.filters import EVERYTHING, Filter, origin_of, pars
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.lifetimes.live_groups import alive, live_blocks, volume_by_age
 from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report_rows
+from heaptop.analysis.samples.block_lifetimes import Lives
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.generations import DECADES, Cohorts, LifetimeBands, LiveSample
-from heaptop.analysis.samples.lifetimes import Lives
 from heaptop.analysis.samples.live_blocks import Likeness, Sample
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import NO_SITE, Sites
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.survival import bin_of
 from heaptop.analysis.text.code_places import CodePlaces

@@ -19,7 +19,7 @@ from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import Sums, weight
 from heaptop.analysis.samples.long_lived import LongLived
 from heaptop.analysis.samples.producers import NO_SITE, live_total
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sizes import bin_of
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC, Sampler

@@ -13,7 +13,7 @@ from heaptop.errors import AgentLost, NotInHeap, PauseTooLong, SamplerRefused, U
 from heaptop.protocol.images import FIRST_ID, KINDS, Question, Retainers, RetainerSet, Unit
 from heaptop.protocol.messages import Core, Decision, Failure, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from tests.fakes.shop import shop
 from tests.fakes.source import FakeSource
 
@@ -63,7 +63,7 @@ def target() -> PromptTarget:
 
 @pytest.fixture
 def process(target: PromptTarget) -> Iterator[Process]:
-    with Process(RecordedSource(target), 0.05, 5.0, None) as attached:
+    with Process(RecordableSource(target), 0.05, 5.0, None) as attached:
         yield attached
 
 
@@ -203,7 +203,7 @@ def test_sites_are_refused_where_nothing_is_sampled(target: PromptTarget, proces
 def test_sites_are_lines_of_the_programs_own_code(target: PromptTarget) -> None:
     own = "/usr/lib/python3/site-packages/sqlalchemy"
     target.sample(65_536, 128)
-    with Process(RecordedSource(target), 0.05, 5.0, None, [own]) as process:
+    with Process(RecordableSource(target), 0.05, 5.0, None, [own]) as process:
         target.tick(8)
         names = [site.name for site in process.sites(seconds=0.1)]
     assert "sqlalchemy/orm/state.py:77 InstanceState.__init__" in names
@@ -211,5 +211,5 @@ def test_sites_are_lines_of_the_programs_own_code(target: PromptTarget) -> None:
 
 def test_a_process_without_the_native_core_is_counted(target: PromptTarget) -> None:
     target.loads_core = False
-    with Process(RecordedSource(target), 0.05, 5.0, None) as process:
+    with Process(RecordableSource(target), 0.05, 5.0, None) as process:
         assert process.census().count

@@ -19,7 +19,7 @@ from heaptop.analysis.reports.recorded import gaps
 from heaptop.cli.commands import diff
 from heaptop.cli.options import with_times
 from heaptop.cli.output.recorded_text import _beyond_heap, _rows, report_lines
-from heaptop.cli.recorded import play
+from heaptop.cli.recorded import replay_to
 from heaptop.errors import NotARecording, RecordingTooNew
 from heaptop.protocol.findings import LEAK, UNCLEAR
 from heaptop.protocol.messages import Row
@@ -66,7 +66,7 @@ def test_a_report_says_why_sites_are_more_than_the_live_heap(night: Path, capsys
     words = "sites can sum to more than live heap grew: they include what replaced memory from before the recording\n"
     assert said.index("By allocation site") < said.index(words)
     with Recording.open(night) as recording:
-        known = play(recording, None, ())
+        known = replay_to(recording, None, ())
     latest = known.history.latest
     assert latest is not None
     known.history.feed(replace(latest.census, time_ns=latest.time_ns + 1, rows=(Row(0, 0, 3, 300, 2048),)))
@@ -76,7 +76,7 @@ def test_a_report_says_why_sites_are_more_than_the_live_heap(night: Path, capsys
 def test_a_report_says_what_leak_hunts_count_and_the_live_heap_does_not(night: Path) -> None:
     """The two growths were 7.67 and 9.96 MiB of one recording, without a word."""
     with Recording.open(night) as recording:
-        known = play(recording, None, ())
+        known = replay_to(recording, None, ())
     latest = known.history.latest
     assert latest is not None
     words = "live heap leaves out attributes stored without a dict"

@@ -14,7 +14,7 @@ import pytest
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.samples import stacks
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.stacks import ReportedStacks
 from heaptop.cli.terminal import ProgressLine
 from heaptop.errors import ProtocolError, UnresponsiveTarget

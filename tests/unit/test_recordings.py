@@ -24,10 +24,10 @@ from heaptop.protocol.codec import encode
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.recorded import RecordingInfo
 from heaptop.protocol.source import Attached, Ended, Event, Received, RecordingStatus, Seek, SeekDone, WholeCourse
-from heaptop.recordings import blocks, format, reader, recorded_source, writer
+from heaptop.recordings import blocks, format, reader, recordable_source, writer
 from heaptop.recordings.format import SegmentCodec, frames, pack_alone, pack_header
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from heaptop.recordings.recording_state import RecordingState
 from heaptop.recordings.replay import NO_PROCESS, ReplaySource
 from heaptop.recordings.writer import RecordingWriter, create
@@ -443,7 +443,7 @@ def test_the_end_of_a_tape_is_not_waited_for_in_a_session(path: Path, tmp_path: 
 
 
 def test_a_tape_that_never_ends_is_given_up(path: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_source, "PATIENCE", 0.5)
+    monkeypatch.setattr(recordable_source, "PATIENCE", 0.5)
     made = Made(path).begin().run(5)
     made.source.end_recording()
     deadline = time.monotonic() + 30
@@ -461,7 +461,7 @@ class LateSource(FakeSource):
 
 def test_a_close_waits_until_it_was_told_how_the_tape_ended(path: Path) -> None:
     fake, events = LateSource(), list[Event]()
-    source = RecordedSource(fake)
+    source = RecordableSource(fake)
     source.open(events.append)
     source.begin_recording(str(path))
     speaks = threading.Thread(target=lambda: (fake.attach(), fake.tick(3)))
@@ -514,7 +514,7 @@ def test_a_file_that_cannot_take_its_place_is_told_and_given_up(path: Path) -> N
 
 
 def test_a_source_that_was_never_opened_gives_its_file_up(path: Path) -> None:
-    source = RecordedSource(FakeSource())
+    source = RecordableSource(FakeSource())
     source.begin_recording(str(path))
     source.close()
     assert not path.exists()

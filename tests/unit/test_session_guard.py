@@ -29,7 +29,7 @@ from heaptop.injector.api import AttachOptions
 from heaptop.injector.session.forecast import MemoryLimit
 from heaptop.protocol.messages import CodeName, Codes, Decision, Message
 from heaptop.recordings.reader import Recording
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from tests.support.processes import eventually
 from tests.unit.test_cli_leaks import Growing
 
@@ -197,7 +197,7 @@ def test_what_is_kept_for_heap_dumps_and_recordings_has_the_bounds_of_a_session(
         assert eventually(lambda: hosted.attached() == 1)
         (guard,) = hosted.host.guards.running()
         recorded = guard._guard._recorder
-        assert isinstance(recorded, RecordedSource)
+        assert isinstance(recorded, RecordableSource)
         captured, state = guard._guard._captured, recorded._recording_state
         assert captured is not None
         assert state is not None

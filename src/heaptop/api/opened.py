@@ -11,7 +11,7 @@ from heaptop.api.figures import CensusTable, census_table
 from heaptop.errors import NotARecording
 from heaptop.protocol.findings import Findings
 from heaptop.recordings import reader
-from heaptop.recordings.played import play
+from heaptop.recordings.replay_to import replay_to
 
 
 class OpenedRecording:
@@ -88,7 +88,7 @@ class OpenedRecording:
         return self._played(at).rss
 
     def _played(self, at: float | None) -> Recorded:
-        return play(self._file, None if at is None else self._file.first_ns + round(at * 1e9), self._user_code)
+        return replay_to(self._file, None if at is None else self._file.first_ns + round(at * 1e9), self._user_code)
 
 
 def open_recording(path: str | os.PathLike[str], *, user_code: Sequence[str] = ()) -> OpenedRecording:

@@ -30,7 +30,7 @@ from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Core, Decision, Failure, Message, Sampler
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from heaptop.watching.hunting import Hunter, HuntWatch, Plan
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.recording import check_written
@@ -100,7 +100,7 @@ class Process:
 
     def __init__(
         self,
-        source: RecordedSource,
+        source: RecordableSource,
         share: float,
         timeout: float,
         progress: Callable[[str], None] | None,
@@ -156,7 +156,7 @@ class Process:
         as of ``heaptop census --where``. Raises UsageError where they are wrong."""
         self._begin()
         with self._counting():
-            return census_table(self._watch.census().snapshot, by, where)
+            return census_table(self._watch.census().record, by, where)
 
     def watch(self, every: float = 10.0, by: str = "type", where: str = "") -> Iterator[CensusTable]:
         """A census every so many seconds, until the process ends; less often where they would cost more than the share
@@ -177,7 +177,7 @@ class Process:
         self._begin()
         with self._counting():
             taken = self._watch.census()
-            found = explain_counted(self._watch.memory(), taken.snapshot)
+            found = explain_counted(self._watch.memory(), taken.record)
         if found is None:
             raise UnresponsiveTarget(
                 f"The resident memory of process {self.pid} cannot be explained.",
@@ -202,7 +202,7 @@ class Process:
             if state is None or not state.on:
                 raise sampler_refused(state, self.pid) if state is not None else SamplerRefused("Nothing was sampled.")
             with self._counting():
-                heap = self._watch.census().snapshot
+                heap = self._watch.census().record
             return tuple(allocation_site(row) for row in report_rows(by, self._sampling, heap))
 
     @contextlib.contextmanager
@@ -374,4 +374,4 @@ def attach(
     fields = AttachOptions(
         wait=wait, pause_budget=pause_budget, max_share=share, mode=mode, interval=NEVER, sample_interval=0, **options
     )
-    return Process(RecordedSource(attach_source(pid, fields)), share, timeout, progress, user_code)
+    return Process(RecordableSource(attach_source(pid, fields)), share, timeout, progress, user_code)

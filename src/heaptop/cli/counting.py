@@ -56,14 +56,14 @@ def as_json(taken: CensusResult, by: BandKey, where: Filter, top: int | None) ->
     target, hello = taken.attached.target, taken.attached.hello
     stopped = taken.attached.stopped_ns
     return census_json(
-        taken.snapshot, pid=target.pid, python=hello.python, by=by.name, where=where, top=top, stopped_ns=stopped
+        taken.record, pid=target.pid, python=hello.python, by=by.name, where=where, top=top, stopped_ns=stopped
     )
 
 
 def as_lines(taken: CensusResult, by: BandKey, where: Filter, top: int | None) -> list[str]:
     """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
-    rows = census_rows(taken.snapshot, by.name, where)
-    whole = census_rows(taken.snapshot, by.name) if where else rows
+    rows = census_rows(taken.record, by.name, where)
+    whole = census_rows(taken.record, by.name) if where else rows
     shown, rest = rows[:top], rows[top:] if top is not None else ()
     everything = _sum(rows)
     lines = [(row.name, [row]) for row in shown]
@@ -104,7 +104,7 @@ def _cost(census: Census, stopped_ns: int) -> str:
 def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: str = "") -> list[str]:
     """Whose census it is, what it cost, and what its figures are worth; ``hidden`` is in bytes, ``filtered`` says what
     the filter leaves out."""
-    census, target = taken.snapshot.census, taken.attached.target
+    census, target = taken.record.census, taken.attached.target
     notices = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
     if where:
         notices.append(f"only {where}: {filtered}")

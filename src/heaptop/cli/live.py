@@ -29,9 +29,9 @@ from heaptop.protocol.source_wrapper import SourceWrapper
 
 def watched(source: Source, args: argparse.Namespace) -> WatchedSource:
     """It, to be shown, and recorded where the person wants it. Errors: RecordingExists, RecordingFailed."""
-    from heaptop.recordings.recorded_source import RecordedSource
+    from heaptop.recordings.recordable_source import RecordableSource
 
-    taped = RecordedSource(source, max_size=args.max_size)
+    taped = RecordableSource(source, max_size=args.max_size)
     if args.record:
         taped.begin_recording(args.record, force=args.force)
     return WatchedSource(taped)

@@ -413,11 +413,11 @@ def progress_of(progress: ProgressReport) -> Callable[[str, int, int], None]:
 
     begun: dict[str, float] = {}
 
-    def told(what: str, done: int, total: int) -> None:
+    def show(what: str, done: int, total: int) -> None:
         passed = time.monotonic() - begun.setdefault(what, time.monotonic())
         progress.show(f"{what}: {done / total:.0%}{time_left(passed, done, total)}" if total else what)
 
-    return told
+    return show
 
 
 def target_source(args: argparse.Namespace, **others: Any) -> tuple[Source, int | str]:

@@ -12,8 +12,8 @@ from heaptop.analysis.reports.jumps import Jump, RecordedJump, counted_ns, jumps
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.source import Received
-from heaptop.recordings.played import play, span_of
 from heaptop.recordings.reader import Recording, naming_file
+from heaptop.recordings.replay_to import replay_to, span_of
 from heaptop.watching.progress import ProgressReport
 
 JUMPS: Final = 3  # How many are reported, the largest: each takes some seeks
@@ -68,7 +68,7 @@ def _closer(recording: Recording, jump: Jump, user_code: Sequence[str]) -> Recor
         return closest
     # A census is known some ticks after it was taken. What was sampled meanwhile is of the jump, too.
     counted = bisect_right(recording.moments, closest.begin_ns) - 1
-    early = play(recording, recording.moments[max(counted, 0)], user_code)
+    early = replay_to(recording, recording.moments[max(counted, 0)], user_code)
     return RecordedJump(replace(closest.before, sampling=early.sampling, shown=early.shown), closest.after)
 
 
@@ -77,17 +77,17 @@ def _halved(recording: Recording, jump: Jump, user_code: Sequence[str]) -> Recor
     moments = recording.moments
     first = max(bisect_right(moments, jump.begin_ns) - 1, 0)
     last = min(bisect_left(moments, jump.end_ns), len(moments) - 1)
-    closest = RecordedJump(play(recording, moments[first], user_code), play(recording, moments[last], user_code))
+    closest = RecordedJump(*(replay_to(recording, moments[place], user_code) for place in (first, last)))
     if jump.is_rss:
         return closest
     if closest.end_ns < jump.end_ns:
         last = _first_showing(jump.end_ns, recording, last, len(moments) - 1)
     if closest.begin_ns < jump.begin_ns:
         first = min(_first_showing(jump.begin_ns, recording, first, last), last - 1)
-    closest = RecordedJump(play(recording, moments[first], user_code), play(recording, moments[last], user_code))
+    closest = RecordedJump(*(replay_to(recording, moments[place], user_code) for place in (first, last)))
     while last - first > 1:
         middle = (first + last) // 2
-        between = play(recording, moments[middle], user_code)
+        between = replay_to(recording, moments[middle], user_code)
         early, late = RecordedJump(closest.before, between), RecordedJump(between, closest.after)
         half = max(early, late, key=lambda part: part.bytes)
         if half.bytes < NEARLY * closest.bytes:
@@ -99,7 +99,7 @@ def _halved(recording: Recording, jump: Jump, user_code: Sequence[str]) -> Recor
 
 def _first_showing(time_ns: int, recording: Recording, begin: int, end: int) -> int:
     """Return the first of these moments that has the census of that time, or the last of them."""
-    seen_ns = lambda moment: counted_ns(play(recording, moment, ()))  # noqa: E731
+    seen_ns = lambda moment: counted_ns(replay_to(recording, moment, ()))  # noqa: E731
     return bisect_left(recording.moments, time_ns, begin, min(begin + LATE, end), key=seen_ns)
 
 

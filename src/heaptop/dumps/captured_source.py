@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.errors import DumpFailed, ProtocolError
 from heaptop.protocol.images import ImageTypes
 from heaptop.protocol.messages import Hello, Message

@@ -151,15 +151,15 @@ class DumpSource:
         dump = self.dump
         begin = time.monotonic()
 
-        def told(done: int, total: int) -> None:
+        def show(done: int, total: int) -> None:
             share = f", {done / total:.0%}" if total else ""
             self._deliver(Waiting(f"reading the {dump.info.origin or 'heap dump'}{share}", time.monotonic() - begin))
 
-        dump.load(told)
+        dump.load(show)
         self._deliver(Attached(self.target, dump.hello, DUMP, 0))
-        self._send(self._said())
+        self._send(self._session_messages())
 
-    def _said(self) -> Iterator[Message]:
+    def _session_messages(self) -> Iterator[Message]:
         """Messages of the session, with the snapshot's own census in place of the one before it."""
         names: list[TypeName] = []
         for message in self.dump.state:

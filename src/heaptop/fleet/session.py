@@ -11,7 +11,7 @@ from typing import Final
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.reports.recorded import Recorded
 from heaptop.analysis.reports.stack_sums import StackSum
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.choices import HUNTING
 from heaptop.errors import HeaptopError, PauseTooLong, SamplerRefused, TargetExited

@@ -29,7 +29,7 @@ from heaptop.fleet.session import FleetSession, SharedSource, bounded_samples, b
 from heaptop.fleet.triggers import GuardRule
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import Attached, Ended, Event, Source
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from heaptop.watching.progress import ProgressReport
 
 MOST_MOMENTS: Final = 600  # Censuses, and ticks, that a guard keeps
@@ -104,7 +104,7 @@ class SessionGuard:
         captured = CapturedSource(session.source, bounded_samples()) if rule.dumps else None
         session.source = captured or session.source
         if rule.records:
-            session.source = RecordedSource(session.source, max_size=folder.ring_size, samples=bounded_samples())
+            session.source = RecordableSource(session.source, max_size=folder.ring_size, samples=bounded_samples())
         self._pid = session.pid
         self._folder = folder
         self._meters = meters

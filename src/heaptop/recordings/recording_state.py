@@ -1,8 +1,8 @@
 """The state of a session, kept so that a recording of it can begin at any moment.
 
 It writes nothing: :meth:`RecordingState.state` is the content of a segment's KEY. Costs while nothing is recorded: what
-samples cost to follow, and 13 bytes for each that lives (:mod:`heaptop.analysis.samples.samples`, whose bounds are the
-bounds here, unless tighter ones are given).
+samples cost to follow, and 13 bytes for each that lives (:mod:`heaptop.analysis.samples.sampled_blocks`, whose bounds
+are the bounds here, unless tighter ones are given).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.protocol.findings import NOTED
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import (

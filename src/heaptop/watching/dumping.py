@@ -43,13 +43,13 @@ def write_dump(
     parts = DumpParts(source.state(), [*source.types, image], answers)
     since = time.monotonic()
 
-    def told(done: int, total: int) -> None:
+    def show(done: int, total: int) -> None:
         passed = time.monotonic() - since
         if passed < keep:
             watch.renew()
         progress.show(f"writing the heap dump: {done / max(total, 1):.0%}{time_left(passed, done, total)}")
 
-    file.write(info, parts, asked_pieces(info, watch.ask, told))
+    file.write(info, parts, asked_pieces(info, watch.ask, show))
     progress.clear()
     return info
 

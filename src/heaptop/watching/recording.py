@@ -20,7 +20,7 @@ from heaptop.protocol.findings import NO_LEAK
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.protocol.source import RecordingStatus, Source
-from heaptop.recordings.recorded_source import RecordedSource
+from heaptop.recordings.recordable_source import RecordableSource
 from heaptop.watching.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
 from heaptop.watching.progress import ProgressReport
 from heaptop.watching.source_watch import enough_ms, pause_too_long
@@ -108,7 +108,9 @@ class RecordWatch(HuntWatch):
 class Recorder:
     """One recording, from the first census to its end."""
 
-    def __init__(self, watch: RecordWatch, source: RecordedSource, progress: ProgressReport, plan: Plan | None) -> None:
+    def __init__(
+        self, watch: RecordWatch, source: RecordableSource, progress: ProgressReport, plan: Plan | None
+    ) -> None:
         """Without a ``plan`` no leak is hunted for. Its ``seconds`` may be infinite."""
         self._watch = watch
         self._source = source

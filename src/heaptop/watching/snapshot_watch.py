@@ -58,7 +58,7 @@ class SnapshotWatch(SourceWatch):
     def ready(self) -> None:
         """Wait for the first census; no effect after it. Errors: as :meth:`freeze`."""
         if self._seen is None:
-            census = self.census().snapshot.census
+            census = self.census().record.census
             if census.mode == "python":
                 self._not_frozen(census.mode_reason or f"the census ran in mode {census.mode}")
 

@@ -31,7 +31,7 @@ class CensusResult:
     """One census, and of whom."""
 
     attached: Attached
-    snapshot: CensusRecord
+    record: CensusRecord
     memory: Memory | None = None  # What memory is used for, where that was asked for too
 
 

@@ -88,7 +88,7 @@ class Summing:
         again = self._fresh.get(pid, 0)
         self._fresh[pid] = again + 1
         if len(self._fresh) == len(self._expected) or again >= (1 if self._censuses else PATIENCE):
-            return self._said()
+            return self._sum_messages()
         return []
 
     def tick(self, pid: int, tick: Tick) -> list[Tick]:
@@ -110,11 +110,11 @@ class Summing:
         if not self._parts:  # the last sum stays, as what was seen of a process that has ended does
             return []
         in_sum = any(part.pid == pid for part in self.last.parts)
-        return self._said() if in_sum or len(self._fresh) == len(self._expected) else []
+        return self._sum_messages() if in_sum or len(self._fresh) == len(self._expected) else []
 
     # -- the sum ---------------------------------------------------------------------------------------------
 
-    def _said(self) -> list[Types | Census]:
+    def _sum_messages(self) -> list[Types | Census]:
         parts = tuple(self._parts[pid] for pid in self._expected if pid in self._parts)
         missing = tuple(pid for pid in self._expected if pid not in self._parts)
         self._time_ns = max(*(part.record.time_ns for part in parts), self._time_ns + 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASS_RANGES, CLASSES, class_of
 from heaptop.analysis.samples.tallies import Tally
 

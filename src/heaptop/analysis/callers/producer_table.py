@@ -19,7 +19,7 @@ from heaptop.analysis.filters.selection import tally_filter
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.moments import SiteRecord
 from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES, class_of
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.samples.tallies import Tally

@@ -16,7 +16,7 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.heap.graph_history import unit_label
 from heaptop.analysis.samples.estimate import Sums
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.errors import UsageError

@@ -13,7 +13,7 @@ from heaptop.analysis.samples.estimate import whole
 from heaptop.analysis.samples.long_lived import LongLived
 from heaptop.analysis.samples.moments import named_cell
 from heaptop.analysis.samples.producers import Sites
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.errors import UsageError

@@ -17,7 +17,7 @@ from heaptop.analysis.heap.path_words import type_of
 from heaptop.analysis.leaks.marks import NOTHING, Mark, MarkContext, Trends, retainer_words, sums_by
 from heaptop.analysis.samples.estimate import Sums, joint_error, weight
 from heaptop.analysis.samples.producers import Flow
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import GrownRow, Growth
 from heaptop.protocol.images import Ages, Paths

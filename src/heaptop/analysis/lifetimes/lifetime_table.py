@@ -1,8 +1,8 @@
 """Lifetimes of every group at one moment: what a table of them shows, and the curves beside it.
 
-Deaths come from :class:`~heaptop.analysis.samples.lifetimes.Lives`, which is copied, and the living from
-:class:`~heaptop.analysis.samples.samples.SampledBlocks`, so that all figures of a :class:`LifetimeTable` are of its
-moment, however long it is examined.
+Deaths come from :class:`~heaptop.analysis.samples.block_lifetimes.Lives`, which is copied, and the living from
+:class:`~heaptop.analysis.samples.sampled_blocks.SampledBlocks`, so that all figures of a
+:class:`LifetimeTable` are of its moment, however long it is examined.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from heaptop.analysis.samples.block_lifetimes import LiveBlockAges
 from heaptop.analysis.samples.estimate import weight
-from heaptop.analysis.samples.lifetimes import LiveBlockAges
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.analysis.samples.sizes import CLASS_RANGES, class_of
 from heaptop.analysis.samples.sizes import bin_of as size_bin_of

@@ -8,9 +8,9 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Final
 
+from heaptop.analysis.samples.block_lifetimes import LiveBlock
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.generations import Cohort, LiveSample
-from heaptop.analysis.samples.lifetimes import LiveBlock
 from heaptop.analysis.samples.sampling import GROUPS, UNIT, Sampling
 
 _SLICE: Final = 3000  # Samples that are gone through in one step

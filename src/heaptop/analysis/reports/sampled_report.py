@@ -19,7 +19,7 @@ from heaptop.analysis.samples.bins import bins
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.samples.generations import DECADES, class_label
 from heaptop.analysis.samples.producers import live_total, older_than_sampling, producers
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
 from heaptop.protocol.messages import NATIVE
 

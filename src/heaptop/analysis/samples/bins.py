@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from heaptop.analysis.samples.estimate import Estimate
 from heaptop.analysis.samples.producers import Flow
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_label, class_of
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.protocol.messages import TypeName

@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from typing import Final, NamedTuple
 
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.text.code_places import CodePlaces
 
 NO_HANDLER: Final = "(no handler)"

@@ -13,7 +13,7 @@ from typing import Final
 from heaptop.analysis.samples.clock import LifetimeBound, Timeline
 from heaptop.analysis.samples.estimate import weight
 from heaptop.analysis.samples.live_blocks import Likeness
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sizes import bin_of
 from heaptop.analysis.samples.tallies import Tally
 

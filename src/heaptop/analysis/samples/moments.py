@@ -1,7 +1,7 @@
 """The living sampled blocks over time, as records that charts and tables are cut from like those of censuses.
 
-:mod:`heaptop.analysis.samples.samples` estimates, and :mod:`heaptop.analysis.samples.producers` names the places. What
-a census counted beyond the sampled blocks is a cell of its own here, for it was allocated before.
+:mod:`heaptop.analysis.samples.sampled_blocks` estimates, and :mod:`heaptop.analysis.samples.producers` names the
+places. What a census counted beyond the sampled blocks is a cell of its own here, for it was allocated before.
 
 That difference is as unsure as the samples are, and what is older only dies. So the figure stays as it is while it is
 within the 95 % interval, and else moves to half way between the end of it that is nearer and the difference (to the end
@@ -26,7 +26,7 @@ from typing import ClassVar, Final
 from heaptop.analysis.heap.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.analysis.samples.estimate import poisson_interval, whole
 from heaptop.analysis.samples.producers import NO_SITE, Sites
-from heaptop.analysis.samples.samples import PlaceholderType, SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import PlaceholderType, SampledBlocks
 from heaptop.analysis.samples.sizes import class_of
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.protocol.messages import NO_INTERPRETER, UNTRACKED, TypeName

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.estimate import Estimate, Sums
 from heaptop.analysis.samples.handlers import STARTERS, WORK, Handlers, entry_of
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.analysis.text.code_places import CodePlaces

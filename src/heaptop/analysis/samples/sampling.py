@@ -10,15 +10,15 @@ from functools import partial
 from typing import Final
 
 from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.samples.block_lifetimes import Lives
 from heaptop.analysis.samples.clock import Timeline
 from heaptop.analysis.samples.estimate import Weight, weight
 from heaptop.analysis.samples.gc_profile import GcProfile
 from heaptop.analysis.samples.generations import Cohorts, LifetimeBands, Span
-from heaptop.analysis.samples.lifetimes import Lives
 from heaptop.analysis.samples.live_blocks import Likeness, LiveBlockColumns
 from heaptop.analysis.samples.moments import Moments
 from heaptop.analysis.samples.producers import Sites
-from heaptop.analysis.samples.samples import Death, SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import Death, SampledBlocks
 from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_of, class_of
 from heaptop.analysis.samples.survival import bin_of as age_bin
@@ -156,9 +156,9 @@ class Sampling:
             return
         match message:
             case Samples():
-                self._lives_told(message)
+                self._lives_received(message)
             case LiveBlocks():
-                self._lives_told(message)
+                self._lives_received(message)
                 self.told_from = self.timeline.clock(message.clock)
             case Tick():
                 self._tick(message)
@@ -174,7 +174,7 @@ class Sampling:
             work(self)
         self._add_all()
 
-    def _lives_told(self, message: Samples | LiveBlocks) -> None:
+    def _lives_received(self, message: Samples | LiveBlocks) -> None:
         self.timeline.add(message.clock, message.time_ns)
         self._pending.append(Sampling._add_all)
 

@@ -1,6 +1,6 @@
 """Words on tracemalloc, which is used where there is no native core: what it costs, and what it does not know.
 
-:mod:`heaptop.analysis.samples.samples` keeps what was traced.
+:mod:`heaptop.analysis.samples.sampled_blocks` keeps what was traced.
 """
 
 from __future__ import annotations

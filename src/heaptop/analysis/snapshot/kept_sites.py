@@ -13,7 +13,7 @@ from typing import Final
 from heaptop.analysis.samples.estimate import Weight, weight, whole
 from heaptop.analysis.samples.handlers import NO_HANDLER
 from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME, NO_SITE
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.analysis.snapshot.retaining import RetainerRow

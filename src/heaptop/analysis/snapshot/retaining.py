@@ -217,7 +217,7 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[RetainerRow]:
     for (many, name, several), each in sums.items():
         found = sorted(units[many, name, several])
         times = f" ×{len(found)}" if len(found) > 1 and not several else ""
-        said = name if many else _said([answer.units[unit] for unit in found], alike=not several)
+        said = name if many else _units_text([answer.units[unit] for unit in found], alike=not several)
         rows.append(
             RetainerRow(
                 f"{name}#{several}",
@@ -289,7 +289,7 @@ def unit_text(unit: Unit) -> str:
     return placed(unit.label, unit.place)
 
 
-def _said(units: Sequence[Unit], *, alike: bool) -> str:
+def _units_text(units: Sequence[Unit], *, alike: bool) -> str:
     """Retainers of a row for a person: all members of a set, or those that read ``alike`` as one."""
     if not alike or len(units) < 2:
         return " + ".join(map(unit_text, units)) or NO_RETAINER

@@ -75,8 +75,8 @@ class Diff:
         from heaptop.cli.recorded import moment_of
         from heaptop.dumps.cores.elf_core import begins_as_core
         from heaptop.dumps.reader import begins_as_dump
-        from heaptop.recordings.played import play
         from heaptop.recordings.reader import Recording
+        from heaptop.recordings.replay_to import replay_to
 
         args.by = GROUPINGS.get(args.by, args.by)
         if begins_as_dump(args.file) or begins_as_core(args.file):
@@ -89,7 +89,7 @@ class Diff:
             at = begin if args.at is None else moment_of(one, args.at)
             to = moment_of(other, args.to)
             progress.show("reading the recording")
-            before, after = play(one, at, args.user_code), play(other, to, args.user_code)
+            before, after = replay_to(one, at, args.user_code), replay_to(other, to, args.user_code)
         progress.clear()
         if args.json:
             print(json.dumps(diff_json(before, after, args.by, args.top or None), indent=2))

@@ -124,12 +124,12 @@ def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
     from heaptop.cli.recorded import course_of, moment_of
     from heaptop.recordings.allowance import most_text
     from heaptop.recordings.exports.material import Material
-    from heaptop.recordings.played import play
     from heaptop.recordings.reader import Recording
+    from heaptop.recordings.replay_to import replay_to
 
     progress = ProgressLine()
     with Recording.open(args.file) as recording:
-        recorded = play(recording, moment_of(recording, args.at), args.user_code)
+        recorded = replay_to(recording, moment_of(recording, args.at), args.user_code)
         samples = recorded.sampling.samples
         if exporter.of_stacks and not samples.tally_count:
             raise UsageError(
@@ -140,6 +140,6 @@ def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
             raise UsageError("tracemalloc records live memory, not all allocations.", fix="Leave `--of allocated` out.")
         first, course = recorded, CensusTimeline()
         if exporter.over_time:
-            first = play(recording, recording.first_ns, args.user_code)
+            first = replay_to(recording, recording.first_ns, args.user_code)
             course = course_of(recording, recorded, args.user_code, progress)
     return Material(recorded, args.of, first, course, most_text(recording.size))

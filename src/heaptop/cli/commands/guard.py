@@ -122,7 +122,7 @@ class GuardCommand:
         from heaptop.fleet.reports import ReportFolder
         from heaptop.fleet.sending import Sender
         from heaptop.injector.api import attach_source
-        from heaptop.recordings.recorded_source import RecordedSource
+        from heaptop.recordings.recordable_source import RecordableSource
         from heaptop.watching.recording import ended_by_signals
 
         # A wrong option is reported before anything is touched.
@@ -131,7 +131,7 @@ class GuardCommand:
         pid, progress = target_pid(args), TimedLine()
         attached = attach_source(pid, attach_options(args))
         captured = CapturedSource(attached) if rule.dumps else None
-        source = RecordedSource(captured or attached, max_size=folder.ring_size)
+        source = RecordableSource(captured or attached, max_size=folder.ring_size)
         again = f"heaptop guard {pid}"
         with ended_by_signals():
             watch = GuardWatch(source, progress, again, Sampling(args.user_code), timeout=args.timeout)

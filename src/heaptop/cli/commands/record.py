@@ -72,13 +72,13 @@ class Record:
         from heaptop.analysis.samples.sampling import Sampling
         from heaptop.analysis.text.recorded_times import file_name
         from heaptop.injector.api import attach_source
-        from heaptop.recordings.recorded_source import RecordedSource
+        from heaptop.recordings.recordable_source import RecordableSource
         from heaptop.watching.hunting import Plan
         from heaptop.watching.recording import Recorder, RecordWatch, check_written, ended_by_signals
 
         pid, progress = target_pid(args), ProgressLine()
         path = args.output or file_name(pid, time.time())
-        source = RecordedSource(attach_source(pid, attach_options(args)), max_size=args.max_size)
+        source = RecordableSource(attach_source(pid, attach_options(args)), max_size=args.max_size)
         source.begin_recording(path, force=may_replace(Path(path), force=args.force))
         plan = Plan(args.seconds or float("inf"), args.marks) if args.marks else None
         with ended_by_signals():

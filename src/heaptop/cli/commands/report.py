@@ -33,14 +33,14 @@ class Report:
         from heaptop.analysis.reports.recording_report import report_json
         from heaptop.cli.output.recorded_text import report_lines
         from heaptop.cli.recorded import jumps_of
-        from heaptop.recordings.played import play
         from heaptop.recordings.reader import Recording
+        from heaptop.recordings.replay_to import replay_to
 
         progress = ProgressLine()
         with Recording.open(args.file) as recording:
             progress.show("reading the recording")
-            first = play(recording, recording.first_ns, args.user_code)
-            last = play(recording, None, args.user_code)
+            first = replay_to(recording, recording.first_ns, args.user_code)
+            last = replay_to(recording, None, args.user_code)
             course = CensusTimeline.of(last)
             found = jumps_of(recording, last, course, args.user_code, progress)
         if args.json:

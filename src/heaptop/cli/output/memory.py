@@ -45,14 +45,14 @@ def as_json(taken: CensusResult) -> MemoryJson:
     """The document of ``--memory --json``."""
     assert taken.memory is not None
     target, hello = taken.attached.target, taken.attached.hello
-    return memory_json(taken.memory, taken.snapshot, pid=target.pid, python=hello.python)
+    return memory_json(taken.memory, taken.record, pid=target.pid, python=hello.python)
 
 
 def as_lines(taken: CensusResult, top: int | None) -> list[str]:
     """The uses of memory, the largest mappings with a name (``top`` of each kind, all for None), and remarks."""
     memory = taken.memory
     assert memory is not None
-    explained = explain_counted(memory, taken.snapshot)
+    explained = explain_counted(memory, taken.record)
     if explained is None or memory.outside is None:
         return [NOT_SAID]
     lines = [*_uses(explained), "", *_details(memory.outside, top)]

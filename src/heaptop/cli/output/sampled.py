@@ -32,7 +32,7 @@ def sampled_json(
         by,
         rows,
         sampling,
-        taken.snapshot,
+        taken.record,
         pid=target.pid,
         python=hello.python,
         where=where,
@@ -50,7 +50,7 @@ def sampled_lines(
     rows = _rows(taken, sampling, by, where)
     sites = [row for row in rows if row.name != NO_SITE]
     shown = [*sites[:top], *(row for row in rows if row.name == NO_SITE)]
-    hidden, out = report_filtered(by, rows, sampling, taken.snapshot, where)
+    hidden, out = report_filtered(by, rows, sampling, taken.record, where)
     filtered = filtered_words(hidden, out, about="" if sampling.samples.is_traced else "≈")
     if sampling.samples.is_traced:
         return _traced_lines(taken, sampling, shown, len(rows), report.title, where, filtered, seconds)
@@ -93,7 +93,7 @@ def _traced_lines(
 
 
 def _rows(taken: CensusResult, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
-    return report_rows(by, sampling, taken.snapshot, where)
+    return report_rows(by, sampling, taken.record, where)
 
 
 def _flow(row: ReportRow, name: str) -> str:

@@ -12,8 +12,8 @@ from heaptop.tui.charts.chart_style import ChartStyle
 from heaptop.tui.keys.bindings import Key
 from heaptop.tui.screens.host import Host
 from heaptop.tui.state.control.status_line import FIRST, LAST
+from heaptop.tui.terminal.ensured_resize import EnsuredResize
 from heaptop.tui.terminal.on_time import OnTime
-from heaptop.tui.terminal.told_size import ToldSize
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
@@ -60,7 +60,7 @@ class TableScreen(OnTime, Screen[None]):
 
     def _laid_out(self, _: Screen[object]) -> None:
         for widget in self.walk_children():
-            if isinstance(widget, ToldSize):
+            if isinstance(widget, EnsuredResize):
                 widget.laid_out()
 
     def on_screen_resume(self) -> None:

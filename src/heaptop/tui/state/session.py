@@ -16,7 +16,7 @@ from typing import Final
 from heaptop.analysis.heap.history import CensusRecord, History
 from heaptop.analysis.rss.memory_history import MemoryFacts, MemoryHistory
 from heaptop.analysis.samples.moments import SiteRecord
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.sampling_status import SamplingStatus
 from heaptop.analysis.text.time_words import Times

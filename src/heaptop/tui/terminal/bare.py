@@ -13,10 +13,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from heaptop.tui.terminal import contract
-from heaptop.tui.terminal.told_size import ToldSize
+from heaptop.tui.terminal.ensured_resize import EnsuredResize
 
 
-class Bare(ToldSize, Widget):
+class Bare(EnsuredResize, Widget):
     """All of its lines that are in sight are asked for at each frame in which one has changed: they must be at hand."""
 
     def lines(self, size: Size) -> Sequence[Strip]:

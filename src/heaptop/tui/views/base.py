@@ -27,8 +27,8 @@ from heaptop.tui.state.saving import SavedTable, page, row_text
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.state.snapshot_client import QuerySubject
+from heaptop.tui.terminal.ensured_resize import EnsuredResize
 from heaptop.tui.terminal.on_time import OnTime
-from heaptop.tui.terminal.told_size import ToldSize
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -40,7 +40,7 @@ class _Reader(Protocol):
     files: Callable[[int, str], bytes]
 
 
-class View(OnTime, ToldSize, Vertical):
+class View(OnTime, EnsuredResize, Vertical):
     """One number key's worth of screen. A method that changes what is shown draws it at once."""
 
     NAME: ClassVar[str]  # As in its entry of `VIEWS` and in the action of its key

@@ -114,7 +114,7 @@ class IcicleChart(Picture):
         return " › ".join(scene.face(functions[node]).label for node in self._along(self.chosen)[1:])
 
     @property
-    def said(self) -> str:
+    def chosen_text(self) -> str:
         """Words about the box that is chosen: its figures, and the way to it."""
         scene = self._scene
         return f"{self.way or scene.whole}\t{scene.detail(self._node(self.chosen))}" if scene is not None else ""

@@ -19,7 +19,7 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.lifetimes.lifetime_table import LifetimeGroup, LifetimeTable
 from heaptop.analysis.lifetimes.live_groups import alive, volume_by_age
 from heaptop.analysis.samples.generations import LifetimeChart
-from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME
+from heaptop.analysis.samples.sampled_blocks import UNKNOWN_TYPE_NAME
 from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.analysis.text.units import filtered_words
 from heaptop.errors import UsageError

@@ -10,7 +10,7 @@ from heaptop.analysis.callers.function_parts import FunctionPart, parts_of
 from heaptop.analysis.callers.producer_table import ProducerRow, ProducerTables, RecentMoments, moments_since, older_at
 from heaptop.analysis.filters.kept_samples import KeptBlocks, KeptSamples
 from heaptop.analysis.samples.moments import SiteRecord
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.tallies import Tally
 from heaptop.analysis.text.units import filtered_words
 from heaptop.tui.state.sampling_words import not_sampled

@@ -23,7 +23,7 @@ from heaptop.analysis.callers.producer_table import (
 )
 from heaptop.analysis.samples.estimate import INTERVAL, Estimate, Sums
 from heaptop.analysis.samples.producers import Frame, Sites
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.sizes import CLASSES
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.tui.charts.chart_style import ChartStyle

@@ -13,7 +13,7 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.filters.selection import selected
 from heaptop.analysis.samples.clock import LifetimeBound
 from heaptop.analysis.samples.long_lived import LongLived
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.analysis.samples.tracing import TELLS_NOT
 from heaptop.tui.state.background import FigureMaker
 from heaptop.tui.state.session import Display

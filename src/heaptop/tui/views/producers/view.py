@@ -359,7 +359,7 @@ class ProducersView(LevelView[ProducersLevel]):
         """A site's stack as a whole, and in the icicle the way to the box."""
         shape = self._level.shape
         if shape is FigureShape.ICICLE:
-            return printable(self.query_one(IcicleChart).said)
+            return printable(self.query_one(IcicleChart).chosen_text)
         if shape is not FigureShape.STACKS or not self._rows:
             return super().copied
         return "\n".join(map(printable, (self._level.title, *stack_texts(self._rows, self.list.cursor))))

@@ -19,7 +19,7 @@ from heaptop.analysis.filters.selection import TallyFilter, tally_filter
 from heaptop.analysis.samples.bins import Bin, bins
 from heaptop.analysis.samples.estimate import INTERVAL, Estimate, Sums
 from heaptop.analysis.samples.producers import Sites
-from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import UNKNOWN_TYPE_NAME, SampledBlocks
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.samples.sizes import CLASSES, bin_label, class_of
 from heaptop.analysis.samples.tallies import Tally

@@ -21,7 +21,7 @@ def span_of(recording: Recording) -> RecordedSpan:
     return RecordedSpan(recording.first_ns, recording.last_ns, recording.wall(recording.first_ns))
 
 
-def play(recording: Recording, until: int | None, user_code: Sequence[str]) -> Recorded:
+def replay_to(recording: Recording, until: int | None, user_code: Sequence[str]) -> Recorded:
     """What was known at a moment; None for the end."""
     recorded = Recorded(printable(Path(recording.path).name), notices(recording), sampling=Sampling(user_code))
     with naming_file(recording.path):

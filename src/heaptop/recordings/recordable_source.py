@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from heaptop import __version__
-from heaptop.analysis.samples.samples import SampledBlocks
+from heaptop.analysis.samples.sampled_blocks import SampledBlocks
 from heaptop.errors import HeaptopError
 from heaptop.files import NewFile
 from heaptop.protocol.messages import Message
@@ -39,7 +39,7 @@ UNPACKED: Final[tuple[type[Exception], ...]] = (HeaptopError, *compression.BEST.
 AT_ONCE: Final = 0.2  # Seconds in which a disk that is not slow has written what waits
 
 
-class RecordedSource(SourceWrapper):
+class RecordableSource(SourceWrapper):
     """A :class:`~heaptop.protocol.source.Recordable` around any source."""
 
     def __init__(

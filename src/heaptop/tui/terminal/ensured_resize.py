@@ -15,7 +15,7 @@ from textual.message_pump import MessagePump
 from textual.widget import Widget
 
 
-class ToldSize(MessagePump):
+class EnsuredResize(MessagePump):
     """To be put before the class of Textual whose size matters to what it draws. It is no widget itself: of a widget's
     bases, Textual follows the first alone for its style."""
 
