@@ -12,7 +12,8 @@ Each folder is a group. A file includes files of its own group and of groups bel
     sampler     which allocated blocks are followed, and the stacks that asked for them
     heap        the objects: their types, sizes and references, and the walk over all of them
     clone       a copy-on-write clone of the process, in which a function runs
-    .           layout (what depends on a version of CPython), pages, system calls, a msgpack writer
+    .           layout (what depends on a version of CPython), machine (what depends on the
+                processor), pages, system calls, a msgpack writer
 
 heaptop reads the file and sends it to targets (:mod:`heaptop.injector.session.conversation`). For heap dumps alone it
 loads one itself, which is that for its own C library: ``dump`` understands them in heaptop's own process

@@ -4,6 +4,8 @@
 #ifndef HEAPTOP_LOOKUP_H
 #define HEAPTOP_LOOKUP_H
 
+#include "machine.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -12,7 +14,7 @@ extern void *lookup_dlsym(void *handle, const char *name) __asm__("dlsym");
 #else
 /* dlsym moved from libdl to libc in glibc 2.34 under a new version; the old name loads everywhere. */
 extern void *lookup_dlsym(void *handle, const char *name);
-__asm__(".symver lookup_dlsym, dlsym@GLIBC_2.2.5");
+__asm__(".symver lookup_dlsym, " MACHINE_DLSYM);
 #endif
 
 /* The address of a symbol in any loaded object, or NULL. */

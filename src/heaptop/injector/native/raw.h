@@ -1,4 +1,4 @@
-/* System calls of x86-64 Linux without the C library: no errno, no cancellation point, no lock, no symbol version.
+/* System calls without the C library: no errno, no cancellation point, no lock, no symbol version.
  *
  * For code that may run in the snapshot child, where a lock of libc may be held by a thread that does not exist, and
  * in the target, where a library may have replaced libc's functions. It never retries and never interprets.
@@ -6,9 +6,7 @@
 #ifndef HEAPTOP_RAW_H
 #define HEAPTOP_RAW_H
 
-#if !defined(__x86_64__) || !defined(__linux__) || !defined(__LP64__)
-#error "heaptop's native core is for 64-bit Linux on x86-64"
-#endif
+#include "machine.h"
 
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -16,27 +14,17 @@
 
 /* What the kernel returns: a result, or -errno (-4095 ... -1). */
 static inline long raw_call(long number, long a, long b, long c, long d, long e) {
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-                     : "rcx", "r11", "memory");
-    return result;
+    return machine_call(number, a, b, c, d, e, 0);
 }
 
 /* mmap is the one with six arguments; the offset is always 0 here. */
 static inline long raw_mmap(void *address, unsigned long size, int protection, int flags, int fd) {
-    register long r10 __asm__("r10") = flags;
-    register long r8 __asm__("r8") = fd;
-    register long r9 __asm__("r9") = 0;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"((long)SYS_mmap), "D"(address), "S"(size), "d"((long)protection), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
+    return machine_call(SYS_mmap, (long)address, (long)size, protection, flags, fd, 0);
+}
+
+/* Not SYS_open, which newer machines do not have. */
+static inline long raw_open(const char *path, int flags) {
+    return raw_call(SYS_openat, -100 /* AT_FDCWD */, (long)path, flags | 02000000 /* O_CLOEXEC */, 0, 0);
 }
 
 static inline int raw_failed(long result) { return (unsigned long)result >= (unsigned long)-4095; }
@@ -45,7 +33,7 @@ static inline int raw_failed(long result) { return (unsigned long)result >= (uns
  * and then fails. */
 static inline int raw_readable(uint64_t address) {
     enum { LOWEST = 0x10000, INVALID = -22 /* EINVAL: the first argument */ };
-    return address >= LOWEST && address >> 47 == 0 &&
+    return address >= LOWEST && address < MACHINE_HIGHEST &&
            raw_call(SYS_rt_sigprocmask, -1, (long)address, 0, sizeof(uint64_t), 0) == INVALID;
 }
 

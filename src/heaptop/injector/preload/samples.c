@@ -14,7 +14,7 @@ enum { QUOTA = 256, COARSEST = 22, SLOWEST_NS = 2000000000, FASTEST_NS = 2500000
 #define REST ((int64_t)1 << 62)
 
 __thread struct samples_thread samples_thread __attribute__((tls_model("initial-exec")));
-uint8_t samples_granules[GRANULES] __attribute__((aligned(4096)));
+uint8_t samples_granules[GRANULES] __attribute__((aligned(MACHINE_PAGE_MOST)));
 
 static struct table *table;
 static uint32_t *alive; /* not 0 but in a fork's child */
@@ -41,7 +41,7 @@ static bool lock(void) {
             __atomic_store_n(&patience, PATIENCE, __ATOMIC_RELAXED);
             return true;
         }
-        __builtin_ia32_pause();
+        machine_pause();
     }
     __atomic_store_n(&patience, 1, __ATOMIC_RELAXED);
     return false;

@@ -138,7 +138,9 @@ __attribute__((noreturn)) static void child_exit(enum state state) {
 }
 
 /* The end of a handler that returns: rt_sigreturn, as libc has it. */
-__attribute__((naked)) static void child_restore(void) { __asm__("mov $15, %eax\n\tsyscall"); }
+extern void child_restore(void) __asm__("heaptop_child_restore") __attribute__((visibility("hidden")));
+__asm__(".pushsection .text\n\t.type heaptop_child_restore, %function\nheaptop_child_restore:\n\t" MACHINE_RETURN
+        "\n\t.popsection");
 
 static void child_fault(int number, siginfo_t *information, void *context) {
     (void)context;
@@ -198,7 +200,7 @@ static int child_leave_table(void) {
 /* To be done before the child becomes undumpable: from then on its /proc belongs to root. */
 static void child_die_first(void) {
     static const char most[] = "1000";
-    long fd = raw_call(SYS_open, (long)"/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0, 0, 0);
+    long fd = raw_open("/proc/self/oom_score_adj", O_WRONLY);
     if (raw_failed(fd))
         return;
     if (raw_call(SYS_write, fd, (long)most, sizeof most - 1, 0, 0) == sizeof most - 1)

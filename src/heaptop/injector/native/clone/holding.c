@@ -26,7 +26,7 @@ static uint64_t kilobytes_after(const char *text, const char *name) {
 
 uint64_t holding_bytes(void) {
     static char text[ROOM]; /* the stack is small */
-    long fd = raw_call(SYS_open, (long)"/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    long fd = raw_open("/proc/self/smaps_rollup", O_RDONLY);
     if (raw_failed(fd))
         return 0;
     long size = 0, got;

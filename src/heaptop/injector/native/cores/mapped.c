@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { MAPS_BYTES = 4 << 20, PAGE = 4096, MOST_KEPT = 64, ARCH_GET_FS = 0x1003 };
+enum { MAPS_BYTES = 4 << 20, PAGE = 4096, MOST_KEPT = 64 };
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -27,7 +27,7 @@ struct span { /* a line of /proc/self/maps */
 
 static size_t read_maps(char *text, size_t room) {
     size_t size = 0;
-    long file = raw_call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0);
+    long file = raw_open("/proc/self/maps", O_RDONLY);
     while (!raw_failed(file) && size < room) {
         long got = raw_call(SYS_read, file, (long)(text + size), (long)(room - size), 0, 0);
         if (raw_failed(got) || got == 0)
@@ -103,9 +103,7 @@ static bool keeps(struct keeping *k, const struct span *span) {
 /* Unmap all that does not need to be there. */
 static void let_go(const struct mapped_piece *pieces, const struct result *out, char *text, size_t size) {
     void *(*copy)(void *, const void *, size_t) = memcpy;
-    uint64_t thread = 0;
-    raw_call(SYS_arch_prctl, ARCH_GET_FS, (long)&thread, 0, 0, 0);
-    struct keeping k = {.kept = {pieces, out->head, text, (void *)thread, &k, out}, .count = 6};
+    struct keeping k = {.kept = {pieces, out->head, text, (void *)machine_thread(), &k, out}, .count = 6};
     const void *own = __builtin_return_address(0);
     struct span span;
     const char *at = text;
@@ -123,16 +121,8 @@ static void let_go(const struct mapped_piece *pieces, const struct result *out, 
 /* -- mapping ---------------------------------------------------------------------------------------------------- */
 
 static long map_at(const struct mapped_piece *piece, int protection, int flags, long fd, uint64_t offset) {
-    register long r10 __asm__("r10") = flags | MAP_PRIVATE | MAP_FIXED_NOREPLACE | MAP_NORESERVE;
-    register long r8 __asm__("r8") = fd;
-    register long r9 __asm__("r9") = (long)offset;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"((long)SYS_mmap), "D"(piece->start), "S"(piece->end - piece->start), "d"((long)protection), "r"(r10),
-                       "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
+    return machine_call(SYS_mmap, (long)piece->start, (long)(piece->end - piece->start), protection,
+                        flags | MAP_PRIVATE | MAP_FIXED_NOREPLACE | MAP_NORESERVE, fd, (long)offset);
 }
 
 /* gdb writes memory to any place of a file: it is copied, a part at a time. */
@@ -178,7 +168,7 @@ static int map_piece(const struct mapped_piece *piece) {
 static bool shut(void) {
     struct sock_filter rules[] = {
         LOAD(arch),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE_AUDIT_ARCH, 1, 0),
         KILL,
         LOAD(nr),
         IF_CALL(SYS_exit_group),

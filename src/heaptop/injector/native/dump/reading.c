@@ -9,7 +9,7 @@ enum { FIRST_ROOM = 1 << 12, SAID_GENERATIONS = 5, CELL_PAGE_BYTES = PAGE_CELLS 
 enum { MOST_TYPES = (1 << 18) + 1 /* check_types of protocol/bounds.py */ };
 enum { REGION_BYTES = 3 * 4096 /* of a region: what was touched of it, where the next one is, and a page table */ };
 
-static const uint64_t highest = 1ull << 47, lowest = 4096;
+static const uint64_t highest = MACHINE_HIGHEST, lowest = 4096;
 static const char damaged[] = "a piece of the heap dump is damaged", no_memory[] = "it needs more memory than it may take";
 
 /* -- bytes -------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
    A bit for every 16 bytes of address space, in two planes, because a static object may be at 8 modulo 16.
    A cell is 1 KiB of the heap; a region is 1 GiB, mapped when first touched, and sparse.
 
-       address    47 ........ 30 | 29 .......... 10 | 9 .... 4 | 3     | 2 1 0
+       address    46 ........ 30 | 29 .......... 10 | 9 .... 4 | 3     | 2 1 0
                   region           cell of region     bit        plane   always 0
 
        region ─►  cells   [2^20]  { tracked: 64 bits, reached: 64 bits }   16 MiB, of which a page is 256 KiB of heap
@@ -31,7 +31,7 @@ enum {
     PAGE_CELLS = 256,
     REGION_PAGES = REGION_CELLS / PAGE_CELLS,
     PLANES = 2,
-    REGIONS = 1 << (47 - REGION_BITS),
+    REGIONS = 1 << (MACHINE_ADDRESS_BITS - REGION_BITS),
 };
 
 #define NO_PLACE UINT64_MAX

@@ -27,7 +27,7 @@ const struct owner *owners_find(PyTypeObject *type) {
 
 bool owners_has(const void *at, uint64_t size) {
     const uint64_t word = sizeof(uint64_t), begin = (uint64_t)at;
-    return size >= word && size < 1ull << 47 && raw_readable(begin) && raw_readable(begin + size - word);
+    return size >= word && size < MACHINE_HIGHEST && raw_readable(begin) && raw_readable(begin + size - word);
 }
 
 bool owners_is(const void *object, const char *name) {

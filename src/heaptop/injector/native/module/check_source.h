@@ -39,7 +39,7 @@ static const char *const check_source[] = {
     "def at(o, fact):\n"
     "    return word(id(o) + facts[fact])\n",
     "def behind(fact, pointer, offset):\n"
-    "    if not 0x10000 <= pointer < 1 << 47 or pointer % 8:\n"
+    "    if not 0x10000 <= pointer < 1 << 48 or pointer % 8:\n"
     "        failed(fact)\n"
     "    return word(pointer + offset)\n",
     "def check_absent(names):\n"

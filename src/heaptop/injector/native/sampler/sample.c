@@ -30,7 +30,7 @@ enum { REST = 1 << 16 };        /* bytes after which a thread looks again whethe
 #define LONGEST_INTERVAL ((uint64_t)1 << 40)
 
 __thread struct sample_thread sample_thread __attribute__((tls_model(SAMPLE_TLS)));
-uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((aligned(4096)));
+uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((aligned(MACHINE_PAGE_MOST)));
 
 /* Pauses that a lock is waited for: 60 to 200 ms. On a busy machine a thread that is in the tables, without the GIL or
    with that of another interpreter, may well not run for 10. */
@@ -74,7 +74,7 @@ static bool try_lock(void) {
 /* Who has the lock may not be running: then nobody waits for long, and until it is free again each next one hardly. */
 static __attribute__((noinline)) bool wait_and_lock(void) {
     for (uint32_t left = __atomic_load_n(&sampler.patience, __ATOMIC_RELAXED); left > 0; left--) {
-        __builtin_ia32_pause();
+        machine_pause();
         if (try_lock()) {
             __atomic_store_n(&sampler.patience, PATIENCE, __ATOMIC_RELAXED);
             return true;

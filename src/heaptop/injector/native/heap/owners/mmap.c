@@ -1,5 +1,6 @@
 /* mmap: the pages of an mmap.mmap (mmapmodule.c). They are not touched: that may be to read a file, or to wait for one. */
 #include "heap/owners.h"
+#include "machine.h"
 
 enum { PAGE = 4096 };
 
@@ -10,7 +11,7 @@ static struct owned measure(PyObject *o, struct owners_seen *seen) {
     if (data == 0) /* closed */
         return (struct owned){0, false};
     uint64_t room = (size + PAGE - 1) & -(uint64_t)PAGE;
-    bool fits = size > 0 && size < 1ull << 47 && data % PAGE == 0 && data + room < 1ull << 47 && position <= size;
+    bool fits = size > 0 && size < MACHINE_HIGHEST && data % PAGE == 0 && data + room < MACHINE_HIGHEST && position <= size;
     return fits && offset % PAGE == 0 ? (struct owned){room, false} : OWNED_UNKNOWN;
 }
 
